@@ -1,0 +1,53 @@
+"""The set of all definitions at one moment, as a value: a change makes a new catalog with the next version."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from remuda.catalog.definitions import IndexDefinition, MapDefinition
+
+DEFAULT_SCHEMA = "public"
+
+SearchPath = tuple[str, ...]
+"""The schemas in which an unqualified name is looked for, in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    version: int = 0
+    maps: Mapping[tuple[str, str], MapDefinition] = field(default_factory=dict)
+    """By schema and name, both folded."""
+
+    def find_map(self, name: str, search_path: SearchPath) -> MapDefinition | None:
+        folded = name.casefold()
+        for schema in search_path:
+            found = self.maps.get((schema.casefold(), folded))
+            if found is not None:
+                return found
+        return None
+
+    def find_index(self, name: str, search_path: SearchPath) -> tuple[MapDefinition, IndexDefinition] | None:
+        """Index names are unique within a schema, so that DROP INDEX needs no map name."""
+        schemas = {schema.casefold() for schema in search_path}
+        for definition in self.maps.values():
+            index = definition.find_index(name) if definition.schema.casefold() in schemas else None
+            if index is not None:
+                return definition, index
+        return None
+
+    def with_map(self, definition: MapDefinition) -> Catalog:
+        """Adds the definition, or puts it in the place of the one with the same name."""
+        return replace(self, version=self.version + 1, maps={**self.maps, _key(definition): definition})
+
+    def without_map(self, definition: MapDefinition) -> Catalog:
+        rest = {key: other for key, other in self.maps.items() if key != _key(definition)}
+        return replace(self, version=self.version + 1, maps=rest)
+
+    def holds(self, definition: MapDefinition) -> bool:
+        """Whether the definition is still the current one, indexes and all."""
+        return self.maps.get(_key(definition)) == definition
+
+
+def _key(definition: MapDefinition) -> tuple[str, str]:
+    return definition.schema.casefold(), definition.name.casefold()

@@ -1,0 +1,103 @@
+"""What a map, a column and an index are called and made of."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from remuda.types import SqlType
+
+GENERATED_KEY = "__key"
+"""The name of the key in every map; the column of that name where the user declared no PRIMARY KEY."""
+
+
+def new_id() -> str:
+    """An identity that is never used again: a map dropped and created anew is another map."""
+    return uuid.uuid4().hex[:16]
+
+
+class IndexKind(Enum):
+    HASH = "HASH"
+    SORTED = "SORTED"
+
+    __hash__ = object.__hash__
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnDefinition:
+    name: str
+    type: SqlType
+    nullable: bool = True
+    hidden: bool = False
+    """A hidden column is left out of `SELECT *` and of INSERT without a column list."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexDefinition:
+    id: str
+    name: str
+    columns: tuple[str, ...]
+    kind: IndexKind
+
+
+@dataclass(frozen=True, slots=True)
+class MapDefinition:
+    """A map: its columns in declared order, the key among them, the columns that decide the partition, its indexes.
+
+    `partitioned_by` is a subset of `key`, in the order in which the partition hash chains them.
+    """
+
+    id: str
+    schema: str
+    name: str
+    columns: tuple[ColumnDefinition, ...]
+    key: tuple[str, ...]
+    partitioned_by: tuple[str, ...]
+    partitions: int
+    replicated: bool = False
+    indexes: tuple[IndexDefinition, ...] = ()
+
+    def __post_init__(self) -> None:
+        names = [column.name for column in self.columns]
+        assert len({name.casefold() for name in names}) == len(names), "column names are unique"
+        assert self.key, "a map has a key"
+        assert set(self.key) <= set(names), "key columns are columns"
+        assert set(self.partitioned_by) <= set(self.key), "partitioning columns are key columns"
+
+    @property
+    def visible_columns(self) -> tuple[ColumnDefinition, ...]:
+        return tuple(column for column in self.columns if not column.hidden)
+
+    @property
+    def value_columns(self) -> tuple[ColumnDefinition, ...]:
+        """The columns outside the key: what a `Map.get` returns."""
+        return tuple(column for column in self.columns if column.name not in self.key)
+
+    def find_column(self, name: str) -> ColumnDefinition | None:
+        """Finds a column without regard to case."""
+        folded = name.casefold()
+        return next((column for column in self.columns if column.name.casefold() == folded), None)
+
+    def column(self, name: str) -> ColumnDefinition:
+        found = self.find_column(name)
+        assert found is not None, f"{name} is a column of {self.name}"
+        return found
+
+    def position(self, name: str) -> int:
+        return next(index for index, column in enumerate(self.columns) if column.name == name)
+
+    def positions(self, names: tuple[str, ...]) -> tuple[int, ...]:
+        return tuple(self.position(name) for name in names)
+
+    def find_index(self, name: str) -> IndexDefinition | None:
+        folded = name.casefold()
+        return next((index for index in self.indexes if index.name.casefold() == folded), None)
+
+    def with_index(self, index: IndexDefinition) -> MapDefinition:
+        return replace(self, indexes=(*self.indexes, index))
+
+    def without_index(self, index: IndexDefinition) -> MapDefinition:
+        return replace(self, indexes=tuple(other for other in self.indexes if other != index))

@@ -1,0 +1,175 @@
+"""Every exception of Remuda, its code, the place in the SQL text, and the one renderer that draws the caret.
+
+A user's mistake always surfaces as an exception from here. The code that finds the mistake knows the `Span`
+(character offsets) and raises; the SQL text is attached at the grid, which knows it, by `SqlError.with_text`.
+This module knows nothing of the rest of the engine.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+
+class ErrorCode(IntEnum):
+    """Stable numbers that programs may rely on."""
+
+    GENERIC = -1
+    CONNECTION_PROBLEM = 1001
+    CANCELLED_BY_USER = 1003
+    TIMEOUT = 1004
+    PARTITION_DISTRIBUTION = 1005
+    MAP_DESTROYED = 1006
+    MAP_LOADING_IN_PROGRESS = 1007
+    PARSING = 1008
+    INDEX_INVALID = 1009
+    OBJECT_NOT_FOUND = 1010
+    TOPOLOGY_CHANGE = 1011
+    DATA_EXCEPTION = 2000
+
+
+INVALIDATING_CODES = frozenset(
+    {ErrorCode.PARTITION_DISTRIBUTION, ErrorCode.MAP_DESTROYED, ErrorCode.INDEX_INVALID}
+)
+"""An error with one of these codes says that the plan is stale: it is removed from the plan cache and made anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A place in the SQL text: characters `start` to `end` (exclusive)."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Line and column, both counted from 1, as editors show them."""
+
+    line: int
+    column: int
+
+
+class RemudaError(Exception):
+    """The base of everything Remuda raises on purpose."""
+
+
+class StorageError(RemudaError):
+    """A folder or a file is damaged, locked, missing or cannot be written."""
+
+    def __init__(self, message: str, path: Path | str | None = None, offset: int | None = None) -> None:
+        place = "" if path is None else f" ({path}" + ("" if offset is None else f", offset {offset}") + ")"
+        super().__init__(message + place)
+        self.path = None if path is None else str(path)
+        self.offset = offset
+
+
+class SqlError(RemudaError):
+    """What is wrong with a statement or with the values it met.
+
+    >>> error = SqlError(ErrorCode.PARSING, "unknown column: amont", span=Span(7, 12), suggestion="amount")
+    >>> print(error.with_text("SELECT amont FROM orders"))
+    [1008 PARSING] unknown column: amont, at line 1, column 8
+      SELECT amont FROM orders
+             ^^^^^
+      Did you mean "amount"?
+    """
+
+    def __init__(
+        self,
+        code: ErrorCode,
+        message: str,
+        *,
+        span: Span | None = None,
+        suggestion: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.span = span
+        self.suggestion = suggestion
+        self.text: str | None = None
+
+    @property
+    def invalidates_plan(self) -> bool:
+        return self.code in INVALIDATING_CODES
+
+    @property
+    def position(self) -> Position | None:
+        if self.span is None or self.text is None:
+            return None
+        return position_of(self.text, self.span.start)
+
+    def with_text(self, text: str) -> SqlError:
+        """Attaches the SQL text, once: an error that already has one keeps it."""
+        if self.text is None:
+            self.text = text
+        return self
+
+    def __str__(self) -> str:
+        return render(self)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _restore, (self.code, self.message, self.span, self.suggestion, self.text)
+
+
+def _restore(code: ErrorCode, message: str, span: Span | None, suggestion: str | None, text: str | None) -> SqlError:
+    error = SqlError(code, message, span=span, suggestion=suggestion)
+    error.text = text
+    return error
+
+
+def position_of(text: str, offset: int) -> Position:
+    """
+    >>> position_of("SELECT a\\nFROM t", 9)
+    Position(line=2, column=1)
+    """
+    before = text[:offset]
+    return Position(before.count("\n") + 1, offset - (before.rfind("\n") + 1) + 1)
+
+
+def render(error: SqlError) -> str:
+    """The message with its code and, where the place is known, the line of SQL with carets under it."""
+    head = f"[{int(error.code)} {error.code.name}] {error.message}"
+    lines = [head]
+    position = error.position
+    if position is not None and error.text is not None and error.span is not None:
+        lines[0] += f", at line {position.line}, column {position.column}"
+        source = error.text.split("\n")[position.line - 1]
+        width = max(1, min(error.span.end - error.span.start, len(source) - position.column + 1))
+        # A tab stays a tab in the caret line, so that both lines are indented alike on any terminal.
+        indent = "".join("\t" if character == "\t" else " " for character in source[: position.column - 1])
+        lines += ["  " + source, "  " + indent + "^" * width]
+    if error.suggestion:
+        lines.append("  " + suggestion_sentence(error.suggestion))
+    return "\n".join(lines)
+
+
+def suggestion_sentence(suggestion: str) -> str:
+    """A bare name becomes a question; a whole sentence stays as it is."""
+    return suggestion if " " in suggestion else f'Did you mean "{suggestion}"?'
+
+
+def nearest(name: str, names: Iterable[str]) -> str | None:
+    """The existing name that a mistyped one most probably meant.
+
+    >>> nearest("ordesr", ["orders", "customers"])
+    'orders'
+    """
+    by_folded = {candidate.casefold(): candidate for candidate in names}
+    matches = get_close_matches(name.casefold(), by_folded, n=1, cutoff=0.6)
+    return by_folded[matches[0]] if matches else None
+
+
+def data_error(message: str, *, span: Span | None = None, suggestion: str | None = None) -> SqlError:
+    return SqlError(ErrorCode.DATA_EXCEPTION, message, span=span, suggestion=suggestion)
+
+
+def parsing_error(message: str, *, span: Span | None = None, suggestion: str | None = None) -> SqlError:
+    return SqlError(ErrorCode.PARSING, message, span=span, suggestion=suggestion)

@@ -1,0 +1,57 @@
+"""Scalar expressions: the nodes, the function registry, and evaluation over Arrow batches and over one row.
+
+Both evaluations give the same results: three-valued logic, overflow and division by zero as errors, NaN equal to
+itself and greater than every number. An expression names columns by their query-unique ids; it knows neither maps
+nor plans nor SQL text.
+"""
+
+from remuda.expr.batch import BatchExpression, as_array, compile_batch, compile_predicate
+from remuda.expr.constant import FALSE, TRUE, evaluate_constant, fold
+from remuda.expr.cast import can_cast
+from remuda.expr.function import Datum, Function, Signature
+from remuda.expr.functions import FUNCTIONS, call, coerce, find_function
+from remuda.expr.nodes import Call, Case, Cast, Column, Expression, Literal, Parameter
+from remuda.expr.parameters import Parameters
+from remuda.expr.render import render
+from remuda.expr.row import RowExpression, compile_row
+from remuda.expr.walk import children, columns_of, conjunction, conjuncts, disjuncts, is_constant, parameters_of, rewrite, substitute, walk
+
+__all__ = [
+    "FALSE",
+    "FUNCTIONS",
+    "TRUE",
+    "BatchExpression",
+    "Call",
+    "Case",
+    "Cast",
+    "Column",
+    "Datum",
+    "Expression",
+    "Function",
+    "Literal",
+    "Parameter",
+    "Parameters",
+    "RowExpression",
+    "Signature",
+    "as_array",
+    "call",
+    "can_cast",
+    "children",
+    "coerce",
+    "columns_of",
+    "compile_batch",
+    "compile_predicate",
+    "compile_row",
+    "conjunction",
+    "conjuncts",
+    "disjuncts",
+    "evaluate_constant",
+    "find_function",
+    "fold",
+    "is_constant",
+    "parameters_of",
+    "render",
+    "rewrite",
+    "substitute",
+    "walk",
+]

@@ -1,0 +1,124 @@
+"""+ - * / % and their kin: overflow and division by zero are errors, integer division truncates toward zero."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from remuda.errors import data_error
+from remuda.expr.function import Datum, Function, Signature
+from remuda.types import INTEGER_RANGES, Kind, SqlType, common_type
+
+OVERFLOW = "the result overflows {}"
+DIVISION_BY_ZERO = "division by zero"
+
+
+def _resolve_binary(given: Sequence[SqlType]) -> Signature | None:
+    if len(given) != 2:
+        return None
+    result = common_type(*given)
+    if result is None or not result.is_numeric or result.kind is Kind.DECIMAL:
+        return None
+    return Signature((result, result), result)
+
+
+def _resolve_unary(given: Sequence[SqlType]) -> Signature | None:
+    if len(given) != 1 or not given[0].is_numeric:
+        return None
+    return Signature((given[0],), given[0])
+
+
+def _checked_row(operation: Callable[..., Any]) -> Callable[[Signature], Callable[..., Any]]:
+    """Python's integers do not overflow: the range of the result type is checked."""
+
+    def for_signature(signature: Signature) -> Callable[..., Any]:
+        result_type = signature.result
+        if not result_type.is_integer:
+            return operation
+        low, high = INTEGER_RANGES[result_type.kind]
+
+        def checked(*arguments: Any) -> Any:
+            result = operation(*arguments)
+            if low <= result <= high:
+                return result
+            raise data_error(OVERFLOW.format(result_type))
+
+        return checked
+
+    return for_signature
+
+
+def _batch(kernel: Callable[..., Datum]) -> Callable[[Signature], Callable[..., Datum]]:
+    return lambda _: kernel
+
+
+def truncating_divide(left: int, right: int) -> int:
+    """
+    >>> truncating_divide(-7, 2), truncating_divide(7, -2)
+    (-3, -3)
+    """
+    quotient = abs(left) // abs(right)
+    return quotient if (left < 0) == (right < 0) else -quotient
+
+
+def _divide_row(signature: Signature) -> Callable[[Any, Any], Any]:
+    divide = truncating_divide if signature.result.is_integer else operator.truediv
+
+    def divided(left: Any, right: Any) -> Any:
+        if right == 0:
+            raise data_error(DIVISION_BY_ZERO)
+        return divide(left, right)
+
+    return _checked_row(divided)(signature)
+
+
+def _remainder_row(signature: Signature) -> Callable[[Any, Any], Any]:
+    whole = signature.result.is_integer
+
+    def remainder(left: Any, right: Any) -> Any:
+        if right == 0:
+            raise data_error(DIVISION_BY_ZERO)
+        if whole:
+            return left - truncating_divide(left, right) * right
+        return math.nan if math.isinf(left) else math.fmod(left, right)
+
+    return remainder
+
+
+def _remainder_batch(signature: Signature) -> Callable[[Datum, Datum], Datum]:
+    arrow = signature.result.arrow
+
+    def remainder(left: Datum, right: Datum) -> Datum:
+        if pc.any(pc.equal(right, pa.scalar(0, arrow)) if isinstance(right, pa.Array) else _is_zero(right)).as_py():
+            raise data_error(DIVISION_BY_ZERO)
+        if isinstance(left, pa.Scalar) and isinstance(right, pa.Scalar):
+            return remainder(pa.array([left.as_py()], arrow), right)[0]
+        valid = pc.and_(pc.is_valid(left), pc.is_valid(right))
+        numerator = np.asarray(pc.fill_null(left, 0) if isinstance(left, pa.Array) else left.as_py() or 0)
+        denominator = np.asarray(pc.fill_null(right, 1) if isinstance(right, pa.Array) else right.as_py() or 1)
+        with np.errstate(all="ignore"):
+            result = pa.array(np.fmod(numerator, denominator), arrow)
+        return pc.if_else(valid, result, pa.scalar(None, arrow))
+
+    return remainder
+
+
+def _is_zero(scalar: pa.Scalar) -> pa.Array:
+    return pa.array([scalar.is_valid and scalar.as_py() == 0])
+
+
+FUNCTIONS = (
+    Function("+", _resolve_binary, _batch(pc.add_checked), _checked_row(operator.add), symbol="+"),
+    Function("-", _resolve_binary, _batch(pc.subtract_checked), _checked_row(operator.sub), symbol="-"),
+    Function("*", _resolve_binary, _batch(pc.multiply_checked), _checked_row(operator.mul), symbol="*"),
+    Function("/", _resolve_binary, _batch(pc.divide_checked), _divide_row, symbol="/"),
+    Function("%", _resolve_binary, _remainder_batch, _remainder_row, symbol="%"),
+    Function("negate", _resolve_unary, _batch(pc.negate_checked), _checked_row(operator.neg), symbol="-"),
+    Function("abs", _resolve_unary, _batch(pc.abs_checked), _checked_row(abs)),
+)

@@ -1,0 +1,145 @@
+"""= <> < <= > >= and IN. NaN equals itself and is greater than every number; strings compare by code point."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from remuda.expr.function import Datum, Function, Signature
+from remuda.types import BOOLEAN, SqlType, common_type
+
+Kernel = Callable[[Datum, Datum], Datum]
+
+
+def _resolve_comparison(given: Sequence[SqlType]) -> Signature | None:
+    shared = common_type(*given) if len(given) == 2 else None
+    return None if shared is None else Signature((shared, shared), BOOLEAN)
+
+
+def _resolve_in(given: Sequence[SqlType]) -> Signature | None:
+    shared: SqlType | None = given[0] if len(given) > 1 else None
+    for type_ in given[1:]:
+        shared = None if shared is None else common_type(shared, type_)
+    return None if shared is None else Signature((shared,) * len(given), BOOLEAN)
+
+
+def order_key(value: float) -> tuple[bool, float]:
+    """A key by which floating-point values sort in SQL's order.
+
+    >>> sorted([math.nan, 1.0, math.inf], key=order_key)
+    [1.0, inf, nan]
+    """
+    return (True, 0.0) if value != value else (False, value)
+
+
+def _row(compare: Callable[[Any, Any], bool]) -> Callable[[Signature], Callable[[Any, Any], bool]]:
+    def for_signature(signature: Signature) -> Callable[[Any, Any], bool]:
+        if not signature.arguments[0].is_floating:
+            return compare
+
+        def floating(left: float, right: float) -> bool:
+            if left == left and right == right:  # neither is NaN
+                return compare(left, right)
+            return compare(order_key(left), order_key(right))
+
+        return floating
+
+    return for_signature
+
+
+def _is_number(datum: Datum) -> bool:
+    """Whether it is one value and not NaN: then the plain kernels are right but for NaN in the other side."""
+    return isinstance(datum, pa.Scalar) and datum.is_valid and not math.isnan(datum.as_py())
+
+
+def _not_nan_equal(left: Datum, right: Datum) -> Datum:
+    equal = pc.equal(left, right)
+    if _is_number(left) or _is_number(right):
+        return equal
+    return pc.or_(equal, pc.and_(pc.is_nan(left), pc.is_nan(right)))
+
+
+def _floating_less(left: Datum, right: Datum) -> Datum:
+    """NaN is never less than anything; every number is less than NaN."""
+    less = pc.less(left, right)
+    return less if _is_number(right) else pc.or_(less, pc.and_(pc.invert(pc.is_nan(left)), pc.is_nan(right)))
+
+
+def _batch(plain: Kernel, floating: Kernel) -> Callable[[Signature], Kernel]:
+    return lambda signature: floating if signature.arguments[0].is_floating else plain
+
+
+def _in_batch(signature: Signature) -> Callable[..., Datum]:
+    floating = signature.arguments[0].is_floating
+    equal = _not_nan_equal if floating else pc.equal
+    arrow = signature.arguments[0].arrow
+
+    def member(value: Datum, *candidates: Datum) -> Datum:
+        if isinstance(value, pa.Scalar) or not all(isinstance(candidate, pa.Scalar) for candidate in candidates):
+            found = equal(value, candidates[0])
+            for candidate in candidates[1:]:
+                found = pc.or_kleene(found, equal(value, candidate))
+            return found
+        known = [candidate for candidate in candidates if candidate.is_valid]
+        if floating and any(candidate.as_py() == 0 for candidate in known):
+            known += [pa.scalar(0.0, arrow), pa.scalar(-0.0, arrow)]
+        found = pc.is_in(value, value_set=pa.array([candidate.as_py() for candidate in known], arrow))
+        missing = pa.scalar(None, pa.bool_())
+        if len(known) < len(candidates):
+            found = pc.if_else(found, found, missing)
+        return pc.if_else(pc.is_valid(value), found, missing) if value.null_count else found
+
+    return member
+
+
+def _in_row(signature: Signature) -> Callable[..., Any]:
+    floating = signature.arguments[0].is_floating
+
+    def member(value: Any, *candidates: Any) -> bool | None:
+        if value is None:
+            return None
+        if value in candidates or (floating and value != value and any(other != other for other in candidates)):
+            return True
+        return None if None in candidates else False
+
+    return member
+
+
+FUNCTIONS = (
+    Function("=", _resolve_comparison, _batch(pc.equal, _not_nan_equal), _row(operator.eq), symbol="="),
+    Function(
+        "<>",
+        _resolve_comparison,
+        _batch(pc.not_equal, lambda left, right: pc.invert(_not_nan_equal(left, right))),
+        _row(operator.ne),
+        symbol="<>",
+    ),
+    Function("<", _resolve_comparison, _batch(pc.less, _floating_less), _row(operator.lt), symbol="<"),
+    Function(
+        "<=",
+        _resolve_comparison,
+        _batch(pc.less_equal, lambda left, right: pc.invert(_floating_less(right, left))),
+        _row(operator.le),
+        symbol="<=",
+    ),
+    Function(
+        ">",
+        _resolve_comparison,
+        _batch(pc.greater, lambda left, right: _floating_less(right, left)),
+        _row(operator.gt),
+        symbol=">",
+    ),
+    Function(
+        ">=",
+        _resolve_comparison,
+        _batch(pc.greater_equal, lambda left, right: pc.invert(_floating_less(left, right))),
+        _row(operator.ge),
+        symbol=">=",
+    ),
+    Function("in", _resolve_in, _in_batch, _in_row, strict=False),
+)

@@ -1,0 +1,56 @@
+"""Expressions without columns: evaluated at planning (folding) or when the parameters are known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from remuda.errors import SqlError
+from remuda.expr.nodes import Call, Case, Cast, Expression, Literal
+from remuda.expr.row import compile_row
+from remuda.expr.walk import children, rewrite
+from remuda.types import BOOLEAN
+
+TRUE = Literal(True, BOOLEAN)
+FALSE = Literal(False, BOOLEAN)
+
+
+def evaluate_constant(expression: Expression, parameters: tuple[Any, ...] = ()) -> Any:
+    """The stored value of an expression without columns."""
+    return compile_row(expression, {})((), parameters)
+
+
+def fold(expression: Expression) -> Expression:
+    """Replaces what has only literals below it by its value, and simplifies AND, OR with known sides.
+
+    An expression that would raise (`1 / 0`) stays: it is an error only if a row reaches it.
+    """
+    return rewrite(expression, _fold_node)
+
+
+def _fold_node(node: Expression) -> Expression:
+    if not isinstance(node, Call | Cast | Case):
+        return node
+    if isinstance(node, Call) and node.function in {"and", "or"}:
+        node = _fold_logic(node)
+        if not isinstance(node, Call):
+            return node
+    if all(isinstance(child, Literal) for child in children(node)):
+        try:
+            return Literal(evaluate_constant(node), node.type)
+        except SqlError:
+            return node
+    return node
+
+
+def _fold_logic(node: Call) -> Expression:
+    absorbing, neutral = (FALSE, TRUE) if node.function == "and" else (TRUE, FALSE)
+    flat: list[Expression] = []
+    for argument in node.arguments:
+        same = isinstance(argument, Call) and argument.function == node.function
+        flat.extend(argument.arguments if same and isinstance(argument, Call) else (argument,))
+    if absorbing in flat:
+        return absorbing
+    rest = tuple(dict.fromkeys(argument for argument in flat if argument != neutral))
+    if not rest:
+        return neutral
+    return rest[0] if len(rest) == 1 else Call(node.function, rest, BOOLEAN, node.span)

@@ -1,0 +1,45 @@
+"""The registry: every function and operator, by name, with its types and its two evaluations.
+
+A new function is one entry in a list of the module that holds its kin (`arithmetic`, `comparison`, `logic`, `text`)
+and nothing else: binding, folding, printing and both evaluations find it here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from remuda.expr import arithmetic, comparison, logic, text
+from remuda.expr.nodes import Call, Cast, Expression, Literal
+from remuda.types import Kind
+
+if TYPE_CHECKING:
+    from remuda.errors import Span
+    from remuda.expr.function import Function
+    from remuda.types import SqlType
+
+FUNCTIONS: dict[str, Function] = {
+    function.name: function
+    for function in (*logic.FUNCTIONS, *comparison.FUNCTIONS, *arithmetic.FUNCTIONS, *text.FUNCTIONS)
+}
+
+
+def find_function(name: str) -> Function | None:
+    return FUNCTIONS.get(name.casefold())
+
+
+def call(name: str, *arguments: Expression, span: Span | None = None) -> Call | None:
+    """A call with its arguments cast to the types that the function wants; None where no types fit."""
+    signature = FUNCTIONS[name].resolve(tuple(argument.type for argument in arguments))
+    if signature is None:
+        return None
+    cast = tuple(coerce(argument, type_) for argument, type_ in zip(arguments, signature.arguments, strict=True))
+    return Call(name, cast, signature.result, span)
+
+
+def coerce(expression: Expression, target: SqlType) -> Expression:
+    """The expression as a value of `target`; types are equal, or the cast is one that loses nothing."""
+    if expression.type == target:
+        return expression
+    if isinstance(expression, Literal) and (expression.value is None or expression.type.kind is Kind.NULL):
+        return Literal(None, target)
+    return Cast(expression, target)

@@ -1,0 +1,68 @@
+"""The six kinds of expression. Operators and functions alike are a `Call` of an entry in the function registry."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from remuda.errors import Span
+    from remuda.types import SqlType
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of some relational operator, the same one wherever its `id` appears in the query.
+
+    `name` is for people and, at a scan, the name of the map's column.
+    """
+
+    id: int
+    name: str
+    type: SqlType
+    nullable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """`value` is in stored form (see `remuda.types`); None is NULL."""
+
+    value: Any
+    type: SqlType
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """The value given for the `?` or `:name` number `index`, counted from 0."""
+
+    index: int
+    type: SqlType
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A function of the registry applied to arguments that already have the types it wants."""
+
+    function: str
+    arguments: tuple[Expression, ...]
+    type: SqlType
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    argument: Expression
+    type: SqlType
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """`CASE WHEN condition THEN value ... ELSE otherwise END`; all values have the type of the whole."""
+
+    branches: tuple[tuple[Expression, Expression], ...]
+    otherwise: Expression
+    type: SqlType
+
+
+Expression = Column | Literal | Parameter | Call | Cast | Case

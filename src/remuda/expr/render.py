@@ -1,0 +1,76 @@
+"""Expressions as text for EXPLAIN and for error messages: deterministic, close to the SQL that was written."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from remuda.expr.functions import FUNCTIONS
+from remuda.expr.nodes import Call, Case, Cast, Column, Expression, Literal, Parameter
+from remuda.types import to_python
+
+_PRECEDENCE = {"OR": 1, "AND": 2, "NOT": 3, "=": 4, "<>": 4, "<": 4, "<=": 4, ">": 4, ">=": 4, "LIKE": 4, "ILIKE": 4}
+_PRECEDENCE |= {"+": 5, "-": 5, "||": 5, "*": 6, "/": 6, "%": 6}
+_ATOM = 9
+
+
+def render(expression: Expression) -> str:
+    return _render(expression)[0]
+
+
+def _render(expression: Expression) -> tuple[str, int]:
+    """The text, and how tightly its outermost operator binds."""
+    match expression:
+        case Column():
+            return expression.name, _ATOM
+        case Literal():
+            return _render_literal(expression), _ATOM
+        case Parameter():
+            return f"?{expression.index}", _ATOM
+        case Cast():
+            return f"CAST({render(expression.argument)} AS {expression.type})", _ATOM
+        case Case():
+            branches = " ".join(f"WHEN {render(when)} THEN {render(then)}" for when, then in expression.branches)
+            return f"CASE {branches} ELSE {render(expression.otherwise)} END", _ATOM
+        case Call():
+            return _render_call(expression)
+        case _:
+            assert_never(expression)
+
+
+def _render_call(expression: Call) -> tuple[str, int]:
+    symbol = FUNCTIONS[expression.function].symbol
+    arguments = expression.arguments
+    if expression.function == "in":
+        return f"{_within(arguments[0], 4)} IN ({', '.join(render(argument) for argument in arguments[1:])})", 4
+    if expression.function.startswith("is "):
+        return f"{_within(arguments[0], 4)} {expression.function.upper()}", 4
+    if symbol is None:
+        return f"{expression.function.upper()}({', '.join(render(argument) for argument in arguments)})", _ATOM
+    binding = _PRECEDENCE[symbol]
+    if len(arguments) == 1:
+        return f"{symbol} {_within(arguments[0], binding)}" if symbol == "NOT" else f"-{_within(arguments[0], 8)}", binding
+    # The right side of an operator that does not associate (a - (b - c)) needs its parentheses.
+    first, *others = arguments
+    associative = symbol in {"AND", "OR"}
+    sides = [_within(first, binding), *(_within(other, binding if associative else binding + 1) for other in others)]
+    return f" {symbol} ".join(sides), binding
+
+
+def _within(expression: Expression, binding: int) -> str:
+    text, own = _render(expression)
+    return text if own >= binding else f"({text})"
+
+
+def _render_literal(literal: Literal) -> str:
+    value = to_python(literal.type, literal.value)
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool):
+        return str(value).upper()
+    if isinstance(value, str):
+        return "'" + value.replace("'", "''") + "'"
+    if isinstance(value, bytes):
+        return f"X'{value.hex().upper()}'"
+    if literal.type.is_temporal:
+        return f"{literal.type.kind.name.removesuffix('_TZ')} '{value}'"
+    return str(value)

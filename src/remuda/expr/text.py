@@ -1,0 +1,76 @@
+"""Functions of strings. LIKE is case-sensitive, ILIKE is not; `\\` escapes a wildcard."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from remuda.expr.function import Datum, Function, Signature, fixed
+from remuda.types import BIGINT, BOOLEAN, VARCHAR
+
+
+@lru_cache(maxsize=1024)
+def like_pattern(pattern: str, ignore_case: bool) -> re.Pattern[str]:
+    """
+    >>> bool(like_pattern("a%_c", False).match("axxbc")), bool(like_pattern("10\\\\%", False).match("100"))
+    (True, False)
+    """
+    parts: list[str] = []
+    characters = iter(pattern)
+    for character in characters:
+        if character == "\\":
+            parts.append(re.escape(next(characters, "\\")))
+        else:
+            parts.append({"%": ".*", "_": "."}.get(character, re.escape(character)))
+    return re.compile("".join(parts) + r"\Z", re.DOTALL | (re.IGNORECASE if ignore_case else 0))
+
+
+def _like(name: str, *, ignore_case: bool) -> Function:
+    def row(value: str, pattern: str) -> bool:
+        return like_pattern(pattern, ignore_case).match(value) is not None
+
+    def batch(value: Datum, pattern: Datum) -> Datum:
+        if isinstance(pattern, pa.Scalar):
+            if not pattern.is_valid:
+                return pa.scalar(None, pa.bool_())
+            return pc.match_like(value, pattern.as_py(), ignore_case=ignore_case)
+        values = value if isinstance(value, pa.Array) else [value] * len(pattern)
+        pairs = zip(values, pattern, strict=True)
+        return pa.array(
+            [row(text.as_py(), like.as_py()) if text.is_valid and like.is_valid else None for text, like in pairs],
+            pa.bool_(),
+        )
+
+    return Function(name, fixed([VARCHAR, VARCHAR], BOOLEAN), lambda _: batch, lambda _: row, symbol=name.upper())
+
+
+def _letters(name: str, kernel: Callable[..., Datum]) -> Function:
+    """The row kernel asks Arrow too: Python's `"ß".upper()` is two letters, Arrow's is one."""
+    return Function(name, fixed([VARCHAR], VARCHAR), lambda _: kernel, lambda _: lambda value: _one(kernel, value))
+
+
+def _one(kernel: Callable[..., Datum], value: str) -> Any:
+    return kernel(pa.scalar(value)).as_py()
+
+
+def _length_batch(_: Signature) -> Callable[[Datum], Datum]:
+    return lambda value: pc.cast(pc.utf8_length(value), pa.int64())
+
+
+def _concatenate(left: Datum, right: Datum) -> Datum:
+    return pc.binary_join_element_wise(left, right, "")
+
+
+FUNCTIONS = (
+    _like("like", ignore_case=False),
+    _like("ilike", ignore_case=True),
+    _letters("upper", pc.utf8_upper),
+    _letters("lower", pc.utf8_lower),
+    Function("length", fixed([VARCHAR], BIGINT), _length_batch, lambda _: len),
+    Function("||", fixed([VARCHAR, VARCHAR], VARCHAR), lambda _: _concatenate, lambda _: lambda a, b: a + b, symbol="||"),
+)

@@ -1,0 +1,106 @@
+"""Walking and rebuilding expressions: the only place that knows where an expression keeps its children."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, assert_never
+
+from remuda.expr.nodes import Call, Case, Cast, Column, Expression, Literal, Parameter
+from remuda.types import BOOLEAN
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+
+def children(expression: Expression) -> tuple[Expression, ...]:
+    match expression:
+        case Column() | Literal() | Parameter():
+            return ()
+        case Call():
+            return expression.arguments
+        case Cast():
+            return (expression.argument,)
+        case Case():
+            return (*(part for branch in expression.branches for part in branch), expression.otherwise)
+        case _:
+            assert_never(expression)
+
+
+def with_children(expression: Expression, new: tuple[Expression, ...]) -> Expression:
+    match expression:
+        case Column() | Literal() | Parameter():
+            return expression
+        case Call():
+            return replace(expression, arguments=new)
+        case Cast():
+            return replace(expression, argument=new[0])
+        case Case():
+            branches = tuple(zip(new[0:-1:2], new[1:-1:2], strict=True))
+            return replace(expression, branches=branches, otherwise=new[-1])
+        case _:
+            assert_never(expression)
+
+
+def rewrite(expression: Expression, change: Callable[[Expression], Expression]) -> Expression:
+    """Rebuilds the expression bottom-up with `change` applied to every node; shares what stays the same."""
+    old = children(expression)
+    new = tuple(rewrite(child, change) for child in old)
+    if any(before is not after for before, after in zip(old, new, strict=True)):
+        expression = with_children(expression, new)
+    return change(expression)
+
+
+def walk(expression: Expression) -> Iterator[Expression]:
+    """The expression and everything below it, parents first."""
+    yield expression
+    for child in children(expression):
+        yield from walk(child)
+
+
+def columns_of(*expressions: Expression | None) -> dict[int, Column]:
+    """The columns that the expressions name, by id, in the order of their first use."""
+    return {
+        node.id: node
+        for expression in expressions
+        if expression is not None
+        for node in walk(expression)
+        if isinstance(node, Column)
+    }
+
+
+def parameters_of(expression: Expression) -> dict[int, Parameter]:
+    return {node.index: node for node in walk(expression) if isinstance(node, Parameter)}
+
+
+def is_constant(expression: Expression) -> bool:
+    """Whether the value depends on no column: literals, parameters and functions of them."""
+    return not any(isinstance(node, Column) for node in walk(expression))
+
+
+def substitute(expression: Expression, values: Mapping[int, Expression]) -> Expression:
+    """Puts an expression in the place of each column whose id is in `values`."""
+    return rewrite(expression, lambda node: values.get(node.id, node) if isinstance(node, Column) else node)
+
+
+def conjuncts(predicate: Expression | None) -> tuple[Expression, ...]:
+    """The parts of a predicate that must all hold; nothing for the absent predicate."""
+    if predicate is None:
+        return ()
+    if isinstance(predicate, Call) and predicate.function == "and":
+        return tuple(part for argument in predicate.arguments for part in conjuncts(argument))
+    return (predicate,)
+
+
+def disjuncts(predicate: Expression) -> tuple[Expression, ...]:
+    """The parts of a predicate of which one must hold."""
+    if isinstance(predicate, Call) and predicate.function == "or":
+        return tuple(part for argument in predicate.arguments for part in disjuncts(argument))
+    return (predicate,)
+
+
+def conjunction(predicates: Iterable[Expression]) -> Expression | None:
+    """The predicate that holds when all hold; None, the absent predicate, for none. Repeated parts appear once."""
+    parts = tuple(dict.fromkeys(part for predicate in predicates for part in conjuncts(predicate)))
+    if not parts:
+        return None
+    return parts[0] if len(parts) == 1 else Call("and", parts, BOOLEAN)

@@ -1,0 +1,142 @@
+"""All ways to read the rows of a scan: directly, through each usable index, by key; in each backend."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from remuda.catalog import IndexDefinition, IndexKind, MapStatistics
+from remuda.expr import Column, Expression, conjunction, conjuncts
+from remuda.optimizer.candidates import Candidates, find_candidates
+from remuda.optimizer.cardinality import has_unknown_values, selectivity
+from remuda.optimizer.cost import ScanSize, operator_cost, pruned_share, scan_above
+from remuda.optimizer.index_binding import BoundIndex, bind_index, bind_key
+from remuda.optimizer.pruning import prune
+from remuda.plan import logical, physical
+from remuda.plan.bounds import Points, Pruning
+from remuda.plan.physical import Direction, Estimate
+from remuda.plan.traits import (
+    REPLICATED,
+    Collation,
+    Convention,
+    Distribution,
+    DistributionKind,
+    SortKey,
+    Traits,
+    collation_satisfies,
+)
+
+
+def access_paths(
+    scan: logical.Scan,
+    required: Traits,
+    conventions: tuple[Convention, ...],
+    statistics: MapStatistics,
+    *,
+    pruned: bool = True,
+) -> Iterable[physical.ScanNode]:
+    """Every path, priced. An ordered index scan is proposed only where its order is required."""
+    candidates = find_candidates(scan.filter)
+    pruning = prune(scan.map, scan.filter) if pruned else None
+    for convention in conventions:
+        traits = Traits(convention, _distribution(scan))
+        for path in _paths(scan, required.collation, candidates, pruning, traits, statistics):
+            yield _priced(path, scan, statistics)
+
+
+def _paths(
+    scan: logical.Scan,
+    order: Collation,
+    candidates: Candidates,
+    pruning: Pruning | None,
+    traits: Traits,
+    statistics: MapStatistics,
+) -> Iterable[physical.ScanNode]:
+    yield physical.MapScan(scan.map, scan.columns, scan.filter, pruning, traits)
+    key = bind_key(scan.map.key, scan.filter, candidates)
+    if key is not None:
+        yield physical.KeyLookup(scan.map, scan.columns, key[0], key[1], pruning, traits)
+    for index in scan.map.indexes:
+        bound = bind_index(index, scan.filter, candidates)
+        if bound is not None and not order:
+            yield _index_scan(scan, bound, Direction.UNORDERED, pruning, traits, statistics)
+        if order and index.kind is IndexKind.SORTED:
+            bound = bound or BoundIndex(index, (), None, scan.filter)
+            for direction in (Direction.ASCENDING, Direction.DESCENDING):
+                collation = _delivered_order(scan, index, bound, direction)
+                if collation_satisfies(collation, order):
+                    yield _index_scan(scan, bound, direction, pruning, replace(traits, collation=collation), statistics)
+
+
+def _index_scan(
+    scan: logical.Scan,
+    bound: BoundIndex,
+    direction: Direction,
+    pruning: Pruning | None,
+    traits: Traits,
+    statistics: MapStatistics,
+) -> physical.IndexScan:
+    node = physical.IndexScan(
+        scan.map, bound.index, scan.columns, bound.bounds, bound.remainder, direction, pruning, traits
+    )
+    if direction is not Direction.UNORDERED:
+        return node
+    return replace(node, filter=scan.filter, scan_above=scan_above(node, 1, statistics.rows))
+
+
+def _distribution(scan: logical.Scan) -> Distribution:
+    """A partitioned map is partitioned by columns that the scan delivers, if it delivers all of them."""
+    if scan.map.replicated:
+        return REPLICATED
+    by_name: dict[str, Column] = {column.name: column for column in scan.columns}
+    if not all(name in by_name for name in scan.map.partitioned_by):
+        return Distribution(DistributionKind.PARTITIONED)
+    return Distribution(DistributionKind.PARTITIONED, tuple(by_name[name].id for name in scan.map.partitioned_by))
+
+
+def _delivered_order(
+    scan: logical.Scan, index: IndexDefinition, bound: BoundIndex, direction: Direction
+) -> Collation:
+    """The index columns in order, without the leading ones that are bound to a single value.
+
+    A union of values is read value by value, lowest first, so its order is the index's all the same.
+    """
+    fixed = 0
+    for single in bound.bounds:
+        if not (isinstance(single, Points) and single.is_single):
+            break
+        fixed += 1
+    by_name = {column.name: column.id for column in scan.columns}
+    descending = direction is Direction.DESCENDING
+    keys: list[SortKey] = []
+    for name in index.columns[fixed:]:
+        if name not in by_name:
+            break
+        keys.append(SortKey(by_name[name], descending, nulls_first=not descending))
+    return tuple(keys)
+
+
+def _priced(path: physical.ScanNode, scan: logical.Scan, statistics: MapStatistics) -> physical.ScanNode:
+    returned = statistics.rows * selectivity(scan.filter, statistics)
+    size = ScanSize(_scanned_rows(path, scan, statistics), returned)
+    cost = operator_cost(path, returned, size)
+    if isinstance(path, physical.IndexScan) and path.scan_above is not None and any(map(has_unknown_values, path.bounds)):
+        # The parameters decide: at execution the exact count of entries chooses the cheaper of index and direct scan.
+        # So it costs a direct scan at most, and nearly nothing as often as not.
+        direct = physical.MapScan(path.map, path.columns, scan.filter, path.pruning, path.traits)
+        direct_size = ScanSize(statistics.rows * pruned_share(direct), returned)
+        cost = min(cost, operator_cost(direct, returned, direct_size)) / 2
+    return replace(path, estimate=Estimate(returned, cost))
+
+
+def _scanned_rows(path: physical.ScanNode, scan: logical.Scan, statistics: MapStatistics) -> float:
+    if not isinstance(path, physical.IndexScan):
+        return statistics.rows * pruned_share(path)
+    used: Expression | None = _index_filter(path, scan)
+    return statistics.rows * selectivity(used, statistics)
+
+
+def _index_filter(path: physical.IndexScan, scan: logical.Scan) -> Expression | None:
+    """The part of the filter that the bounds stand for: what is not in the remainder."""
+    remaining = conjuncts(path.remainder)
+    return conjunction(part for part in conjuncts(scan.filter) if part not in remaining)

@@ -1,0 +1,56 @@
+"""What a filter says about one column, kept symbolic: expressions of literals and parameters, valued at execution.
+
+The same values describe the reach of an index scan, of a key lookup and of partition pruning.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from remuda.expr import Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Points:
+    """`column = e` or `column IN (e1, e2, ...)`; a value that turns out NULL matches nothing.
+
+    `or_null` adds the rows in which the column is NULL, which is what IS NULL asks for.
+    """
+
+    values: tuple[Expression, ...]
+    or_null: bool = False
+
+    @property
+    def is_single(self) -> bool:
+        return len(self.values) + self.or_null == 1
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    value: Expression
+    inclusive: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """`lows` and `highs` may hold several ends each: the tightest is found when the values are known.
+
+    Without any end it is every value but NULL.
+    """
+
+    lows: tuple[End, ...] = ()
+    highs: tuple[End, ...] = ()
+
+
+Bound = Points | Interval
+
+
+@dataclass(frozen=True, slots=True)
+class Pruning:
+    """The filter is partition-complete: each alternative bounds every partitioning column, in order.
+
+    A row that passes the filter lies in a partition of some combination of values of some alternative.
+    """
+
+    columns: tuple[str, ...]
+    alternatives: tuple[tuple[Bound, ...], ...]

@@ -1,0 +1,156 @@
+"""EXPLAIN: one operator a line, indented, with its traits and estimates; deterministic, so that tests can compare it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, assert_never
+
+from remuda.expr import render
+from remuda.plan import logical, physical
+from remuda.plan.bounds import Bound, Interval, Points
+from remuda.plan.walk import inputs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import Any
+
+    from remuda.expr import Column, Expression
+    from remuda.plan.traits import Collation
+
+_ESTIMATE_COLUMN = 72
+
+
+def explain(node: physical.PhysicalNode, measured: Callable[[physical.PhysicalNode], str] | None = None) -> str:
+    """`measured` adds, for EXPLAIN ANALYZE, what an operator really did."""
+    return "\n".join(_lines(node, 0, measured))
+
+
+def _lines(node: Any, depth: int, measured: Callable[[Any], str] | None) -> Iterable[str]:
+    head, details = describe(node)
+    indent = "  " * depth
+    line = f"{indent}{head}"
+    yield f"{line:<{_ESTIMATE_COLUMN}} rows≈{_count(node.estimate.rows)} cost≈{_count(node.estimate.cost)}"
+    for detail in details:
+        yield f"{indent}    {detail}"
+    if measured is not None and (actual := measured(node)):
+        yield f"{indent}    {actual}"
+    for child in inputs(node):
+        yield from _lines(child, depth + 1, measured)
+
+
+def _count(number: float) -> str:
+    """Enough digits to compare by eye, few enough to be stable."""
+    return str(round(number)) if number >= 10 else f"{number:.3g}"
+
+
+def describe(node: physical.PhysicalNode) -> tuple[str, list[str]]:
+    """The operator's line, and the lines below it that say what exactly it does."""
+    traits = node.traits
+    match node:
+        case physical.MapScan():
+            return f"MapScan {node.map.name} {traits}", _scan_details(node, _filter_detail("filter", node.filter))
+        case physical.IndexScan():
+            order = "" if node.direction is physical.Direction.UNORDERED else f", {node.direction.value}"
+            head = f"IndexScan {node.map.name} using {node.index.name} ({node.index.kind.value}{order}) {traits}"
+            bounds = _bounds(node.index.columns, node.bounds) or "all"
+            otherwise = "" if node.scan_above is None else f"direct scan above {node.scan_above} entries"
+            details = _scan_details(node, f"index: {bounds}", _filter_detail("remainder", node.remainder))
+            return head, [*details, otherwise] if otherwise else details
+        case physical.KeyLookup():
+            key = f"key: {_bounds(node.map.key, node.key)}"
+            return f"KeyLookup {node.map.name} {traits}", _scan_details(node, key, _filter_detail("remainder", node.remainder))
+        case physical.Values():
+            return f"Values {traits}", [f"{len(node.rows)} rows of {_names(node.columns)}"]
+        case physical.Filter():
+            return f"Filter {traits}", [f"condition: {render(node.condition)}"]
+        case physical.Project():
+            return f"Project {traits}", [_assignments(node.assignments)]
+        case physical.HashAggregate():
+            keys = f"keys: {_names(node.keys)}   " if node.keys else ""
+            return f"HashAggregate {node.phase.value} {traits}", [f"{keys}calls: {_calls(node)}"]
+        case physical.Sort():
+            return f"Sort {traits}", [f"order: {_order(node.collation, node.columns)}"]
+        case physical.TopN():
+            return f"TopN {traits}", [f"order: {_order(node.collation, node.columns)}   {_limit(node.count, node.offset)}"]
+        case physical.Limit():
+            return f"Limit {traits}", [_limit(node.count, node.offset)]
+        case physical.RootExchange():
+            merged = [f"merge: {_order(traits.collation, node.columns)}"] if traits.collation else []
+            return f"RootExchange {traits}", merged
+        case physical.Modify():
+            return f"{node.operation.value.capitalize()} {node.map.name} {traits}", []
+        case physical.Root():
+            return "Root", []
+        case physical.Send():
+            return f"Send edge={node.edge} {traits}", []
+        case physical.Receive():
+            return f"Receive edge={node.edge} {traits}", []
+        case _:
+            assert_never(node)
+
+
+def _scan_details(node: physical.ScanNode, *parts: str) -> list[str]:
+    details = ["   ".join([*(part for part in parts if part), f"columns: {_names(node.columns)}"])]
+    if node.pruning is not None:
+        details.append(f"partitionedBy=[{', '.join(node.pruning.columns)}]")
+    return details
+
+
+def _filter_detail(label: str, predicate: Expression | None) -> str:
+    return "" if predicate is None else f"{label}: {render(predicate)}"
+
+
+def _bounds(columns: Sequence[str], bounds: Sequence[Bound]) -> str:
+    return ", ".join(_bound(column, bound) for column, bound in zip(columns, bounds, strict=False))
+
+
+def _bound(column: str, bound: Bound) -> str:
+    match bound:
+        case Points(values=(), or_null=True):
+            return f"{column} IS NULL"
+        case Points(values=(only,), or_null=False):
+            return f"{column} = {render(only)}"
+        case Points():
+            return f"{column} IN ({', '.join([render(value) for value in bound.values] + ['NULL'] * bound.or_null)})"
+        case Interval(lows=(), highs=()):
+            return f"{column} IS NOT NULL"
+        case Interval():
+            lows = [f"{column} {'>=' if end.inclusive else '>'} {render(end.value)}" for end in bound.lows]
+            highs = [f"{column} {'<=' if end.inclusive else '<'} {render(end.value)}" for end in bound.highs]
+            return " AND ".join(lows + highs)
+        case _:
+            assert_never(bound)
+
+
+def _names(columns: Iterable[Column]) -> str:
+    return ", ".join(column.name for column in columns)
+
+
+def _assignments(assignments: Iterable[logical.Assignment]) -> str:
+    return ", ".join(
+        assignment.column.name if assignment.is_identity else f"{assignment.column.name} := {render(assignment.expression)}"
+        for assignment in assignments
+    )
+
+
+def _calls(node: physical.HashAggregate) -> str:
+    texts = []
+    for call in node.calls:
+        argument = "*" if call.argument is None else ("DISTINCT " if call.distinct else "") + call.argument.name
+        texts.append(f"{call.function.upper()}({argument})")
+    return ", ".join(texts) or "none"
+
+
+def _order(collation: Collation, columns: Iterable[Column]) -> str:
+    names = {column.id: column.name for column in columns}
+    texts = []
+    for key in collation:
+        text = names[key.column] + (" DESC" if key.descending else "")
+        if key.nulls_first == key.descending:  # not where NULL, the lowest value, would come by itself
+            text += " NULLS FIRST" if key.nulls_first else " NULLS LAST"
+        texts.append(text)
+    return ", ".join(texts)
+
+
+def _limit(count: Expression | None, offset: Expression | None) -> str:
+    parts = [f"limit: {render(count)}" if count is not None else "", f"offset: {render(offset)}" if offset is not None else ""]
+    return "   ".join(part for part in parts if part)

@@ -1,0 +1,101 @@
+"""The physical properties that an operator delivers and that its consumer may require.
+
+Each trait is a small value with an "any", a `satisfies` that is a partial order, and a short print form.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Convention(Enum):
+    """Which backend runs the operator."""
+
+    LOGICAL = "LOGICAL"
+    LOCAL = "LOCAL"
+    SPARK = "SPARK"
+
+    __hash__ = object.__hash__
+
+
+class DistributionKind(Enum):
+    ANY = "ANY"
+    ROOT = "ROOT"
+    PARTITIONED = "PARTITIONED"
+    REPLICATED = "REPLICATED"
+
+    __hash__ = object.__hash__
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """Where the rows are.
+
+    ROOT: on the initiator. PARTITIONED: each row on exactly one member; `columns`, where not empty, are the ids of
+    columns on whose equal values rows are together, in the order of the partition hash. REPLICATED: all rows on
+    every member, the initiator included.
+    """
+
+    kind: DistributionKind
+    columns: tuple[int, ...] = ()
+
+    def satisfies(self, required: Distribution) -> bool:
+        """
+        >>> REPLICATED.satisfies(ROOT), Distribution(DistributionKind.PARTITIONED, (1,)).satisfies(PARTITIONED)
+        (True, True)
+        """
+        if required.kind is DistributionKind.ANY or self == required:
+            return True
+        if required.kind is DistributionKind.ROOT:
+            return self.kind is DistributionKind.REPLICATED
+        return self.kind is required.kind and not required.columns
+
+    def __str__(self) -> str:
+        return self.kind.value
+
+
+ANY_DISTRIBUTION = Distribution(DistributionKind.ANY)
+ROOT = Distribution(DistributionKind.ROOT)
+PARTITIONED = Distribution(DistributionKind.PARTITIONED)
+REPLICATED = Distribution(DistributionKind.REPLICATED)
+
+
+@dataclass(frozen=True, slots=True)
+class SortKey:
+    """One column of an order. NULL is the lowest value unless the query says otherwise."""
+
+    column: int
+    descending: bool = False
+    nulls_first: bool = True
+
+
+Collation = tuple[SortKey, ...]
+"""The order of rows; the empty one is "any"."""
+
+
+def collation_satisfies(delivered: Collation, required: Collation) -> bool:
+    """An order satisfies each of its own prefixes.
+
+    >>> collation_satisfies((SortKey(1), SortKey(2)), (SortKey(1),)), collation_satisfies((), (SortKey(1),))
+    (True, False)
+    """
+    return delivered[: len(required)] == required
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    convention: Convention = Convention.LOCAL
+    distribution: Distribution = ANY_DISTRIBUTION
+    collation: Collation = ()
+
+    def satisfies(self, required: Traits) -> bool:
+        return (
+            self.convention is required.convention
+            and self.distribution.satisfies(required.distribution)
+            and collation_satisfies(self.collation, required.collation)
+        )
+
+    def __str__(self) -> str:
+        place = str(self.distribution)
+        return f"[{place}, SPARK]" if self.convention is Convention.SPARK else f"[{place}]"

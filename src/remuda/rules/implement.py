@@ -1,0 +1,41 @@
+"""The list of implement rules, by the operator at the root."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from remuda.plan import logical
+from remuda.rules import implement_aggregate, implement_relational, implement_sort
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from remuda.plan.traits import Traits
+    from remuda.rules.context import Alternative, PlanningContext
+
+IMPLEMENT_RULES: dict[type, tuple[Any, ...]] = {
+    logical.Scan: (implement_relational.implement_scan,),
+    logical.Values: (implement_relational.implement_values,),
+    logical.Filter: (implement_relational.implement_filter,),
+    logical.Project: (implement_relational.implement_project,),
+    # In place first: where it applies it moves the fewest rows and gives the search an early bound.
+    logical.Aggregate: (
+        implement_aggregate.aggregate_in_place,
+        implement_aggregate.aggregate_in_two_phases,
+        implement_aggregate.aggregate_at_root,
+    ),
+    logical.Sort: (implement_sort.require_order,),
+    logical.Limit: (implement_sort.limit_by_top_n, implement_sort.limit_ordered_rows),
+    logical.Modify: (implement_relational.implement_modify,),
+    logical.Root: (implement_relational.implement_root,),
+}
+
+
+def alternatives(
+    node: logical.LogicalNode, required: Traits, context: PlanningContext, disabled: frozenset[str]
+) -> Iterable[tuple[str, Alternative]]:
+    """Every way to do the operator, with the name of the rule that proposes it."""
+    for rule in IMPLEMENT_RULES[type(node)]:
+        if rule.__name__ not in disabled:
+            for alternative in rule(node, required, context):
+                yield rule.__name__, alternative

@@ -1,0 +1,70 @@
+"""Implement rules for Sort and Limit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from remuda.expr import Expression, Literal, call
+from remuda.plan import logical, physical
+from remuda.plan.physical import PhysicalNode
+from remuda.plan.traits import PARTITIONED, ROOT, Convention, Traits
+from remuda.rules.context import Alternative, PlanningContext
+
+
+def require_order(node: logical.Sort, required: Traits, context: PlanningContext) -> Iterable[Alternative]:
+    """Sort → its input in that order: an index delivers it, or the optimizer puts a Sort on top (an enforcer)."""
+    yield Alternative((replace(required, collation=node.collation),), lambda source: source)
+
+
+def limit_ordered_rows(node: logical.Limit, required: Traits, context: PlanningContext) -> Iterable[Alternative]:
+    """Limit → Limit over rows that come in order already; it stops its input early.
+
+    Over several members each one stops after as many rows as could be needed, and the streams are merged.
+    """
+    at_root = Traits(Convention.LOCAL, ROOT, node.collation)
+    yield Alternative((at_root,), lambda source: _limit(source, node, replace(at_root, collation=source.traits.collation)))
+    enough = rows_needed(node)
+    for convention in context.conventions if enough is not None else ():
+        below = Traits(convention, PARTITIONED, node.collation)
+
+        def build(source: Any) -> physical.Limit:
+            lower = physical.Limit(source, enough, None, source.traits)
+            merged = replace(at_root, collation=source.traits.collation)
+            return _limit(physical.RootExchange(lower, merged), node, merged)
+
+        yield Alternative((below,), build)
+
+
+def limit_by_top_n(node: logical.Limit, required: Traits, context: PlanningContext) -> Iterable[Alternative]:
+    """Limit with an order → TopN, on the initiator, or on each member and then over what they send."""
+    if not node.collation or node.count is None:
+        return
+    at_root = Traits(Convention.LOCAL, ROOT)
+    ordered = replace(at_root, collation=node.collation)
+    yield Alternative((at_root,), lambda source: physical.TopN(source, node.collation, node.count, node.offset, ordered))  # type: ignore[arg-type]
+    enough = rows_needed(node)
+    for convention in context.conventions if enough is not None else ():
+        below = Traits(convention, PARTITIONED)
+
+        def build(source: Any) -> physical.TopN:
+            lower = physical.TopN(
+                source, node.collation, enough, None, replace(source.traits, collation=node.collation)  # type: ignore[arg-type]
+            )
+            return physical.TopN(physical.RootExchange(lower, ordered), node.collation, node.count, node.offset, ordered)  # type: ignore[arg-type]
+
+        yield Alternative((below,), build)
+
+
+def _limit(source: PhysicalNode, node: logical.Limit, traits: Traits) -> physical.Limit:
+    return physical.Limit(source, node.count, node.offset, traits)
+
+
+def rows_needed(node: logical.Limit) -> Expression | None:
+    """How many rows a member has to send at most: those that are skipped and those that are kept."""
+    if node.count is None or node.offset is None:
+        return node.count
+    if isinstance(node.count, Literal) and isinstance(node.offset, Literal):
+        return Literal(node.count.value + node.offset.value, node.count.type)
+    return call("+", node.count, node.offset)

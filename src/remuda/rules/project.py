@@ -1,0 +1,77 @@
+"""Normalise rules for trees with a Project at the root."""
+
+from __future__ import annotations
+
+from remuda.expr import Column, columns_of, fold, substitute
+from remuda.plan import logical
+from remuda.plan.logical import Assignment, LogicalNode
+
+
+def merge_projects(node: LogicalNode) -> LogicalNode | None:
+    """Project(Project(x, b := e), c := f(b)) → Project(x, c := f(e))."""
+    if not (isinstance(node, logical.Project) and isinstance(node.input, logical.Project)):
+        return None
+    meanings = {assignment.column.id: assignment.expression for assignment in node.input.assignments}
+    merged = tuple(
+        Assignment(assignment.column, fold(substitute(assignment.expression, meanings))) for assignment in node.assignments
+    )
+    return logical.Project(node.input.input, merged)
+
+
+def remove_project(node: LogicalNode) -> LogicalNode | None:
+    """Project(x, all columns of x unchanged and in order) → x."""
+    if not isinstance(node, logical.Project) or not all(assignment.is_identity for assignment in node.assignments):
+        return None
+    return node.input if node.columns == node.input.columns else None  # type: ignore[return-value]
+
+
+def merge_project_into_values(node: LogicalNode) -> LogicalNode | None:
+    """Project(Values(rows), c := e) → Values(e over each row): constants stay constants."""
+    if not (isinstance(node, logical.Project) and isinstance(node.input, logical.Values) and node.assignments):
+        return None
+    rows = []
+    for row in node.input.rows:
+        meanings = {column.id: value for column, value in zip(node.input.columns, row, strict=True)}
+        rows.append(tuple(fold(substitute(assignment.expression, meanings)) for assignment in node.assignments))
+    return logical.Values(node.columns, tuple(rows))
+
+
+def push_project_past_filter(node: LogicalNode) -> LogicalNode | None:
+    """Project(Filter(x, p), c := e) → Project(Filter(Project(x, needed columns), p), c := e), where x is a Project.
+
+    It lets the two projections meet: what the filter and the result do not need is dropped below. Only where something
+    is dropped: otherwise it would apply again and again.
+    """
+    if not (isinstance(node, logical.Project) and isinstance(node.input, logical.Filter)):
+        return None
+    filter_, below = node.input, node.input.input
+    if not isinstance(below, logical.Project):
+        return None
+    needed = columns_of(filter_.condition, *(assignment.expression for assignment in node.assignments))
+    kept = tuple(assignment for assignment in below.assignments if assignment.column.id in needed)
+    if len(kept) == len(below.assignments) or not kept:
+        return None
+    return logical.Project(logical.Filter(logical.Project(below.input, kept), filter_.condition), node.assignments)
+
+
+def push_project_into_scan(node: LogicalNode) -> LogicalNode | None:
+    """Project(Scan(m, columns), ...) → the same over a scan that delivers only the columns the projection names.
+
+    At least one column stays, the narrowest, so that rows can be counted.
+    """
+    if not (isinstance(node, logical.Project) and isinstance(node.input, logical.Scan)):
+        return None
+    scan = node.input
+    needed = columns_of(*(assignment.expression for assignment in node.assignments))
+    kept = tuple(column for column in scan.columns if column.id in needed) or (narrowest(scan.columns),)
+    if kept == scan.columns:
+        is_reordering = node.assignments and all(assignment.is_identity for assignment in node.assignments)
+        if not is_reordering or node.columns == scan.columns:
+            return None
+        # Only the order differs: the scan can deliver that itself.
+        return logical.Scan(scan.map, node.columns, scan.filter)
+    return logical.Project(logical.Scan(scan.map, kept, scan.filter), node.assignments)
+
+
+def narrowest(columns: tuple[Column, ...]) -> Column:
+    return min(columns, key=lambda column: column.type.byte_width)

@@ -1,0 +1,39 @@
+"""From SQL text to a bound logical plan; the only user of sqlglot.
+
+sqlglot's tokenizer and its parser of queries are used; statements that define things are parsed here, and all
+binding (names, types, parameters, places of errors) is ours. Nothing unsupported gets past the binder: it is refused
+with its place in the text. This package knows the catalog and the logical nodes, and nothing of how queries run.
+"""
+
+from remuda.sql.bind import BoundQuery, bind
+from remuda.sql.parse import parse
+from remuda.sql.statements import (
+    Checkpoint,
+    CreateIndex,
+    CreateMap,
+    DropIndex,
+    DropMap,
+    Explain,
+    Query,
+    SetOption,
+    Show,
+    Statement,
+    Truncate,
+)
+
+__all__ = [
+    "BoundQuery",
+    "Checkpoint",
+    "CreateIndex",
+    "CreateMap",
+    "DropIndex",
+    "DropMap",
+    "Explain",
+    "Query",
+    "SetOption",
+    "Show",
+    "Statement",
+    "Truncate",
+    "bind",
+    "parse",
+]

@@ -1,0 +1,61 @@
+"""The binder's face: from a parsed query to a logical plan in which every name is resolved and every type known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from remuda.errors import parsing_error
+from remuda.plan import logical
+from remuda.sql.binding import Binding
+from remuda.sql.modify import bind_delete, bind_insert, bind_update
+from remuda.sql.select import bind_select
+from remuda.types import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from remuda.catalog import Catalog, MapDefinition, SearchPath
+    from remuda.sql.statements import Query
+    from remuda.types import SqlType
+
+
+@dataclass(frozen=True, slots=True)
+class BoundQuery:
+    tree: logical.Root
+    parameters: tuple[SqlType, ...]
+    parameter_names: tuple[str, ...]
+    next_column: int
+    """The first column id that the planner may use for columns of its own."""
+    modifies: MapDefinition | None
+
+
+def bind(
+    query: Query, catalog: Catalog, search_path: SearchPath, values: Mapping[int, Any] | None = None
+) -> BoundQuery:
+    """`values` are parameters to be treated as literals: those that their column's type cannot hold exactly."""
+    binding = Binding(catalog, search_path, query.parameters, dict(values or {}))
+    tree = query.tree
+    modifies: MapDefinition | None = None
+    match tree:
+        case exp.Insert():
+            root = bind_insert(binding, tree, upsert=query.upsert)
+        case exp.Update():
+            root = bind_update(binding, tree)
+        case exp.Delete():
+            root = bind_delete(binding, tree)
+        case _:
+            root = bind_select(binding, tree)
+    if isinstance(root.input, logical.Modify):
+        modifies = root.input.map
+    return BoundQuery(root, _parameter_types(binding), tuple(query.parameters.names), binding.next_column, modifies)
+
+
+def _parameter_types(binding: Binding) -> tuple[SqlType, ...]:
+    for index, type_ in enumerate(binding.parameter_types):
+        if type_.kind is Kind.NULL and index not in binding.values:
+            span = binding.parameters.spans[index]
+            raise parsing_error("the type of this parameter cannot be told", span=span, suggestion="Use CAST(? AS type).")
+    return tuple(binding.parameter_types)

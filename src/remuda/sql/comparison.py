@@ -1,0 +1,92 @@
+"""Comparisons between types, kept exact: `int_col > 1.5` is `int_col > 1`, `int_col = 1.5` is never true."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from typing import Any
+
+from remuda.errors import Span, SqlError, parsing_error
+from remuda.expr import Call, Case, Expression, Literal, call
+from remuda.expr.constant import FALSE, TRUE
+from remuda.types import BOOLEAN, INTEGER_RANGES, Kind, SqlType, to_stored
+
+
+MIRRORED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+
+def compare(operator: str, left: Expression, right: Expression, span: Span | None) -> Expression:
+    """Brings both sides to one type without changing what the comparison means."""
+    if isinstance(left, Literal) and not isinstance(right, Literal):
+        left, right, operator = right, left, MIRRORED[operator]
+    if isinstance(right, Literal) and right.value is not None:
+        right = adapt_literal(right, left.type, span)
+        if left.type.is_integer and right.type.is_numeric and not right.type.is_integer:
+            return _compare_integer(operator, left, right.value, span)
+        if left.type.is_integer and right.type.is_integer:
+            return _within_range(operator, left, right.value, span)
+    compared = call(operator, left, right, span=span)
+    if compared is None:
+        raise parsing_error(f"{left.type} cannot be compared with {right.type}", span=span)
+    return compared
+
+
+def adapt_literal(literal: Literal, target: SqlType, span: Span | None) -> Literal:
+    """A literal takes the type of the column it meets where that keeps its value: '2024-01-01' of a DATE, 10 of a DOUBLE."""
+    if literal.type == target or target.kind is Kind.NULL:
+        return literal
+    text = literal.type.kind is Kind.VARCHAR and (target.is_temporal or target.is_numeric)
+    if target.is_floating and literal.type.is_exact:
+        return Literal(to_stored(target, literal.value), target)
+    if target.kind is Kind.DECIMAL and literal.type.is_exact and _scale(literal.value) <= target.scale:
+        return Literal(to_stored(target, literal.value), target) if _digits_fit(literal.value, target) else literal
+    if not text:
+        return literal
+    try:
+        value = _parse_number(literal.value, target) if target.is_numeric else literal.value
+        return Literal(to_stored(target, value), target)
+    except (SqlError, ArithmeticError) as error:
+        raise parsing_error(f"{literal.value!r} is not a {target}", span=span) from error
+
+
+def _parse_number(text: str, target: SqlType) -> Any:
+    number = Decimal(text.strip())
+    return float(number) if target.is_floating else number
+
+
+def _scale(value: Any) -> int:
+    exponent = value.as_tuple().exponent if isinstance(value, Decimal) else 0
+    return max(0, -exponent) if isinstance(exponent, int) else 0
+
+
+def _digits_fit(value: Any, target: SqlType) -> bool:
+    return abs(value) < 10 ** (target.precision - target.scale)
+
+
+def _compare_integer(operator: str, left: Expression, value: Any, span: Span | None) -> Expression:
+    """An integer column against a number that is none: rounded down, the order keeps its meaning."""
+    if isinstance(value, float) and not math.isfinite(value):
+        below = value == -math.inf
+        return _unless_null(left, TRUE if operator in _TRUE_BEYOND[not below] else FALSE)
+    floor = math.floor(value)
+    if floor == value:
+        return _within_range(operator, left, floor, span)
+    if operator in {"=", "<>"}:
+        return _unless_null(left, TRUE if operator == "<>" else FALSE)
+    return _within_range("<=" if operator in {"<", "<="} else ">", left, floor, span)
+
+
+_TRUE_BEYOND = {True: {"<", "<=", "<>"}, False: {">", ">=", "<>"}}
+"""Which comparisons hold for every value of a type with a number above (True) or below (False) its range."""
+
+
+def _within_range(operator: str, left: Expression, value: int, span: Span | None) -> Expression:
+    low, high = INTEGER_RANGES[left.type.kind]
+    if not low <= value <= high:
+        return _unless_null(left, TRUE if operator in _TRUE_BEYOND[value > high] else FALSE)
+    return Call(operator, (left, Literal(value, left.type)), BOOLEAN, span)
+
+
+def _unless_null(left: Expression, result: Literal) -> Expression:
+    """`result` wherever the column has a value; NULL where it has none."""
+    return Case(((Call("is null", (left,), BOOLEAN), Literal(None, BOOLEAN)),), result, BOOLEAN)

@@ -1,0 +1,181 @@
+"""CREATE, DROP, SHOW, SET and their kin: one small function each, read token by token."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlglot.tokens import TokenType
+
+from remuda.catalog import ColumnDefinition, IndexKind
+from remuda.errors import nearest, parsing_error
+from remuda.sql.statements import (
+    Checkpoint,
+    CreateIndex,
+    CreateMap,
+    DropIndex,
+    DropMap,
+    Name,
+    SetOption,
+    Show,
+    Statement,
+    Truncate,
+)
+from remuda.sql.types import parse_type
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from remuda.sql.cursor import Cursor
+
+SHOWN = ("TABLES", "INDEXES", "PARTITIONS", "MEMBERS", "PLANS")
+
+
+def parse_create_table(cursor: Cursor) -> CreateMap:
+    """`CREATE TABLE name (columns, PRIMARY KEY (k, ...)) [PARTITION BY (k, ...)] [REPLICATED]`"""
+    if_not_exists = cursor.accept("IF", "NOT", "EXISTS")
+    name = cursor.name("the name of a table")
+    columns, key = _column_list(cursor)
+    partitioned_by: tuple[Name, ...] = ()
+    replicated = False
+    while cursor.current is not None:
+        if cursor.accept("PARTITION", "BY") or cursor.accept("PARTITIONED", "BY"):
+            partitioned_by = cursor.names()
+        elif cursor.accept("REPLICATED"):
+            replicated = True
+        else:
+            raise cursor.unexpected("PARTITION BY or REPLICATED")
+    return CreateMap(name, columns, key, partitioned_by, replicated, if_not_exists)
+
+
+def parse_create_mapping(cursor: Cursor) -> CreateMap:
+    """`CREATE MAPPING name (__key ...) TYPE IMap [OPTIONS (...)]`: the data-grid spelling; its key is `__key`."""
+    if_not_exists = cursor.accept("IF", "NOT", "EXISTS")
+    name = cursor.name("the name of a mapping")
+    columns, key = _column_list(cursor)
+    cursor.expect("TYPE")
+    kind = cursor.name("IMap")
+    if kind.text.casefold() != "imap":
+        raise parsing_error(f"the mapping type {kind.text} is not supported: only IMap is", span=kind.span)
+    if cursor.accept("OPTIONS"):
+        _skip_parentheses(cursor)
+    if not key:
+        key = tuple(Name(column.name, name.span) for column in columns if column.name.casefold() == "__key")
+    return CreateMap(name, columns, key, (), replicated=False, if_not_exists=if_not_exists)
+
+
+def _column_list(cursor: Cursor) -> tuple[tuple[ColumnDefinition, ...], tuple[Name, ...]]:
+    cursor.expect("(")
+    columns: list[ColumnDefinition] = []
+    key: tuple[Name, ...] = ()
+    while True:
+        span = cursor.span
+        if cursor.accept("PRIMARY", "KEY"):
+            if key:
+                raise parsing_error("there is a PRIMARY KEY already", span=span)
+            key = cursor.names()
+        else:
+            column, is_key = _column(cursor)
+            if any(column.name.casefold() == other.name.casefold() for other in columns):
+                raise parsing_error(f"the column {column.name} is there twice", span=span)
+            if is_key and key:
+                raise parsing_error("there is a PRIMARY KEY already", span=span)
+            columns.append(column)
+            key = (Name(column.name, span),) if is_key else key
+        if not cursor.accept(","):
+            break
+    cursor.expect(")")
+    return tuple(columns), key
+
+
+def _column(cursor: Cursor) -> tuple[ColumnDefinition, bool]:
+    name = cursor.name("the name of a column")
+    type_ = parse_type(cursor)
+    nullable, is_key = True, False
+    while True:
+        if cursor.accept("NOT", "NULL"):
+            nullable = False
+        elif cursor.accept("PRIMARY", "KEY"):
+            is_key = True
+        elif not cursor.accept("NULL"):
+            return ColumnDefinition(name.text, type_, nullable), is_key
+
+
+def _skip_parentheses(cursor: Cursor) -> None:
+    cursor.expect("(")
+    depth = 1
+    while depth:
+        token = cursor.take(")")
+        depth += {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1}.get(token.token_type, 0)
+
+
+def parse_create_index(cursor: Cursor) -> CreateIndex:
+    """`CREATE INDEX name ON map (c, ...) [TYPE SORTED | HASH]`; SORTED where nothing is said."""
+    if_not_exists = cursor.accept("IF", "NOT", "EXISTS")
+    name = cursor.name("the name of an index")
+    cursor.expect("ON")
+    map_name = cursor.name("the name of a table")
+    columns = cursor.names()
+    kind = IndexKind.SORTED
+    if cursor.accept("TYPE"):
+        span = cursor.span
+        written = cursor.take("SORTED or HASH").text.upper()
+        if written not in IndexKind.__members__:
+            raise parsing_error(f"unknown index type: {written}", span=span, suggestion="Index types are SORTED and HASH.")
+        kind = IndexKind[written]
+    return CreateIndex(name, map_name, columns, kind, if_not_exists)
+
+
+def parse_drop_table(cursor: Cursor) -> DropMap:
+    if_exists = cursor.accept("IF", "EXISTS")
+    return DropMap(cursor.name("the name of a table"), if_exists)
+
+
+def parse_drop_index(cursor: Cursor) -> DropIndex:
+    """`DROP INDEX name [ON map]`"""
+    if_exists = cursor.accept("IF", "EXISTS")
+    name = cursor.name("the name of an index")
+    if cursor.accept("ON"):
+        cursor.name("the name of a table")
+    return DropIndex(name, if_exists)
+
+
+def parse_truncate(cursor: Cursor) -> Truncate:
+    cursor.accept("TABLE")
+    return Truncate(cursor.name("the name of a table"))
+
+
+def parse_show(cursor: Cursor) -> Show:
+    span = cursor.span
+    what = cursor.take(", ".join(SHOWN)).text.upper()
+    if what not in SHOWN:
+        raise parsing_error(f"SHOW {what} is not known", span=span, suggestion=nearest(what, SHOWN))
+    return Show(what)
+
+
+def parse_set(cursor: Cursor) -> SetOption:
+    """`SET option = value` or `SET option TO value`"""
+    option = cursor.name("the name of an option")
+    if not cursor.accept("="):
+        cursor.expect("TO")
+    span = cursor.span
+    negative = cursor.accept("-")
+    token = cursor.take("a value")
+    return SetOption(option.text.casefold(), ("-" if negative else "") + token.text, span)
+
+
+def parse_checkpoint(_: Cursor) -> Checkpoint:
+    return Checkpoint()
+
+
+DEFINITIONS: tuple[tuple[tuple[str, ...], Callable[[Cursor], Statement]], ...] = (
+    (("CREATE", "TABLE"), parse_create_table),
+    (("CREATE", "MAPPING"), parse_create_mapping),
+    (("CREATE", "INDEX"), parse_create_index),
+    (("DROP", "TABLE"), parse_drop_table),
+    (("DROP", "MAPPING"), parse_drop_table),
+    (("DROP", "INDEX"), parse_drop_index),
+    (("TRUNCATE",), parse_truncate),
+    (("SHOW",), parse_show),
+    (("SET",), parse_set),
+    (("CHECKPOINT",), parse_checkpoint),
+)

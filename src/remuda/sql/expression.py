@@ -1,0 +1,385 @@
+"""Binding of scalar expressions: one small function for each kind of node that sqlglot gives, in one table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from remuda.catalog.definitions import GENERATED_KEY
+from remuda.errors import nearest, parsing_error
+from remuda.expr import (
+    FUNCTIONS,
+    Call,
+    Case,
+    Cast,
+    Column,
+    Expression,
+    Literal,
+    call,
+    can_cast,
+    coerce,
+    fold,
+)
+from remuda.plan.aggregates import AGGREGATES
+from remuda.sql.comparison import adapt_literal, compare
+from remuda.sql.places import place_of, refuse_unknown_parts, unsupported
+from remuda.sql.types import type_named
+from remuda.types import (
+    BIGINT,
+    BOOLEAN,
+    DOUBLE,
+    INTEGER,
+    NULL,
+    VARBINARY,
+    VARCHAR,
+    Kind,
+    SqlType,
+    common_type,
+    type_of_value,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from remuda.sql.binding import Binding, Scope
+
+BINARY = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%"}
+COMPARISONS = {exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
+AGGREGATE_NODES = {exp.Count: "count", exp.Sum: "sum", exp.Min: "min", exp.Max: "max", exp.Avg: "avg"}
+FUNCTION_NODES = {exp.Upper: "upper", exp.Lower: "lower", exp.Length: "length", exp.Abs: "abs", exp.Coalesce: "coalesce"}
+
+
+@dataclass(slots=True)
+class ExpressionBinder:
+    """Binds expressions against a scope. Aggregates are collected in `calls` where they are allowed at all."""
+
+    binding: Binding
+    scope: Scope
+    calls: list[tuple[str, Expression | None, bool, Column]] | None = None
+    clause: str = "this clause"
+    _inside_aggregate: bool = field(default=False)
+
+    def bind(self, node: exp.Expression, expected: SqlType | None = None) -> Expression:
+        """`expected` is the type that a bare parameter takes in this place."""
+        bind_node = _NODES.get(type(node))
+        if bind_node is None:
+            raise unsupported(node, _readable(node))
+        refuse_unknown_parts(node, _PARTS.get(type(node), _COMMON_PARTS))
+        return fold(bind_node(self, node, expected))
+
+    def bind_condition(self, node: exp.Expression) -> Expression:
+        bound = self.bind(node, BOOLEAN)
+        if bound.type.kind not in {Kind.BOOLEAN, Kind.NULL}:
+            raise parsing_error(f"a condition must be BOOLEAN, this is {bound.type}", span=place_of(node))
+        return coerce(bound, BOOLEAN)
+
+    def bind_pair(self, first: exp.Expression, second: exp.Expression) -> tuple[Expression, Expression]:
+        """Two expressions of which one may give a bare parameter on the other side its type."""
+        if isinstance(first, exp.Placeholder):
+            right = self.bind(second)
+            return self.bind(first, right.type), right
+        left = self.bind(first)
+        return left, self.bind(second, left.type)
+
+    def call(self, name: str, node: exp.Expression, *arguments: Expression) -> Expression:
+        bound = call(name, *arguments, span=place_of(node))
+        if bound is None:
+            types = ", ".join(str(argument.type) for argument in arguments)
+            if any(argument.type.kind is Kind.DECIMAL for argument in arguments) and name in {"+", "-", "*", "/", "%"}:
+                hint = "Arithmetic on DECIMAL is not supported yet: use CAST(... AS DOUBLE)."
+                raise parsing_error(f"{name} does not take ({types})", span=place_of(node), suggestion=hint)
+            raise parsing_error(f"{name} does not take ({types})", span=place_of(node))
+        return bound
+
+
+def _readable(node: exp.Expression) -> str:
+    return {"Subquery": "a sub-query", "Select": "a sub-query", "Window": "a window function"}.get(
+        type(node).__name__, type(node).__name__.upper()
+    )
+
+
+def _bind_column(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
+    if isinstance(node.this, exp.Star):
+        raise parsing_error("* is not a value here", span=place_of(node))
+    span = place_of(node)
+    column = self.scope.resolve(node.name, node.table or None, span)
+    if span is not None:
+        self.binding.places[column.id] = span
+    return column
+
+
+def _bind_literal(_: ExpressionBinder, node: Any, expected: SqlType | None) -> Expression:
+    if node.is_string:
+        literal = Literal(node.this, VARCHAR)
+        return adapt_literal(literal, expected, place_of(node)) if expected is not None else literal
+    return number_literal(node.this)
+
+
+def number_literal(text: str) -> Literal:
+    """
+    >>> str(number_literal("7").type), str(number_literal("1.50").type), str(number_literal("1e3").type)
+    ('INTEGER', 'DECIMAL(3, 2)', 'DOUBLE')
+    """
+    if "e" in text.lower():
+        return Literal(float(text), DOUBLE)
+    if "." in text:
+        value = Decimal(text)
+        return Literal(value, type_of_value(value))
+    whole = int(text)
+    natural = INTEGER if abs(whole) < 2**31 else type_of_value(whole)
+    return Literal(whole if natural.is_integer else Decimal(whole), natural)
+
+
+def _bind_constant(_: ExpressionBinder, node: Any, _expected: SqlType | None) -> Expression:
+    return Literal(bool(node.this), BOOLEAN) if isinstance(node, exp.Boolean) else Literal(None, NULL)
+
+
+def _bind_bytes(_: ExpressionBinder, node: Any, _expected: SqlType | None) -> Expression:
+    return Literal(bytes.fromhex(node.this), VARBINARY)
+
+
+def _bind_placeholder(self: ExpressionBinder, node: Any, expected: SqlType | None) -> Expression:
+    return self.binding.parameter(str(node.this), expected)
+
+
+def _bind_parentheses(self: ExpressionBinder, node: Any, expected: SqlType | None) -> Expression:
+    return self.bind(node.this, expected)
+
+
+def _bind_arithmetic(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
+    left, right = self.bind_pair(node.this, node.expression)
+    left, right = _adapt_number(left, right.type), _adapt_number(right, left.type)
+    return self.call(BINARY[type(node)], node, left, right)
+
+
+def _adapt_number(expression: Expression, other: SqlType) -> Expression:
+    """In `amount * 1.5` the literal is a DOUBLE, as the column is."""
+    if isinstance(expression, Literal) and expression.type.is_exact and other.is_floating and expression.value is not None:
+        return Literal(float(expression.value), other)
+    return expression
+
+
+def _bind_negation(self: ExpressionBinder, node: Any, expected: SqlType | None) -> Expression:
+    operand = self.bind(node.this, expected)
+    if isinstance(operand, Literal) and operand.type.is_numeric and operand.value is not None:
+        return Literal(-operand.value, operand.type)
+    return self.call("negate", node, operand)
+
+
+def _bind_comparison(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
+    operator = COMPARISONS[type(node)]
+    if isinstance(node.expression, exp.Tuple):
+        return _bind_row_comparison(self, node, operator)
+    left, right = self.bind_pair(node.this, node.expression)
+    return compare(operator, left, right, place_of(node))
+
+
+def _bind_row_comparison(self: ExpressionBinder, node: Any, operator: str) -> Expression:
+    """`(a, b) = (1, 2)` is `a = 1 AND b = 2`; `__key` is the row of all key columns."""
+    sides = (_row_parts(self, node.this), _row_parts(self, node.expression))
+    if operator != "=" or len(sides[0]) != len(sides[1]):
+        raise parsing_error("rows are compared by = with rows of the same length", span=place_of(node))
+    parts: list[Expression] = []
+    for left, right in zip(*sides, strict=True):
+        if isinstance(left, Column):
+            parts.append(compare("=", left, self.bind(right, left.type), place_of(node)))
+        else:
+            parts.append(compare("=", *self.bind_pair(left, right), place_of(node)))
+    return parts[0] if len(parts) == 1 else Call("and", tuple(parts), BOOLEAN)
+
+
+def _row_parts(self: ExpressionBinder, node: Any) -> list[Any]:
+    """The parts of a row as written, or the bound key columns where it is `__key`."""
+    if isinstance(node, exp.Column) and node.name.casefold() == GENERATED_KEY:
+        return list(self.scope.key(node.table or None, place_of(node)))
+    if not isinstance(node, exp.Tuple):
+        raise parsing_error("a row can be compared only with a row", span=place_of(node))
+    return list(node.expressions)
+
+
+def _bind_logic(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
+    name = "and" if isinstance(node, exp.And) else "or"
+    return Call(name, (self.bind_condition(node.this), self.bind_condition(node.expression)), BOOLEAN)
+
+
+def _bind_not(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
+    inner = node.this
+    if isinstance(inner, exp.Is):
+        return _bind_is_test(self, inner, negated=not inner.args.get("negate"))
+    return Call("not", (self.bind_condition(inner),), BOOLEAN)
+
+
+def _bind_is(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
+    return _bind_is_test(self, node, negated=bool(node.args.get("negate")))
+
+
+def _bind_is_test(self: ExpressionBinder, node: Any, *, negated: bool) -> Expression:
+    operand = self.bind(node.this)
+    test = node.expression
+    if isinstance(test, exp.Null):
+        return Call("is not null" if negated else "is null", (operand,), BOOLEAN)
+    if isinstance(test, exp.Boolean):
+        name = f"is {'not ' if negated else ''}{'true' if test.this else 'false'}"
+        return self.call(name, node, operand)
+    raise unsupported(node, "this form of IS")
+
+
+def _bind_in(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
+    if isinstance(node.this, exp.Tuple):
+        raise unsupported(node, "IN with rows")
+    operand = self.bind(node.this)
+    span = place_of(node)
+    values = [self.bind(value, operand.type) for value in node.expressions]
+    equalities = [compare("=", operand, value, span) for value in values]
+    plain = all(isinstance(part, Call) and part.arguments[0] == operand for part in equalities)
+    if plain and len(equalities) > 1:
+        # Every value already has the column's type: the list stays a list.
+        candidates = tuple(part.arguments[1] for part in equalities if isinstance(part, Call))
+        return Call("in", (operand, *dict.fromkeys(candidates)), BOOLEAN, span)
+    return equalities[0] if len(equalities) == 1 else Call("or", tuple(equalities), BOOLEAN)
+
+
+def _bind_between(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
+    operand = self.bind(node.this)
+    low, high = self.bind(node.args["low"], operand.type), self.bind(node.args["high"], operand.type)
+    span = place_of(node)
+    return Call("and", (compare(">=", operand, low, span), compare("<=", operand, high, span)), BOOLEAN)
+
+
+def _bind_like(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
+    name = "ilike" if isinstance(node, exp.ILike) else "like"
+    left, right = self.bind(node.this, VARCHAR), self.bind(node.expression, VARCHAR)
+    matched = self.call(name, node, left, right)
+    return Call("not", (matched,), BOOLEAN) if node.args.get("negate") else matched
+
+
+def _bind_concatenation(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
+    return self.call("||", node, self.bind(node.this, VARCHAR), self.bind(node.expression, VARCHAR))
+
+
+def _bind_cast(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
+    target = _cast_target(node)
+    operand = self.bind(node.this, target)
+    span = place_of(node)
+    if isinstance(operand, Literal) and operand.type.kind is Kind.VARCHAR and target.is_temporal:
+        return adapt_literal(operand, target, span)
+    if not can_cast(operand.type, target):
+        raise parsing_error(f"{operand.type} cannot be cast to {target}", span=span)
+    return operand if operand.type == target else Cast(operand, target, span)
+
+
+def _cast_target(node: Any) -> SqlType:
+    written = node.to.sql("postgres").upper()
+    name, _, rest = written.partition("(")
+    arguments = [int(part) for part in rest.rstrip(")").split(",")] if rest else []
+    return type_named(name.strip(), arguments, place_of(node))
+
+
+def _bind_case(self: ExpressionBinder, node: Any, expected: SqlType | None) -> Expression:
+    subject = node.this
+    branches: list[tuple[Expression, Expression]] = []
+    for branch in node.args["ifs"]:
+        if subject is None:
+            condition = self.bind_condition(branch.this)
+        else:
+            condition = compare("=", *self.bind_pair(subject, branch.this), place_of(branch))
+        branches.append((condition, self.bind(branch.args["true"], expected)))
+    default = node.args.get("default")
+    otherwise = Literal(None, NULL) if default is None else self.bind(default, expected)
+    shared: SqlType | None = otherwise.type
+    for _, value in branches:
+        shared = None if shared is None else common_type(shared, value.type)
+    if shared is None:
+        raise parsing_error("the branches of CASE have different types", span=place_of(node))
+    return Case(tuple((when, coerce(then, shared)) for when, then in branches), coerce(otherwise, shared), shared)
+
+
+def _bind_function(self: ExpressionBinder, node: Any, expected: SqlType | None) -> Expression:
+    name = FUNCTION_NODES[type(node)]
+    arguments = [node.this, *node.expressions]
+    wanted = expected if name == "coalesce" else None
+    bound: list[Expression] = []
+    for argument in arguments:
+        bound.append(self.bind(argument, wanted or (bound[0].type if bound else None)))
+    return self.call(name, node, *bound)
+
+
+def _bind_aggregate(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
+    name = AGGREGATE_NODES[type(node)]
+    span = place_of(node)
+    if self.calls is None:
+        raise parsing_error(f"{name.upper()} is not allowed in {self.clause}", span=span)
+    if self._inside_aggregate:
+        raise parsing_error("an aggregate within an aggregate", span=span)
+    operand, distinct = node.this, False
+    if isinstance(operand, exp.Distinct):
+        operand, distinct = operand.expressions[0], True
+        if len(node.this.expressions) > 1 or name not in {"count", "min", "max"}:
+            raise unsupported(node, f"{name.upper()}(DISTINCT ...)")
+    self._inside_aggregate = True
+    argument = None if operand is None or isinstance(operand, exp.Star) else self.bind(operand)
+    self._inside_aggregate = False
+    if argument is None and name != "count":
+        raise parsing_error(f"{name.upper()} needs an argument", span=span)
+    result = AGGREGATES[name].result(None if argument is None else argument.type)
+    if result is None and argument is not None:
+        raise parsing_error(f"{name.upper()} does not take {argument.type}", span=span)
+    distinct = distinct and name == "count"
+    for known_name, known_argument, known_distinct, column in self.calls:
+        if (known_name, known_argument, known_distinct) == (name, argument, distinct):
+            return column
+    column = self.binding.new_column(f"{name}", result or BIGINT, nullable=name != "count")
+    self.calls.append((name, argument, distinct, column))
+    return column
+
+
+def _bind_unknown_function(_: ExpressionBinder, node: Any, _expected: SqlType | None) -> Expression:
+    known = [*(name for name in FUNCTIONS if name.isidentifier()), *AGGREGATES]
+    raise parsing_error(f"unknown function: {node.name}", span=place_of(node), suggestion=nearest(node.name, known))
+
+
+_COMMON_PARTS = frozenset({"this", "expression", "expressions"})
+_PARTS = {
+    exp.Column: frozenset({"this", "table"}),
+    exp.Literal: frozenset({"this", "is_string"}),
+    exp.Is: _COMMON_PARTS | {"negate"},
+    exp.Like: _COMMON_PARTS | {"negate"},
+    exp.ILike: _COMMON_PARTS | {"negate"},
+    exp.Between: _COMMON_PARTS | {"low", "high"},
+    exp.Div: _COMMON_PARTS | {"typed"},
+    exp.DPipe: _COMMON_PARTS | {"safe"},
+    exp.Cast: _COMMON_PARTS | {"to", "_type"},
+    exp.Case: _COMMON_PARTS | {"ifs", "default"},
+    exp.Count: _COMMON_PARTS | {"big_int"},
+}
+"""What a node may consist of; anything else that sqlglot found in the text would be lost if it were not refused."""
+
+_NODES: dict[type[exp.Expression], Callable[[ExpressionBinder, Any, SqlType | None], Expression]] = {
+    exp.Column: _bind_column,
+    exp.Literal: _bind_literal,
+    exp.Boolean: _bind_constant,
+    exp.Null: _bind_constant,
+    exp.HexString: _bind_bytes,
+    exp.Placeholder: _bind_placeholder,
+    exp.Paren: _bind_parentheses,
+    exp.Neg: _bind_negation,
+    exp.And: _bind_logic,
+    exp.Or: _bind_logic,
+    exp.Not: _bind_not,
+    exp.Is: _bind_is,
+    exp.In: _bind_in,
+    exp.Between: _bind_between,
+    exp.Like: _bind_like,
+    exp.ILike: _bind_like,
+    exp.DPipe: _bind_concatenation,
+    exp.Cast: _bind_cast,
+    exp.Case: _bind_case,
+    exp.Anonymous: _bind_unknown_function,
+    **dict.fromkeys(BINARY, _bind_arithmetic),
+    **dict.fromkeys(COMPARISONS, _bind_comparison),
+    **dict.fromkeys(FUNCTION_NODES, _bind_function),
+    **dict.fromkeys(AGGREGATE_NODES, _bind_aggregate),
+}

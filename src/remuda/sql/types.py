@@ -1,0 +1,67 @@
+"""Type names as users write them, in definitions and in casts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from remuda import types
+from remuda.errors import Span, nearest, parsing_error
+
+if TYPE_CHECKING:
+    from remuda.sql.cursor import Cursor
+    from remuda.types import SqlType
+
+TYPE_NAMES: dict[str, SqlType] = {
+    "BOOLEAN": types.BOOLEAN,
+    "BOOL": types.BOOLEAN,
+    "TINYINT": types.TINYINT,
+    "SMALLINT": types.SMALLINT,
+    "INTEGER": types.INTEGER,
+    "INT": types.INTEGER,
+    "BIGINT": types.BIGINT,
+    "LONG": types.BIGINT,
+    "REAL": types.REAL,
+    "FLOAT": types.DOUBLE,
+    "DOUBLE": types.DOUBLE,
+    "DOUBLE PRECISION": types.DOUBLE,
+    "VARCHAR": types.VARCHAR,
+    "TEXT": types.VARCHAR,
+    "STRING": types.VARCHAR,
+    "VARBINARY": types.VARBINARY,
+    "BYTEA": types.VARBINARY,
+    "BLOB": types.VARBINARY,
+    "DATE": types.DATE,
+    "TIME": types.TIME,
+    "TIMESTAMP": types.TIMESTAMP,
+    "TIMESTAMPTZ": types.TIMESTAMP_TZ,
+}
+DEFAULT_DECIMAL = (38, 10)
+
+
+def parse_type(cursor: Cursor) -> SqlType:
+    """`DECIMAL(10, 2)`, `VARCHAR(20)` (the length is not enforced), `TIMESTAMP WITH TIME ZONE`, ..."""
+    span = cursor.span
+    written = cursor.take("a type").text.upper()
+    if written == "DOUBLE":
+        cursor.accept("PRECISION")
+    arguments: list[int] = []
+    if cursor.accept("("):
+        arguments.append(cursor.integer())
+        while cursor.accept(","):
+            arguments.append(cursor.integer())
+        cursor.expect(")")
+    if written in {"TIMESTAMP", "TIME"} and cursor.accept("WITHOUT", "TIME", "ZONE"):
+        return TYPE_NAMES[written]
+    if written == "TIMESTAMP" and cursor.accept("WITH", "TIME", "ZONE"):
+        return types.TIMESTAMP_TZ
+    return type_named(written, arguments, span)
+
+
+def type_named(written: str, arguments: list[int], span: Span | None) -> SqlType:
+    if written in {"DECIMAL", "NUMERIC"}:
+        precision, scale = (*arguments, 0)[:2] if arguments else DEFAULT_DECIMAL
+        return types.decimal(precision, scale)
+    known = TYPE_NAMES.get(written)
+    if known is None:
+        raise parsing_error(f"unknown type: {written}", span=span, suggestion=nearest(written, TYPE_NAMES))
+    return known
