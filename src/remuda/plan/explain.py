@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from remuda.expr import Column, Expression
+    from remuda.plan.aggregates import AggregateCall
     from remuda.plan.traits import Collation
 
 _ESTIMATE_COLUMN = 72
@@ -35,6 +36,40 @@ def _lines(node: Any, depth: int, measured: Callable[[Any], str] | None) -> Iter
         yield f"{indent}    {actual}"
     for child in inputs(node):
         yield from _lines(child, depth + 1, measured)
+
+
+def explain_logical(node: logical.LogicalNode, depth: int = 0) -> str:
+    """A logical tree, one operator a line."""
+    indent = "  " * depth
+    lines = [indent + _describe_logical(node)]
+    lines.extend(explain_logical(child, depth + 1) for child in inputs(node))
+    return "\n".join(lines)
+
+
+def _describe_logical(node: logical.LogicalNode) -> str:
+    match node:
+        case logical.Scan():
+            text = f"Scan {node.map.name}   columns: {_names(node.columns)}"
+            return text if node.filter is None else f"{text}   filter: {render(node.filter)}"
+        case logical.Values():
+            return f"Values   {len(node.rows)} rows of {_names(node.columns)}"
+        case logical.Filter():
+            return f"Filter   {render(node.condition)}"
+        case logical.Project():
+            return f"Project   {_assignments(node.assignments)}"
+        case logical.Aggregate():
+            return f"Aggregate   keys: {_names(node.keys) or 'none'}   calls: {_calls(node.calls)}"
+        case logical.Sort():
+            return f"Sort   {_order(node.collation, node.columns)}"
+        case logical.Limit():
+            order = f"   order: {_order(node.collation, node.columns)}" if node.collation else ""
+            return f"Limit   {_limit(node.count, node.offset)}{order}"
+        case logical.Modify():
+            return f"{node.operation.value.capitalize()} {node.map.name}"
+        case logical.Root():
+            return f"Root   {', '.join(node.names)}"
+        case _:
+            assert_never(node)
 
 
 def _count(number: float) -> str:
@@ -66,7 +101,7 @@ def describe(node: physical.PhysicalNode) -> tuple[str, list[str]]:
             return f"Project {traits}", [_assignments(node.assignments)]
         case physical.HashAggregate():
             keys = f"keys: {_names(node.keys)}   " if node.keys else ""
-            return f"HashAggregate {node.phase.value} {traits}", [f"{keys}calls: {_calls(node)}"]
+            return f"HashAggregate {node.phase.value} {traits}", [f"{keys}calls: {_calls(node.calls)}"]
         case physical.Sort():
             return f"Sort {traits}", [f"order: {_order(node.collation, node.columns)}"]
         case physical.TopN():
@@ -132,9 +167,9 @@ def _assignments(assignments: Iterable[logical.Assignment]) -> str:
     )
 
 
-def _calls(node: physical.HashAggregate) -> str:
+def _calls(calls: Iterable[AggregateCall]) -> str:
     texts = []
-    for call in node.calls:
+    for call in calls:
         argument = "*" if call.argument is None else ("DISTINCT " if call.distinct else "") + call.argument.name
         texts.append(f"{call.function.upper()}({argument})")
     return ", ".join(texts) or "none"

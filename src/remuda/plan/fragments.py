@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from remuda.plan import physical
@@ -10,7 +10,7 @@ from remuda.plan.traits import Convention
 from remuda.plan.walk import inputs, walk, with_inputs
 
 if TYPE_CHECKING:
-    from remuda.catalog import MapDefinition
+    from remuda.catalog import IndexDefinition, MapDefinition
     from remuda.types import SqlType
 
 
@@ -61,12 +61,14 @@ class Plan:
     maps: tuple[MapDefinition, ...]
     partition_map: PartitionMap
     modifies: MapDefinition | None = None
-    notes: tuple[str, ...] = field(default=())
-    """What EXPLAIN says about the choice of the engine."""
 
     @property
     def root(self) -> Fragment:
         return self.fragments[0]
+
+    @property
+    def used_indexes(self) -> tuple[IndexDefinition, ...]:
+        return tuple(node.index for node in walk(self.tree) if isinstance(node, physical.IndexScan))
 
 
 def split(tree: physical.Root) -> tuple[Fragment, ...]:

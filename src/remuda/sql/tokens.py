@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from sqlglot.dialects.postgres import Postgres
 from sqlglot.errors import TokenError
@@ -21,6 +21,10 @@ class RemudaDialect(Postgres):
     """PostgreSQL's grammar with NULL as the lowest value."""
 
     NULL_ORDERING = "nulls_are_small"
+
+    class Tokenizer(Postgres.Tokenizer):
+        COMMANDS: ClassVar[set[TokenType]] = set()
+        """Statements whose text sqlglot would otherwise not look into."""
 
 
 DIALECT = RemudaDialect()

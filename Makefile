@@ -1,0 +1,56 @@
+# Everything a contributor does is one of these targets; `make` alone lists them.
+# Needed beforehand: Python 3.11 or newer, and make. All else is installed into VENV.
+
+VENV ?= .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+ROWS ?= 1000000
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-slow lint format bench clean
+
+help: ## List the targets
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(STAMP) ## Create the virtual environment and install everything, Spark included
+
+# The first interpreter that is new enough. `python3` is tried first: it is the one the user chose.
+$(STAMP): pyproject.toml
+	@for candidate in $(PYTHON) python3 python3.13 python3.12 python3.11 python3.14 python; do \
+	  if command -v $$candidate >/dev/null 2>&1 \
+	    && $$candidate -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then \
+	    echo "Creating $(VENV) with $$($$candidate --version)"; \
+	    exec $$candidate -m venv $(VENV); \
+	  fi; \
+	done; \
+	echo "Remuda needs Python 3.11 or newer and found none. Install one, or name it: make setup PYTHON=/path/to/python3" >&2; \
+	exit 1
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[spark,dev]'
+	@touch $(STAMP)
+
+demo: setup ## Show the engine on a million rows, plain Spark beside it (ROWS=n for another size)
+	@$(BIN)/python -m remuda.cli demo --rows $(ROWS)
+
+test: setup ## Run the tests, but for the slow ones
+	$(BIN)/python -m pytest
+
+test-slow: setup ## Run all tests, the slow ones too, with many more random cases
+	$(BIN)/python -m pytest -m "slow or not slow" --hypothesis-profile=thorough --timeout=1800
+
+lint: setup ## Check style, formatting, types and the direction of imports
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: setup ## Put imports and layout in order
+	$(BIN)/ruff check --fix-only --quiet
+	$(BIN)/ruff format
+
+bench: setup ## Measure Remuda and its peers in one run (ROWS=n for another size)
+	$(BIN)/python -m benchmarks --rows $(ROWS)
+
+clean: ## Remove the virtual environment and all caches
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build dist spark-warehouse
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

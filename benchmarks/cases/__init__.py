@@ -1,0 +1,19 @@
+"""The cases, in the order in which they are run and printed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from benchmarks.cases import lookup, scan, spark, write
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from benchmarks.case import Case, Setting
+
+GROUPS: dict[str, Callable[[Setting], Iterator[Case]]] = {
+    "lookup": lookup.cases,
+    "scan": scan.cases,
+    "write": write.cases,
+    "spark": spark.cases,  # last: a Java beside them would disturb the others
+}

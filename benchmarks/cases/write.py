@@ -1,0 +1,69 @@
+"""One row after the other, and all of them at once."""
+
+from __future__ import annotations
+
+import datetime as dt
+import itertools
+from typing import TYPE_CHECKING
+
+from benchmarks.case import REMUDA, Case, Setting
+from benchmarks.peers import duckdb_peer, remuda_peer, sqlite_peer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+MOMENT = dt.datetime(2024, 1, 1)
+MICROSECONDS = 1_704_067_200_000_000
+SINK = "SINK INTO orders VALUES (?, ?, ?, ?, ?, ?)"
+REPLACE = "INSERT OR REPLACE INTO orders VALUES (?, ?, ?, ?, ?, ?)"
+
+
+def cases(setting: Setting) -> Iterator[Case]:
+    yield Case("put one row: map.put", {REMUDA: _put(), "SQLite": _sqlite_put()}, same_answers=False)
+    yield Case(
+        "put one row: grid.sql", {REMUDA: _sink(), "SQLite": _sqlite_put(), "DuckDB": _duckdb_put()}, same_answers=False
+    )
+    yield _load(setting)
+
+
+def _put() -> Callable[[], object]:
+    put, keys = remuda_peer.create().map("orders").put, itertools.count()
+    value = {"customer": "C1", "status": "NEW", "amount": 1.5, "created": MOMENT, "qty": 1}
+    return lambda: put(next(keys), value)
+
+
+def _sink() -> Callable[[], object]:
+    sql, keys = remuda_peer.create().sql, itertools.count()
+    return lambda: sql(SINK, next(keys), "C1", "NEW", 1.5, MOMENT, 1)
+
+
+def _sqlite_put() -> Callable[[], object]:
+    execute, keys = sqlite_peer.create().execute, itertools.count()
+    return lambda: execute(REPLACE, (next(keys), "C1", "NEW", 1.5, MICROSECONDS, 1))
+
+
+def _duckdb_put() -> Callable[[], object]:
+    execute, keys = duckdb_peer.create().execute, itertools.count()
+    return lambda: execute(REPLACE, (next(keys), "C1", "NEW", 1.5, MOMENT, 1))
+
+
+def _load(setting: Setting) -> Case:
+    table = setting.data.table
+
+    def ours() -> None:
+        with remuda_peer.create() as grid:
+            grid.load("orders", table)
+
+    def sqlite() -> None:
+        connection = sqlite_peer.create()
+        sqlite_peer.load(connection, table)
+        connection.close()
+
+    def duck() -> None:
+        connection = duckdb_peer.create()
+        duckdb_peer.load(connection, table)
+        connection.close()
+
+    return Case(
+        f"load {table.num_rows:,} rows, 2 indexes", {REMUDA: ours, "SQLite": sqlite, "DuckDB": duck}, same_answers=False
+    )

@@ -1,0 +1,68 @@
+"""The rows of all benchmarks, the same ones each time."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+STATUSES = ["NEW", "OPEN", "PAID", "SENT", "DONE"]
+MOST_CUSTOMERS = 100_000
+HIGHEST_QUANTITY = 100
+MICROSECONDS_OF_2024 = 366 * 86_400_000_000
+LOOKUPS = 10_000
+"""How many different values the look-ups go through."""
+
+CREATE_TABLE = """
+    CREATE TABLE orders (
+        id BIGINT, customer VARCHAR, status VARCHAR, amount DOUBLE, created TIMESTAMP, qty INTEGER, PRIMARY KEY (id)
+    )
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    table: pa.Table
+    keys: list[int]
+    """Keys that exist, in random order."""
+    customers: list[str]
+    """Customers that exist; each has about ten rows at a million rows."""
+    sorted_amounts: np.ndarray[Any, Any]
+
+    @property
+    def rows(self) -> int:
+        return self.table.num_rows
+
+    def amount_ranges(self, size: int) -> list[tuple[float, float]]:
+        """Bounds, both included, between which there are exactly `size` rows."""
+        random = np.random.default_rng(size)
+        starts = random.integers(0, self.rows - size, LOOKUPS)
+        return [(float(self.sorted_amounts[at]), float(self.sorted_amounts[at + size - 1])) for at in starts]
+
+
+@functools.cache
+def make(rows: int) -> Data:
+    random = np.random.default_rng(42)
+    customer = random.integers(0, min(MOST_CUSTOMERS, max(1, rows // 10)), rows)
+    amount = random.random(rows) * 1_000_000
+    since = random.integers(0, MICROSECONDS_OF_2024, rows).astype("timedelta64[us]")
+    table = pa.table(
+        {
+            "id": pa.array(np.arange(rows, dtype=np.int64)),
+            "customer": pc.binary_join_element_wise("C", pc.cast(pa.array(customer), pa.string()), ""),
+            "status": pa.array(STATUSES).take(pa.array(random.integers(0, len(STATUSES), rows))),
+            "amount": pa.array(amount),
+            "created": pa.array(np.datetime64("2024-01-01", "us") + since),
+            "qty": pa.array(random.integers(0, HIGHEST_QUANTITY, rows).astype(np.int32)),
+        }
+    )
+    return Data(
+        table=table,
+        keys=random.integers(0, rows, LOOKUPS).tolist(),
+        customers=[f"C{number}" for number in customer[random.integers(0, rows, LOOKUPS)]],
+        sorted_amounts=np.sort(amount),
+    )

@@ -1,0 +1,73 @@
+"""What the demonstration asks, and how it reads the access path out of EXPLAIN."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from remuda.cli.demo_data import DEAREST, ROWS_PER_CUSTOMER
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    sql: str
+    parameters: tuple[Any, ...] = ()
+
+    @property
+    def with_literals(self) -> str:
+        """The same text for an engine that takes no parameters here.
+
+        >>> Question("SELECT * FROM t WHERE a = ? AND b > ?", ("x", 2)).with_literals
+        "SELECT * FROM t WHERE a = 'x' AND b > 2"
+        """
+        values = iter(self.parameters)
+        return re.sub(r"\?", lambda _: repr(next(values)), self.sql)
+
+
+def questions(rows: int) -> tuple[Question, ...]:
+    """The parameters are chosen so that the answers have about the same size whatever the number of rows."""
+    key = rows * 2 // 5
+    customer = f"C{rows // ROWS_PER_CUSTOMER // 3}"
+    low = DEAREST / 2
+    return (
+        Question("SELECT id, amount * 2 FROM orders WHERE id = ?", (key,)),
+        Question("SELECT id, amount FROM orders WHERE customer = ? AND amount > 10", (customer,)),
+        Question(
+            "SELECT * FROM orders WHERE amount BETWEEN ? AND ? AND status IS NOT NULL",
+            (low, low + DEAREST * 100 / rows),
+        ),
+        Question("SELECT * FROM orders WHERE id IN (?, ?, ?) AND status = 'NEW'", (key, key + 1, key + 2)),
+        Question("SELECT status, COUNT(*), SUM(amount) FROM orders GROUP BY status"),
+        Question("SELECT * FROM orders ORDER BY amount DESC LIMIT 10"),
+        Question("SELECT COUNT(*), AVG(amount) FROM orders WHERE amount > ?", (DEAREST / 2,)),
+    )
+
+
+def changes(rows: int) -> tuple[Question, ...]:
+    return (
+        Question("UPDATE orders SET status = 'DONE' WHERE id = ?", (rows // 3,)),
+        Question("DELETE FROM orders WHERE amount < ?", (DEAREST * 50 / rows,)),
+    )
+
+
+def access_path(explained: str) -> str:
+    """How the rows are reached, in a few words, out of EXPLAIN's lines.
+
+    >>> access_path("Root\\n  KeyLookup orders [ROOT]  rows≈1\\n      key: id = ?0\\n      partitionedBy=[id]")
+    'key lookup'
+    >>> access_path("Root\\n  IndexScan orders using orders_customer (HASH) [ROOT]\\n      index: customer = ?0")
+    'HASH index on customer'
+    >>> access_path("Root\\n  TopN [ROOT]\\n    MapScan orders [ROOT]\\n        columns: id")
+    'scan, top-N'
+    """
+    text = re.sub(r"\s+", " ", explained)
+    finish = ", grouped" if "HashAggregate" in text else ", top-N" if "TopN" in text else ""
+    if "KeyLookup" in text:
+        return "key lookup" + finish
+    index = re.search(r"IndexScan \S+ using (\S+) \((HASH|SORTED)(?:, (\w+))?\)(?:.*? index: (\w+))?", text)
+    if index is not None:
+        name, kind, direction, column = index.groups()
+        order = f", {direction}" if direction else ""
+        return f"{kind} index " + (f"on {column}" if column and column != "all" else name) + order + finish
+    return ("scan" if "MapScan" in text else "values") + finish

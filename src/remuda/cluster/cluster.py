@@ -1,0 +1,83 @@
+"""The members of this process and the current partition table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from threading import Lock
+
+from remuda.cluster.partition_table import PartitionTable, assign
+from remuda.errors import ErrorCode, SqlError
+
+
+@dataclass(slots=True, eq=False)
+class Member:
+    """`fragments_run` counts the fragments that this member was asked to run: how tests see who took part."""
+
+    id: str
+    fragments_run: int = 0
+    _lock: Lock = field(default_factory=Lock, repr=False)
+
+    def count_fragment(self) -> None:
+        with self._lock:
+            self.fragments_run += 1
+
+
+class Cluster:
+    """Changes are serialised; readers see the old table or the new one, never a mixture."""
+
+    def __init__(self, members: int, partitions: int) -> None:
+        if members < 1 or partitions < 1:
+            raise ValueError("a grid has at least one member and one partition")
+        self._lock = Lock()
+        self.on_change: Callable[[], None] | None = None
+        """Called after every change of the table."""
+        self._created = 0
+        self._members: tuple[Member, ...] = tuple(self._new_member() for _ in range(members))
+        self._partitions = partitions
+        self._table = PartitionTable(1, assign(self._ids(), partitions))
+
+    @property
+    def members(self) -> tuple[Member, ...]:
+        return self._members
+
+    @property
+    def partition_table(self) -> PartitionTable:
+        return self._table
+
+    def member(self, id_: str) -> Member:
+        found = next((member for member in self._members if member.id == id_), None)
+        if found is None:
+            raise SqlError(ErrorCode.PARTITION_DISTRIBUTION, f"{id_} has left")
+        return found
+
+    def add_member(self) -> Member:
+        """A member joins and takes over its share of the partitions."""
+        with self._lock:
+            member = self._new_member()
+            self._change((*self._members, member))
+            return member
+
+    def remove_member(self, id_: str) -> None:
+        """A member leaves; the others take over its partitions."""
+        with self._lock:
+            remaining = tuple(member for member in self._members if member.id != id_)
+            if len(remaining) == len(self._members):
+                known = ", ".join(self._ids())
+                raise ValueError(f"there is no member {id_}: members are {known}")
+            if not remaining:
+                raise ValueError("the last member cannot leave")
+            self._change(remaining)
+
+    def _change(self, members: tuple[Member, ...]) -> None:
+        self._members = members
+        self._table = PartitionTable(self._table.version + 1, assign(self._ids(), self._partitions))
+        if self.on_change is not None:
+            self.on_change()
+
+    def _new_member(self) -> Member:
+        self._created += 1
+        return Member(f"member-{self._created}")
+
+    def _ids(self) -> tuple[str, ...]:
+        return tuple(member.id for member in self._members)

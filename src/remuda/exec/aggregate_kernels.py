@@ -1,0 +1,149 @@
+"""One grouping step: rows to states, and states to fewer states. The kernels are Arrow's; the semantics are SQL's.
+
+Arrow's sum of 64-bit integers wraps, its MAX ignores NaN, and it tells -0.0 from 0.0 as a key: all three are mended here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from remuda.errors import data_error
+from remuda.exec.ordering import floats_from_ordered, ordered_integers
+from remuda.types import Kind, SqlType
+
+_INT64_LIMIT = 2**63
+_DECIMAL_LIMIT = 9.9e37
+
+
+@dataclass(frozen=True, slots=True)
+class StateSpec:
+    """How one state comes about: `function` over the column at `place` (none for COUNT(*)), with a result of `type`."""
+
+    function: str
+    place: int | None
+    type: SqlType
+    distinct: bool = False
+
+
+def group(table: pa.Table, key_places: Sequence[int], specs: Sequence[StateSpec]) -> pa.RecordBatch:
+    """The states of each group: key columns first, then one column for each spec. No keys: exactly one row."""
+    keys = [_canonical_key(table.column(place)) for place in key_places]
+    arguments = [_Argument.of(table, spec) for spec in specs]
+    if keys:
+        states = _grouped(keys, arguments, table.num_rows)
+    else:
+        states = [argument.total(table.num_rows) for argument in arguments]
+    arrays = [*states[: len(keys)], *(argument.restored(state) for argument, state in zip(arguments, states[len(keys) :], strict=True))]
+    return pa.RecordBatch.from_arrays(arrays, names=[str(number) for number in range(len(arrays))])
+
+
+def _grouped(keys: list[pa.ChunkedArray], arguments: list[_Argument], rows: int) -> list[pa.Array]:
+    key_names = [f"k{number}" for number in range(len(keys))]
+    columns = dict(zip(key_names, keys, strict=True))
+    aggregations: list[tuple[object, str]] = []
+    results: list[str] = []
+    for number, argument in enumerate(arguments):
+        if argument.values is None:
+            aggregations.append(([], "count_all"))
+            results.append("count_all")
+        else:
+            columns[f"a{number}"] = argument.values
+            aggregations.append((f"a{number}", argument.kernel))
+            results.append(f"a{number}_{argument.kernel}")
+    # COUNT(*) asked for twice is one column of Arrow's answer.
+    grouped = pa.table(columns).group_by(key_names).aggregate(list(dict.fromkeys(map(_hashable, aggregations))))
+    return [_flat(grouped.column(name)) for name in (*key_names, *results)]
+
+
+def _hashable(aggregation: tuple[object, str]) -> tuple[object, str]:
+    target, kernel = aggregation
+    return (tuple(target), kernel) if isinstance(target, list) else aggregation
+
+
+@dataclass(frozen=True, slots=True)
+class _Argument:
+    """An argument made ready for Arrow's kernel, and how to turn the kernel's answer back."""
+
+    spec: StateSpec
+    values: pa.ChunkedArray | None
+    ordered: bool = False
+
+    @classmethod
+    def of(cls, table: pa.Table, spec: StateSpec) -> _Argument:
+        if spec.place is None:
+            return cls(spec, None)
+        values = _decoded(table.column(spec.place))
+        if spec.function == "sum":
+            return cls(spec, _summable(values, spec.type))
+        if spec.function in {"min", "max"} and pa.types.is_floating(values.type) and pc.any(pc.is_nan(values)).as_py():
+            return cls(spec, pa.chunked_array([ordered_integers(chunk) for chunk in values.chunks]), ordered=True)
+        return cls(spec, values)
+
+    @property
+    def kernel(self) -> str:
+        return "count_distinct" if self.spec.distinct else self.spec.function
+
+    def total(self, rows: int) -> pa.Array:
+        """The state over all rows."""
+        if self.values is None:
+            return pa.array([rows], pa.int64())
+        match self.kernel:
+            case "count":
+                result = pc.count(self.values)
+            case "count_distinct":
+                result = pc.count_distinct(self.values)
+            case "sum":
+                result = pc.sum(self.values)
+            case kernel:
+                result = pc.min_max(self.values)[kernel]
+        return pa.array([result.as_py()], result.type) if not pa.types.is_decimal(result.type) else _decimal_array(result)
+
+    def restored(self, state: pa.Array) -> pa.Array:
+        arrow = self.spec.type.arrow
+        if self.ordered:
+            return floats_from_ordered(state, arrow)
+        if self.spec.function == "sum" and self.spec.type.kind is Kind.DECIMAL:
+            _refuse_overflow(self.values, self.spec.type)
+        return state if state.type == arrow else state.cast(arrow)
+
+
+def _decimal_array(scalar: pa.Scalar) -> pa.Array:
+    return pa.array([scalar.as_py()], scalar.type)
+
+
+def _summable(values: pa.ChunkedArray, result: SqlType) -> pa.ChunkedArray:
+    """Values whose sum cannot wrap: 64-bit integers become decimals only where their sum might not fit."""
+    if result.kind is Kind.DECIMAL and pa.types.is_integer(values.type):
+        ends = pc.min_max(values).as_py()
+        largest = max(abs(ends["min"] or 0), abs(ends["max"] or 0))
+        return values if largest * len(values) < _INT64_LIMIT else values.cast(result.arrow)
+    return values if values.type == result.arrow else values.cast(result.arrow)
+
+
+def _refuse_overflow(values: pa.ChunkedArray | None, result: SqlType) -> None:
+    if values is None or not pa.types.is_decimal(values.type):
+        return
+    magnitude = pc.sum(pc.abs(values.cast(pa.float64()))).as_py()
+    if magnitude is not None and magnitude >= _DECIMAL_LIMIT / 10**result.scale:
+        raise data_error(f"the sum overflows {result}")
+
+
+def _canonical_key(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """-0.0 and 0.0 are one key, and so are all NaNs."""
+    if not pa.types.is_floating(column.type):
+        return column
+    zeroed = pc.add(column, pa.scalar(0.0, column.type))
+    return pc.if_else(pc.is_nan(zeroed), pa.scalar(float("nan"), column.type), zeroed)
+
+
+def _decoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+
+
+def _flat(column: pa.ChunkedArray) -> pa.Array:
+    column = _decoded(column)
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

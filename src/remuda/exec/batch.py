@@ -1,0 +1,118 @@
+"""What operators hand to each other: a batch of rows, as Arrow columns or, where there are few, as tuples.
+
+Values are in stored form either way. Columns are identified by place; the operators know which column of the query
+stands where. A single `Row` is a batch of one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from remuda.expr import Column
+from remuda.storage.arrow_arrays import stored_list
+
+Tuple = tuple[Any, ...]
+
+
+class RowBatch(Protocol):
+    @property
+    def columns(self) -> tuple[Column, ...]: ...
+
+    @property
+    def row_count(self) -> int: ...
+
+    def row(self, index: int) -> Row: ...
+
+    def tuples(self) -> Sequence[Tuple]:
+        """All rows as tuples of stored values."""
+
+    def arrow(self) -> pa.RecordBatch:
+        """All rows as Arrow columns; strings may be dictionary-encoded."""
+
+
+class ArrowBatch:
+    __slots__ = ("_batch", "columns")
+
+    def __init__(self, columns: tuple[Column, ...], batch: pa.RecordBatch) -> None:
+        self.columns = columns
+        self._batch = batch
+
+    @property
+    def row_count(self) -> int:
+        return int(self._batch.num_rows)
+
+    def row(self, index: int) -> Row:
+        return Row(self.columns, ArrowBatch(self.columns, self._batch.slice(index, 1)).tuples()[0])
+
+    def tuples(self) -> Sequence[Tuple]:
+        lists = [stored_list(array, column.type) for array, column in zip(self._batch.columns, self.columns, strict=True)]
+        return list(zip(*lists, strict=True))
+
+    def arrow(self) -> pa.RecordBatch:
+        return self._batch
+
+
+class TupleBatch:
+    __slots__ = ("_tuples", "columns")
+
+    def __init__(self, columns: tuple[Column, ...], tuples: Sequence[Tuple]) -> None:
+        self.columns = columns
+        self._tuples = tuples
+
+    @property
+    def row_count(self) -> int:
+        return len(self._tuples)
+
+    def row(self, index: int) -> Row:
+        return Row(self.columns, self._tuples[index])
+
+    def tuples(self) -> Sequence[Tuple]:
+        return self._tuples
+
+    def arrow(self) -> pa.RecordBatch:
+        values = list(zip(*self._tuples, strict=True)) if self._tuples else [()] * len(self.columns)
+        arrays = [pa.array(list(column), type=each.type.arrow) for column, each in zip(values, self.columns, strict=True)]
+        return pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(self.columns))
+
+
+class Row(TupleBatch):
+    """One row, immutable; wherever a batch is wanted it is the batch that has only itself."""
+
+    __slots__ = ()
+
+    def __init__(self, columns: tuple[Column, ...], values: Tuple) -> None:
+        super().__init__(columns, (values,))
+
+    def __getitem__(self, index: int) -> Any:
+        return self._tuples[0][index]
+
+    @property
+    def column_count(self) -> int:
+        return len(self.columns)
+
+    def row(self, index: int) -> Row:
+        if index:
+            raise IndexError("a row has one row: itself")
+        return self
+
+
+def arrow_schema(columns: Sequence[Column]) -> pa.Schema:
+    """Fields are named by place: two columns of a query may have the same name."""
+    return pa.schema([pa.field(str(place), column.type.arrow) for place, column in enumerate(columns)])
+
+
+def empty_batch(columns: tuple[Column, ...]) -> RowBatch:
+    return TupleBatch(columns, ())
+
+
+def layout_of(columns: Sequence[Column]) -> dict[int, int]:
+    """Where each column stands, by column id."""
+    return {column.id: place for place, column in enumerate(columns)}
+
+
+def positional(arrays: Sequence[pa.Array]) -> pa.RecordBatch:
+    """A record batch of these arrays, named by place."""
+    return pa.RecordBatch.from_arrays(list(arrays), names=[str(place) for place in range(len(arrays))])

@@ -1,0 +1,74 @@
+"""What a fragment's operators may know of the query they belong to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from remuda.errors import ErrorCode, SqlError
+from remuda.expr import Parameters
+
+if TYPE_CHECKING:
+    from remuda.exec.batch import RowBatch
+    from remuda.plan.physical import Modify
+    from remuda.storage import MapSnapshot
+
+SCAN_BATCH_ROWS = 131_072
+"""Rows that a direct scan passes to its kernels at once: enough to hide their start, few enough to stay in the cache."""
+
+
+class Channel(Protocol):
+    """The stream from one sending fragment to one receiver: bounded, so that a fast sender waits."""
+
+    def offer(self, batch: RowBatch) -> bool:
+        """False where there is no room: the sender waits and offers again."""
+
+    def finish(self) -> None:
+        """The sender has nothing more."""
+
+    def poll(self) -> RowBatch | None:
+        """The next batch; None where none has arrived yet, or where all have been taken."""
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether all batches have been sent and taken."""
+
+
+@dataclass(slots=True)
+class ScanActivity:
+    """What scans really did, for tests and EXPLAIN ANALYZE."""
+
+    partitions: int = 0
+    index_entries: int = 0
+    rows_read: int = 0
+
+
+@dataclass(slots=True)
+class ExecContext:
+    """`partitions` are those that this fragment works on, ascending; None stands for all of them."""
+
+    parameters: Parameters
+    snapshots: Mapping[str, MapSnapshot]
+    partitions: np.ndarray | None = None
+    outgoing: Mapping[int, Channel] = field(default_factory=dict)
+    incoming: Mapping[int, tuple[Channel, ...]] = field(default_factory=dict)
+    check: Callable[[], None] | None = None
+    """Raises where the query was cancelled, or the partitions, the map or the index are no longer what the plan says."""
+    modify: Callable[[Modify, list[tuple[object, ...]]], int] | None = None
+    """Applies the rows of a statement that writes, all or nothing; returns how many rows that were."""
+    scan_batch_rows: int = SCAN_BATCH_ROWS
+    activity: ScanActivity = field(default_factory=ScanActivity)
+
+    def snapshot(self, map_id: str) -> MapSnapshot:
+        found = self.snapshots.get(map_id)
+        if found is None:
+            raise SqlError(ErrorCode.MAP_DESTROYED, "the map was dropped")
+        return found
+
+    def verify(self) -> None:
+        """Called by scans before each batch they return."""
+        if self.check is not None:
+            self.check()

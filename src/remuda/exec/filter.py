@@ -1,0 +1,38 @@
+"""Filter: keeps the rows for which the condition is TRUE."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from remuda.exec.batch import ArrowBatch, RowBatch, TupleBatch, layout_of
+from remuda.exec.operator import Exec, IterationResult, UnaryExec
+from remuda.expr import compile_predicate, compile_row
+
+if TYPE_CHECKING:
+    from remuda.exec.context import ExecContext
+    from remuda.plan.physical import Filter
+
+
+class FilterExec(UnaryExec):
+    def __init__(self, node: Filter, source: Exec) -> None:
+        super().__init__(source)
+        layout = layout_of(node.input.columns)
+        self._predicate = compile_predicate(node.condition, layout)
+        self._row_predicate = compile_row(node.condition, layout)
+
+    def setup(self, context: ExecContext) -> None:
+        super().setup(context)
+        self._parameters = context.parameters
+
+    def advance(self) -> IterationResult:
+        result = self.source.advance()
+        if result is not IterationResult.WAIT:
+            self.current_batch = self._kept(self.source.current_batch)
+        return result
+
+    def _kept(self, batch: RowBatch) -> RowBatch:
+        if isinstance(batch, TupleBatch):
+            passes, values = self._row_predicate, self._parameters.values
+            return TupleBatch(batch.columns, [row for row in batch.tuples() if passes(row, values)])
+        arrow = batch.arrow()
+        return ArrowBatch(batch.columns, arrow.filter(self._predicate(arrow, self._parameters)))

@@ -1,0 +1,75 @@
+"""Direct scan: the partitions that pruning leaves, batch by batch, at the snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from remuda.exec.batch import RowBatch, empty_batch
+from remuda.exec.bounds import intersect, pruned_partitions
+from remuda.exec.operator import Exec, IterationResult
+from remuda.exec.scan_filter import ScanFilter
+from remuda.expr import Expression
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from remuda.exec.context import ExecContext
+    from remuda.plan.physical import MapScan, ScanNode
+
+
+def scan_partitions(node: ScanNode, context: ExecContext) -> np.ndarray | None:
+    """The partitions that this fragment reads for a scan: its own, as far as pruning leaves them."""
+    pruning = node.pruning
+    wanted = None if pruning is None else pruned_partitions(node.map, pruning, context.parameters.values)
+    partitions = intersect(context.partitions, wanted)
+    context.activity.partitions += node.map.partitions if partitions is None else len(partitions)
+    return partitions
+
+
+def direct_batches(
+    node: ScanNode, predicate: Expression | None, partitions: np.ndarray | None, context: ExecContext
+) -> Iterator[RowBatch]:
+    """The rows that pass, in batches; shared with the index scan that finds a direct scan to be cheaper."""
+    rows = ScanFilter(node.map, node.columns, predicate)
+    step = context.scan_batch_rows
+    for source in context.snapshot(node.map.id).sources:
+        for start, stop in source.ranges(partitions):
+            for first in range(start, stop, step):
+                batch = source.read(rows.names, first, min(first + step, stop))
+                context.activity.rows_read += batch.num_rows
+                yield rows.apply_to_arrow(batch, context.parameters)
+
+
+class IteratorExec(Exec):
+    """An operator whose batches come from a generator: a leaf, which never waits."""
+
+    def __init__(self, columns: tuple[object, ...]) -> None:
+        self._columns = columns
+        self._next: RowBatch | None = None
+
+    def start(self, context: ExecContext, batches: Iterator[RowBatch]) -> None:
+        self._context = context
+        self._batches = batches
+        self._started = False
+
+    def advance(self) -> IterationResult:
+        """One batch is read ahead, so that the last one is known to be the last."""
+        if not self._started:
+            self._started = True
+            self._next = next(self._batches, None)
+        current, self._next = self._next, next(self._batches, None)
+        self._context.verify()
+        self.current_batch = empty_batch(self._columns) if current is None else current  # type: ignore[arg-type]
+        return IterationResult.FETCHED_DONE if self._next is None else IterationResult.FETCHED
+
+
+class MapScanExec(IteratorExec):
+    def __init__(self, node: MapScan) -> None:
+        super().__init__(node.columns)
+        self._node = node
+
+    def setup(self, context: ExecContext) -> None:
+        context.verify()
+        partitions = scan_partitions(self._node, context)
+        self.start(context, direct_batches(self._node, self._node.filter, partitions, context))

@@ -1,0 +1,32 @@
+"""Modify: gathers the rows of a statement that writes, then has them written, all or nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from remuda.exec.batch import Row, RowBatch
+from remuda.exec.operator import BlockingExec, Exec
+
+if TYPE_CHECKING:
+    from remuda.exec.context import ExecContext
+    from remuda.plan.physical import Modify
+
+
+class ModifyExec(BlockingExec):
+    """The rows are read at the snapshot before the statement and written only when all have been read."""
+
+    def __init__(self, node: Modify, source: Exec) -> None:
+        super().__init__(source)
+        self._node = node
+        self._rows: list[tuple[Any, ...]] = []
+
+    def setup(self, context: ExecContext) -> None:
+        super().setup(context)
+        assert context.modify is not None, "statements that write run on the initiator"
+        self._modify = context.modify
+
+    def consume(self, batch: RowBatch) -> None:
+        self._rows.extend(batch.tuples())
+
+    def finish(self) -> RowBatch:
+        return Row(self._node.columns, (self._modify(self._node, self._rows),))

@@ -1,0 +1,67 @@
+"""The interface of every operator.
+
+    setup(context)  once, before anything else
+    advance()       makes the next batch if it can; never blocks
+    current_batch   what the last `advance()` made; it belongs to the operator until the next `advance()`
+
+After FETCHED or FETCHED_DONE there is a batch, perhaps an empty one. After WAIT there is none: the fragment gives up
+its thread and is advanced again when what it waits for has happened. After FETCHED_DONE an operator is not advanced.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from enum import Enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from remuda.exec.batch import RowBatch
+    from remuda.exec.context import ExecContext
+
+
+class IterationResult(Enum):
+    FETCHED = "FETCHED"
+    FETCHED_DONE = "FETCHED_DONE"
+    WAIT = "WAIT"
+
+
+class Exec(ABC):
+    current_batch: RowBatch
+
+    @abstractmethod
+    def setup(self, context: ExecContext) -> None: ...
+
+    @abstractmethod
+    def advance(self) -> IterationResult: ...
+
+
+class UnaryExec(Exec):
+    """An operator over one input."""
+
+    def __init__(self, source: Exec) -> None:
+        self.source = source
+
+    def setup(self, context: ExecContext) -> None:
+        self.source.setup(context)
+
+
+class BlockingExec(UnaryExec):
+    """An operator that must see all of its input before its first row: it consumes as input comes, then delivers."""
+
+    @abstractmethod
+    def consume(self, batch: RowBatch) -> None: ...
+
+    @abstractmethod
+    def finish(self) -> RowBatch: ...
+
+    def advance(self) -> IterationResult:
+        while True:
+            result = self.source.advance()
+            if result is IterationResult.WAIT:
+                return result
+            batch = self.source.current_batch
+            if batch.row_count:
+                self.consume(batch)
+            if result is IterationResult.FETCHED_DONE:
+                self.current_batch = self.finish()
+                return IterationResult.FETCHED_DONE

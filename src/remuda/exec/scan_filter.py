@@ -1,0 +1,57 @@
+"""The part that all scans share: which columns are read, which rows are kept, which columns are passed on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from remuda.exec.batch import ArrowBatch, TupleBatch, layout_of
+from remuda.expr import Column, Expression, Parameters, columns_of, compile_predicate, compile_row
+
+if TYPE_CHECKING:
+    from remuda.catalog import MapDefinition
+    from remuda.exec.batch import RowBatch
+
+
+class ScanFilter:
+    """`names` and `positions` are the columns to read: those delivered, then those that only the filter needs."""
+
+    def __init__(self, definition: MapDefinition, columns: tuple[Column, ...], predicate: Expression | None) -> None:
+        delivered = {column.id for column in columns}
+        extra = [column for id_, column in columns_of(predicate).items() if id_ not in delivered]
+        read = (*columns, *extra)
+        self.columns = columns
+        self.names = [column.name for column in read]
+        self.positions = [definition.position(column.name) for column in read]
+        self._width = len(columns)
+        self._all_delivered = not extra
+        layout = layout_of(read)
+        self._predicate = None if predicate is None else compile_predicate(predicate, layout)
+        self._row_predicate = None if predicate is None else compile_row(predicate, layout)
+        self._deliver = None if not extra else _picker(self._width)
+
+    def apply_to_arrow(self, batch: pa.RecordBatch, parameters: Parameters) -> RowBatch:
+        if self._predicate is None or batch.num_rows == 0:
+            return ArrowBatch(self.columns, self._delivered(batch))
+        kept = self._predicate(batch, parameters)
+        return ArrowBatch(self.columns, self._delivered(batch).filter(kept))
+
+    def apply_to_tuples(self, tuples: Sequence[tuple[Any, ...]], parameters: Parameters) -> RowBatch:
+        passes = self._row_predicate
+        if passes is not None:
+            values = parameters.values
+            tuples = [row for row in tuples if passes(row, values)]
+        if self._deliver is not None:
+            deliver = self._deliver
+            tuples = [deliver(row) for row in tuples]
+        return TupleBatch(self.columns, tuples)
+
+    def _delivered(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        return batch if self._all_delivered else batch.select(list(range(self._width)))
+
+
+def _picker(width: int) -> Any:
+    return itemgetter(slice(0, width))

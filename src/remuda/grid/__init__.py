@@ -1,0 +1,12 @@
+"""The life of a query: `Grid`, `Map`, `Result`, the plan cache and the settings. The only package that knows all others.
+
+`Grid.sql` finds the plan in the cache or makes it (parse, bind, optimise, split), binds the parameters, runs it and
+hands back a `Result`. A plan that turns out to be stale is made again, unseen by the user as long as no row was handed
+out.
+"""
+
+from remuda.grid.grid import Grid, explain_with_trace, open_grid
+from remuda.grid.map import Map
+from remuda.grid.result import Result
+
+__all__ = ["Grid", "Map", "Result", "explain_with_trace", "open_grid"]

@@ -1,0 +1,114 @@
+"""CREATE, DROP and TRUNCATE: statements that change the catalog or a whole map."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from remuda.catalog import (
+    DEFAULT_SCHEMA,
+    ColumnDefinition,
+    IndexDefinition,
+    MapDefinition,
+    SearchPath,
+    new_id,
+)
+from remuda.catalog.definitions import GENERATED_KEY
+from remuda.errors import ErrorCode, SqlError, nearest, parsing_error
+from remuda.types import BIGINT
+
+if TYPE_CHECKING:
+    from remuda import sql
+    from remuda.sql.statements import Name
+    from remuda.storage import Store
+
+
+def create_map(store: Store, search_path: SearchPath, statement: sql.CreateMap) -> None:
+    schema = statement.name.schema or DEFAULT_SCHEMA
+    if schema.casefold() != DEFAULT_SCHEMA:
+        raise parsing_error(f"unknown schema: {schema}", span=statement.name.span)
+    if store.catalog.find_map(statement.name.text, (schema,)) is not None:
+        if statement.if_not_exists:
+            return
+        raise parsing_error(f"the table {statement.name.text} exists already", span=statement.name.span)
+    store.create_map(map_definition(statement, schema, store.partitions))
+
+
+def map_definition(statement: sql.CreateMap, schema: str, partitions: int) -> MapDefinition:
+    columns = statement.columns
+    key = tuple(_column_named(columns, name).name for name in statement.key)
+    if not key:
+        if any(column.name.casefold() == GENERATED_KEY for column in columns):
+            raise parsing_error(f"{GENERATED_KEY} is the name of the key", span=statement.name.span)
+        columns = (*columns, ColumnDefinition(GENERATED_KEY, BIGINT, nullable=False, hidden=True))
+        key = (GENERATED_KEY,)
+    if len(set(key)) < len(key):
+        raise parsing_error("a column is in the PRIMARY KEY twice", span=statement.key[0].span)
+    partitioned_by = tuple(_partitioning_column(columns, key, name) for name in statement.partitioned_by) or key
+    return MapDefinition(
+        new_id(),
+        schema,
+        statement.name.text,
+        tuple(ColumnDefinition(c.name, c.type, c.nullable and c.name not in key, c.hidden) for c in columns),
+        key,
+        partitioned_by,
+        partitions,
+        statement.replicated,
+    )
+
+
+def _column_named(columns: tuple[ColumnDefinition, ...], name: Name) -> ColumnDefinition:
+    folded = name.text.casefold()
+    found = next((column for column in columns if column.name.casefold() == folded), None)
+    if found is None:
+        hint = nearest(name.text, [column.name for column in columns])
+        raise parsing_error(f"unknown column: {name.text}", span=name.span, suggestion=hint)
+    return found
+
+
+def _partitioning_column(columns: tuple[ColumnDefinition, ...], key: tuple[str, ...], name: Name) -> str:
+    column = _column_named(columns, name)
+    if column.name not in key:
+        raise parsing_error(f"the partitioning column {column.name} is not in the key", span=name.span)
+    return column.name
+
+
+def find_map(store: Store, search_path: SearchPath, name: Name) -> MapDefinition:
+    found = store.catalog.find_map(name.text, search_path if name.schema is None else (name.schema,))
+    if found is None:
+        raise unknown_map(store, name)
+    return found
+
+
+def unknown_map(store: Store, name: Name) -> SqlError:
+    hint = nearest(name.text, [definition.name for definition in store.catalog.maps.values()])
+    return SqlError(ErrorCode.OBJECT_NOT_FOUND, f"unknown table: {name.text}", span=name.span, suggestion=hint)
+
+
+def drop_map(store: Store, search_path: SearchPath, statement: sql.DropMap) -> None:
+    if statement.if_exists and store.catalog.find_map(statement.name.text, search_path) is None:
+        return
+    store.drop_map(find_map(store, search_path, statement.name))
+
+
+def create_index(store: Store, search_path: SearchPath, statement: sql.CreateIndex) -> None:
+    definition = find_map(store, search_path, statement.map)
+    if store.catalog.find_index(statement.name.text, search_path) is not None:
+        if statement.if_not_exists:
+            return
+        raise parsing_error(f"the index {statement.name.text} exists already", span=statement.name.span)
+    columns = tuple(_column_named(definition.columns, name).name for name in statement.columns)
+    if len(set(columns)) < len(columns):
+        raise parsing_error("a column is in the index twice", span=statement.columns[0].span)
+    store.create_index(definition, IndexDefinition(new_id(), statement.name.text, columns, statement.kind))
+
+
+def drop_index(store: Store, search_path: SearchPath, statement: sql.DropIndex) -> None:
+    found = store.catalog.find_index(statement.name.text, search_path)
+    if found is None:
+        if statement.if_exists:
+            return
+        names = [index.name for definition in store.catalog.maps.values() for index in definition.indexes]
+        hint = nearest(statement.name.text, names)
+        message = f"unknown index: {statement.name.text}"
+        raise SqlError(ErrorCode.OBJECT_NOT_FOUND, message, span=statement.name.span, suggestion=hint)
+    store.drop_index(*found)

@@ -1,0 +1,51 @@
+"""The values that a user gives for parameters, checked and brought into stored form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+from remuda.errors import SqlError, data_error
+from remuda.types import Kind, SqlType, to_stored
+
+
+def arrange(names: Sequence[str], expected: int, positional: Sequence[Any], named: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The values in the order of the parameters' numbers. A single mapping may stand for named values."""
+    if names:
+        if len(positional) == 1 and isinstance(positional[0], Mapping) and not named:
+            named = positional[0]
+        elif positional:
+            raise data_error(f"the parameters are named ({', '.join(names)}): give them by name")
+        missing = [name for name in names if name not in named]
+        unknown = [name for name in named if name not in names]
+        if missing or unknown:
+            given = ", ".join(named) or "none"
+            raise data_error(f"the parameters are {', '.join(names)}; given are {given}")
+        return tuple(named[name] for name in names)
+    if named:
+        raise data_error(f"there is no parameter named {next(iter(named))}: the parameters are written ?")
+    if len(positional) != expected:
+        raise data_error(f"{expected} parameters are expected, {len(positional)} are given")
+    return tuple(positional)
+
+
+def to_stored_values(types: Sequence[SqlType], values: Sequence[Any]) -> tuple[tuple[Any, ...], dict[int, SqlError]]:
+    """Stored values, and the errors of those that their type cannot hold exactly, by number."""
+    stored: list[Any] = []
+    errors: dict[int, SqlError] = {}
+    for number, (type_, value) in enumerate(zip(types, values, strict=True)):
+        try:
+            stored.append(_exactly(type_, value))
+        except SqlError as error:
+            stored.append(None)
+            errors[number] = error
+    return tuple(stored), errors
+
+
+def _exactly(type_: SqlType, value: Any) -> Any:
+    """A DECIMAL column rounds what is stored in it, but a comparison must see the value as it is."""
+    stored = to_stored(type_, value)
+    if type_.kind is Kind.DECIMAL and stored is not None and stored != (Decimal(repr(value)) if isinstance(value, float) else value):
+        raise data_error(f"{value} has more digits than {type_}")
+    return stored

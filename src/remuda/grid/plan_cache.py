@@ -1,0 +1,149 @@
+"""The plan cache: plans by search path and exact SQL text, the least recently used ones evicted.
+
+A plan is good as long as the maps it was made for and the partition map are still the current ones. That is looked at
+when a plan is taken after something changed (`epoch` tells), and once a second by a worker in the background, which
+also finds the plans that nobody asks for any more.
+"""
+
+from __future__ import annotations
+
+import time
+import weakref
+from collections.abc import Callable
+from threading import Event, Lock, Thread
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from remuda.catalog import SearchPath
+    from remuda.grid.result import Result
+    from remuda.grid.rows import RowShape
+    from remuda.plan.fragments import Plan
+
+PlanKey = tuple["SearchPath", str]
+
+DEFAULT_LIMIT = 10_000
+WORKER_PERIOD = 1.0
+
+
+class CachedPlan:
+    """A plan with what was prepared for running it, and the record of its use."""
+
+    __slots__ = ("epoch", "hits", "last_used", "plan", "shape", "shortcut")
+
+    def __init__(
+        self, plan: Plan, shape: RowShape, shortcut: Callable[[tuple[Any, ...]], Result | None] | None, epoch: int
+    ) -> None:
+        self.plan = plan
+        self.shape = shape
+        self.shortcut = shortcut
+        self.epoch = epoch
+        self.hits = 0
+        self.last_used = time.monotonic()
+
+
+class PlanCache:
+    """`is_valid` compares a plan with the current catalog and partition table."""
+
+    def __init__(self, is_valid: Callable[[Plan], bool], limit: int = DEFAULT_LIMIT) -> None:
+        self.epoch = 0
+        self._is_valid = is_valid
+        self._limit = limit
+        self._entries: dict[PlanKey, CachedPlan] = {}
+        self._lock = Lock()
+        self._worker = _Worker(self)
+
+    def find(self, key: PlanKey) -> CachedPlan | None:
+        """No lock: reading a dictionary is atomic, and a lost count of hits harms nobody."""
+        entry = self._entries.get(key)
+        if entry is None:
+            return None
+        if entry.epoch != self.epoch:
+            epoch = self.epoch
+            if not self._is_valid(entry.plan):
+                self.remove(key, entry.plan)
+                return None
+            entry.epoch = epoch
+        entry.hits += 1
+        entry.last_used = time.monotonic()
+        return entry
+
+    def add(self, key: PlanKey, entry: CachedPlan) -> None:
+        with self._lock:
+            self._entries[key] = entry
+            entry.last_used = time.monotonic()
+            if len(self._entries) > self._limit:
+                self._evict()
+        self._worker.start()
+
+    def _evict(self) -> None:
+        """At once, by the thread that adds: otherwise many distinct queries could outrun it."""
+        surplus = len(self._entries) - self._limit
+        oldest = sorted(self._entries.items(), key=lambda item: item[1].last_used)[:surplus]
+        for key, _ in oldest:
+            del self._entries[key]
+
+    def remove(self, key: PlanKey, plan: Plan) -> None:
+        """Removes this plan; a newer one under the same key stays."""
+        with self._lock:
+            entry = self._entries.get(key)
+            if entry is not None and entry.plan is plan:
+                del self._entries[key]
+
+    def changed(self) -> None:
+        """Something that plans depend on is different now: plans are compared before their next use, and at once."""
+        self.epoch += 1
+        self._worker.wake()
+
+    def remove_stale(self) -> None:
+        for key, entry in list(self._entries.items()):
+            if not self._is_valid(entry.plan):
+                self.remove(key, entry.plan)
+
+    def clear(self) -> None:
+        with self._lock:
+            self._entries.clear()
+
+    def entries(self) -> list[tuple[PlanKey, CachedPlan]]:
+        return list(self._entries.items())
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def close(self) -> None:
+        self._worker.stop()
+
+
+class _Worker:
+    """Looks over the cache every second. It holds only a weak reference: a grid that is forgotten is not kept alive."""
+
+    def __init__(self, cache: PlanCache) -> None:
+        self._cache = weakref.ref(cache)
+        self._wake = Event()
+        self._stopped = Event()
+        self._thread: Thread | None = None
+
+    def start(self) -> None:
+        if self._thread is None:
+            self._thread = Thread(
+                target=_look_over, args=(self._cache, self._wake, self._stopped), name="remuda-plans", daemon=True
+            )
+            self._thread.start()
+
+    def wake(self) -> None:
+        self._wake.set()
+
+    def stop(self) -> None:
+        self._stopped.set()
+        self._wake.set()
+
+
+def _look_over(reference: weakref.ref[PlanCache], wake: Event, stopped: Event) -> None:
+    while not stopped.is_set():
+        wake.wait(WORKER_PERIOD)
+        wake.clear()
+        cache = reference()
+        if cache is None:
+            return
+        if not stopped.is_set():
+            cache.remove_stale()
+        del cache

@@ -1,0 +1,79 @@
+"""From a parsed query to a plan: bind, optimise, split."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from remuda.grid.settings import Engine
+from remuda.optimizer import Optimized, OptimizerSettings, optimize
+from remuda.plan import physical
+from remuda.plan.fragments import Plan, ResultColumn, split
+from remuda.plan.traits import Convention
+from remuda.plan.walk import walk
+from remuda.sql import BoundQuery, Query, bind
+
+if TYPE_CHECKING:
+    from remuda.catalog import Catalog, MapDefinition, MapStatistics, SearchPath
+    from remuda.grid.settings import Settings
+    from remuda.plan.fragments import PartitionMap
+    from remuda.storage import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Planner:
+    """Everything that a plan depends on beside the query; made anew for each planning, so that it is one moment's."""
+
+    store: Store
+    catalog: Catalog
+    search_path: SearchPath
+    partition_map: PartitionMap
+    settings: Settings
+    has_spark: bool
+    disabled_rules: frozenset[str] = frozenset()
+    checked: bool = False
+
+    def plan(self, text: str, query: Query, values: Mapping[int, Any] | None = None) -> Plan:
+        bound = bind(query, self.catalog, self.search_path, values)
+        return self.finish(text, bound, self.optimize(bound))
+
+    def optimize(self, bound: BoundQuery) -> Optimized:
+        settings = OptimizerSettings(
+            members=len(self.partition_map.members),
+            conventions=self._conventions(),
+            disabled_rules=self.disabled_rules,
+            partition_pruning=self.settings.partition_pruning,
+            checked=self.checked,
+        )
+        return optimize(bound.tree, bound.next_column, self._statistics, settings)
+
+    def finish(self, text: str, bound: BoundQuery, optimized: Optimized) -> Plan:
+        tree = optimized.tree
+        columns = tuple(
+            ResultColumn(name, column.type, column.nullable) for name, column in zip(tree.names, tree.columns, strict=True)
+        )
+        maps = {node.map.id: node.map for node in walk(tree) if isinstance(node, physical.ScanNode | physical.Modify)}
+        return Plan(
+            sql=text,
+            tree=tree,
+            fragments=split(tree),
+            parameters=bound.parameters,
+            parameter_names=bound.parameter_names,
+            columns=columns,
+            maps=tuple(maps.values()),
+            partition_map=self.partition_map,
+            modifies=bound.modifies,
+        )
+
+    def _conventions(self) -> tuple[Convention, ...]:
+        match self.settings.engine:
+            case Engine.SPARK:
+                return (Convention.SPARK,)
+            case Engine.AUTO if self.has_spark:
+                return (Convention.LOCAL, Convention.SPARK)
+            case _:
+                return (Convention.LOCAL,)
+
+    def _statistics(self, definition: MapDefinition) -> MapStatistics:
+        return self.store.map(definition).statistics()

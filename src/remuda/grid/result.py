@@ -1,0 +1,201 @@
+"""What a statement gives back: rows to iterate or fetch, Arrow, pandas, polars; or the number of rows it changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from remuda.errors import ErrorCode, SqlError
+from remuda.exec.limit import slice_batch
+from remuda.grid.rows import NamedRow, RowShape
+from remuda.plan.fragments import ResultColumn
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from remuda.exec import RowBatch
+    from remuda.runtime import Execution
+
+CURSOR_BUFFER_SIZE = 4_096
+"""Rows that are turned into Python objects at a time."""
+
+NO_UPDATE = -1
+
+
+class Result:
+    """The result of one statement; it can be read once.
+
+    Rows are computed as they are read. While none has been handed out, a query that meets a stale plan is run again
+    by `restart`.
+    """
+
+    __slots__ = ("_closed", "_execution", "_handed_out", "_iterator", "_restart", "_shape", "_tuples", "update_count")
+
+    def __init__(
+        self,
+        shape: RowShape,
+        tuples: list[tuple[Any, ...]] | None = None,
+        execution: Execution | None = None,
+        restart: Callable[[SqlError], Execution] | None = None,
+        update_count: int = NO_UPDATE,
+    ) -> None:
+        self._shape = shape
+        self._tuples = tuples
+        self._execution = execution
+        self._restart = restart
+        self._iterator: Iterator[NamedRow] | None = None
+        self._handed_out = False
+        self._closed = False
+        self.update_count = update_count
+        """How many rows the statement changed; -1 for a query."""
+
+    @property
+    def columns(self) -> tuple[ResultColumn, ...]:
+        """Name, type and nullability of each column."""
+        return self._shape.columns
+
+    def __iter__(self) -> Iterator[NamedRow]:
+        self._refuse_closed()
+        return self
+
+    def __next__(self) -> NamedRow:
+        if self._closed:
+            self._refuse_closed()
+        iterator = self._iterator
+        if iterator is None:
+            iterator = self._iterator = self._rows()
+        return next(iterator)
+
+    def fetchone(self) -> NamedRow | None:
+        return next(self, None)
+
+    def fetchmany(self, size: int = CURSOR_BUFFER_SIZE) -> list[NamedRow]:
+        self._refuse_closed()
+        return list(islice(self, size))
+
+    def fetchall(self) -> list[NamedRow]:
+        """All rows that are left."""
+        self._refuse_closed()
+        if self._iterator is not None:
+            return list(self._iterator)
+        if self._tuples is not None:
+            tuples, self._tuples = self._tuples, []
+            return list(self._shape.rows(tuples))
+        rows: list[NamedRow] = []
+        for batch in self._all_batches():
+            rows.extend(self._shape.rows(batch.tuples()))
+        return rows
+
+    def to_arrow(self) -> pa.Table:
+        """All rows that are left as an Arrow table."""
+        self._refuse_closed()
+        schema = self._arrow_schema()
+        if self._tuples is not None:
+            return self._take_tuples(schema)
+        return pa.Table.from_batches([conformed(batch.arrow(), schema) for batch in self._all_batches()], schema)
+
+    def to_pandas(self) -> Any:
+        return self.to_arrow().to_pandas()
+
+    def to_polars(self) -> Any:
+        import polars
+
+        return polars.from_arrow(self.to_arrow())
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The Arrow PyCapsule interface: batches are handed over as they are computed."""
+        self._refuse_closed()
+        schema = self._arrow_schema()
+        if self._tuples is not None:
+            return self._take_tuples(schema).__arrow_c_stream__(requested_schema)
+        batches = (conformed(batch.arrow(), schema) for batch in self._batches())
+        return pa.RecordBatchReader.from_batches(schema, batches).__arrow_c_stream__(requested_schema)
+
+    def close(self) -> None:
+        """Stops the query if it still runs; what has not been read is gone."""
+        self._closed = True
+        if self._execution is not None:
+            self._execution.close()
+
+    def __enter__(self) -> Result:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _take_tuples(self, schema: pa.Schema) -> pa.Table:
+        tuples, self._tuples = self._tuples or [], []
+        values = list(zip(*tuples, strict=True)) or [()] * len(schema)
+        return pa.table([pa.array(list(column), field.type) for column, field in zip(values, schema, strict=True)], schema)
+
+    def _rows(self) -> Iterator[NamedRow]:
+        if self._tuples is not None:
+            tuples, self._tuples = self._tuples, []
+            return iter(self._shape.rows(tuples))
+        return self._rows_of_batches()
+
+    def _rows_of_batches(self) -> Iterator[NamedRow]:
+        for batch in self._batches():
+            for start in range(0, batch.row_count, CURSOR_BUFFER_SIZE):
+                part = slice_batch(batch, start, min(CURSOR_BUFFER_SIZE, batch.row_count - start))
+                yield from self._shape.rows(part.tuples())
+
+    def _batches(self) -> Iterator[RowBatch]:
+        """Batches as they come; the query is run again while it is unnoticed."""
+        if self._execution is None:
+            return
+        while (batch := self._next_batch()) is not None:
+            self._handed_out = True
+            yield batch
+
+    def _next_batch(self) -> RowBatch | None:
+        while True:
+            assert self._execution is not None
+            try:
+                return self._execution.next_batch()
+            except SqlError as error:
+                self._run_again(error)
+
+    def _all_batches(self) -> list[RowBatch]:
+        """Everything that is left, gathered before any of it is handed out: a stale plan on the way is unnoticed."""
+        if self._execution is None:
+            return []
+        batches: list[RowBatch] = []
+        while True:
+            try:
+                batch = self._execution.next_batch()
+            except SqlError as error:
+                self._run_again(error)
+                batches.clear()
+                continue
+            if batch is None:
+                self._handed_out = True
+                return batches
+            batches.append(batch)
+
+    def _run_again(self, error: SqlError) -> None:
+        """Starts the query anew after an error that only says that its plan was stale; else raises the error."""
+        if not error.invalidates_plan or self._handed_out or self._restart is None:
+            raise error
+        self._execution = self._restart(error)
+
+    def _arrow_schema(self) -> pa.Schema:
+        return pa.schema([pa.field(column.name, column.type.arrow) for column in self.columns])
+
+    def _refuse_closed(self) -> None:
+        if self._closed:
+            raise SqlError(ErrorCode.CANCELLED_BY_USER, "the result is closed")
+
+
+def conformed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The batch under the result's names, strings written out."""
+    arrays = [
+        array if array.type == field.type else array.cast(field.type)
+        for array, field in zip(batch.columns, schema, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -1,0 +1,58 @@
+"""What SET changes, for the grid on which it is said."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from remuda.errors import Span, nearest, parsing_error
+
+
+class Engine(Enum):
+    """AUTO takes the cheaper one; LOCAL and SPARK force it."""
+
+    AUTO = "auto"
+    LOCAL = "local"
+    SPARK = "spark"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    engine: Engine = Engine.AUTO
+    partition_pruning: bool = True
+    timeout: float | None = None
+    """Seconds that a statement may take; none by default."""
+
+
+_SWITCHES = {"on": True, "true": True, "off": False, "false": False}
+OPTIONS = ("engine", "partition_pruning", "timeout")
+
+
+def with_option(settings: Settings, option: str, value: str, span: Span) -> Settings:
+    """The settings after `SET option = value`."""
+    match option:
+        case "engine":
+            if value.casefold() not in {engine.value for engine in Engine}:
+                raise parsing_error(f"engine must be auto, local or spark, not {value}", span=span)
+            return replace(settings, engine=Engine(value.casefold()))
+        case "partition_pruning":
+            if value.casefold() not in _SWITCHES:
+                raise parsing_error(f"partition_pruning must be on or off, not {value}", span=span)
+            return replace(settings, partition_pruning=_SWITCHES[value.casefold()])
+        case "timeout":
+            return replace(settings, timeout=_seconds(value, span))
+        case _:
+            raise parsing_error(f"unknown option: {option}", span=span, suggestion=nearest(option, OPTIONS))
+
+
+def _seconds(value: str, span: Span) -> float | None:
+    """A number of seconds; 0 or `off` for none."""
+    if value.casefold() == "off":
+        return None
+    try:
+        seconds = float(value)
+    except ValueError as error:
+        raise parsing_error(f"timeout must be a number of seconds, not {value}", span=span) from error
+    if seconds < 0:
+        raise parsing_error("timeout must not be negative", span=span)
+    return seconds or None

@@ -1,0 +1,214 @@
+"""The key shortcut: statements that touch one row by its key run without fragments, as one call into storage.
+
+`compile_shortcut` looks whether a plan has the shape, and makes a function of the parameters from it once. The function
+gives None where the values do not fit the types: then the statement goes the long way, which knows what to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from remuda.errors import SqlError
+from remuda.expr import Expression, Literal, Parameter, columns_of, compile_row, evaluate_constant
+from remuda.grid.result import Result
+from remuda.grid.rows import RowShape
+from remuda.plan import physical
+from remuda.plan.logical import Operation
+from remuda.plan.traits import Convention
+from remuda.types import stored_converter
+
+if TYPE_CHECKING:
+    from remuda.plan.fragments import Plan
+    from remuda.storage import MapStore, Store
+
+Values = tuple[Any, ...]
+Shortcut = Callable[[Values], Result | None]
+
+
+def compile_shortcut(plan: Plan, store: Store) -> Shortcut | None:
+    """None where the plan is not a single-row statement by key."""
+    top = plan.tree.input
+    match top:
+        case physical.Modify(operation=Operation.INSERT | Operation.SINK, input=physical.Values(rows=(row,))):
+            return _compile_write(plan, top, row, store)
+        case physical.Modify(operation=Operation.UPDATE | Operation.DELETE):
+            return _compile_change(plan, top, store)
+    lookup, assignments = _single_lookup(top)
+    if lookup is None or lookup.traits.convention is not Convention.LOCAL:
+        return None
+    if plan.tree.columns != getattr(top, "columns", None):
+        return None
+    return _compile_select(plan, lookup, assignments, store)
+
+
+def _single_lookup(node: Any) -> tuple[physical.KeyLookup | None, tuple[Expression, ...] | None]:
+    """The lookup below an optional exchange and projection, if it is of one key; and what is projected from its row."""
+    if isinstance(node, physical.RootExchange):
+        node = node.input
+    assignments: tuple[Expression, ...] | None = None
+    if isinstance(node, physical.Project):
+        assignments = tuple(item.expression for item in node.assignments)
+        node = node.input
+    if isinstance(node, physical.RootExchange):
+        node = node.input
+    if isinstance(node, physical.KeyLookup) and node.is_single and _is_simple(node):
+        return node, assignments
+    return None, None
+
+
+def _is_simple(node: physical.KeyLookup) -> bool:
+    return all(isinstance(points.values[0], Parameter | Literal) for points in node.key)
+
+
+def _key_reader(node: physical.KeyLookup) -> Callable[[Values], Any]:
+    """From the parameters' values to the key as storage writes it; None where a part of it is NULL."""
+    parts = [points.values[0] for points in node.key]
+    if len(parts) == 1:
+        only = parts[0]
+        if isinstance(only, Parameter):
+            index = only.index
+            return lambda values: values[index]
+        constant = evaluate_constant(only)
+        return lambda _: constant
+    readers = [compile_row(part, {}) for part in parts]
+
+    def read(values: Values) -> Any:
+        key = tuple([reader((), values) for reader in readers])
+        return None if None in key else key
+
+    return read
+
+
+def _value_converter(plan: Plan) -> Callable[[Values], Values | None]:
+    """From what the user gave to stored values; None where the number or the type of one does not fit."""
+    converters = [stored_converter(type_) for type_ in plan.parameters]
+    count = len(converters)
+    if plan.parameter_names:
+        return lambda _: None
+    if count == 1:
+        (only,) = converters
+
+        def convert_one(values: Values) -> Values | None:
+            if len(values) != 1:
+                return None
+            try:
+                return (only(values[0]),)
+            except SqlError:
+                return None
+
+        return convert_one
+
+    def convert(values: Values) -> Values | None:
+        if len(values) != count:
+            return None
+        try:
+            return tuple([converter(value) for converter, value in zip(converters, values, strict=True)])
+        except SqlError:
+            return None
+
+    return convert
+
+
+def _compile_select(
+    plan: Plan, lookup: physical.KeyLookup, assignments: tuple[Expression, ...] | None, store: Store
+) -> Shortcut:
+    definition = lookup.map
+    map_store = store.map(definition)
+    find = map_store.lookup
+    row = _RowComputation(lookup, assignments)
+    read_key, convert, shape = _key_reader(lookup), _value_converter(plan), RowShape(plan.columns)
+    positions, compute = row.positions, row.compute
+
+    def run(given: Values) -> Result | None:
+        values = convert(given)
+        if values is None:
+            return None
+        key = read_key(values)
+        found = None if key is None else find(key, positions)
+        if found is None:
+            return Result(shape, [])
+        if compute is None:
+            return Result(shape, [found])
+        computed = compute(found, values)
+        return Result(shape, [] if computed is None else [computed])
+
+    return run
+
+
+class _RowComputation:
+    """What happens between a stored row and the result's row: the remainder of the filter, and the projection."""
+
+    def __init__(self, lookup: physical.KeyLookup, assignments: tuple[Expression, ...] | None) -> None:
+        delivered = {column.id for column in lookup.columns}
+        extra = [column for id_, column in columns_of(lookup.remainder).items() if id_ not in delivered]
+        read = (*lookup.columns, *extra)
+        layout = {column.id: place for place, column in enumerate(read)}
+        self.positions = tuple(lookup.map.position(column.name) for column in read)
+        self._passes = None if lookup.remainder is None else compile_row(lookup.remainder, layout)
+        expressions = assignments if assignments is not None else lookup.columns
+        self._items = [compile_row(expression, layout) for expression in expressions]
+        self._is_plain = assignments is None and lookup.remainder is None
+
+    @property
+    def compute(self) -> Callable[[Values, Values], Values | None] | None:
+        if self._is_plain:
+            return None
+        passes, items = self._passes, self._items
+
+        def compute(row: Values, values: Values) -> Values | None:
+            if passes is not None and not passes(row, values):
+                return None
+            return tuple([item(row, values) for item in items])
+
+        return compute
+
+
+def _compile_write(plan: Plan, node: physical.Modify, row: tuple[Expression, ...], store: Store) -> Shortcut | None:
+    """`INSERT INTO m VALUES (?, ?)` and `SINK INTO m VALUES (?, ?)` of one row."""
+    if any(column.hidden for column in node.map.columns):
+        return None  # the long way makes the key
+    map_store = store.map(node.map)
+    write: Callable[[list[Values]], object] = map_store.insert if node.operation is Operation.INSERT else map_store.put
+    items = [compile_row(expression, {}) for expression in row]
+    convert, shape = _value_converter(plan), RowShape(())
+
+    def run(given: Values) -> Result | None:
+        values = convert(given)
+        if values is None:
+            return None
+        write([tuple([item((), values) for item in items])])
+        return Result(shape, [], update_count=1)
+
+    return run
+
+
+def _compile_change(plan: Plan, node: physical.Modify, store: Store) -> Shortcut | None:
+    """`UPDATE m SET ... WHERE key = ?` and `DELETE FROM m WHERE key = ?`."""
+    lookup, assignments = _single_lookup(node.input)
+    if lookup is None:
+        return None
+    map_store: MapStore = store.map(node.map)
+    row = _RowComputation(lookup, assignments)
+    read_key, convert, shape = _key_reader(lookup), _value_converter(plan), RowShape(())
+    positions, compute, deletes = row.positions, row.compute, node.operation is Operation.DELETE
+
+    def run(given: Values) -> Result | None:
+        values = convert(given)
+        if values is None:
+            return None
+        key = read_key(values)
+        count = 0
+        if key is not None:
+            with map_store.writing():
+                found = map_store.lookup(key, positions)
+                changed = found if compute is None or found is None else compute(found, values)
+                if changed is not None:
+                    count = 1
+                    if deletes:
+                        map_store.delete([key])
+                    else:
+                        map_store.put([changed])
+        return Result(shape, [], update_count=count)
+
+    return run

@@ -1,0 +1,82 @@
+"""SHOW: what exists, as tables."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from remuda.grid.result import Result
+from remuda.grid.rows import RowShape
+from remuda.plan.fragments import ResultColumn
+from remuda.types import BIGINT, BOOLEAN, DOUBLE, VARCHAR
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from remuda.cluster import Cluster
+    from remuda.grid.plan_cache import PlanCache
+    from remuda.storage import Store
+    from remuda.types import SqlType
+
+_COLUMNS: dict[str, tuple[tuple[str, SqlType], ...]] = {
+    "TABLES": (("schema", VARCHAR), ("name", VARCHAR), ("rows", BIGINT), ("key", VARCHAR), ("partitioned_by", VARCHAR), ("replicated", BOOLEAN)),
+    "INDEXES": (("map", VARCHAR), ("name", VARCHAR), ("type", VARCHAR), ("columns", VARCHAR)),
+    "PARTITIONS": (("map", VARCHAR), ("partition", BIGINT), ("member", VARCHAR), ("rows", BIGINT)),
+    "MEMBERS": (("member", VARCHAR), ("partitions", BIGINT), ("fragments_run", BIGINT)),
+    "PLANS": (("sql", VARCHAR), ("hits", BIGINT), ("seconds_since_use", DOUBLE)),
+}
+
+
+def show(what: str, store: Store, cluster: Cluster, plans: PlanCache) -> Result:
+    match what:
+        case "TABLES":
+            rows = _tables(store)
+        case "INDEXES":
+            rows = _indexes(store)
+        case "PARTITIONS":
+            rows = _partitions(store, cluster)
+        case "MEMBERS":
+            rows = _members(cluster)
+        case _:
+            rows = _plans(plans)
+    shape = RowShape(tuple(ResultColumn(name, type_, nullable=False) for name, type_ in _COLUMNS[what]))
+    return Result(shape, list(rows))
+
+
+def _tables(store: Store) -> Iterable[tuple[Any, ...]]:
+    for definition in store.catalog.maps.values():
+        rows = len(store.map(definition))
+        key, partitioned_by = ", ".join(definition.key), ", ".join(definition.partitioned_by)
+        yield definition.schema, definition.name, rows, key, partitioned_by, definition.replicated
+
+
+def _indexes(store: Store) -> Iterable[tuple[Any, ...]]:
+    for definition in store.catalog.maps.values():
+        for index in definition.indexes:
+            yield definition.name, index.name, index.kind.value, ", ".join(index.columns)
+
+
+def _partitions(store: Store, cluster: Cluster) -> Iterable[tuple[Any, ...]]:
+    owners = cluster.partition_table.owners
+    for definition in store.catalog.maps.values():
+        counts: Counter[int] = Counter()
+        for source in store.map(definition).snapshot().sources:
+            for partition in range(definition.partitions):
+                for start, stop in source.ranges(np.array([partition], dtype=np.int64)):
+                    counts[partition] += source.read(definition.key, start, stop).num_rows
+        for partition in range(definition.partitions):
+            yield definition.name, partition, owners[partition], counts[partition]
+
+
+def _members(cluster: Cluster) -> Iterable[tuple[Any, ...]]:
+    for member in cluster.members:
+        yield member.id, len(cluster.partition_table.owned_by(member.id)), member.fragments_run
+
+
+def _plans(plans: PlanCache) -> Iterable[tuple[Any, ...]]:
+    now = time.monotonic()
+    for (_, sql), entry in plans.entries():
+        yield sql, entry.hits, now - entry.last_used

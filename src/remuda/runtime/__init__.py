@@ -1,0 +1,22 @@
+"""Running plans in this process: the scheduler that advances fragments, the channels between them, executions.
+
+The root fragment is advanced by whoever reads the result, so a query that fits one fragment needs no hand-over between
+threads at all. The other fragments are advanced by the few threads of the scheduler, many queries at a time; a fragment
+that has to wait leaves its thread. This package runs what a plan says; it knows neither SQL nor the plan cache.
+"""
+
+from remuda.runtime.binding import FragmentPlacement, place_fragments
+from remuda.runtime.channel import BoundedChannel
+from remuda.runtime.execution import Execution, QueryState
+from remuda.runtime.local import LocalRuntime
+from remuda.runtime.scheduler import Scheduler
+
+__all__ = [
+    "BoundedChannel",
+    "Execution",
+    "FragmentPlacement",
+    "LocalRuntime",
+    "QueryState",
+    "Scheduler",
+    "place_fragments",
+]

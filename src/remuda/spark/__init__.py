@@ -1,0 +1,10 @@
+"""Spark as the distributed half of the engine: sessions, tasks on executor slots, bulk loading.
+
+Only this package imports pyspark, and only inside functions: `import remuda` needs neither pyspark nor a Java. It knows
+storage, plans and operators; it must not know the grid, which decides when Spark is used.
+"""
+
+from remuda.spark.java import find_java
+from remuda.spark.session import session
+
+__all__ = ["find_java", "session"]

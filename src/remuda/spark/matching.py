@@ -1,0 +1,83 @@
+"""Which column of a DataFrame goes into which column of a map, and whether its type can.
+
+Only types are judged here, before any row is read; values are judged by the tasks that hold them, with the same
+function that tables loaded without Spark go through.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from remuda.errors import SqlError, data_error, nearest
+from remuda.types import common_type, from_arrow
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+    from pyspark.sql.types import StructField, StructType
+
+    from remuda.catalog import ColumnDefinition, MapDefinition
+    from remuda.types import SqlType
+
+
+def match_columns(definition: MapDefinition, schema: StructType) -> dict[str, StructField]:
+    """For columns of the map, by name, the field that fills them, whatever its case. Nullable ones may be missing."""
+    matched: dict[str, StructField] = {}
+    for field in schema.fields:
+        column = definition.find_column(field.name)
+        if column is None:
+            raise data_error(
+                f"{definition.name} has no column {field.name}",
+                suggestion=nearest(field.name, [each.name for each in definition.columns]),
+            )
+        if column.name in matched:
+            raise data_error(f"the DataFrame has two columns for {definition.name}.{column.name}")
+        if common_type(_sql_type(definition, column, field), column.type) is None:
+            raise data_error(
+                f"{definition.name}.{column.name} is {column.type}, the DataFrame's {field.name} is "
+                f"{field.dataType.simpleString()}",
+                suggestion=f'Cast it first: .withColumn("{field.name}", ... .cast("{column.type.spark}")).',
+            )
+        matched[column.name] = field
+    missing = [
+        column for column in definition.columns if column.name not in matched and _is_required(definition, column)
+    ]
+    if missing:
+        raise data_error(f"the DataFrame has no column for {definition.name}.{missing[0].name}")
+    return matched
+
+
+def source_column(field: StructField) -> Column:
+    """The column of that very name: quoted, for a dot in a name is not a path."""
+    from pyspark.sql import functions
+
+    return functions.col("`" + field.name.replace("`", "``") + "`")
+
+
+def hashed_column(field: StructField, target: SqlType) -> Column:
+    """What the partition hash is computed of: the value as the map will hold it.
+
+    Numbers are brought to the map's type, whose bytes are hashed. Both kinds of timestamps are the same microseconds,
+    and a cast between them would shift those by the session's zone. A value that does not fit becomes NULL here and
+    travels to some task, which refuses it.
+    """
+    source = source_column(field)
+    if target.is_numeric and field.dataType.simpleString() != target.spark:
+        return source.try_cast(target.spark)
+    return source
+
+
+def _is_required(definition: MapDefinition, column: ColumnDefinition) -> bool:
+    return not column.nullable or column.name in definition.key
+
+
+def _sql_type(definition: MapDefinition, column: ColumnDefinition, field: StructField) -> SqlType:
+    from pyspark.errors import PySparkException
+    from pyspark.sql.pandas.types import to_arrow_type
+
+    try:
+        return from_arrow(to_arrow_type(field.dataType, timezone="UTC"))
+    except (PySparkException, SqlError) as error:
+        raise data_error(
+            f"{definition.name}.{column.name} is {column.type}, the DataFrame's {field.name} is "
+            f"{field.dataType.simpleString()}, which has no SQL type"
+        ) from error

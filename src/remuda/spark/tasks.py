@@ -1,0 +1,118 @@
+"""The hot path into Spark: one job, one task for each executor slot that has something to do.
+
+A *slot* is one core of one executor. The slots of a session are the partitions of a ready-made RDD, so a job is only a
+function and a list of partitions: slots without a payload are not asked. What a task runs is named, not shipped:
+workers import it, and keep what it caches (open memory maps) from job to job. A cache is all it is, for a slot meets
+different workers from one job to the next.
+"""
+
+from __future__ import annotations
+
+import gc
+from contextlib import contextmanager
+from functools import cache, partial
+from importlib import import_module
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+from remuda.errors import RemudaError
+from remuda.spark.failures import as_sql_error
+from remuda.spark.session import make_importable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from pyspark import RDD, SparkContext
+    from pyspark.sql import SparkSession
+
+    TaskFunction = Callable[[bytes], Iterable[bytes]]
+    """What a task does with its payload: a function at the top level of an importable module."""
+
+_slots: WeakKeyDictionary[SparkContext, RDD[int]] = WeakKeyDictionary()
+
+
+def slot_count(session: SparkSession) -> int:
+    """How many tasks the session runs at once at this moment: executors join and leave."""
+    return session.sparkContext.defaultParallelism
+
+
+def run_tasks(
+    session: SparkSession, function: TaskFunction, payloads: Mapping[int, bytes], *, tag: str | None = None
+) -> Iterator[bytes]:
+    """Runs `function` on the payload of each slot, one task a slot, and returns what they yield, in order of slots.
+
+    The job has ended when this returns, and an error of any task has been raised: no result is handed out before it is
+    known that all are good. An error that a task raises as a `RemudaError` arrives as the same error, and Spark does
+    not try again what would only fail again. `tag` is what `cancel_tasks` takes.
+    """
+    if not payloads:
+        return iter(())
+    context = session.sparkContext
+    task = partial(_run_slot, f"{function.__module__}:{function.__qualname__}", dict(payloads))
+    with _tagged(context, tag):
+        try:
+            answers = context.runJob(_slots_of(context, max(payloads) + 1), task, partitions=sorted(payloads))
+        except Exception as failure:
+            raise as_sql_error(failure) from failure
+    results: list[bytes] = []
+    for answer in answers:
+        if isinstance(answer, RemudaError):
+            raise answer
+        results.append(answer)
+    return iter(results)
+
+
+def cancel_tasks(session: SparkSession, tag: str) -> None:
+    """Ends the jobs with this tag, from any thread: `run_tasks` raises CANCELLED_BY_USER in theirs."""
+    session.sparkContext.cancelJobsWithTag(tag)
+
+
+def _slots_of(context: SparkContext, needed: int) -> RDD[int]:
+    """The ready-made RDD whose partition `i` holds the number `i`; made anew only when more slots are needed."""
+    slots = _slots.get(context)
+    if slots is None or slots.getNumPartitions() < needed:
+        make_importable(context)
+        count = max(needed, context.defaultParallelism)
+        slots = context.parallelize(list(range(count)), count)
+        _slots[context] = slots
+    return slots
+
+
+@contextmanager
+def _tagged(context: SparkContext, tag: str | None) -> Iterator[None]:
+    """A tag adds to what the thread's jobs are already marked with; a job group would take the place of the user's."""
+    if tag is None:
+        yield
+        return
+    context.addJobTag(tag)
+    try:
+        yield
+    finally:
+        context.removeJobTag(tag)
+
+
+def _run_slot(name: str, payloads: Mapping[int, bytes], slots: Iterator[int]) -> Iterator[bytes | RemudaError]:
+    """What runs in the Python worker. It reads its input to the end, or Spark would not use the worker again."""
+    try:
+        for slot in slots:
+            yield from _function_named(name)(payloads[slot])
+    except RemudaError as error:
+        yield error
+    finally:
+        _freeze_garbage()
+
+
+def _function_named(name: str) -> TaskFunction:
+    module, _, function = name.partition(":")
+    found: TaskFunction = getattr(import_module(module), function)
+    return found
+
+
+@cache
+def _freeze_garbage() -> None:
+    """Once in each worker, after its first task: what the imports left on the heap is not looked at again.
+
+    PySpark collects garbage after every task, which takes 25 ms over the modules of this package and its libraries.
+    """
+    gc.collect()
+    gc.freeze()

@@ -1,0 +1,40 @@
+"""Maps that are partitioned, indexed, snapshot-consistent and durable: segments, write log, snapshots, the folder.
+
+Storage holds rows as tuples of values in stored form (see `remuda.types`) and as Arrow batches. It knows keys,
+partitions and indexes, but no SQL, no plan, no member and no query: whoever reads takes a snapshot and asks its
+sources.
+"""
+
+from remuda.storage.column_hash import hash_columns
+from remuda.storage.conditions import UNBOUNDED, Lookup, Range
+from remuda.storage.map_store import LoadMode, MapStore
+from remuda.storage.partition_hash import hash_values, partition_of, scalar_hasher
+from remuda.storage.segment import Segment
+from remuda.storage.segment_builder import build_segment
+from remuda.storage.segment_file import SegmentInfo, write_segment
+from remuda.storage.snapshot import MapSnapshot, SnapshotDescription, open_snapshot
+from remuda.storage.source import Source
+from remuda.storage.store import Store
+from remuda.storage.write_ahead_log import Durability
+
+__all__ = [
+    "UNBOUNDED",
+    "Durability",
+    "LoadMode",
+    "Lookup",
+    "MapSnapshot",
+    "MapStore",
+    "Range",
+    "Segment",
+    "SegmentInfo",
+    "SnapshotDescription",
+    "Source",
+    "Store",
+    "build_segment",
+    "hash_columns",
+    "hash_values",
+    "open_snapshot",
+    "partition_of",
+    "scalar_hasher",
+    "write_segment",
+]

@@ -1,0 +1,114 @@
+"""A file of named numpy arrays, memory-mapped: what partition offsets, indexes and deletions are kept in.
+
+    magic (8 bytes), length of the header (4), checksum of the header (4), header (JSON), arrays, aligned to 64 bytes
+
+The header names each array with its type, its place and its checksum. Opening checks the header and that the file is
+as long as the header says; `verify_array_file` also reads all arrays and compares their checksums.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import struct
+import zlib
+from typing import TYPE_CHECKING
+
+import msgspec
+import numpy as np
+from xxhash import xxh3_64_hexdigest
+
+from remuda.errors import StorageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MAGIC = b"REMUDAA1"
+"""The last character is the version of the format."""
+
+_PREFIX = struct.Struct("<8sII")
+_ALIGNMENT = 64
+
+
+class _Array(msgspec.Struct, frozen=True):
+    name: str
+    dtype: str
+    count: int
+    offset: int
+    checksum: str
+
+
+class _Header(msgspec.Struct, frozen=True):
+    arrays: list[_Array]
+    notes: dict[str, str]
+
+
+class ArrayFile:
+    """An open file: `arrays` by name, `notes` as written."""
+
+    __slots__ = ("arrays", "notes")
+
+    def __init__(self, arrays: dict[str, np.ndarray], notes: dict[str, str]) -> None:
+        self.arrays = arrays
+        self.notes = notes
+
+
+def write_array_file(path: Path, arrays: dict[str, np.ndarray], notes: dict[str, str] | None = None) -> None:
+    """Writes and fsyncs. The offsets stand in the header whose length they depend on, so they count from its end."""
+    entries, offset = [], 0
+    contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    for name, array in contiguous.items():
+        checksum = xxh3_64_hexdigest(memoryview(array).cast("B")) if array.size else ""
+        entries.append(_Array(name, array.dtype.str, array.size, offset, checksum))
+        offset = _aligned(offset + array.nbytes)
+    header = msgspec.json.encode(_Header(entries, notes or {}))
+    body = _aligned(_PREFIX.size + len(header))
+    with path.open("wb") as file:
+        file.write(_PREFIX.pack(MAGIC, len(header), zlib.crc32(header)) + header)
+        for entry, array in zip(entries, contiguous.values(), strict=True):
+            file.seek(body + entry.offset)
+            file.write(memoryview(array).cast("B") if array.size else b"")
+        file.truncate(body + offset)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def open_array_file(path: Path) -> ArrayFile:
+    with path.open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if size < _PREFIX.size:
+            raise StorageError("the file is cut off", path, size)
+        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    magic, length, checksum = _PREFIX.unpack_from(mapped, 0)
+    if magic != MAGIC:
+        raise StorageError(f"not an array file of format {MAGIC.decode()}", path, 0)
+    raw = mapped[_PREFIX.size : _PREFIX.size + length]
+    if zlib.crc32(raw) != checksum:
+        raise StorageError("the header is damaged", path, _PREFIX.size)
+    header = msgspec.json.decode(raw, type=_Header)
+    body = _aligned(_PREFIX.size + length)
+    arrays = {}
+    for entry in header.arrays:
+        dtype = np.dtype(entry.dtype)
+        if body + entry.offset + entry.count * dtype.itemsize > size:
+            raise StorageError(f"the array {entry.name} is cut off", path, size)
+        arrays[entry.name] = np.frombuffer(mapped, dtype, entry.count, body + entry.offset)
+    return ArrayFile(arrays, header.notes)
+
+
+def verify_array_file(path: Path) -> None:
+    """Raises where any byte of any array differs from what was written."""
+    raw = path.read_bytes()
+    opened = open_array_file(path)
+    _, length, _ = _PREFIX.unpack_from(raw, 0)
+    header = msgspec.json.decode(raw[_PREFIX.size : _PREFIX.size + length], type=_Header)
+    for entry in header.arrays:
+        array = opened.arrays[entry.name]
+        if array.size and xxh3_64_hexdigest(memoryview(array).cast("B")) != entry.checksum:
+            raise StorageError(
+                f"the array {entry.name} is damaged", path, _aligned(_PREFIX.size + length) + entry.offset
+            )
+
+
+def _aligned(offset: int) -> int:
+    return -(-offset // _ALIGNMENT) * _ALIGNMENT

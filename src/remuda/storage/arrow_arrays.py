@@ -1,0 +1,121 @@
+"""Arrow arrays as the flat pieces of memory they are made of: numpy views without copies, masks, offsets.
+
+Everything here honours an array's offset, so slices are welcome.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from remuda.types import Kind, SqlType
+
+_DTYPES: dict[Kind, str] = {
+    Kind.BOOLEAN: "u1",
+    Kind.TINYINT: "<i1",
+    Kind.SMALLINT: "<i2",
+    Kind.INTEGER: "<i4",
+    Kind.BIGINT: "<i8",
+    Kind.REAL: "<f4",
+    Kind.DOUBLE: "<f8",
+    Kind.DATE: "<i4",
+    Kind.TIME: "<i8",
+    Kind.TIMESTAMP: "<i8",
+    Kind.TIMESTAMP_TZ: "<i8",
+}
+
+
+def flat(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """One contiguous array; chunks of a dictionary column get one dictionary first."""
+    if isinstance(column, pa.ChunkedArray):
+        if column.num_chunks == 1:
+            return column.chunk(0)
+        if pa.types.is_dictionary(column.type):
+            column = column.unify_dictionaries()
+        return column.combine_chunks()
+    return column
+
+
+def is_dictionary(array: pa.Array) -> bool:
+    return bool(pa.types.is_dictionary(array.type))
+
+
+def is_fixed_width(sql_type: SqlType) -> bool:
+    return sql_type.kind in _DTYPES
+
+
+def fixed_values(array: pa.Array, sql_type: SqlType) -> np.ndarray:
+    """The values as a numpy array, in stored form; what stands at a NULL is arbitrary. BOOLEAN is 0 and 1."""
+    if sql_type.kind is Kind.BOOLEAN:
+        bits = np.frombuffer(array.buffers()[1], dtype=np.uint8)
+        first, last = array.offset >> 3, (array.offset + len(array) + 7) >> 3
+        unpacked = np.unpackbits(bits[first:last], bitorder="little")
+        skipped = array.offset & 7
+        return unpacked[skipped : skipped + len(array)]
+    return buffer_values(array, 1, _DTYPES[sql_type.kind])
+
+
+def buffer_values(array: pa.Array, index: int, dtype: str) -> np.ndarray:
+    """The view of one buffer that belongs to the array's rows."""
+    buffer = array.buffers()[index]
+    if buffer is None or len(array) == 0:
+        return np.empty(0, dtype=dtype)
+    width = np.dtype(dtype).itemsize
+    return np.frombuffer(buffer, dtype=dtype, count=len(array), offset=array.offset * width)
+
+
+def code_values(array: pa.DictionaryArray) -> np.ndarray:
+    """The codes of a dictionary array; arbitrary at a NULL."""
+    indices = array.indices
+    return buffer_values(indices, 1, np.dtype(indices.type.to_pandas_dtype()).str)
+
+
+def decimal_words(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+    """Low (unsigned) and high (signed) 64-bit halves of 128-bit decimals."""
+    if len(array) == 0:
+        return np.empty(0, np.uint64), np.empty(0, np.int64)
+    words = np.frombuffer(array.buffers()[1], dtype="<u8", count=2 * len(array), offset=16 * array.offset)
+    return words[0::2], words[1::2].view(np.int64)
+
+
+def string_parts(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+    """Offsets (one more than rows) and bytes of a string or binary array."""
+    _, offsets, data = array.buffers()
+    if offsets is None or len(array) == 0:
+        return np.zeros(1, np.int32), np.empty(0, np.uint8)
+    positions = np.frombuffer(offsets, dtype="<i4", count=len(array) + 1, offset=4 * array.offset)
+    return positions, np.empty(0, np.uint8) if data is None else np.frombuffer(data, dtype=np.uint8)
+
+
+def null_mask(array: pa.Array) -> np.ndarray | None:
+    """True where the value is NULL; None where there is no NULL."""
+    if array.null_count == 0:
+        return None
+    mask: np.ndarray = pc.is_null(array).to_numpy(zero_copy_only=False)
+    return mask
+
+
+def stored_array(values: list[Any], sql_type: SqlType) -> pa.Array:
+    """Python values in stored form as an array of the type's Arrow type."""
+    match sql_type.kind:
+        case Kind.DATE:
+            return pa.array(values, pa.int32()).view(sql_type.arrow)
+        case Kind.TIME | Kind.TIMESTAMP | Kind.TIMESTAMP_TZ:
+            return pa.array(values, pa.int64()).view(sql_type.arrow)
+        case _:
+            return pa.array(values, sql_type.arrow)
+
+
+def stored_list(array: pa.Array, sql_type: SqlType) -> list[Any]:
+    """The inverse of `stored_array`."""
+    if is_dictionary(array):
+        return stored_list(array.dictionary_decode(), sql_type)
+    if sql_type.kind is Kind.DATE:
+        array = array.view(pa.int32())
+    elif sql_type.is_temporal:
+        array = array.view(pa.int64())
+    values: list[Any] = array.to_pylist()
+    return values

@@ -1,0 +1,91 @@
+"""Tables from outside, made to fit a map: columns by name, values cast without loss, keys present.
+
+An error names the column and, where it can be found, the row (counted from 1) and the value. Nothing is loaded then.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from remuda.errors import SqlError, data_error, nearest
+from remuda.storage.arrow_arrays import flat, is_dictionary
+from remuda.types import Kind
+
+if TYPE_CHECKING:
+    from remuda.catalog import ColumnDefinition, MapDefinition
+
+
+def conform(definition: MapDefinition, table: pa.Table) -> list[pa.Array]:
+    """The columns of the map, in declared order, as flat arrays. A nullable column may be missing."""
+    given = {name.casefold(): number for number, name in enumerate(table.column_names)}
+    for name in table.column_names:
+        if definition.find_column(name) is None:
+            raise data_error(
+                f"{definition.name} has no column {name}",
+                suggestion=nearest(name, [column.name for column in definition.columns]),
+            )
+    arrays = []
+    for column in definition.columns:
+        number = given.get(column.name.casefold())
+        if number is None:
+            array = pa.nulls(table.num_rows, column.type.arrow)
+        else:
+            array = _cast(definition, column, flat(table.column(number)))
+        _refuse_nulls(definition, column, array)
+        arrays.append(array)
+    return arrays
+
+
+def _cast(definition: MapDefinition, column: ColumnDefinition, array: pa.Array) -> pa.Array:
+    target = column.type.arrow
+    if array.type == target:
+        return array
+    if is_dictionary(array):
+        if array.type.value_type == target and column.type.kind is Kind.VARCHAR:
+            return array
+        array = array.dictionary_decode()
+        if array.type == target:
+            return array
+    if array.null_count == len(array):
+        return pa.nulls(len(array), target)
+    try:
+        return pc.cast(array, target, safe=True)
+    except pa.ArrowException as error:
+        raise _named(definition, column, array, target, error) from error
+
+
+def _named(
+    definition: MapDefinition, column: ColumnDefinition, array: pa.Array, target: pa.DataType, error: Exception
+) -> SqlError:
+    place = f"{definition.name}.{column.name} ({column.type})"
+    row = _first_that_fails(array, target)
+    if row is None:
+        return data_error(f"{place} cannot hold values of type {array.type}: {error}")
+    return data_error(f"{place} cannot hold {array[row].as_py()!r}, row {row + 1}")
+
+
+def _first_that_fails(array: pa.Array, target: pa.DataType) -> int | None:
+    """By halving: the first half that cannot be cast holds the first such row."""
+    low, high = 0, len(array)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if _fails(array.slice(low, middle - low), target) else (middle, high)
+    return low if high > low and _fails(array.slice(low, 1), target) else None
+
+
+def _fails(array: pa.Array, target: pa.DataType) -> bool:
+    try:
+        pc.cast(array, target, safe=True)
+    except pa.ArrowException:
+        return True
+    return False
+
+
+def _refuse_nulls(definition: MapDefinition, column: ColumnDefinition, array: pa.Array) -> None:
+    if array.null_count and (not column.nullable or column.name in definition.key):
+        row = pc.index(pc.is_null(array), True).as_py() + 1
+        what = "the key" if column.name in definition.key else "the column"
+        raise data_error(f"{what} {definition.name}.{column.name} must not be NULL, row {row}")

@@ -1,0 +1,35 @@
+"""The lock against a second writer. The system gives it free when the process ends, however it ends."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from typing import TYPE_CHECKING
+
+from remuda.errors import StorageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class FolderLock:
+    __slots__ = ("_descriptor",)
+
+    def __init__(self, path: Path) -> None:
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            holder = os.read(self._descriptor, 20).decode("ascii", "replace").strip() or "unknown"
+            os.close(self._descriptor)
+            raise StorageError(
+                f"the folder is open for writing in process {holder}; open it with read_only=True to read it",
+                path.parent,
+            ) from error
+        os.ftruncate(self._descriptor, 0)
+        os.write(self._descriptor, f"{os.getpid()}\n".encode())
+
+    def release(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1

@@ -1,0 +1,126 @@
+"""The hot path: from a key to some columns of its newest committed row, as a chain of closures made once.
+
+Every layer between the key and the row costs as much as the memory access it is there for. So what does not depend on
+the key (which segments there are, where their arrays lie, how columns are read) is bound when the function is made, and
+the commonest case, one segment and a key of one column, is written out without a call in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from xxhash import xxh64_intdigest
+
+from remuda.storage.key_index import table_bits
+from remuda.storage.partition_hash import SEED, SIGN, WRAP, hashed_bytes
+from remuda.storage.segment import Segment, key_access
+from remuda.storage.value_order import canonical_key
+
+if TYPE_CHECKING:
+    from remuda.storage.map_version import MapVersion
+    from remuda.storage.write_log import WriteLog
+
+Row = tuple[Any, ...]
+Finder = Callable[[Any], Row | None]
+
+
+def make_finder(version: MapVersion, columns: tuple[int, ...]) -> Finder:
+    """The function for one version and one choice of columns. It sees writes to come, as the version's log does."""
+    key_types = [version.definition.column(name).type for name in version.definition.key]
+    in_segments = _in_segments(version, columns)
+    in_log = _in_log(version.log, columns, in_segments)
+    newest = version.log.newest.get
+    if len(version.segments) == 1 and version.hidden[0].deleted == 0:
+        numbers, _ = key_access(version.segments[0])
+        if numbers is not None:
+            encode = hashed_bytes(key_types[0])
+            return _in_one(
+                version.segments[0], numbers, encode, row_reader(version.segments[0], columns), newest, in_log
+            )
+
+    def find(key: Any) -> Row | None:
+        return in_segments(key) if newest(key) is None else in_log(key)
+
+    if any(sql_type.is_floating for sql_type in key_types):
+        return lambda key: find(canonical_key(key))
+    return find
+
+
+def row_reader(segment: Segment, columns: Sequence[int]) -> Callable[[int], Row]:
+    """The function from a position to a tuple of columns, without a loop where there are few."""
+    match [segment.reader(column).value for column in columns]:
+        case []:
+            return lambda position: ()  # noqa: ARG005
+        case [one]:
+            return lambda position: (one(position),)
+        case [one, two]:
+            return lambda position: (one(position), two(position))
+        case [one, two, three]:
+            return lambda position: (one(position), two(position), three(position))
+        case values:
+            return lambda position: tuple([value(position) for value in values])
+
+
+def _in_one(
+    segment: Segment,
+    numbers: memoryview,
+    encode: Callable[[Any], bytes],
+    read: Callable[[int], Row],
+    newest: Callable[[Any], int | None],
+    in_log: Finder,
+) -> Finder:
+    """One segment without deletions, keys that are whole numbers: `key_index.prober` with everything in place."""
+    slots, shift, digest = memoryview(segment.key_table), 64 - table_bits(segment.rows), xxh64_intdigest
+
+    def find(key: Any) -> Row | None:
+        if newest(key) is not None:
+            return in_log(key)
+        slot = digest(encode(key), SEED) >> shift
+        while found := slots[slot]:
+            if numbers[found - 1] == key:
+                return read(found - 1)
+            slot += 1
+        return None
+
+    return find
+
+
+def _in_log(log: WriteLog, columns: tuple[int, ...], in_segments: Finder) -> Finder:
+    def find(key: Any) -> Row | None:
+        entry = log.entry_at(key, log.committed)
+        if entry < 0:
+            # All its entries belong to a statement that is not committed yet.
+            return in_segments(key)
+        row = log.rows[entry]
+        return None if row is None else tuple([row[column] for column in columns])
+
+    return find
+
+
+def _in_segments(version: MapVersion, columns: tuple[int, ...]) -> Finder:
+    # Rows deleted for good are known from the start; what the log hides is found in the log first.
+    probes = tuple(
+        (segment.probe, hidden.view if hidden.deleted else None, row_reader(segment, columns))
+        for segment, hidden in zip(version.segments, version.hidden, strict=True)
+    )
+    covering = [tuple(probes[number] for number in numbers) for numbers in version.covering]
+    key_hash, partition_of_key, partitions = version.key_hash, version.partition_of_key, version.definition.partitions
+    anywhere = len(covering) == 1
+    by_whole_key = version.definition.partitioned_by == version.definition.key
+
+    def find(key: Any) -> Row | None:
+        hashed = key_hash(key)
+        if anywhere:
+            candidates = covering[0]
+        elif by_whole_key:
+            candidates = covering[(hashed - WRAP if hashed & SIGN else hashed) % partitions]
+        else:
+            candidates = covering[partition_of_key(key, hashed)]
+        for probe, marks, read in candidates:
+            position = probe(key, hashed)
+            if position >= 0 and (marks is None or marks[position]):
+                return read(position)
+        return None
+
+    return find

@@ -1,0 +1,78 @@
+"""From a key to its position in a segment: open addressing over one array.
+
+A slot holds position + 1, zero is empty. The slot of a key comes from the *high* bits of its hash (partition ids use
+the hash modulo the partitions), so sorting the rows by hash sorts them by slot, and the table is filled in one pass:
+each row goes to its slot or to the first free place behind it. The table ends in a tail instead of wrapping around.
+
+    hash bits   slots wanted   0 1 1 1 4      places   0 1 2 3 4      table   r0 r1 r2 r3 r4 - - - (tail)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+LOAD = 0.6
+"""Rows per slot at most. Above it probes grow long, below it the table grows for nothing."""
+
+
+def build_table(sorted_hashes: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """The table for unsigned hashes in ascending order, each with the number (one or more) to be found under it."""
+    bits = table_bits(len(sorted_hashes))
+    slots = (sorted_hashes >> np.uint64(64 - bits)).astype(np.int64)
+    steps = np.arange(len(slots))
+    places = np.maximum.accumulate(slots - steps) + steps
+    beyond = int(places[-1]) + 1 if len(places) else 0
+    table = np.zeros(max(1 << bits, beyond) + 1, np.uint32)
+    table[places] = values
+    return table
+
+
+def table_bits(entries: int) -> int:
+    """At least one bit: a shift by all 64 is not defined in numpy."""
+    return max(1, (int(entries / LOAD)).bit_length())
+
+
+def equal_neighbours(sorted_hashes: np.ndarray) -> np.ndarray:
+    """The indices whose hash equals that of the entry before: candidates for duplicate keys."""
+    return np.flatnonzero(sorted_hashes[1:] == sorted_hashes[:-1]) + 1
+
+
+def prober(
+    table: np.ndarray, entries: int, numbers: memoryview | None, value: Callable[[int], Any]
+) -> Callable[[Any, int], int]:
+    """The function from a key and its unsigned hash to the position, or -1.
+
+    `numbers` gives the keys as raw values where they are one column of numbers that `==` compares well; otherwise
+    `value` reads a key. NaN differs from itself, so the one NaN that keys are made with is found by identity.
+    """
+    slots = memoryview(table)
+    shift = 64 - table_bits(entries)
+    if entries == 0:
+        return lambda _key, _hashed: -1
+    if numbers is not None:
+
+        def probe_number(key: Any, hashed: int) -> int:
+            slot = hashed >> shift
+            while found := slots[slot]:
+                if numbers[found - 1] == key:
+                    return found - 1
+                slot += 1
+            return -1
+
+        return probe_number
+
+    def probe(key: Any, hashed: int) -> int:
+        slot = hashed >> shift
+        while found := slots[slot]:
+            held = value(found - 1)
+            if held == key or held is key:
+                return found - 1
+            slot += 1
+        return -1
+
+    return probe

@@ -1,0 +1,218 @@
+"""The manifest: what a folder holds, as one JSON file replaced by atomic rename. The only place where definitions are
+written down and read back.
+
+    REMUDA 1 <checksum>
+    {"partitions": 271, "catalog_version": 3, "first_log": 2, "maps": [...]}
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from remuda.catalog import ColumnDefinition, IndexDefinition, IndexKind, MapDefinition
+from remuda.errors import StorageError
+from remuda.storage.column_summary import ColumnSummary
+from remuda.storage.segment_file import SegmentInfo
+from remuda.storage.write_ahead_log import sync_folder
+from remuda.types import Kind, SqlType
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FORMAT = 1
+NAME = "MANIFEST"
+_HEAD = "REMUDA"
+
+
+class ColumnEntry(msgspec.Struct, frozen=True):
+    name: str
+    kind: str
+    precision: int
+    scale: int
+    nullable: bool
+    hidden: bool
+
+
+class IndexEntry(msgspec.Struct, frozen=True):
+    id: str
+    name: str
+    columns: tuple[str, ...]
+    kind: str
+
+
+class SummaryEntry(msgspec.Struct, frozen=True):
+    rows: int
+    nulls: int
+    distinct: int
+    minimum: Any
+    maximum: Any
+
+
+class SegmentEntry(msgspec.Struct, frozen=True):
+    id: str
+    rows: int
+    indexes: tuple[str, ...]
+    row_bytes: int
+    row_checksum: str
+    summaries: dict[str, SummaryEntry]
+    deletion_file: str | None
+
+
+class MapEntry(msgspec.Struct, frozen=True):
+    id: str
+    schema: str
+    name: str
+    columns: list[ColumnEntry]
+    key: tuple[str, ...]
+    partitioned_by: tuple[str, ...]
+    partitions: int
+    replicated: bool
+    indexes: list[IndexEntry]
+    folded: int
+    segments: list[SegmentEntry]
+
+
+class Manifest(msgspec.Struct, frozen=True):
+    """`first_log` is the number of the first write-ahead file that is needed; `safe_log` a file's number and the length
+    of it that a clean close has found safe; `sequence` a record number that all new ones must be above."""
+
+    partitions: int
+    catalog_version: int
+    first_log: int
+    safe_log: tuple[int, int]
+    sequence: int
+    maps: list[MapEntry]
+
+
+def write_manifest(folder: Path, manifest: Manifest) -> None:
+    body = msgspec.json.format(msgspec.json.encode(manifest), indent=1)
+    path, fresh = folder / NAME, folder / (NAME + ".new")
+    try:
+        with fresh.open("wb") as file:
+            file.write(f"{_HEAD} {FORMAT} {zlib.crc32(body):08x}\n".encode() + body)
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(path)
+        sync_folder(folder)
+    except OSError as error:
+        raise StorageError(f"the manifest cannot be written: {error.strerror}", path) from error
+
+
+def read_manifest(folder: Path) -> Manifest:
+    path = folder / NAME
+    head, _, body = path.read_bytes().partition(b"\n")
+    words = head.decode("ascii", "replace").split()
+    if len(words) != 3 or words[0] != _HEAD:
+        raise StorageError("not a manifest", path, 0)
+    if words[1] != str(FORMAT):
+        raise StorageError(f"the folder has format {words[1]}, this version reads {FORMAT}", path, 0)
+    if words[2] != f"{zlib.crc32(body):08x}":
+        raise StorageError("the manifest is damaged", path, len(head) + 1)
+    try:
+        return msgspec.json.decode(body, type=Manifest)
+    except msgspec.DecodeError as error:
+        raise StorageError(f"the manifest cannot be read: {error}", path, len(head) + 1) from error
+
+
+def map_entry(definition: MapDefinition, folded: int, segments: list[tuple[SegmentInfo, str | None]]) -> MapEntry:
+    types = {column.name: column.type for column in definition.columns}
+    return MapEntry(
+        definition.id,
+        definition.schema,
+        definition.name,
+        [
+            ColumnEntry(
+                each.name, each.type.kind.value, each.type.precision, each.type.scale, each.nullable, each.hidden
+            )
+            for each in definition.columns
+        ],
+        definition.key,
+        definition.partitioned_by,
+        definition.partitions,
+        definition.replicated,
+        [IndexEntry(each.id, each.name, each.columns, each.kind.value) for each in definition.indexes],
+        folded,
+        [_segment_entry(info, deletion_file, types) for info, deletion_file in segments],
+    )
+
+
+def map_definition(entry: MapEntry) -> MapDefinition:
+    return MapDefinition(
+        entry.id,
+        entry.schema,
+        entry.name,
+        tuple(
+            ColumnDefinition(
+                each.name, SqlType(Kind(each.kind), each.precision, each.scale), each.nullable, each.hidden
+            )
+            for each in entry.columns
+        ),
+        entry.key,
+        entry.partitioned_by,
+        entry.partitions,
+        entry.replicated,
+        tuple(IndexDefinition(each.id, each.name, each.columns, IndexKind(each.kind)) for each in entry.indexes),
+    )
+
+
+def segment_info(entry: SegmentEntry, definition: MapDefinition) -> SegmentInfo:
+    types = {column.name: column.type for column in definition.columns}
+    summaries = {
+        name: ColumnSummary(
+            each.rows,
+            each.nulls,
+            each.distinct,
+            _from_text(types[name], each.minimum),
+            _from_text(types[name], each.maximum),
+        )
+        for name, each in entry.summaries.items()
+    }
+    return SegmentInfo(entry.id, entry.rows, entry.indexes, entry.row_bytes, entry.row_checksum, summaries)
+
+
+def _segment_entry(info: SegmentInfo, deletion_file: str | None, types: dict[str, SqlType]) -> SegmentEntry:
+    summaries = {
+        name: SummaryEntry(
+            each.rows,
+            each.nulls,
+            each.distinct,
+            _to_text(types[name], each.minimum),
+            _to_text(types[name], each.maximum),
+        )
+        for name, each in info.summaries.items()
+    }
+    return SegmentEntry(info.id, info.rows, info.indexes, info.row_bytes, info.row_checksum, summaries, deletion_file)
+
+
+def _to_text(sql_type: SqlType, value: Any) -> Any:
+    """Values that JSON cannot hold, or not exactly, become strings."""
+    if value is None:
+        return None
+    match sql_type.kind:
+        case Kind.DECIMAL:
+            return str(value)
+        case Kind.REAL | Kind.DOUBLE:
+            return float(value).hex()
+        case Kind.VARBINARY:
+            return value.hex()
+        case _:
+            return value
+
+
+def _from_text(sql_type: SqlType, value: Any) -> Any:
+    if value is None:
+        return None
+    match sql_type.kind:
+        case Kind.DECIMAL:
+            return Decimal(value)
+        case Kind.REAL | Kind.DOUBLE:
+            return float.fromhex(value)
+        case Kind.VARBINARY:
+            return bytes.fromhex(value)
+        case _:
+            return value

@@ -1,0 +1,363 @@
+"""A map: lookups, snapshots, writes, bulk loads, and the installing of versions.
+
+Locks, from the outside in: `structure` (one for the store: checkpoints, loads, index changes), then the writer lock.
+Readers take neither. A writer holds its lock for the microseconds of applying a statement in memory, not for the fsync.
+"""
+
+from __future__ import annotations
+
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Literal
+
+from remuda.errors import ErrorCode, SqlError, StorageError, data_error
+from remuda.storage.arrow_arrays import stored_list
+from remuda.storage.bulk_load import build_segments, common_keys, last_of_each_key
+from remuda.storage.compaction import fold, merge_small
+from remuda.storage.conforming import conform
+from remuda.storage.hidden_rows import HiddenRows
+from remuda.storage.map_statistics import StatisticsKeeper
+from remuda.storage.map_version import MapVersion
+from remuda.storage.records import DELETE, PUT, encode_record
+from remuda.storage.segment_builder import duplicate_key
+from remuda.storage.snapshot import MapSnapshot
+from remuda.storage.value_order import canonical_key
+from remuda.storage.writer_lock import WriterLock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from contextlib import AbstractContextManager
+    from threading import RLock
+
+    import pyarrow as pa
+
+    from remuda.catalog import IndexDefinition, MapDefinition, MapStatistics
+    from remuda.storage.key_finder import Row
+    from remuda.storage.segment_file import SegmentInfo
+    from remuda.storage.segment_shelf import SegmentShelf, ShelvedSegment
+    from remuda.storage.write_ahead_log import WriteAheadLog
+
+LoadMode = Literal["append", "replace", "upsert"]
+
+SMALL_LOAD = 10_000
+"""Fewer rows are written through the log: a segment of its own would only have to be merged soon."""
+
+FOLD_ENTRIES = 65_536
+"""A log of so many entries is folded into a segment in the background."""
+
+
+class MapStore:
+    """Made by `Store`, which gives it its place among the others."""
+
+    def __init__(
+        self,
+        definition: MapDefinition,
+        shelf: SegmentShelf,
+        structure: RLock,
+        commit_structure: Callable[[], None],
+        request_checkpoint: Callable[[], None],
+        journal: WriteAheadLog | None = None,
+    ) -> None:
+        self.destroyed = False
+        self.refusal: str | None = None
+        """Why the map cannot be written, where it cannot."""
+        self.folded = 0
+        """The last write-ahead record whose effect is in the segments."""
+        self.applied = 0
+        """The last one whose effect is in the segments or the log."""
+        self._shelf = shelf
+        self._structure = structure
+        self._commit_structure = commit_structure
+        self._request_checkpoint = request_checkpoint
+        self._journal = journal
+        self._writer = WriterLock(journal)
+        self.shelved: tuple[ShelvedSegment, ...] = ()
+        self._version = MapVersion(definition)
+        self._snapshot = MapSnapshot(self._version, 0, shelf.folder)
+        self._statistics = StatisticsKeeper()
+        self._key_of = _key_maker(definition)
+        self._required = tuple(
+            number
+            for number, column in enumerate(definition.columns)
+            if not column.nullable or column.name in definition.key
+        )
+
+    # Reading
+
+    @property
+    def definition(self) -> MapDefinition:
+        return self._version.definition
+
+    def lookup(self, key: Any, columns: tuple[int, ...]) -> Row | None:
+        """These columns of the newest committed row of a key, None if there is none. No lock, no snapshot."""
+        if self.destroyed:
+            self._refuse_destroyed()
+        return self._version.finder(columns)(key)
+
+    def snapshot(self) -> MapSnapshot:
+        self._refuse_destroyed()
+        version, newest = self._version, self._snapshot
+        length = version.log.committed
+        if newest.version is version and newest.length == length:
+            return newest
+        self._snapshot = newest = MapSnapshot(version, length, self._shelf.folder)
+        return newest
+
+    def __len__(self) -> int:
+        return self._version.live
+
+    def statistics(self) -> MapStatistics:
+        return self._statistics.of(self._version)
+
+    # Writing
+
+    def writing(self) -> AbstractContextManager[object]:
+        """Keeps other writers out of a statement that reads before it writes; may be entered again by its holder.
+
+        Not for `load`, `truncate` and changes of structure, which take their own locks first.
+        """
+        return self._writer
+
+    def insert(self, rows: Sequence[Row]) -> int:
+        """Adds rows; a key that exists, or comes twice, is refused and nothing is applied."""
+        keys = self._keys_of(rows)
+
+        def apply(version: MapVersion) -> int:
+            for key, row in zip(keys, rows, strict=True):
+                if version.write(key, row):
+                    raise duplicate_key(version.definition, key)
+            return len(keys)
+
+        return self._write(PUT, rows, apply)
+
+    def put(self, rows: Sequence[Row]) -> None:
+        """Adds rows or puts them in the place of those with their keys; of equal keys the last counts."""
+        keys = self._keys_of(rows)
+
+        def apply(version: MapVersion) -> int:
+            write = version.write
+            return sum([not write(key, row) for key, row in zip(keys, rows, strict=True)])
+
+        self._write(PUT, rows, apply)
+
+    def delete(self, keys: Sequence[Any]) -> int:
+        """Removes rows and returns how many there were."""
+        wanted = [canonical_key(key) for key in keys]
+        return -self._write(DELETE, wanted, lambda version: -sum([version.erase(key) for key in wanted]))
+
+    def truncate(self) -> int:
+        """Removes all rows at once."""
+        with self._structure, self._writer:
+            self._refuse_unwritable()
+            count = len(self)
+            self._install((), self._version.definition, self.applied)
+            return count
+
+    def load(self, table: pa.Table, mode: LoadMode = "append") -> int:
+        """Adds a whole table, all or nothing; returns how many rows it had."""
+        self._refuse_unwritable()
+        arrays = conform(self.definition, table)
+        if mode == "upsert":
+            arrays = last_of_each_key(self.definition, arrays)
+        if table.num_rows < SMALL_LOAD and mode != "replace":
+            columns = self.definition.columns
+            lists = [stored_list(array, column.type) for array, column in zip(arrays, columns, strict=True)]
+            rows = list(zip(*lists, strict=True))
+            self.insert(rows) if mode == "append" else self.put(rows)
+            return int(table.num_rows)
+        shelved = [self._shelf.add(segment) for segment in build_segments(self.definition, arrays)]
+        self._adopt(shelved, mode)
+        return int(table.num_rows)
+
+    def commit_segments(self, infos: Sequence[SegmentInfo], mode: LoadMode = "append") -> int:
+        """Takes over segments that others have written into the map's folder, all or none."""
+        self._refuse_unwritable()
+        self._adopt([self._shelf.open(self.definition, info) for info in infos], mode)
+        return sum(info.rows for info in infos)
+
+    # Structure: called by the store, or under its structure lock
+
+    def checkpoint(self) -> None:
+        """Folds the log into segments. Writers go on meanwhile: what they write is carried over."""
+        with self._structure:
+            with self._writer:
+                version, length, folded = self._version, self._version.log.committed, self.applied
+            if length == 0:
+                return
+            shelved = fold(self._shelf, version, self.shelved, length)
+            with self._writer:
+                before = self.shelved
+                self._replace_version(shelved, version.definition, carried_from=length)
+                self.folded = folded
+            self._commit_structure()
+            self._shelf.discard(before, shelved)
+
+    def create_index(self, index: IndexDefinition) -> MapDefinition:
+        """Builds the index over all segments while writes go on; the log indexes itself when asked."""
+        with self._structure:
+            shelved = tuple(self._shelf.with_index(each, index) for each in self.shelved)
+            return self._change_definition(self.definition.with_index(index), shelved)
+
+    def drop_index(self, index: IndexDefinition) -> MapDefinition:
+        with self._structure:
+            shelved = tuple(self._shelf.without_index(each, index) for each in self.shelved)
+            return self._change_definition(self.definition.without_index(index), shelved)
+
+    def restore(self, definition: MapDefinition, shelved: Sequence[ShelvedSegment], folded: int) -> None:
+        """The state that a manifest describes, at opening."""
+        with self._writer:
+            self.shelved = tuple(shelved)
+            self._version = _version_of(definition, shelved)
+            self.folded = self.applied = folded
+
+    def attach(self, journal: WriteAheadLog) -> None:
+        """From now on writes are recorded: what was replayed came from there."""
+        self._journal = journal
+        self._writer = WriterLock(journal)
+
+    def replay(self, kind: int, values: Sequence[Any], sequence: int) -> None:
+        """Applies a record of the write-ahead log again."""
+        version = self._version
+        if kind == PUT:
+            added = sum([not version.write(self._key_of(row), row) for row in values])
+        else:
+            added = -sum([version.erase(canonical_key(key)) for key in values])
+        version.commit(added)
+        self.applied = sequence
+
+    def destroy(self) -> None:
+        """Marks the map as gone; its files go when the last snapshot does."""
+        self.destroyed = True
+        self._shelf.discard(self.shelved, ())
+
+    def verify(self) -> None:
+        for shelved in self.shelved:
+            self._shelf.verify(shelved)
+
+    @property
+    def log_length(self) -> int:
+        return self._version.log.committed
+
+    def _write(self, kind: int, values: Sequence[Any], apply: Callable[[MapVersion], int]) -> int:
+        """Applies a statement in memory, appends its record, makes it visible: in this order, all or nothing."""
+        self._refuse_unwritable()
+        journal = self._journal
+        payload = None if journal is None else encode_record(self.definition.id, kind, values)
+        with self._writer:
+            self._refuse_destroyed()
+            version = self._version
+            try:
+                added = apply(version)
+                if payload is not None and journal is not None and len(version.log.keys) > version.log.committed:
+                    self.applied = self._writer.pending = journal.append(payload)
+            except BaseException:
+                version.roll_back()
+                raise
+            version.commit(added)
+        if version.log.committed >= FOLD_ENTRIES:
+            self._request_checkpoint()
+        return added
+
+    def _keys_of(self, rows: Sequence[Row]) -> list[Any]:
+        required = self._required
+        for row in rows:
+            for number in required:
+                if row[number] is None:
+                    column = self.definition.columns[number]
+                    what = "the key" if column.name in self.definition.key else "the column"
+                    raise data_error(f"{what} {self.definition.name}.{column.name} must not be NULL")
+        return [self._key_of(row) for row in rows]
+
+    def _adopt(self, fresh: Sequence[ShelvedSegment], mode: LoadMode) -> None:
+        """Installs new segments, after the log is folded: a deletion replayed from it must not meet what came later."""
+        try:
+            with self._structure, self._writer:
+                self._refuse_destroyed()
+                kept: list[ShelvedSegment] = []
+                if mode != "replace":
+                    self.checkpoint()
+                    kept = list(self.shelved)
+                for each in fresh:
+                    kept = [self._make_way(held, each, mode) for held in kept]
+                    kept.append(self._with_all_indexes(each))
+                shelved = merge_small(self._shelf, self.definition, [each for each in kept if each.live])
+                self._install(shelved, self.definition, self.applied)
+        except BaseException:
+            self._shelf.discard(fresh, self.shelved)
+            raise
+
+    def _with_all_indexes(self, shelved: ShelvedSegment) -> ShelvedSegment:
+        """An index created while the segments were being built elsewhere is made up for."""
+        for index in self.definition.indexes:
+            if index.id not in shelved.segment.index_arrays:
+                shelved = self._shelf.with_index(shelved, index)
+        return shelved
+
+    def _make_way(self, held: ShelvedSegment, fresh: ShelvedSegment, mode: LoadMode) -> ShelvedSegment:
+        """Duplicates between what is there and what is loaded: refused, or deleted from what is there."""
+        positions, _ = common_keys(held.segment, fresh.segment)
+        hidden = HiddenRows(held.segment.rows, held.deleted)
+        alive = [position for position in positions.tolist() if not hidden.is_deleted(position)]
+        if not alive:
+            return held
+        if mode != "upsert":
+            raise duplicate_key(self.definition, held.segment.key_at(alive[0]))
+        for position in alive:
+            hidden.hide(position, 0)
+        return self._shelf.with_deleted(held, hidden.positions(1))
+
+    def _install(self, shelved: Sequence[ShelvedSegment], definition: MapDefinition, folded: int) -> None:
+        """Puts segments that hold everything in the place of the present version; both locks are held."""
+        before = self.shelved
+        self._replace_version(shelved, definition, carried_from=self._version.log.committed)
+        self.folded = folded
+        self._commit_structure()
+        self._shelf.discard(before, shelved)
+
+    def _replace_version(
+        self, shelved: Sequence[ShelvedSegment], definition: MapDefinition, *, carried_from: int
+    ) -> None:
+        old = self._version.log
+        version = _version_of(definition, shelved)
+        added = 0
+        for key, row in old.entries(carried_from, old.committed):
+            added += -version.erase(key) if row is None else not version.write(key, row)
+        version.commit(added)
+        self.shelved = tuple(shelved)
+        self._version = version
+
+    def _change_definition(self, definition: MapDefinition, shelved: tuple[ShelvedSegment, ...]) -> MapDefinition:
+        """Only indexes differ: positions stay, so the log and what it hides are shared with the version before."""
+        with self._writer:
+            present = self._version
+            segments = [each.segment for each in shelved]
+            version = MapVersion(definition, segments, present.hidden, present.columns, _infos(shelved))
+            version.live = present.live
+            self.shelved = shelved
+            self._version = version
+        return definition
+
+    def _refuse_destroyed(self) -> None:
+        if self.destroyed:
+            raise SqlError(ErrorCode.MAP_DESTROYED, f"the map {self.definition.name} was dropped")
+
+    def _refuse_unwritable(self) -> None:
+        if self.refusal is not None:
+            raise StorageError(self.refusal, self._shelf.folder)
+
+
+def _version_of(definition: MapDefinition, shelved: Sequence[ShelvedSegment]) -> MapVersion:
+    """A version with an empty log."""
+    hidden = [HiddenRows(each.segment.rows, each.deleted) for each in shelved]
+    return MapVersion(definition, [each.segment for each in shelved], hidden, infos=_infos(shelved))
+
+
+def _infos(shelved: Sequence[ShelvedSegment]) -> list[SegmentInfo]:
+    return [each.info for each in shelved if each.info is not None]
+
+
+def _key_maker(definition: MapDefinition) -> Callable[[Row], Any]:
+    """The function from a row to its key."""
+    pick = itemgetter(*definition.positions(definition.key))
+    if any(definition.column(name).type.is_floating for name in definition.key):
+        return lambda row: canonical_key(pick(row))
+    return pick

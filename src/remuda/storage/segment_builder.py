@@ -1,0 +1,173 @@
+"""From rows in any order to a segment: partition ids, order, dictionaries, key index, indexes, summaries. No files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from remuda.catalog import MapDefinition, new_id
+from remuda.errors import data_error
+from remuda.storage.arrow_arrays import code_values, flat, is_dictionary, null_mask
+from remuda.storage.column_hash import hash_columns
+from remuda.storage.column_reader import value_reader
+from remuda.storage.column_summary import SAMPLE_ROWS, summarise
+from remuda.storage.key_index import build_table, equal_neighbours
+from remuda.storage.row_order import stable_order
+from remuda.storage.segment import Segment, build_index
+from remuda.storage.value_order import hashable
+from remuda.types import to_python
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+DICTIONARY_SHARE = 0.5
+"""Strings are dictionary-encoded where at most so many of the rows are different."""
+
+
+def build_segment(definition: MapDefinition, table: pa.Table | pa.RecordBatch, *, indexes: bool = True) -> Segment:
+    """The segment of the rows, whose columns have the Arrow types of the definition or dictionaries of them.
+
+    Duplicate keys are refused. `indexes=False` leaves the indexes to be built when they are first asked.
+    """
+    columns = [encoded(flat(table.column(column.name))) for column in definition.columns]
+    partitions = partition_ids(definition, columns)
+    order = np.argsort(partitions, kind="stable")
+    if bool(np.any(partitions[1:] < partitions[:-1])):
+        taken = pa.array(order)
+        columns = [column.take(taken) for column in columns]
+    return finish_segment(
+        definition, columns, np.bincount(partitions, minlength=definition.partitions), indexes=indexes
+    )
+
+
+def finish_segment(
+    definition: MapDefinition, columns: list[pa.Array], partition_rows: np.ndarray, *, indexes: bool = True
+) -> Segment:
+    """The segment of columns that are in order of partition ids, so many rows for each partition."""
+    columns = [compacted(column) for column in columns]
+    batch = pa.RecordBatch.from_arrays(columns, names=[column.name for column in definition.columns])
+    hashes = key_hashes(definition, columns)
+    order = stable_order(hashes)
+    hashes = hashes.take(order)
+    _refuse_duplicates(definition, columns, hashes, order)
+    return Segment(
+        new_id(),
+        definition,
+        batch,
+        np.concatenate([[0], np.cumsum(partition_rows)]).astype(np.int64),
+        build_table(hashes, (order + 1).astype(np.uint32)),
+        {index.id: build_index(index, definition, batch) for index in definition.indexes} if indexes else {},
+        {column.name: summarise(array, column.type) for column, array in zip(definition.columns, columns, strict=True)},
+    )
+
+
+def partition_ids(definition: MapDefinition, columns: list[pa.Array]) -> np.ndarray:
+    """The partition of every row, as 16 bits where they suffice: numpy sorts those fastest."""
+    numbers = definition.positions(definition.partitioned_by)
+    hashes = hash_columns([columns[number] for number in numbers], [definition.columns[n].type for n in numbers])
+    return (hashes % definition.partitions).astype(np.uint16 if definition.partitions <= 0xFFFF else np.int64)
+
+
+def key_hashes(definition: MapDefinition, columns: list[pa.Array]) -> np.ndarray:
+    """The unsigned hash of every row's whole key."""
+    numbers = definition.positions(definition.key)
+    hashes = hash_columns([columns[number] for number in numbers], [definition.columns[n].type for n in numbers])
+    return hashes.view(np.uint64)
+
+
+def encoded(array: pa.Array) -> pa.Array:
+    """A string column as codes of a *sorted* dictionary where that pays, so that codes compare as the strings do."""
+    if is_dictionary(array) and not _is_proper_dictionary(array):
+        array = array.dictionary_decode()
+    if not is_dictionary(array):
+        if not pa.types.is_string(array.type) or _mostly_distinct(array):
+            return array
+        plain, array = array, pc.dictionary_encode(array)
+        if len(array.dictionary) > (len(array) - array.null_count) * DICTIONARY_SHARE:
+            return plain
+    return _with_sorted_dictionary(array)
+
+
+def compacted(array: pa.Array) -> pa.Array:
+    """A dictionary column without the values that no row has."""
+    if not is_dictionary(array):
+        return array
+    codes, nulls = code_values(array), null_mask(array)
+    used = np.zeros(len(array.dictionary), np.bool_)
+    used[codes if nulls is None else codes[~nulls]] = True
+    if bool(used.all()):
+        return array
+    renumbered = (np.cumsum(used) - 1).astype(np.int32)
+    return _dictionary_array(renumbered, codes, nulls, array.dictionary.filter(pa.array(used)))
+
+
+def key_reader(definition: MapDefinition, columns: list[pa.Array]) -> Callable[[int], Any]:
+    """The function from a position to the key of that row."""
+    numbers = definition.positions(definition.key)
+    values = [value_reader(columns[number], definition.columns[number].type) for number in numbers]
+    if len(values) == 1:
+        (only,) = values
+        return lambda position: hashable(only(position))
+    return lambda position: tuple([hashable(value(position)) for value in values])
+
+
+def duplicate_key(definition: MapDefinition, key: Any) -> Exception:
+    values = key if len(definition.key) > 1 else (key,)
+    shown = [to_python(definition.column(name).type, value) for name, value in zip(definition.key, values, strict=True)]
+    named = ", ".join(f"{name} = {value!r}" for name, value in zip(definition.key, shown, strict=True))
+    return data_error(f"duplicate key in {definition.name}: {named}")
+
+
+def _refuse_duplicates(
+    definition: MapDefinition, columns: list[pa.Array], sorted_hashes: np.ndarray, order: np.ndarray
+) -> None:
+    """Only rows with equal hashes are compared. A run of different keys with one hash is legal."""
+    candidates = equal_neighbours(sorted_hashes).tolist()
+    if not candidates:
+        return
+    key_at = key_reader(definition, columns)
+    seen: dict[int, set[Any]] = {}
+    for candidate in candidates:
+        keys = seen.setdefault(int(sorted_hashes[candidate]), set())
+        for row in (candidate - 1, candidate) if not keys else (candidate,):
+            key = key_at(int(order[row]))
+            if key in keys:
+                raise duplicate_key(definition, key)
+            keys.add(key)
+
+
+def _is_proper_dictionary(array: pa.DictionaryArray) -> bool:
+    """Arrow allows a dictionary with NULLs and with repeated values; both would make unequal codes of equal values."""
+    dictionary = array.dictionary
+    return (
+        pa.types.is_string(dictionary.type)
+        and dictionary.null_count == 0
+        and len(dictionary) <= len(array) * DICTIONARY_SHARE
+        and pc.count_distinct(dictionary).as_py() == len(dictionary)
+    )
+
+
+def _mostly_distinct(array: pa.Array) -> bool:
+    """Judged by the first rows, to save the encoding of a whole column that would be thrown away."""
+    sample = array.slice(0, SAMPLE_ROWS)
+    return bool(pc.count_distinct(sample).as_py() > len(sample) * 0.9)
+
+
+def _with_sorted_dictionary(array: pa.DictionaryArray) -> pa.Array:
+    dictionary = array.dictionary
+    order = pc.sort_indices(dictionary).to_numpy()
+    if bool(np.all(order[1:] > order[:-1])) and array.indices.type == pa.int32():
+        return array
+    places = np.empty(len(order), np.int32)
+    places[order] = np.arange(len(order), dtype=np.int32)
+    return _dictionary_array(places, code_values(array), null_mask(array), dictionary.take(pa.array(order)))
+
+
+def _dictionary_array(
+    renumbered: np.ndarray, codes: np.ndarray, nulls: np.ndarray | None, dictionary: pa.Array
+) -> pa.Array:
+    moved = renumbered.take(codes, mode="clip") if len(renumbered) else np.zeros(len(codes), np.int32)
+    return pa.DictionaryArray.from_arrays(pa.array(moved, mask=nulls), dictionary)

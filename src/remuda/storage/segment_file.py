@@ -1,0 +1,172 @@
+"""Segments on disk: what is written for one, how it is opened again, and when its files may go.
+
+<segment id>.arrow               the rows: an Arrow IPC file of one record batch
+<segment id>.keys                partition offsets and key table (`array_file`)
+<segment id>.<index id>.index    one index (`array_file`)
+"""
+
+from __future__ import annotations
+
+import os
+import weakref
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from xxhash import xxh3_64
+
+from remuda.errors import StorageError
+from remuda.storage.array_file import open_array_file, verify_array_file, write_array_file
+from remuda.storage.segment import Segment
+from remuda.storage.segment_builder import build_segment
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    import numpy as np
+
+    from remuda.catalog import IndexDefinition, MapDefinition
+    from remuda.storage.column_summary import ColumnSummary
+
+FORMAT = "1"
+_FORMAT_KEY = b"remuda.format"
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentInfo:
+    """What the manifest knows about a segment: enough to open it, and its statistics. Pickles."""
+
+    id: str
+    rows: int
+    indexes: tuple[str, ...]
+    row_bytes: int
+    row_checksum: str
+    summaries: Mapping[str, ColumnSummary]
+
+
+class SegmentFiles:
+    """The guard of a segment's files: once obsolete, they are removed when nobody in this process holds the segment."""
+
+    __slots__ = ("__weakref__", "_obsolete")
+
+    def __init__(self, folder: Path, segment_id: str) -> None:
+        # Shared with the finaliser, which must not hold the guard itself: empty as long as the files are needed.
+        self._obsolete: list[bool] = []
+        weakref.finalize(self, _remove_files, folder, segment_id, self._obsolete)
+
+    def mark_obsolete(self) -> None:
+        self._obsolete.append(True)
+
+
+def write_segment(folder: Path, definition: MapDefinition, table: pa.Table) -> SegmentInfo:
+    """Builds a segment of the rows and writes it with its indexes: what a Spark task calls."""
+    return save_segment(folder, build_segment(definition, table))
+
+
+def save_segment(folder: Path, segment: Segment) -> SegmentInfo:
+    """Writes and fsyncs all files of the segment; the manifest that names it comes after."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = _rows_path(folder, segment.id)
+    schema = segment.batch.schema.with_metadata({_FORMAT_KEY: FORMAT})
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
+        writer.write_batch(segment.batch)
+    size, checksum = _sync_and_digest(path)
+    write_array_file(
+        _keys_path(folder, segment.id), {"partition_offsets": segment.partition_offsets, "table": segment.key_table}
+    )
+    for index_id, arrays in segment.index_arrays.items():
+        write_array_file(index_path(folder, segment.id, index_id), arrays)
+    return SegmentInfo(segment.id, segment.rows, tuple(segment.index_arrays), size, checksum, segment.summaries)
+
+
+def open_segment(folder: Path, definition: MapDefinition, info: SegmentInfo) -> Segment:
+    """Memory-maps a saved segment; nothing but headers is read."""
+    path = _rows_path(folder, info.id)
+    keys_path = _keys_path(folder, info.id)
+    keys = open_array_file(keys_path).arrays
+    return Segment(
+        info.id,
+        definition,
+        _open_rows(path, definition, info),
+        keys["partition_offsets"],
+        keys["table"],
+        {index_id: open_array_file(index_path(folder, info.id, index_id)).arrays for index_id in info.indexes},
+        info.summaries,
+        SegmentFiles(folder, info.id),
+    )
+
+
+def save_index(folder: Path, info: SegmentInfo, index: IndexDefinition, arrays: dict[str, np.ndarray]) -> SegmentInfo:
+    """Writes one more index beside a saved segment."""
+    write_array_file(index_path(folder, info.id, index.id), arrays)
+    return replace(info, indexes=(*info.indexes, index.id))
+
+
+def verify_segment(folder: Path, info: SegmentInfo) -> None:
+    """Reads every byte of a segment's files and compares it with the checksums made when they were written."""
+    path = _rows_path(folder, info.id)
+    if _digest(path) != (info.row_bytes, info.row_checksum):
+        raise StorageError("the rows of a segment are damaged", path, 0)
+    verify_array_file(_keys_path(folder, info.id))
+    for index_id in info.indexes:
+        verify_array_file(index_path(folder, info.id, index_id))
+
+
+def segment_paths(folder: Path, info: SegmentInfo) -> list[Path]:
+    indexes = [index_path(folder, info.id, index_id) for index_id in info.indexes]
+    return [_rows_path(folder, info.id), _keys_path(folder, info.id), *indexes]
+
+
+def index_path(folder: Path, segment_id: str, index_id: str) -> Path:
+    return folder / f"{segment_id}.{index_id}.index"
+
+
+def _rows_path(folder: Path, segment_id: str) -> Path:
+    return folder / f"{segment_id}.arrow"
+
+
+def _keys_path(folder: Path, segment_id: str) -> Path:
+    return folder / f"{segment_id}.keys"
+
+
+def _open_rows(path: Path, definition: MapDefinition, info: SegmentInfo) -> pa.RecordBatch:
+    try:
+        source = pa.memory_map(str(path))
+        if source.size() != info.row_bytes:
+            raise StorageError(f"the file has {source.size()} bytes instead of {info.row_bytes}", path, source.size())
+        reader = pa.ipc.open_file(source)
+        batch = reader.get_batch(0)
+    except FileNotFoundError:
+        raise
+    except (pa.ArrowException, OSError) as error:
+        raise StorageError(f"not a readable Arrow file: {error}", path, 0) from error
+    written = (reader.schema.metadata or {}).get(_FORMAT_KEY, b"").decode()
+    if written != FORMAT:
+        raise StorageError(f"the segment has format {written or 'unknown'}, this version reads {FORMAT}", path, 0)
+    if batch.num_rows != info.rows or batch.schema.names != [column.name for column in definition.columns]:
+        raise StorageError("the segment does not fit its map", path, 0)
+    return batch
+
+
+def _sync_and_digest(path: Path) -> tuple[int, str]:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    return _digest(path)
+
+
+def _digest(path: Path) -> tuple[int, str]:
+    digest = xxh3_64()
+    with path.open("rb") as file:
+        while chunk := file.read(1 << 22):
+            digest.update(chunk)
+        return file.tell(), digest.hexdigest()
+
+
+def _remove_files(folder: Path, segment_id: str, obsolete: list[bool]) -> None:
+    if obsolete:
+        for path in folder.glob(f"{segment_id}.*"):
+            path.unlink(missing_ok=True)

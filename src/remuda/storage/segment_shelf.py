@@ -1,0 +1,127 @@
+"""Where a map keeps its segments: in a folder, or nowhere but in memory. The rest of the map need not know which."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from remuda.catalog import IndexDefinition, MapDefinition, new_id
+from remuda.errors import StorageError
+from remuda.storage.array_file import open_array_file, verify_array_file, write_array_file
+from remuda.storage.segment import Segment, build_index
+from remuda.storage.segment_file import (
+    SegmentFiles,
+    SegmentInfo,
+    index_path,
+    open_segment,
+    save_index,
+    save_segment,
+    segment_paths,
+    verify_segment,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+@dataclass(frozen=True, slots=True)
+class ShelvedSegment:
+    """A segment with the rows that are deleted for good. `info` and `deletion_file` are there if it is in a folder."""
+
+    segment: Segment
+    deleted: np.ndarray
+    info: SegmentInfo | None = None
+    deletion_file: str | None = None
+
+    @property
+    def live(self) -> int:
+        return self.segment.rows - len(self.deleted)
+
+
+class SegmentShelf:
+    """`folder` is None in memory."""
+
+    __slots__ = ("folder",)
+
+    def __init__(self, folder: Path | None) -> None:
+        self.folder = folder
+
+    def add(self, segment: Segment) -> ShelvedSegment:
+        """Keeps a new segment. In a folder it is used memory-mapped at once: the memory it was built in is freed."""
+        if self.folder is None:
+            return ShelvedSegment(segment, _nothing())
+        return self.open(segment.definition, save_segment(self.folder, segment))
+
+    def open(self, definition: MapDefinition, info: SegmentInfo, deletion_file: str | None = None) -> ShelvedSegment:
+        assert self.folder is not None, "segments are opened from a folder"
+        deleted = _nothing()
+        if deletion_file is not None:
+            deleted = open_array_file(self.folder / deletion_file).arrays["positions"]
+        return ShelvedSegment(open_segment(self.folder, definition, info), deleted, info, deletion_file)
+
+    def with_deleted(self, shelved: ShelvedSegment, deleted: np.ndarray) -> ShelvedSegment:
+        """The same segment with more rows deleted. The list is a file of its own, never changed."""
+        if len(deleted) == len(shelved.deleted):
+            return shelved
+        name = None
+        if self.folder is not None:
+            name = f"{shelved.segment.id}.{new_id()}.deleted"
+            write_array_file(self.folder / name, {"positions": deleted.astype(np.uint32)})
+        return replace(shelved, deleted=deleted, deletion_file=name)
+
+    def with_index(self, shelved: ShelvedSegment, index: IndexDefinition) -> ShelvedSegment:
+        arrays = build_index(index, shelved.segment.definition, shelved.segment.batch)
+        info = shelved.info
+        if self.folder is not None and info is not None:
+            info = save_index(self.folder, info, index, arrays)
+            arrays = open_array_file(index_path(self.folder, info.id, index.id)).arrays
+        return replace(shelved, segment=shelved.segment.with_index(index, arrays), info=info)
+
+    def without_index(self, shelved: ShelvedSegment, index: IndexDefinition) -> ShelvedSegment:
+        info = shelved.info
+        if info is not None:
+            info = replace(info, indexes=tuple(each for each in info.indexes if each != index.id))
+        return replace(shelved, segment=shelved.segment.without_index(index), info=info)
+
+    def discard(self, before: Iterable[ShelvedSegment], after: Iterable[ShelvedSegment]) -> None:
+        """Lets go of what the committed state no longer names: files are removed when nobody reads them."""
+        needed = {each.segment.id: each for each in after}
+        for old in before:
+            kept = needed.get(old.segment.id)
+            if kept is None:
+                if isinstance(old.segment.hold, SegmentFiles):
+                    old.segment.hold.mark_obsolete()
+            elif self.folder is not None and old.deletion_file not in (None, kept.deletion_file):
+                (self.folder / str(old.deletion_file)).unlink(missing_ok=True)
+
+    def remove_strangers(self, known: Iterable[ShelvedSegment]) -> None:
+        """Removes files of segments that no manifest names: left behind by a process that was killed."""
+        if self.folder is None or not self.folder.exists():
+            return
+        needed = {
+            name for each in known if each.info is not None for name in _file_names(each.info, each.deletion_file)
+        }
+        for path in self.folder.iterdir():
+            if path.name not in needed:
+                path.unlink(missing_ok=True)
+
+    def verify(self, shelved: ShelvedSegment) -> None:
+        if self.folder is not None and shelved.info is not None:
+            try:
+                verify_segment(self.folder, shelved.info)
+                if shelved.deletion_file is not None:
+                    verify_array_file(self.folder / shelved.deletion_file)
+            except FileNotFoundError as error:
+                raise StorageError("a file of a segment is missing", error.filename) from error
+
+
+def _file_names(info: SegmentInfo, deletion_file: str | None) -> set[str]:
+    names = {path.name for path in segment_paths(Path(), info)}
+    return names if deletion_file is None else names | {deletion_file}
+
+
+def _nothing() -> np.ndarray:
+    return np.empty(0, np.uint32)

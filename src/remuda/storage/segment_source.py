@@ -1,0 +1,95 @@
+"""A segment at a snapshot."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from remuda.storage.index_access import index_definition
+from remuda.storage.source import coalesced
+from remuda.storage.value_order import canonical_key
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from remuda.catalog import MapDefinition
+    from remuda.storage.conditions import Lookup
+    from remuda.storage.hidden_rows import HiddenRows
+    from remuda.storage.segment import Segment
+
+
+class SegmentSource:
+    __slots__ = ("_definition", "_hash", "_hidden", "_length", "segment")
+
+    def __init__(
+        self,
+        definition: MapDefinition,
+        segment: Segment,
+        hidden: HiddenRows,
+        length: int,
+        hash_key: Callable[[Any], int],
+    ) -> None:
+        self._definition = definition
+        self.segment = segment
+        self._hidden = hidden
+        self._length = length
+        self._hash = hash_key
+
+    @property
+    def rows(self) -> int:
+        return self.segment.rows - self._hidden.count(self._length)
+
+    def ranges(self, partitions: np.ndarray | None) -> list[tuple[int, int]]:
+        if partitions is None:
+            return [(0, self.segment.rows)] if self.segment.rows else []
+        return coalesced(self.segment.partition_offsets, partitions)
+
+    def read(self, columns: Sequence[str], start: int, stop: int) -> pa.RecordBatch:
+        batch = self.segment.batch.select(list(columns)).slice(start, stop - start)
+        marks = self._hidden.marks
+        if marks is None:
+            return batch
+        live = marks[start:stop] > self._length
+        return batch if bool(live.all()) else batch.filter(pa.array(live))
+
+    def count(self, index_id: str, lookup: Lookup) -> int:
+        low, high = self.segment.index(index_definition(self._definition, index_id)).span(lookup)
+        return high - low
+
+    def positions(self, index_id: str, lookup: Lookup, partitions: np.ndarray | None = None) -> np.ndarray:
+        index = self.segment.index(index_definition(self._definition, index_id))
+        low, high = index.span(lookup)
+        found = index.positions[low:high]
+        if partitions is not None and len(found):
+            found = found[self._inside(found, partitions)]
+        marks = self._hidden.marks
+        return found if marks is None else found[marks.take(found) > self._length]
+
+    def take(self, columns: Sequence[str], positions: np.ndarray) -> pa.RecordBatch:
+        return self.segment.batch.select(list(columns)).take(pa.array(positions))
+
+    def rows_at(self, columns: Sequence[int], positions: Sequence[int] | np.ndarray) -> list[tuple[Any, ...]]:
+        if not columns:
+            return [()] * len(positions)
+        return list(zip(*[self.segment.reader(column).values(positions) for column in columns], strict=True))
+
+    def key_positions(self, keys: Sequence[Any]) -> np.ndarray:
+        probe, hash_key, hidden, length = self.segment.probe, self._hash, self._hidden, self._length
+        found = [probe(key, hash_key(key)) for key in map(canonical_key, keys)]
+        return np.array([at for at in found if at >= 0 and not hidden.is_hidden(at, length)], np.int64)
+
+    def hidden_positions(self) -> np.ndarray:
+        return self._hidden.positions(self._length)
+
+    def _inside(self, positions: np.ndarray, partitions: np.ndarray) -> np.ndarray:
+        """Whether each position is in one of the partitions: between the ends of one of their ranges."""
+        ranges = coalesced(self.segment.partition_offsets, partitions)
+        starts = np.array([start for start, _ in ranges], np.int64)
+        stops = np.array([stop for _, stop in ranges], np.int64)
+        if len(starts) == 0:
+            return np.zeros(len(positions), np.bool_)
+        nearest = np.searchsorted(starts, positions, side="right") - 1
+        inside: np.ndarray = (nearest >= 0) & (positions < stops.take(nearest, mode="clip"))
+        return inside

@@ -1,0 +1,132 @@
+"""A snapshot of a map: a version and a length of its log. It costs nothing to take and nothing disturbs it.
+
+A snapshot can be described for readers in other processes, which memory-map the same segments (and keep them mapped
+between calls) and get the few live rows of the log as Arrow bytes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from remuda.errors import StorageError
+from remuda.storage.hidden_rows import HiddenRows
+from remuda.storage.log_source import LogSource
+from remuda.storage.map_version import MapVersion
+from remuda.storage.segment_builder import build_segment
+from remuda.storage.segment_file import SegmentInfo, open_segment
+from remuda.storage.segment_source import SegmentSource
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from remuda.catalog import MapDefinition
+    from remuda.storage.segment import Segment
+    from remuda.storage.source import Source
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotDescription:
+    """A snapshot as plain data that pickles. `hidden` has the hidden positions of each segment."""
+
+    folder: str
+    definition: MapDefinition
+    segments: tuple[SegmentInfo, ...]
+    hidden: tuple[np.ndarray, ...]
+    log_rows: bytes
+
+
+class MapSnapshot:
+    """`version` and `length` say all; everything else is made when first asked for."""
+
+    __slots__ = ("_folder", "_rows", "_sources", "length", "version")
+
+    def __init__(self, version: MapVersion, length: int, folder: Path | None = None) -> None:
+        self.version = version
+        self.length = length
+        self._folder = folder
+        self._sources: tuple[Source, ...] | None = None
+        self._rows: int | None = None
+
+    @property
+    def definition(self) -> MapDefinition:
+        return self.version.definition
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """One for each segment, then the log if it has entries."""
+        if self._sources is None:
+            version = self.version
+            sources: list[Source] = [
+                SegmentSource(version.definition, segment, hidden, self.length, version.key_hash)
+                for segment, hidden in zip(version.segments, version.hidden, strict=True)
+            ]
+            if self.length:
+                sources.append(LogSource(version.definition, version.columns, self.length))
+            self._sources = tuple(sources)
+        return self._sources
+
+    @property
+    def rows(self) -> int:
+        """The exact number of live rows."""
+        if self._rows is None:
+            self._rows = sum(source.rows for source in self.sources)
+        return self._rows
+
+    def describe(self) -> SnapshotDescription:
+        """The snapshot for another process. Whoever uses it keeps this snapshot, and so the files, meanwhile."""
+        if self._folder is None:
+            raise StorageError(
+                f"{self.definition.name} is in the memory of this process: open a folder to read it from others"
+            )
+        names = [column.name for column in self.definition.columns]
+        log_rows = b""
+        if self.length:
+            batch = self.sources[-1].read(names, 0, self.length)
+            log_rows = batch_to_bytes(batch) if batch.num_rows else b""
+        hidden = tuple(each.positions(self.length) for each in self.version.hidden)
+        return SnapshotDescription(str(self._folder), self.definition, self.version.infos, hidden, log_rows)
+
+
+def open_snapshot(description: SnapshotDescription) -> MapSnapshot:
+    """The described snapshot, in any process that sees the folder."""
+    definition, folder = description.definition, Path(description.folder)
+    segments = [_cached_segment(folder, definition, info) for info in description.segments]
+    hidden = [
+        HiddenRows(segment.rows, positions) for segment, positions in zip(segments, description.hidden, strict=True)
+    ]
+    if description.log_rows:
+        recent = build_segment(definition, batch_from_bytes(description.log_rows), indexes=False)
+        segments.append(recent)
+        hidden.append(HiddenRows(recent.rows))
+    return MapSnapshot(MapVersion(definition, segments, hidden, infos=description.segments), 0, folder)
+
+
+def batch_to_bytes(batch: pa.RecordBatch) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    return bytes(sink.getvalue())
+
+
+def batch_from_bytes(raw: bytes) -> pa.RecordBatch:
+    return pa.ipc.open_stream(raw).read_next_batch()
+
+
+_MAPPED: dict[tuple[str, str, str], tuple[frozenset[str], Segment]] = {}
+"""Segments that this process has mapped, by folder, map and segment, each with the indexes it was opened with."""
+
+_MOST_MAPPED = 1024
+
+
+def _cached_segment(folder: Path, definition: MapDefinition, info: SegmentInfo) -> Segment:
+    key = (str(folder), definition.id, info.id)
+    found = _MAPPED.get(key)
+    if found is None or not found[0] >= set(info.indexes):
+        while len(_MAPPED) >= _MOST_MAPPED:
+            _MAPPED.pop(next(iter(_MAPPED)))
+        found = _MAPPED[key] = (frozenset(info.indexes), open_segment(folder, definition, info))
+    return found[1]

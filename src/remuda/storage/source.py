@@ -1,0 +1,64 @@
+"""The one face by which rows are read: a segment at a snapshot, or the write log at a snapshot.
+
+Positions are the source's own. A position from `positions` or `key_positions` goes into `take` and `rows_at`; a range
+from `ranges` goes into `read`, whole or cut into pieces. A VARCHAR column may come as a dictionary array with a sorted
+dictionary, and may be so in one source and plain in the next.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    import pyarrow as pa
+
+    from remuda.storage.conditions import Lookup
+
+
+class Source(Protocol):
+    @property
+    def rows(self) -> int:
+        """How many rows there are at most."""
+
+    def ranges(self, partitions: np.ndarray | None) -> list[tuple[int, int]]:
+        """The ranges [start, stop) to read for these partitions (ascending ids; None: all), neighbours joined."""
+
+    def read(self, columns: Sequence[str], start: int, stop: int) -> pa.RecordBatch:
+        """The live rows of a range, without a copy where nothing in it is hidden."""
+
+    def count(self, index_id: str, lookup: Lookup) -> int:
+        """How many entries match, without reading rows; hidden ones may be counted."""
+
+    def positions(self, index_id: str, lookup: Lookup, partitions: np.ndarray | None = None) -> np.ndarray:
+        """The live positions that match, in ascending index order where the index is SORTED."""
+
+    def take(self, columns: Sequence[str], positions: np.ndarray) -> pa.RecordBatch:
+        """The rows at these positions, in this order."""
+
+    def rows_at(self, columns: Sequence[int], positions: Sequence[int] | np.ndarray) -> list[tuple[Any, ...]]:
+        """The same as tuples in stored form, columns by number: for few rows much faster."""
+
+    def key_positions(self, keys: Sequence[Any]) -> np.ndarray:
+        """The live positions of those keys that are here, in the order of the keys."""
+
+
+def coalesced(offsets: np.ndarray, partitions: np.ndarray) -> list[tuple[int, int]]:
+    """The position ranges of some partitions, those that touch joined, empty ones left out.
+
+    >>> coalesced(np.array([0, 2, 5, 5, 9]), np.array([0, 1, 3]))
+    [(0, 9)]
+    >>> coalesced(np.array([0, 2, 5, 6, 9]), np.array([0, 1, 3]))
+    [(0, 5), (6, 9)]
+    """
+    ranges: list[tuple[int, int]] = []
+    for start, stop in zip(offsets[partitions].tolist(), offsets[partitions + 1].tolist(), strict=True):
+        if start == stop:
+            continue
+        if ranges and ranges[-1][1] == start:
+            ranges[-1] = (ranges[-1][0], stop)
+        else:
+            ranges.append((start, stop))
+    return ranges

@@ -1,0 +1,371 @@
+"""The store: the maps of one folder, or of this process's memory, and the catalog that names them.
+
+MANIFEST                        what the folder holds (`manifest`)
+LOCK                            held by the one process that writes
+wal/<number>.log                statements since the last checkpoint (`write_ahead_log`)
+maps/<map id>/<segment id>.*    segments (`segment_file`)
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from threading import Lock, RLock, Thread
+from typing import TYPE_CHECKING
+
+from remuda.catalog import Catalog, IndexDefinition, MapDefinition
+from remuda.errors import ErrorCode, SqlError, StorageError
+from remuda.storage.folder_lock import FolderLock
+from remuda.storage.manifest import (
+    NAME,
+    Manifest,
+    map_definition,
+    map_entry,
+    read_manifest,
+    segment_info,
+    write_manifest,
+)
+from remuda.storage.map_store import MapStore
+from remuda.storage.records import decode_record, restore
+from remuda.storage.segment_shelf import SegmentShelf, ShelvedSegment
+from remuda.storage.write_ahead_log import Durability, LogFile, WriteAheadLog, log_numbers, log_path, read_log
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from remuda.storage.segment_file import SegmentInfo
+    from remuda.storage.snapshot import MapSnapshot
+
+CLOSING_ENTRIES = 4096
+"""A log of at least so many entries is folded at closing: the next opening need not replay it."""
+
+_OPENING_TRIES = 10
+_logger = logging.getLogger("remuda.storage")
+
+
+class Store:
+    """Use `Store.open`. The catalog changes only through the four methods that say so, each atomic and durable."""
+
+    def __init__(self, path: Path | None, partitions: int, durability: Durability, *, read_only: bool) -> None:
+        self.path = path
+        self.partitions = partitions
+        self.durability = durability
+        self.read_only = read_only
+        self.catalog = Catalog()
+        self.closed = False
+        self._structure = RLock()
+        self._maps: dict[str, MapStore] = {}
+        self._lock: FolderLock | None = None
+        self._journal: WriteAheadLog | None = None
+        self._log_files: list[tuple[int, int]] = []
+        """Numbers of the write-ahead files with the sequence number each begins with."""
+        self._sequence = 0
+        self._safe_log = (0, 0)
+        self._checkpointing = Lock()
+
+    @classmethod
+    def open(
+        cls,
+        path: Path | None = None,
+        *,
+        partitions: int = 271,
+        durability: Durability = Durability.FSYNC,
+        read_only: bool = False,
+    ) -> Store:
+        """Opens a folder, made if absent, or memory (`path` is None). An existing folder keeps its own partitions."""
+        store = cls(path, partitions, durability, read_only=read_only)
+        if path is None:
+            return store
+        if read_only:
+            store.refresh()
+            return store
+        try:
+            (path / "wal").mkdir(parents=True, exist_ok=True)
+            (path / "maps").mkdir(exist_ok=True)
+            store._lock = FolderLock(path / "LOCK")
+        except OSError as error:
+            raise StorageError(f"the folder cannot be written: {error.strerror}", path) from error
+        try:
+            store._open_for_writing(path)
+        except BaseException:
+            store._lock.release()
+            raise
+        return store
+
+    # Maps
+
+    def map(self, definition: MapDefinition) -> MapStore:
+        found = self._maps.get(definition.id)
+        if found is None or found.destroyed:
+            raise SqlError(ErrorCode.MAP_DESTROYED, f"the map {definition.name} was dropped")
+        return found
+
+    def snapshot(self, definitions: Sequence[MapDefinition]) -> tuple[MapSnapshot, ...]:
+        """Snapshots of several maps at one moment: two passes that find the same had that moment between them."""
+        maps = [self.map(definition) for definition in definitions]
+        taken = tuple(each.snapshot() for each in maps)
+        while len(maps) > 1:
+            again = tuple(each.snapshot() for each in maps)
+            if all(one is other for one, other in zip(taken, again, strict=True)):
+                break
+            taken = again
+        return taken
+
+    def create_map(self, definition: MapDefinition) -> None:
+        with self._structure:
+            self._refuse_unwritable()
+            if self.catalog.find_map(definition.name, (definition.schema,)) is not None:
+                raise SqlError(ErrorCode.GENERIC, f"there is already a map {definition.name}")
+            created = self._new_map(definition)
+            created.folded = created.applied = self._journal.sequence if self._journal is not None else 0
+            self._maps[definition.id] = created
+            self._change_catalog(self.catalog.with_map(definition))
+
+    def drop_map(self, definition: MapDefinition) -> None:
+        with self._structure:
+            self._refuse_unwritable()
+            dropped = self.map(definition)
+            del self._maps[definition.id]
+            self._change_catalog(self.catalog.without_map(dropped.definition))
+            dropped.destroy()
+
+    def create_index(self, definition: MapDefinition, index: IndexDefinition) -> MapDefinition:
+        """The index is complete when the new definition is returned; until then the old one stays in force."""
+        with self._structure:
+            self._refuse_unwritable()
+            changed = self.map(definition).create_index(index)
+            self._change_catalog(self.catalog.with_map(changed))
+            return changed
+
+    def drop_index(self, definition: MapDefinition, index: IndexDefinition) -> MapDefinition:
+        with self._structure:
+            self._refuse_unwritable()
+            found = self.map(definition)
+            if index not in found.definition.indexes:
+                raise SqlError(ErrorCode.INDEX_INVALID, f"the index {index.name} is gone")
+            changed = found.drop_index(index)
+            self._change_catalog(self.catalog.with_map(changed))
+            return changed
+
+    # Life
+
+    def checkpoint(self) -> None:
+        """Folds every write log into segments and lets go of the write-ahead files that are not needed any more."""
+        with self._structure:
+            if self.closed or self.read_only:
+                return
+            if self._journal is not None and any(each.log_length for each in self._maps.values()):
+                self._journal.rotate()
+                self._log_files.append((self._journal.number, self._journal.sequence + 1))
+            for each in self._maps.values():
+                each.checkpoint()
+            self._drop_old_logs()
+
+    def verify(self) -> None:
+        """Reads every segment and index in full and raises `StorageError` where a byte is not as it was written."""
+        with self._structure:
+            for each in self._maps.values():
+                each.verify()
+
+    def refresh(self) -> None:
+        """Makes a reader see all that was acknowledged by now."""
+        if not self.read_only or self.path is None:
+            return
+        for attempt in range(_OPENING_TRIES):
+            try:
+                with self._structure:
+                    self._load(self.path)
+                return
+            except FileNotFoundError as error:
+                # The writer has committed a newer state and removed files of the one just read: read again.
+                if not (self.path / NAME).exists():
+                    raise StorageError("there is no store in this folder", self.path) from error
+                if attempt == _OPENING_TRIES - 1:
+                    raise StorageError("a file named in the manifest is missing", error.filename) from error
+                time.sleep(0.01 * attempt)
+
+    def close(self) -> None:
+        """Makes everything durable and gives the folder free. Snapshots stay readable, writes are refused then."""
+        with self._structure:
+            if self.closed:
+                return
+            entries = sum(each.log_length for each in self._maps.values())
+            try:
+                if self.path is not None and not self.read_only:
+                    healthy = self._journal is None or not self._journal.failed
+                    if healthy and (entries >= CLOSING_ENTRIES or (self._journal is None and entries)):
+                        self.checkpoint()
+                    if self._journal is not None:
+                        self._journal.close()
+                        self._safe_log = (self._journal.number, self._journal.safe_length)
+                        self._commit_manifest()
+            finally:
+                self.closed = True
+                for each in self._maps.values():
+                    each.refusal = "the store is closed"
+                if self._lock is not None:
+                    self._lock.release()
+
+    # Opening
+
+    def _open_for_writing(self, path: Path) -> None:
+        if (path / NAME).exists():
+            try:
+                files = self._load(path)
+            except FileNotFoundError as error:
+                raise StorageError("a file named in the manifest is missing", error.filename) from error
+            for each in self._maps.values():
+                self._shelf(each.definition).remove_strangers(each.shelved)
+            _remove_other_folders(path / "maps", self._maps)
+        else:
+            if any(path.glob("maps/*")) or log_numbers(path / "wal"):
+                raise StorageError("the manifest is missing", path / NAME)
+            files = []
+            self._log_files = [(1, 1)]
+        if self.durability is not Durability.NONE:
+            last = files[-1] if files else None
+            number = self._log_files[-1][0] if last is None else last.number
+            if last is None:
+                log_path(path / "wal", number).unlink(missing_ok=True)
+            self._journal = WriteAheadLog(
+                path / "wal", number, self._sequence, self.durability, None if last is None else last.length
+            )
+            for each in self._maps.values():
+                each.attach(self._journal)
+        self._commit_manifest()
+        for number in log_numbers(path / "wal"):
+            if number < self._log_files[0][0]:
+                log_path(path / "wal", number).unlink()
+
+    def _load(self, path: Path) -> list[LogFile]:
+        """Reads the manifest, opens the segments and applies the write-ahead log."""
+        manifest = read_manifest(path)
+        present = self._maps
+        maps = {}
+        catalog = Catalog()
+        for entry in manifest.maps:
+            definition = map_definition(entry)
+            known = present.get(definition.id)
+            opened = {} if known is None else {each.segment.id: each for each in known.shelved}
+            found = known or self._new_map(definition)
+            shelf = self._shelf(definition)
+            shelved = []
+            for each in entry.segments:
+                info = segment_info(each, definition)
+                held = opened.get(each.id)
+                if held is None or (held.info, held.deletion_file) != (info, each.deletion_file):
+                    held = shelf.open(definition, info, each.deletion_file)
+                shelved.append(held)
+            found.restore(definition, shelved, entry.folded)
+            maps[definition.id] = found
+            catalog = catalog.with_map(definition)
+        files = self._replay(path, manifest, maps)
+        for map_id, gone in present.items():
+            if map_id not in maps:
+                gone.destroyed = True
+        self.partitions = manifest.partitions
+        self.catalog = Catalog(manifest.catalog_version, catalog.maps)
+        self._maps = maps
+        return files
+
+    def _replay(self, path: Path, manifest: Manifest, maps: dict[str, MapStore]) -> list[LogFile]:
+        files = list(read_log(path / "wal", manifest.first_log, manifest.safe_log))
+        self._sequence = manifest.sequence
+        self._safe_log = manifest.safe_log
+        if files and files[0].number != manifest.first_log:
+            raise FileNotFoundError(2, "missing", str(log_path(path / "wal", manifest.first_log)))
+        for file in files:
+            for sequence, payload in enumerate(file.payloads, file.first_sequence):
+                record = decode_record(payload)
+                found = maps.get(record.map_id)
+                # A record of a map that is not in the manifest: the map was dropped later.
+                if found is not None and sequence > found.folded:
+                    found.replay(record.kind, restore(found.definition, record), sequence)
+            self._sequence = max(self._sequence, file.first_sequence + len(file.payloads) - 1)
+        self._log_files = [(file.number, file.first_sequence) for file in files] or [
+            (manifest.first_log, self._sequence + 1)
+        ]
+        return files
+
+    def _new_map(self, definition: MapDefinition) -> MapStore:
+        created = MapStore(
+            definition,
+            self._shelf(definition),
+            self._structure,
+            self._commit_manifest,
+            self._request_checkpoint,
+            self._journal,
+        )
+        if self.read_only:
+            created.refusal = "the folder is open for reading only"
+        return created
+
+    def _shelf(self, definition: MapDefinition) -> SegmentShelf:
+        return SegmentShelf(None if self.path is None else self.path / "maps" / definition.id)
+
+    # Committing
+
+    def _change_catalog(self, catalog: Catalog) -> None:
+        self.catalog = catalog
+        self._commit_manifest()
+
+    def _commit_manifest(self) -> None:
+        if self.path is None:
+            return
+        with self._structure:
+            entries = [map_entry(each.definition, each.folded, _saved(each.shelved)) for each in self._maps.values()]
+            sequence = self._sequence if self._journal is None else self._journal.sequence
+            first_log = self._log_files[0][0]
+            write_manifest(
+                self.path,
+                Manifest(self.partitions, self.catalog.version, first_log, self._safe_log, sequence, entries),
+            )
+
+    def _drop_old_logs(self) -> None:
+        if self._journal is None or self.path is None:
+            return
+        waiting = [each.folded + 1 for each in self._maps.values() if each.log_length]
+        needed = min(waiting, default=self._journal.sequence + 1)
+        kept = list(self._log_files)
+        while len(kept) > 1 and kept[1][1] <= needed:
+            kept.pop(0)
+        dropped = self._log_files[: len(self._log_files) - len(kept)]
+        if dropped:
+            self._log_files = kept
+            self._commit_manifest()
+            for number, _ in dropped:
+                log_path(self.path / "wal", number).unlink(missing_ok=True)
+
+    def _request_checkpoint(self) -> None:
+        """Starts a checkpoint in the background unless one is running."""
+        if self._checkpointing.acquire(blocking=False):
+            Thread(target=self._checkpoint_in_background, name="remuda-checkpoint", daemon=True).start()
+
+    def _checkpoint_in_background(self) -> None:
+        try:
+            self.checkpoint()
+        except Exception:
+            # Nothing is lost: the log and its records stay, and the next write that finds it too long tries again.
+            _logger.exception("a checkpoint in the background failed")
+        finally:
+            self._checkpointing.release()
+
+    def _refuse_unwritable(self) -> None:
+        if self.closed or self.read_only:
+            raise StorageError(
+                "the store is closed" if self.closed else "the folder is open for reading only", self.path
+            )
+
+
+def _saved(shelved: Sequence[ShelvedSegment]) -> list[tuple[SegmentInfo, str | None]]:
+    return [(each.info, each.deletion_file) for each in shelved if each.info is not None]
+
+
+def _remove_other_folders(maps: Path, known: dict[str, MapStore]) -> None:
+    """Folders of maps that were dropped while somebody still read them."""
+    for folder in maps.iterdir():
+        if folder.name not in known:
+            for path in folder.iterdir():
+                path.unlink(missing_ok=True)
+            folder.rmdir()

@@ -1,0 +1,89 @@
+"""Values as integers that compare as the values do: the keys of SORTED indexes.
+
+NaN is above every number and equal to itself, -0.0 equals 0.0, NULL is below everything: the same in order, grouping,
+joins and indexes.
+"""
+
+from __future__ import annotations
+
+import struct
+from math import isnan
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from remuda.storage.arrow_arrays import decimal_words, fixed_values, null_mask
+from remuda.storage.partition_hash import LONG_DECIMAL_DIGITS, unscaled
+from remuda.types import Kind, SqlType
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pyarrow as pa
+
+NULL_KEY = -(2**63)
+"""The key of NULL. Doubles never have it; where an integer does, the column is not `direct` (see `direct_keys`)."""
+
+NAN = float("nan")
+"""The one NaN object by which dictionaries find NaN: they compare by identity first."""
+
+_POSITIVE = 0x7FFFFFFFFFFFFFFF
+_double = struct.Struct("<d")
+_long = struct.Struct("<q")
+
+
+def direct_key(sql_type: SqlType) -> Callable[[Any], int] | None:
+    """The function from a stored, non-NULL value to its key; None for types whose values do not fit into 64 bits."""
+    match sql_type.kind:
+        case Kind.DOUBLE | Kind.REAL:
+            return _double_key
+        case Kind.DECIMAL if sql_type.precision <= LONG_DECIMAL_DIGITS:
+            return lambda value: unscaled(value, sql_type.scale)
+        case Kind.DECIMAL | Kind.VARCHAR | Kind.VARBINARY:
+            return None
+        case _:
+            return int
+
+
+def direct_keys(array: pa.Array, sql_type: SqlType) -> np.ndarray | None:
+    """`direct_key` over a column, NULLs included; None where NULL's key is also the key of a value."""
+    match sql_type.kind:
+        case Kind.DOUBLE | Kind.REAL:
+            doubles = fixed_values(array, sql_type).astype(np.float64) + 0.0
+            doubles[np.isnan(doubles)] = np.nan
+            bits = doubles.view(np.int64)
+            keys = np.where(bits < 0, bits ^ np.int64(_POSITIVE), bits)
+        case Kind.DECIMAL:
+            keys = decimal_words(array)[0].view(np.int64)
+        case _:
+            keys = fixed_values(array, sql_type).astype(np.int64, copy=False)
+    nulls = null_mask(array)
+    if nulls is None:
+        return keys
+    if sql_type.kind is not Kind.DOUBLE and bool(np.any((keys == NULL_KEY) & ~nulls)):
+        return None
+    return np.where(nulls, np.int64(NULL_KEY), keys)
+
+
+def _double_key(value: float) -> int:
+    bits: int = _long.unpack(_double.pack(NAN if isnan(value) else value + 0.0))[0]
+    return bits if bits >= 0 else bits ^ _POSITIVE
+
+
+def hashable(value: Any) -> Any:
+    """The value as a dictionary finds it: every NaN is the one `NAN`."""
+    return NAN if value != value else value  # noqa: PLR0124 - only NaN differs from itself
+
+
+def canonical_key(key: Any) -> Any:
+    """`hashable` for the key of a map: a value or a tuple of them."""
+    if isinstance(key, tuple):
+        return tuple([hashable(part) for part in key])
+    return hashable(key)
+
+
+def comparable(value: Any) -> tuple[int, Any]:
+    """A pair that sorts as the value does among values of its type: NULL, numbers, NaN."""
+    if value is None:
+        return (0, 0)
+    return (2, 0) if value != value else (1, value)  # noqa: PLR0124 - as above

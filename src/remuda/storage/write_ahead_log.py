@@ -1,0 +1,302 @@
+"""The write-ahead log: one record for each statement, durable before the statement is acknowledged.
+
+    file    magic (8 bytes), sequence number of the first record (8)
+    record  mark (4 bytes), length (4), checksum of all that follows (4), synced (8), payload
+
+`synced` is how much of the file was known to be safe when the record was appended. It tells a torn tail, which a crash
+leaves and which is cut off, from damage: a record that cannot be read was once safe if a later one says so.
+
+Group commit: writers append to a buffer and go on; the first that needs its record on disk writes and syncs for all,
+the others wait for it.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import zlib
+from dataclasses import dataclass
+from enum import Enum
+from threading import Event, Lock
+from typing import TYPE_CHECKING
+
+from remuda.errors import StorageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+MAGIC = b"REMUDAW1"
+"""The last character is the version of the format."""
+
+_FILE_HEADER = struct.Struct("<8sQ")
+_MARK = b"\xf5RW\xf6"
+_RECORD_HEADER = struct.Struct("<4sIIQ")
+_SYNCED = struct.Struct("<Q")
+
+
+class Durability(Enum):
+    """What an acknowledged write survives."""
+
+    FSYNC = "fsync"
+    """Power loss."""
+    OS = "os"
+    """The end of the process, however sudden."""
+    NONE = "none"
+    """Nothing before the next checkpoint or close: for loading."""
+
+    __hash__ = object.__hash__
+
+
+@dataclass(frozen=True, slots=True)
+class LogFile:
+    """A file of the log as found: its payloads up to the last whole record, which ends at `length`."""
+
+    number: int
+    first_sequence: int
+    payloads: list[bytes]
+    length: int
+
+
+class _Batch:
+    """Records that become durable together. `done` is made by the first that follows a leader."""
+
+    __slots__ = ("done", "led", "upto")
+
+    def __init__(self) -> None:
+        self.led = False
+        self.upto = 0
+        self.done: Event | None = None
+
+
+class WriteAheadLog:
+    """Open for appending to one file; `sequence` is the number of the last record appended."""
+
+    def __init__(self, folder: Path, number: int, sequence: int, durability: Durability, length: int | None) -> None:
+        """`length` is where an existing file goes on; None makes the file."""
+        self._folder = folder
+        self._durability = durability
+        self._append_lock = Lock()
+        self._flush_lock = Lock()
+        self._failure: StorageError | None = None
+        self.number = number
+        self.sequence = sequence
+        self._durable_sequence = sequence
+        self._buffer: list[bytes] = []
+        self._open_batch = _Batch()
+        self._flushing = _Batch()
+        self._descriptor, self._written = self._open(length)
+        self._safe_length = self._written
+
+    def append(self, payload: bytes) -> int:
+        """Adds a record to the buffer and returns its sequence number; nothing is on disk yet."""
+        with self._append_lock:
+            self._refuse_after_failure()
+            synced = _SYNCED.pack(self._safe_length)
+            checksum = zlib.crc32(payload, zlib.crc32(synced))
+            self._buffer.append(_RECORD_HEADER.pack(_MARK, len(payload), checksum, self._safe_length))
+            self._buffer.append(payload)
+            self.sequence += 1
+            return self.sequence
+
+    def wait(self, sequence: int) -> None:
+        """Returns when the record is as durable as promised.
+
+        The first that waits for a batch leads it: while an earlier batch is being synced, more records join.
+        """
+        if sequence <= self._durable_sequence:
+            return
+        with self._append_lock:
+            self._refuse_after_failure()
+            batch = self._flushing if sequence <= self._flushing.upto else self._open_batch
+            leads = not batch.led
+            batch.led = True
+            if not leads and batch.done is None:
+                batch.done = Event()
+        if leads:
+            with self._flush_lock:
+                if batch is self._open_batch:
+                    self._flush()
+        elif batch.done is not None and sequence > self._durable_sequence:
+            batch.done.wait()
+        if sequence > self._durable_sequence:
+            self._refuse_after_failure()
+
+    def rotate(self) -> None:
+        """Goes on in a new file, after everything in the old one is safe."""
+        with self._flush_lock:
+            self._flush(sync=True)
+            try:
+                with self._append_lock:
+                    # A record appended meanwhile would carry a length of the old file into the new one.
+                    self._store(*self._take(), sync=True)
+                    os.close(self._descriptor)
+                    self.number += 1
+                    self._descriptor, self._written = self._open(None)
+                    self._safe_length = self._written
+            finally:
+                self._release()
+
+    @property
+    def failed(self) -> bool:
+        """Whether a record could not be made durable: nothing is appended from then on."""
+        return self._failure is not None
+
+    @property
+    def safe_length(self) -> int:
+        return self._safe_length
+
+    def close(self) -> None:
+        with self._flush_lock:
+            try:
+                if self._failure is None:
+                    self._flush(sync=True)
+            finally:
+                os.close(self._descriptor)
+
+    def _open(self, length: int | None) -> tuple[int, int]:
+        path = log_path(self._folder, self.number)
+        try:
+            if length is not None:
+                descriptor = os.open(path, os.O_WRONLY)
+                os.ftruncate(descriptor, length)
+                os.lseek(descriptor, length, os.SEEK_SET)
+                return descriptor, length
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+            os.write(descriptor, _FILE_HEADER.pack(MAGIC, self._durable_sequence + 1))
+            os.fsync(descriptor)
+            sync_folder(self._folder)
+            return descriptor, _FILE_HEADER.size
+        except OSError as error:
+            raise StorageError(f"the write-ahead log cannot be written: {error.strerror}", path) from error
+
+    def _flush(self, *, sync: bool = False) -> None:
+        """Writes the open batch out; the flush lock is held."""
+        with self._append_lock:
+            chunk, upto = self._take()
+        try:
+            self._store(chunk, upto, sync=sync)
+        finally:
+            self._release()
+
+    def _take(self) -> tuple[bytes, int]:
+        """Closes the open batch; the append lock is held."""
+        if self._failure is not None and self._open_batch.done is not None:
+            self._open_batch.done.set()
+        self._refuse_after_failure()
+        chunk, self._buffer = b"".join(self._buffer), []
+        self._flushing, self._open_batch = self._open_batch, _Batch()
+        self._flushing.led = True
+        self._flushing.upto = self.sequence
+        return chunk, self.sequence
+
+    def _refuse_after_failure(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+
+    def _release(self) -> None:
+        """Wakes those who wait for the batch that was written, or was not."""
+        with self._append_lock:
+            if self._flushing.done is not None:
+                self._flushing.done.set()
+
+    def _store(self, chunk: bytes, upto: int, *, sync: bool) -> None:
+        try:
+            view = memoryview(chunk)
+            while view:
+                view = view[os.write(self._descriptor, view) :]
+            if sync or self._durability is Durability.FSYNC:
+                os.fdatasync(self._descriptor)
+        except OSError as error:
+            path = log_path(self._folder, self.number)
+            self._failure = StorageError(
+                f"a write could not be made durable: {error.strerror}; "
+                "the maps can be read, and written again once they are opened anew",
+                path,
+                self._written,
+            )
+            raise self._failure from error
+        self._written += len(chunk)
+        self._safe_length = self._written
+        self._durable_sequence = upto
+
+
+def log_path(folder: Path, number: int) -> Path:
+    return folder / f"{number:08d}.log"
+
+
+def log_numbers(folder: Path) -> list[int]:
+    return sorted(int(path.stem) for path in folder.glob("*.log") if path.stem.isdigit())
+
+
+def read_log(folder: Path, first: int, known_safe: tuple[int, int]) -> Iterator[LogFile]:
+    """The files from number `first` on. Only the last may end in a torn record, and not below what is known to be safe.
+
+    `known_safe` is a file's number and a length of it that a clean close has recorded.
+    """
+    numbers = [number for number in log_numbers(folder) if number >= first]
+    expected = None
+    for number in numbers:
+        file = _read_file(folder, number, torn_allowed=number == numbers[-1], known_safe=known_safe)
+        if file is None:
+            return
+        if expected is not None and file.first_sequence != expected:
+            raise StorageError(
+                f"the write-ahead log has a gap before record {file.first_sequence}", log_path(folder, number), 0
+            )
+        expected = file.first_sequence + len(file.payloads)
+        yield file
+
+
+def sync_folder(folder: Path) -> None:
+    """Makes the names in a folder durable."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _read_file(folder: Path, number: int, *, torn_allowed: bool, known_safe: tuple[int, int]) -> LogFile | None:
+    """None for a last file that was cut off inside its header: it never held a record."""
+    path = log_path(folder, number)
+    raw = path.read_bytes()
+    if len(raw) < _FILE_HEADER.size:
+        if torn_allowed:
+            return None
+        raise StorageError("the file is cut off", path, len(raw))
+    magic, first_sequence = _FILE_HEADER.unpack_from(raw, 0)
+    if magic != MAGIC:
+        raise StorageError(f"not a write-ahead log of format {MAGIC.decode()}", path, 0)
+    payloads: list[bytes] = []
+    offset = _FILE_HEADER.size
+    while (payload := _payload_at(raw, offset)) is not None:
+        payloads.append(payload)
+        offset += _RECORD_HEADER.size + len(payload)
+    recorded = known_safe[1] if known_safe[0] == number else 0
+    if offset < len(raw) or offset < recorded:
+        once_safe = offset < recorded or _was_synced(raw, offset)
+        if once_safe or not torn_allowed:
+            raise StorageError("a record of the write-ahead log is damaged", path, offset)
+    return LogFile(number, first_sequence, payloads, offset)
+
+
+def _payload_at(raw: bytes, offset: int) -> bytes | None:
+    start = offset + _RECORD_HEADER.size
+    if start > len(raw):
+        return None
+    mark, length, checksum, _ = _RECORD_HEADER.unpack_from(raw, offset)
+    payload = raw[start : start + length]
+    if mark != _MARK or len(payload) != length:
+        return None
+    return payload if zlib.crc32(payload, zlib.crc32(raw[start - _SYNCED.size : start])) == checksum else None
+
+
+def _was_synced(raw: bytes, offset: int) -> bool:
+    """Whether a whole record further on says that the file was safe beyond `offset` when it was written."""
+    found = raw.find(_MARK, offset + 1)
+    while found >= 0:
+        if _payload_at(raw, found) is not None and _RECORD_HEADER.unpack_from(raw, found)[3] > offset:
+            return True
+        found = raw.find(_MARK, found + 1)
+    return False

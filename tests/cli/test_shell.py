@@ -1,0 +1,80 @@
+"""The shell and `remuda sql` on a real grid."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+import remuda
+from remuda.cli import main
+from remuda.cli.shell import CONTINUED, PROMPT, Shell
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture
+def shell() -> Iterator[Shell]:
+    with remuda.open() as grid:
+        grid.sql("CREATE TABLE t (k BIGINT, name VARCHAR, PRIMARY KEY (k))")
+        grid.sql("CREATE INDEX t_name ON t (name) TYPE HASH")
+        grid.sql("INSERT INTO t VALUES (1, 'ann'), (2, NULL)")
+        yield Shell(grid)
+
+
+def test_a_statement_ends_at_its_semicolon(shell: Shell) -> None:
+    assert shell.prompt == PROMPT
+    assert shell.feed("SELECT k,") == ""
+    assert shell.prompt == CONTINUED
+    assert shell.feed("name FROM t ORDER BY k;") == " k  name\n──  ────\n 1  ann\n 2  NULL\n(2 rows)"
+    assert shell.prompt == PROMPT
+
+
+def test_several_statements_on_a_line(shell: Shell) -> None:
+    answer = shell.feed("DELETE FROM t WHERE k = 1; SELECT k FROM t; SELECT")
+    assert answer == "1 row changed\n k\n──\n 2\n(1 row)"
+    assert shell.prompt == CONTINUED
+    shell.drop()
+    assert shell.prompt == PROMPT
+
+
+def test_errors_show_the_place(shell: Shell) -> None:
+    lines = shell.feed("SELECT nam FROM t;").splitlines()
+    assert lines[1:3] == ["  SELECT nam FROM t", "         ^^^"]
+
+
+def test_commands(shell: Shell) -> None:
+    assert "t" in shell.feed("\\d")
+    described = shell.feed("\\d t")
+    assert "BIGINT" in described
+    assert "index t_name HASH (name)" in described
+    assert "no map missing" in shell.feed("\\d missing")
+    assert shell.feed("\\timing") == "Timing is on."
+    assert "Time: " in shell.feed("SELECT k FROM t;")
+    assert "not a command" in shell.feed("\\nonsense")
+    assert not shell.finished
+    shell.feed("\\q")
+    assert shell.finished
+
+
+def test_sql_command_keeps_its_data_in_the_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = str(tmp_path / "shop.remuda")
+    create = "CREATE TABLE t (k BIGINT, v DOUBLE, PRIMARY KEY (k)); INSERT INTO t VALUES (1, 2.5)"
+    assert main(["sql", "-d", folder, "-c", create]) == 0
+    capsys.readouterr()
+    assert main(["sql", "-d", folder, "-f", "json", "-c", "SELECT * FROM t"]) == 0
+    assert json.loads(capsys.readouterr().out) == [{"k": 1, "v": 2.5}]
+    assert main(["sql", "-d", folder, "-f", "csv", "-c", "SELECT * FROM t;"]) == 0
+    assert capsys.readouterr().out == "k,v\n1,2.5\n"
+
+
+def test_sql_command_reads_standard_input_and_stops_at_an_error(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("SELECT * FROM missing;\nCREATE TABLE t (k BIGINT, PRIMARY KEY (k));"))
+    assert main(["sql"]) == 1
+    assert "OBJECT_NOT_FOUND" in capsys.readouterr().err

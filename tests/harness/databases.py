@@ -1,0 +1,132 @@
+"""What an `.slt` file runs on: Remuda in each of its configurations, and DuckDB, which says what the answers are."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import duckdb
+
+import remuda
+from tests.harness.generated import rows_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+
+class Database(Protocol):
+    names: frozenset[str]
+    """What `skipif` and `onlyif` may call it."""
+
+    def execute(self, sql: str, parameters: Sequence[Any]) -> int | None:
+        """Runs a statement; the number of changed rows, where it has one."""
+
+    def query(self, sql: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]: ...
+
+    def load(self, map_name: str, query: str) -> None: ...
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """One way to run Remuda; none of them may change an answer."""
+
+    name: str
+    members: int = 1
+    indexes: bool = True
+    pruning: bool = True
+    folder: bool = False
+    """A durable folder, closed and opened again between statements and queries."""
+    spark: bool = False
+
+
+CONFIGURATIONS = (
+    Configuration("memory"),
+    Configuration("three-members", members=3),
+    Configuration("no-indexes", indexes=False),
+    Configuration("no-pruning", members=3, pruning=False),
+    Configuration("folder", folder=True),
+    Configuration("spark", folder=True, spark=True),
+)
+
+_CREATE_INDEX = re.compile(r"\s*(CREATE|DROP)\s+INDEX\b", re.IGNORECASE)
+
+
+class RemudaDatabase:
+    def __init__(self, configuration: Configuration, folder: Path, spark: object = None) -> None:
+        self.names = frozenset({"remuda", configuration.name})
+        self._configuration = configuration
+        self._folder = folder
+        self._spark = spark
+        self._written = False
+        self._grid = self._open()
+
+    def _open(self) -> Any:
+        path = str(self._folder) if self._configuration.folder else None
+        grid = remuda.open(path, members=self._configuration.members, spark=self._spark)
+        if not self._configuration.pruning:
+            grid.sql("SET partition_pruning = off")
+        if self._configuration.spark:
+            grid.sql("SET engine = spark")
+        return grid
+
+    def execute(self, sql: str, parameters: Sequence[Any]) -> int | None:
+        if not self._configuration.indexes and _CREATE_INDEX.match(sql):
+            return None
+        self._written = True
+        count: int = self._grid.sql(sql, *parameters).update_count
+        return count
+
+    def query(self, sql: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
+        self._reopen_if_written()
+        return [tuple(row) for row in self._grid.sql(sql, *parameters)]
+
+    def load(self, map_name: str, query: str) -> None:
+        self._written = True
+        self._grid.load(map_name, rows_of(query))
+
+    def close(self) -> None:
+        self._grid.close()
+
+    def _reopen_if_written(self) -> None:
+        if self._configuration.folder and self._written:
+            self._grid.close()
+            self._grid = self._open()
+        self._written = False
+
+
+_FOR_DUCKDB = (
+    (re.compile(r"\s+TYPE\s+(HASH|SORTED)\b", re.IGNORECASE), ""),
+    (re.compile(r"\bSINK\s+INTO\b", re.IGNORECASE), "INSERT OR REPLACE INTO"),
+)
+"""The statements that DuckDB spells in another way."""
+
+
+class DuckDatabase:
+    names = frozenset({"duckdb"})
+
+    def __init__(self) -> None:
+        self._connection = duckdb.connect(":memory:", config={"threads": 1})
+        self._connection.execute("SET default_null_order = 'nulls_first_on_asc_last_on_desc'")
+        self._connection.execute("SET integer_division = true")
+
+    def execute(self, sql: str, parameters: Sequence[Any]) -> int | None:
+        rows = self._run(sql, parameters)
+        return rows[0][0] if len(rows) == 1 and len(rows[0]) == 1 and isinstance(rows[0][0], int) else None
+
+    def query(self, sql: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
+        return self._run(sql, parameters)
+
+    def load(self, map_name: str, query: str) -> None:
+        self._connection.execute(f"INSERT INTO {map_name} BY NAME {query}")
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _run(self, sql: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
+        for pattern, replacement in _FOR_DUCKDB:
+            sql = pattern.sub(replacement, sql)
+        return self._connection.execute(sql, list(parameters)).fetchall()

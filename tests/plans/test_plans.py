@@ -1,0 +1,74 @@
+"""Every case of every `.plan` file: EXPLAIN's text, and which rules fired.
+
+`pytest tests/plans --rewrite` writes the plans as they are now into the files. Read the difference before
+committing it: a golden plan is right because somebody read it, not because it is what came out.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import remuda
+from remuda.grid import explain_with_trace
+from tests.harness import plan_file
+from tests.harness.generated import rows_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+FOLDER = Path(__file__).parent
+CASES = [(path, case) for path in sorted(FOLDER.glob("*.plan")) for case in plan_file.read(path).cases]
+
+
+def _open(path: Path, members: int) -> Any:
+    grid = remuda.open(members=members)
+    for block in plan_file.read(path).header:
+        match block:
+            case plan_file.Setup(statements):
+                for statement in statements:
+                    grid.sql(statement)
+            case plan_file.Load(map_name, query):
+                grid.load(map_name, rows_of(query))
+    return grid
+
+
+@pytest.fixture(scope="module")
+def grids() -> Iterator[dict[tuple[Path, int], Any]]:
+    """The grids opened so far, one for each file and number of members."""
+    opened: dict[tuple[Path, int], Any] = {}
+    yield opened
+    for grid in opened.values():
+        grid.close()
+
+
+@pytest.fixture(scope="module")
+def new_plans() -> Iterator[dict[Path, dict[int, str]]]:
+    """What `--rewrite` has to write, when all cases have run: before that the line numbers must stay."""
+    plans: dict[Path, dict[int, str]] = defaultdict(dict)
+    yield plans
+    for path, by_line in plans.items():
+        path.write_text(plan_file.rewrite(path.read_text(encoding="utf-8"), by_line), encoding="utf-8")
+
+
+@pytest.mark.parametrize(("path", "case"), CASES, ids=[f"{path.name}:{case.line}" for path, case in CASES])
+def test_plan(
+    path: Path,
+    case: plan_file.Case,
+    grids: dict[tuple[Path, int], Any],
+    new_plans: dict[Path, dict[int, str]],
+    pytestconfig: pytest.Config,
+) -> None:
+    place = (path, case.members)
+    if place not in grids:
+        grids[place] = _open(*place)
+    text, fired = explain_with_trace(grids[place], case.sql, disabled=case.disable)
+    assert case.expect <= fired, f"did not fire: {', '.join(sorted(case.expect - fired))}"
+    assert not case.disable & fired, f"fired though disabled: {', '.join(sorted(case.disable & fired))}"
+    if pytestconfig.getoption("--rewrite"):
+        new_plans[path][case.line] = text
+    else:
+        assert text.rstrip("\n") == case.expected

@@ -1,0 +1,247 @@
+"""DataFrames loaded through Spark tasks into maps of a folder: all rows or none, indexes and all."""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from remuda.errors import ErrorCode, SqlError
+from remuda.spark.load import load_dataframe
+from remuda.storage import Lookup, Range, Store
+from tests.spark.maps import orders
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from remuda.catalog import MapDefinition
+    from remuda.storage import MapStore
+
+ROWS = 20_000
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    opened = Store.open(tmp_path / "shop.remuda")
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def empty(store: Store) -> MapStore:
+    definition = orders()
+    store.create_map(definition)
+    return store.map(definition)
+
+
+def dataframe(spark: SparkSession, first: int = 0, end: int = ROWS) -> DataFrame:
+    return spark.range(first, end, 1, 3).selectExpr(
+        "id",
+        "concat('C', id % 100) AS Customer",
+        "cast(id % 7 AS int) AS QUANTITY",
+        "id / 4 AS amount",
+        "timestamp_ntz'2024-01-01 00:00:00' + make_interval(0, 0, 0, 0, 0, 0, id) AS created",
+    )
+
+
+def table_of(store_map: MapStore) -> pa.Table:
+    """All live rows, strings decoded, in order of ids."""
+    names = [column.name for column in store_map.definition.columns]
+    schema = pa.schema([(column.name, column.type.arrow) for column in store_map.definition.columns])
+    batches = [
+        source.read(names, start, stop)
+        for source in store_map.snapshot().sources
+        for start, stop in source.ranges(None)
+    ]
+    return pa.concat_tables([pa.Table.from_batches([batch]).cast(schema) for batch in batches]).sort_by("id")
+
+
+def files_of(store: Store, definition: MapDefinition) -> set[str]:
+    assert store.path is not None
+    return {path.name for path in (store.path / "maps" / definition.id).glob("*")}
+
+
+def expected(ids: range) -> pa.Table:
+    start = dt.datetime(2024, 1, 1)
+    return pa.table(
+        {
+            "id": pa.array(ids, pa.int64()),
+            "customer": [f"C{number % 100}" for number in ids],
+            "quantity": pa.array([number % 7 for number in ids], pa.int32()),
+            "amount": [number / 4 for number in ids],
+            "created": pa.array([start + dt.timedelta(seconds=number) for number in ids], pa.timestamp("us")),
+        }
+    )
+
+
+def test_rows_arrive_and_stay(spark: SparkSession, tmp_path: Path) -> None:
+    definition = orders()
+    first = Store.open(tmp_path / "shop.remuda")
+    first.create_map(definition)
+    assert load_dataframe(first.map(definition), dataframe(spark), "append") == ROWS
+    assert len(first.map(definition)) == ROWS
+    assert table_of(first.map(definition)).equals(expected(range(ROWS)))
+    first.close()
+    again = Store.open(tmp_path / "shop.remuda")
+    assert table_of(again.map(definition)).equals(expected(range(ROWS)))
+    assert again.map(definition).lookup(4_711, (0, 1, 3)) == (4_711, "C11", 4_711 / 4)
+    again.close()
+
+
+def test_partitions_are_those_that_spark_computes(spark: SparkSession, empty: MapStore) -> None:
+    load_dataframe(empty, dataframe(spark), "append")
+    computed = spark.range(ROWS).selectExpr("id", "pmod(xxhash64(id), 271) AS partition").toArrow()
+    partition_of = dict(zip(computed["id"].to_pylist(), computed["partition"].to_pylist(), strict=True))
+    spans = []
+    for shelved in empty.shelved:
+        segment = shelved.segment
+        held = np.repeat(np.arange(271), np.diff(segment.partition_offsets))
+        assert [partition_of[key] for key in segment.batch.column(0).to_pylist()] == held.tolist()
+        spans.append((segment.first_partition, segment.last_partition))
+    spans.sort()
+    assert len(spans) == 2
+    assert spans[0][1] < spans[1][0]
+
+
+def test_indexes_are_written_by_the_tasks_and_answer(spark: SparkSession, store: Store, empty: MapStore) -> None:
+    load_dataframe(empty, dataframe(spark), "append")
+    by_customer, by_amount = empty.definition.indexes
+    assert files_of(store, empty.definition) >= {
+        f"{shelved.segment.id}.{index.id}.index" for shelved in empty.shelved for index in (by_customer, by_amount)
+    }
+    assert _found(empty, by_customer.id, Lookup(("C7",))) == list(range(7, ROWS, 100))
+    assert _found(empty, by_amount.id, Lookup(range=Range(10.0, True, 11.0, False))) == [40, 41, 42, 43]
+
+
+def _found(store_map: MapStore, index_id: str, lookup: Lookup) -> list[int]:
+    return sorted(
+        number
+        for source in store_map.snapshot().sources
+        for number in source.take(["id"], source.positions(index_id, lookup, None)).column(0).to_pylist()
+    )
+
+
+def test_modes(spark: SparkSession, empty: MapStore) -> None:
+    load_dataframe(empty, dataframe(spark, 0, 1_000), "append")
+    assert load_dataframe(empty, dataframe(spark, 1_000, 2_000), "append") == 1_000
+    assert len(empty) == 2_000
+    changed = dataframe(spark, 1_500, 2_500).selectExpr("id", "'X' AS customer")
+    assert load_dataframe(empty, changed, "upsert") == 1_000
+    assert len(empty) == 2_500
+    assert [empty.lookup(key, (1, 2)) for key in (1_499, 1_500, 2_499)] == [("C99", 1), ("X", None), ("X", None)]
+    assert load_dataframe(empty, dataframe(spark, 0, 10), "replace") == 10
+    assert table_of(empty).equals(expected(range(10)))
+    assert load_dataframe(empty, dataframe(spark, 0, 0), "replace") == 0
+    assert len(empty) == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("id % 15000 AS id", "duplicate key in orders: id = "),
+        ("if(id = 777, NULL, id) AS id", "the key orders.id must not be NULL"),
+        ("if(id = 777, 3000000000, id) AS quantity", "orders.quantity (INTEGER) cannot hold 3000000000"),
+        ("cast(if(id = 777, 1.5, id) AS decimal(20, 1)) AS quantity", "orders.quantity (INTEGER) cannot hold"),
+    ],
+)
+def test_rows_that_do_not_fit_leave_no_trace(
+    spark: SparkSession, store: Store, empty: MapStore, change: str, message: str
+) -> None:
+    load_dataframe(empty, dataframe(spark, 100_000, 100_100), "append")
+    before = files_of(store, empty.definition), table_of(empty)
+    name = change.rsplit(maxsplit=1)[-1]
+    given = dataframe(spark).selectExpr(*[column for column in ("id", "amount") if column != name], change)
+    with pytest.raises(SqlError) as caught:
+        load_dataframe(empty, given, "append")
+    assert caught.value.code is ErrorCode.DATA_EXCEPTION
+    assert caught.value.message.startswith(message)
+    assert "row" not in caught.value.message
+    assert (files_of(store, empty.definition), table_of(empty)) == before
+
+
+def test_key_that_is_already_there_leaves_no_trace(spark: SparkSession, store: Store, empty: MapStore) -> None:
+    load_dataframe(empty, dataframe(spark, 0, 1_000), "append")
+    empty.delete([999])
+    before = table_of(empty)
+    with pytest.raises(SqlError, match="duplicate key in orders: id = 998"):
+        load_dataframe(empty, dataframe(spark, 998, 3_000), "append")
+    assert table_of(empty).equals(before)
+    written = {name.partition(".")[0] for name in files_of(store, empty.definition) if name.startswith("load")}
+    assert written == {shelved.segment.id for shelved in empty.shelved}
+    assert load_dataframe(empty, dataframe(spark, 999, 3_000), "append") == 2_001
+
+
+def test_task_that_fails_leaves_no_trace(spark: SparkSession, store: Store, empty: MapStore) -> None:
+    before = files_of(store, empty.definition)
+    broken = dataframe(spark).selectExpr("id", "if(id = 19999, raise_error('no such order'), 1) AS quantity")
+    with pytest.raises(SqlError, match="no such order") as caught:
+        load_dataframe(empty, broken, "append")
+    assert caught.value.code is ErrorCode.GENERIC
+    assert files_of(store, empty.definition) == before
+    assert len(empty) == 0
+
+
+def test_wrong_columns_start_no_job(spark: SparkSession, empty: MapStore) -> None:
+    tracker = spark.sparkContext.statusTracker()
+    before = set(tracker.getJobIdsForGroup())
+    with pytest.raises(SqlError, match="no column colour"):
+        load_dataframe(empty, dataframe(spark).selectExpr("id", "1 AS colour"), "append")
+    assert set(tracker.getJobIdsForGroup()) == before
+
+
+def test_numbers_of_another_type_travel_to_the_right_partition(spark: SparkSession, empty: MapStore) -> None:
+    given = spark.range(ROWS).selectExpr("cast(id AS int) AS id", "cast(id % 7 AS bigint) AS quantity")
+    load_dataframe(empty, given, "append")
+    spans = sorted((each.segment.first_partition, each.segment.last_partition) for each in empty.shelved)
+    assert len(spans) == 2
+    assert spans[0][1] < spans[1][0]
+    assert empty.lookup(19, (0, 2)) == (19, 5)
+
+
+def test_instants_are_stored_in_utc_whatever_the_zone(spark: SparkSession, empty: MapStore) -> None:
+    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    try:
+        given = spark.range(3).selectExpr("id", "timestamp_seconds(id + 1) AS created")
+        load_dataframe(empty, given, "append")
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+    assert empty.lookup(1, (4,)) == (2_000_000,)
+
+
+def test_odd_column_names(spark: SparkSession, store: Store) -> None:
+    from dataclasses import replace
+
+    from remuda.catalog import ColumnDefinition
+    from remuda.types import BIGINT
+
+    plain = orders()
+    definition: MapDefinition = replace(plain, columns=(*plain.columns, ColumnDefinition("a.b `c`", BIGINT)))
+    store.create_map(definition)
+    given = spark.createDataFrame([(1, 2)], ["id", "a.b `c`"])
+    load_dataframe(store.map(definition), given, "append")
+    assert store.map(definition).lookup(1, (5,)) == (2,)
+
+
+def test_settings_of_the_session_stay(spark: SparkSession, empty: MapStore) -> None:
+    name = "spark.sql.execution.arrow.maxRecordsPerBatch"
+    spark.conf.set(name, "777")
+    try:
+        load_dataframe(empty, dataframe(spark, 0, 10), "append")
+        assert spark.conf.get(name) == "777"
+    finally:
+        spark.conf.set(name, "100000")
+
+
+def test_map_in_memory(spark: SparkSession) -> None:
+    definition = orders()
+    store: Any = Store.open(None)
+    store.create_map(definition)
+    assert load_dataframe(store.map(definition), dataframe(spark), "append") == ROWS
+    assert table_of(store.map(definition)).equals(expected(range(ROWS)))
+    store.close()

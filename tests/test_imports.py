@@ -1,0 +1,31 @@
+"""What `import remuda` brings with it: the embedded engine, and nothing that needs a Java or half a second."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+SOURCE = Path(__file__).parents[1] / "src"
+
+
+def test_import_loads_neither_pyspark_nor_pandas() -> None:
+    code = f"import sys; sys.path.insert(0, {str(SOURCE)!r}); import remuda; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
+    assert not {"pyspark", "py4j", "pandas", "polars", "duckdb"} & set(loaded)
+    assert "remuda" in loaded
+
+
+def test_asking_embedded_loads_no_spark() -> None:
+    """pandas is another matter: pyarrow loads it by itself, where it is installed, when it makes its first array."""
+    code = (
+        f"import sys; sys.path.insert(0, {str(SOURCE)!r}); import remuda\n"
+        "grid = remuda.open()\n"
+        "grid.sql('CREATE TABLE t (k BIGINT, PRIMARY KEY (k))')\n"
+        "grid.sql('INSERT INTO t VALUES (1)')\n"
+        "assert [tuple(row) for row in grid.sql('SELECT k FROM t')] == [(1,)]\n"
+        "grid.close()\n"
+        "print(*sys.modules)"
+    )
+    loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
+    assert not {"pyspark", "py4j"} & set(loaded)
