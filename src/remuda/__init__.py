@@ -1,12 +1,12 @@
 """Remuda: a SQL engine over partitioned, keyed, indexed maps, embedded in Python and on Apache Spark.
 
-    import remuda
+import remuda
 
-    grid = remuda.open("shop.remuda")
-    grid.sql("CREATE TABLE orders (id BIGINT, amount DOUBLE, PRIMARY KEY (id))")
-    grid.sql("INSERT INTO orders VALUES (?, ?)", 1, 9.5)
-    for row in grid.sql("SELECT id, amount FROM orders WHERE id = ?", 1):
-        print(row.id, row["amount"])
+grid = remuda.open("shop.remuda")
+grid.sql("CREATE TABLE orders (id BIGINT, amount DOUBLE, PRIMARY KEY (id))")
+grid.sql("INSERT INTO orders VALUES (?, ?)", 1, 9.5)
+for row in grid.sql("SELECT id, amount FROM orders WHERE id = ?", 1):
+    print(row.id, row["amount"])
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from remuda.errors import ErrorCode, RemudaError, SqlError, StorageError
 from remuda.grid import Grid, Map, Result
-from remuda.grid import open_grid as open
+from remuda.grid import open_grid as open  # noqa: A004  (the name users know from gzip.open and its kin)
 
 if TYPE_CHECKING:
     from remuda import spark

@@ -34,9 +34,7 @@ class ErrorCode(IntEnum):
     DATA_EXCEPTION = 2000
 
 
-INVALIDATING_CODES = frozenset(
-    {ErrorCode.PARTITION_DISTRIBUTION, ErrorCode.MAP_DESTROYED, ErrorCode.INDEX_INVALID}
-)
+INVALIDATING_CODES = frozenset({ErrorCode.PARTITION_DISTRIBUTION, ErrorCode.MAP_DESTROYED, ErrorCode.INDEX_INVALID})
 """An error with one of these codes says that the plan is stale: it is removed from the plan cache and made anew."""
 
 

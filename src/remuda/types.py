@@ -117,7 +117,9 @@ MAXIMUM_PRECISION = 38
 def decimal(precision: int, scale: int) -> SqlType:
     """The DECIMAL type; refuses what 38 digits cannot hold."""
     if not (1 <= precision <= MAXIMUM_PRECISION and 0 <= scale <= precision):
-        raise parsing_error(f"DECIMAL({precision}, {scale}) is not a type: up to {MAXIMUM_PRECISION} digits are possible")
+        raise parsing_error(
+            f"DECIMAL({precision}, {scale}) is not a type: up to {MAXIMUM_PRECISION} digits are possible"
+        )
     return SqlType(Kind.DECIMAL, precision, scale)
 
 

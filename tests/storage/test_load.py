@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import pickle
 import random
 from decimal import Decimal
@@ -116,7 +117,7 @@ def test_large_loads_become_segments_with_disjoint_partitions(monkeypatch: pytes
     orders.load(table_of(definition, _orders(20_000)))
     spans = sorted((each.segment.first_partition, each.segment.last_partition) for each in orders.shelved)
     assert len(spans) == 10
-    assert all(before[1] < after[0] for before, after in zip(spans[:-1], spans[1:], strict=True))
+    assert all(before[1] < after[0] for before, after in itertools.pairwise(spans))
     assert [orders.lookup(key, (0, 2)) for key in range(0, 20_000, 97)] == [
         (key, key / 2) for key in range(0, 20_000, 97)
     ]

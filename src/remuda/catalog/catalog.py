@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
-from remuda.catalog.definitions import IndexDefinition, MapDefinition
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from remuda.catalog.definitions import IndexDefinition, MapDefinition
 
 DEFAULT_SCHEMA = "public"
 

@@ -51,20 +51,24 @@ def changes(rows: int) -> tuple[Question, ...]:
     )
 
 
-def access_path(explained: str) -> str:
+def access_path(explained: str, partitions: int) -> str:
     """How the rows are reached, in a few words, out of EXPLAIN's lines.
 
-    >>> access_path("Root\\n  KeyLookup orders [ROOT]  rows≈1\\n      key: id = ?0\\n      partitionedBy=[id]")
-    'key lookup'
-    >>> access_path("Root\\n  IndexScan orders using orders_customer (HASH) [ROOT]\\n      index: customer = ?0")
+    >>> access_path("Root\\n  KeyLookup orders [ROOT]  rows≈1\\n      key: id = ?0   columns: id", 271)
+    'key lookup, 1 of 271 partitions'
+    >>> access_path("Root\\n  KeyLookup orders [ROOT]  rows≈1\\n      key: id IN (?0, ?1)   columns: id", 271)
+    'key lookup, at most 2 of 271 partitions'
+    >>> access_path("Root\\n  IndexScan orders using orders_customer (HASH) [ROOT]\\n      index: customer = ?0", 271)
     'HASH index on customer'
-    >>> access_path("Root\\n  TopN [ROOT]\\n    MapScan orders [ROOT]\\n        columns: id")
+    >>> access_path("Root\\n  TopN [ROOT]\\n    MapScan orders [ROOT]\\n        columns: id", 271)
     'scan, top-N'
     """
     text = re.sub(r"\s+", " ", explained)
     finish = ", grouped" if "HashAggregate" in text else ", top-N" if "TopN" in text else ""
     if "KeyLookup" in text:
-        return "key lookup" + finish
+        several = re.search(r"key: \w+ IN \(([^)]*)\)", text)
+        touched = "1" if several is None else f"at most {several[1].count(',') + 1}"
+        return f"key lookup, {touched} of {partitions} partitions{finish}"
     index = re.search(r"IndexScan \S+ using (\S+) \((HASH|SORTED)(?:, (\w+))?\)(?:.*? index: (\w+))?", text)
     if index is not None:
         name, kind, direction, column = index.groups()

@@ -82,7 +82,11 @@ class HashAggregateExec(BlockingExec):
         for call in self._node.calls:
             if call.function == "avg":
                 total, count = states.column(place), states.column(place + 1)
-                arrays.append(pc.divide(total, pc.if_else(pc.equal(count, 0), pa.scalar(None, pa.int64()), count).cast(pa.float64())))
+                arrays.append(
+                    pc.divide(
+                        total, pc.if_else(pc.equal(count, 0), pa.scalar(None, pa.int64()), count).cast(pa.float64())
+                    )
+                )
             else:
                 state = states.column(place)
                 is_count = call.function == "count"
@@ -119,7 +123,7 @@ def _merge_functions(node: HashAggregate) -> list[str]:
 
 
 def _as_table(batches: list[pa.RecordBatch]) -> pa.Table:
-    """Batches as one table: strings that are dictionaries in some batches only are decoded, others get one dictionary."""
+    """Batches as one table: strings that are dictionaries in some batches only are decoded, else they get one."""
     columns: list[pa.ChunkedArray] = []
     for place in range(batches[0].num_columns):
         parts = [batch.column(place) for batch in batches]

@@ -1,12 +1,12 @@
 """One grouping step: rows to states, and states to fewer states. The kernels are Arrow's; the semantics are SQL's.
 
-Arrow's sum of 64-bit integers wraps, its MAX ignores NaN, and it tells -0.0 from 0.0 as a key: all three are mended here.
+Arrow's sum of 64-bit integers wraps, its MAX ignores NaN, and it tells -0.0 from 0.0 as a key: all are mended here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,6 +14,9 @@ import pyarrow.compute as pc
 from remuda.errors import data_error
 from remuda.exec.ordering import floats_from_ordered, ordered_integers
 from remuda.types import Kind, SqlType
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _INT64_LIMIT = 2**63
 _DECIMAL_LIMIT = 9.9e37
@@ -33,15 +36,15 @@ def group(table: pa.Table, key_places: Sequence[int], specs: Sequence[StateSpec]
     """The states of each group: key columns first, then one column for each spec. No keys: exactly one row."""
     keys = [_canonical_key(table.column(place)) for place in key_places]
     arguments = [_Argument.of(table, spec) for spec in specs]
-    if keys:
-        states = _grouped(keys, arguments, table.num_rows)
-    else:
-        states = [argument.total(table.num_rows) for argument in arguments]
-    arrays = [*states[: len(keys)], *(argument.restored(state) for argument, state in zip(arguments, states[len(keys) :], strict=True))]
+    states = _grouped(keys, arguments) if keys else [argument.total(table.num_rows) for argument in arguments]
+    arrays = [
+        *states[: len(keys)],
+        *(argument.restored(state) for argument, state in zip(arguments, states[len(keys) :], strict=True)),
+    ]
     return pa.RecordBatch.from_arrays(arrays, names=[str(number) for number in range(len(arrays))])
 
 
-def _grouped(keys: list[pa.ChunkedArray], arguments: list[_Argument], rows: int) -> list[pa.Array]:
+def _grouped(keys: list[pa.ChunkedArray], arguments: list[_Argument]) -> list[pa.Array]:
     key_names = [f"k{number}" for number in range(len(keys))]
     columns = dict(zip(key_names, keys, strict=True))
     aggregations: list[tuple[object, str]] = []
@@ -100,7 +103,9 @@ class _Argument:
                 result = pc.sum(self.values)
             case kernel:
                 result = pc.min_max(self.values)[kernel]
-        return pa.array([result.as_py()], result.type) if not pa.types.is_decimal(result.type) else _decimal_array(result)
+        return (
+            pa.array([result.as_py()], result.type) if not pa.types.is_decimal(result.type) else _decimal_array(result)
+        )
 
     def restored(self, state: pa.Array) -> pa.Array:
         arrow = self.spec.type.arrow

@@ -6,13 +6,16 @@ stands where. A single `Row` is a batch of one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
-from remuda.expr import Column
 from remuda.storage.arrow_arrays import stored_list
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from remuda.expr import Column
 
 Tuple = tuple[Any, ...]
 
@@ -48,7 +51,9 @@ class ArrowBatch:
         return Row(self.columns, ArrowBatch(self.columns, self._batch.slice(index, 1)).tuples()[0])
 
     def tuples(self) -> Sequence[Tuple]:
-        lists = [stored_list(array, column.type) for array, column in zip(self._batch.columns, self.columns, strict=True)]
+        lists = [
+            stored_list(array, column.type) for array, column in zip(self._batch.columns, self.columns, strict=True)
+        ]
         return list(zip(*lists, strict=True))
 
     def arrow(self) -> pa.RecordBatch:
@@ -74,7 +79,9 @@ class TupleBatch:
 
     def arrow(self) -> pa.RecordBatch:
         values = list(zip(*self._tuples, strict=True)) if self._tuples else [()] * len(self.columns)
-        arrays = [pa.array(list(column), type=each.type.arrow) for column, each in zip(values, self.columns, strict=True)]
+        arrays = [
+            pa.array(list(column), type=each.type.arrow) for column, each in zip(values, self.columns, strict=True)
+        ]
         return pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(self.columns))
 
 

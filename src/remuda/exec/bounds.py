@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from itertools import product
-from typing import Any, assert_never
+from typing import TYPE_CHECKING, Any, assert_never
 
 import numpy as np
 
-from remuda.catalog import MapDefinition
-from remuda.expr import evaluate_constant
+from remuda.expr import Parameter, evaluate_constant
 from remuda.expr.comparison import order_key
 from remuda.plan.bounds import Bound, End, Interval, Points, Pruning
 from remuda.storage import UNBOUNDED, Lookup, Range, hash_values, partition_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from remuda.catalog import MapDefinition
 
 Values = tuple[Any, ...]
 
@@ -22,7 +25,7 @@ MAXIMUM_COMBINATIONS = 10_000
 
 
 def point_values(points: Points, parameters: Values) -> list[Any]:
-    """The values of an equality or a union, each once, lowest first; NULL matches nothing, but where asked for by IS NULL."""
+    """The values of an equality or a union, each once, lowest first; NULL is one only where IS NULL asks for it."""
     values = {evaluate_constant(value, parameters) for value in points.values} - {None}
     ordered = sorted(values, key=_sort_key)
     return [None, *ordered] if points.or_null else ordered
@@ -76,6 +79,27 @@ def index_lookups(bounds: Sequence[Bound], parameters: Values) -> list[Lookup]:
             case _:
                 assert_never(bound)
     return [Lookup(prefix) for prefix in prefixes]
+
+
+def compile_lookups(bounds: Sequence[Bound]) -> Callable[[Values], list[Lookup]]:
+    """`index_lookups` for given bounds; what nearly all queries ask, one value or one range, without a detour."""
+    match bounds:
+        case (Points(values=(Parameter() as only,), or_null=False),):
+            place = only.index
+            return lambda values: [] if values[place] is None else [Lookup((values[place],))]
+        case (
+            Interval(lows=(End(Parameter() as low, low_inclusive),), highs=(End(Parameter() as high, high_inclusive),)),
+        ):
+            first, last = low.index, high.index
+
+            def between(values: Values) -> list[Lookup]:
+                start, stop = values[first], values[last]
+                if start is None or stop is None or not start <= stop:
+                    return index_lookups(bounds, values)
+                return [Lookup((), Range(start, low_inclusive, stop, high_inclusive))]
+
+            return between
+    return lambda values: index_lookups(bounds, values)
 
 
 def lookup_keys(key: Sequence[Points], parameters: Values) -> list[Any]:

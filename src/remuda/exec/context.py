@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-import numpy as np
-
 from remuda.errors import ErrorCode, SqlError
-from remuda.expr import Parameters
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    import numpy as np
+
     from remuda.exec.batch import RowBatch
+    from remuda.expr import Parameters
     from remuda.plan.physical import Modify
     from remuda.storage import MapSnapshot
 
 SCAN_BATCH_ROWS = 131_072
-"""Rows that a direct scan passes to its kernels at once: enough to hide their start, few enough to stay in the cache."""
+"""Rows that a direct scan passes to its kernels at once: enough to hide their start, few enough to stay in cache."""
 
 
 class Channel(Protocol):
@@ -56,7 +57,7 @@ class ExecContext:
     outgoing: Mapping[int, Channel] = field(default_factory=dict)
     incoming: Mapping[int, tuple[Channel, ...]] = field(default_factory=dict)
     check: Callable[[], None] | None = None
-    """Raises where the query was cancelled, or the partitions, the map or the index are no longer what the plan says."""
+    """Raises where the query was cancelled, or where partitions, map or index are no longer what the plan says."""
     modify: Callable[[Modify, list[tuple[object, ...]]], int] | None = None
     """Applies the rows of a statement that writes, all or nothing; returns how many rows that were."""
     scan_batch_rows: int = SCAN_BATCH_ROWS

@@ -9,16 +9,20 @@ from remuda.exec.operator import Exec, IterationResult, UnaryExec
 from remuda.expr import compile_predicate, compile_row
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pyarrow as pa
+
+    from remuda.exec.code import Code
     from remuda.exec.context import ExecContext
+    from remuda.expr import RowExpression
     from remuda.plan.physical import Filter
 
 
 class FilterExec(UnaryExec):
-    def __init__(self, node: Filter, source: Exec) -> None:
+    def __init__(self, node: Filter, source: Exec, code: Code) -> None:
         super().__init__(source)
-        layout = layout_of(node.input.columns)
-        self._predicate = compile_predicate(node.condition, layout)
-        self._row_predicate = compile_row(node.condition, layout)
+        self._predicate, self._row_predicate = code.of(node, _compile)
 
     def setup(self, context: ExecContext) -> None:
         super().setup(context)
@@ -36,3 +40,8 @@ class FilterExec(UnaryExec):
             return TupleBatch(batch.columns, [row for row in batch.tuples() if passes(row, values)])
         arrow = batch.arrow()
         return ArrowBatch(batch.columns, arrow.filter(self._predicate(arrow, self._parameters)))
+
+
+def _compile(node: Filter) -> tuple[Callable[..., pa.Array], RowExpression]:
+    layout = layout_of(node.input.columns)
+    return compile_predicate(node.condition, layout), compile_row(node.condition, layout)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,6 +14,9 @@ from remuda.exec.scan_filter import ScanFilter
 from remuda.plan.physical import Direction
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from remuda.exec.code import Code
     from remuda.exec.context import ExecContext
     from remuda.plan.physical import IndexScan
     from remuda.storage import Lookup, Source
@@ -27,9 +29,11 @@ LARGEST_CHUNK = 65_536
 
 
 class IndexScanExec(IteratorExec):
-    def __init__(self, node: IndexScan) -> None:
+    def __init__(self, node: IndexScan, code: Code) -> None:
         super().__init__(node.columns)
         self._node = node
+        self._code = code
+        self._rows = code.of(node, lambda node: ScanFilter(node.map, node.columns, node.remainder))
 
     def setup(self, context: ExecContext) -> None:
         context.verify()
@@ -40,7 +44,8 @@ class IndexScanExec(IteratorExec):
         if node.direction is not Direction.UNORDERED:
             self.start(context, self._ordered_batches(sources, lookups, partitions, context))
         elif self._is_scan_cheaper(sources, lookups):
-            self.start(context, direct_batches(node, node.filter, partitions, context))
+            direct = self._code.of(node.filter, lambda whole: ScanFilter(node.map, node.columns, whole))
+            self.start(context, direct_batches(node, direct, partitions, context))
         else:
             self.start(context, self._batches(sources, lookups, partitions, context))
 
@@ -55,7 +60,7 @@ class IndexScanExec(IteratorExec):
     def _batches(
         self, sources: tuple[Source, ...], lookups: list[Lookup], partitions: np.ndarray | None, context: ExecContext
     ) -> Iterator[RowBatch]:
-        rows = ScanFilter(self._node.map, self._node.columns, self._node.remainder)
+        rows = self._rows
         for source in sources:
             positions = self._positions(source, lookups, partitions)
             count = len(positions)
@@ -81,9 +86,8 @@ class IndexScanExec(IteratorExec):
     ) -> Iterator[RowBatch]:
         """Each source is one ordered stream; several are merged."""
         node = self._node
-        rows = ScanFilter(node.map, node.columns, node.remainder)
         streams = [Stream() for _ in sources]
-        readers = [self._read_in_order(source, lookups, partitions, rows, context) for source in sources]
+        readers = [self._read_in_order(source, lookups, partitions, context) for source in sources]
         layout = layout_of(node.columns)
         collation = node.traits.collation
         places = [layout[key.column] for key in collation]
@@ -103,9 +107,9 @@ class IndexScanExec(IteratorExec):
         source: Source,
         lookups: list[Lookup],
         partitions: np.ndarray | None,
-        rows: ScanFilter,
         context: ExecContext,
     ) -> Iterator[RowBatch]:
+        rows = self._rows
         positions = self._positions(source, lookups, partitions)
         if self._node.direction is Direction.DESCENDING:
             positions = positions[::-1]

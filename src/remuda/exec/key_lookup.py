@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from remuda.exec.batch import RowBatch
 from remuda.exec.bounds import lookup_keys
 from remuda.exec.map_scan import IteratorExec, scan_partitions
 from remuda.exec.scan_filter import ScanFilter
 from remuda.storage import partition_of, scalar_hasher
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import numpy as np
 
+    from remuda.exec.batch import RowBatch
+    from remuda.exec.code import Code
     from remuda.exec.context import ExecContext
     from remuda.plan.physical import KeyLookup
 
@@ -21,9 +23,10 @@ MANY_KEYS = 1_000
 
 
 class KeyLookupExec(IteratorExec):
-    def __init__(self, node: KeyLookup) -> None:
+    def __init__(self, node: KeyLookup, code: Code) -> None:
         super().__init__(node.columns)
         self._node = node
+        self._rows = code.of(node, lambda node: ScanFilter(node.map, node.columns, node.remainder))
 
     def setup(self, context: ExecContext) -> None:
         context.verify()
@@ -48,7 +51,7 @@ class KeyLookupExec(IteratorExec):
         return [key for key in keys if partition(key) in owned]
 
     def _batches(self, keys: list[Any], context: ExecContext) -> Iterator[RowBatch]:
-        rows = ScanFilter(self._node.map, self._node.columns, self._node.remainder)
+        rows = self._rows
         for source in context.snapshot(self._node.map.id).sources:
             for first in range(0, len(keys), MANY_KEYS):
                 positions = source.key_positions(keys[first : first + MANY_KEYS])

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from remuda.exec.batch import RowBatch, empty_batch
 from remuda.exec.bounds import intersect, pruned_partitions
 from remuda.exec.operator import Exec, IterationResult
 from remuda.exec.scan_filter import ScanFilter
-from remuda.expr import Expression
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import numpy as np
 
+    from remuda.exec.code import Code
     from remuda.exec.context import ExecContext
     from remuda.plan.physical import MapScan, ScanNode
 
@@ -28,10 +29,9 @@ def scan_partitions(node: ScanNode, context: ExecContext) -> np.ndarray | None:
 
 
 def direct_batches(
-    node: ScanNode, predicate: Expression | None, partitions: np.ndarray | None, context: ExecContext
+    node: ScanNode, rows: ScanFilter, partitions: np.ndarray | None, context: ExecContext
 ) -> Iterator[RowBatch]:
     """The rows that pass, in batches; shared with the index scan that finds a direct scan to be cheaper."""
-    rows = ScanFilter(node.map, node.columns, predicate)
     step = context.scan_batch_rows
     for source in context.snapshot(node.map.id).sources:
         for start, stop in source.ranges(partitions):
@@ -50,26 +50,27 @@ class IteratorExec(Exec):
 
     def start(self, context: ExecContext, batches: Iterator[RowBatch]) -> None:
         self._context = context
-        self._batches = batches
+        self._stream = batches
         self._started = False
 
     def advance(self) -> IterationResult:
         """One batch is read ahead, so that the last one is known to be the last."""
         if not self._started:
             self._started = True
-            self._next = next(self._batches, None)
-        current, self._next = self._next, next(self._batches, None)
+            self._next = next(self._stream, None)
+        current, self._next = self._next, next(self._stream, None)
         self._context.verify()
         self.current_batch = empty_batch(self._columns) if current is None else current  # type: ignore[arg-type]
         return IterationResult.FETCHED_DONE if self._next is None else IterationResult.FETCHED
 
 
 class MapScanExec(IteratorExec):
-    def __init__(self, node: MapScan) -> None:
+    def __init__(self, node: MapScan, code: Code) -> None:
         super().__init__(node.columns)
         self._node = node
+        self._rows = code.of(node, lambda node: ScanFilter(node.map, node.columns, node.filter))
 
     def setup(self, context: ExecContext) -> None:
         context.verify()
         partitions = scan_partitions(self._node, context)
-        self.start(context, direct_batches(self._node, self._node.filter, partitions, context))
+        self.start(context, direct_batches(self._node, self._rows, partitions, context))

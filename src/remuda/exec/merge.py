@@ -8,14 +8,18 @@ one at hand of a stream with more to come are final: whatever comes later is not
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from remuda.exec.ordering import concatenate, sort_positions
-from remuda.plan.traits import Collation
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from remuda.plan.traits import Collation
 
 
 @dataclass(slots=True)

@@ -6,13 +6,16 @@ rows are NULL, and floating-point values as integers of the same order.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from remuda.plan.traits import Collation
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from remuda.plan.traits import Collation
 
 _SIGN = np.int64(-(2**63))
 _NAN_BITS = np.int64(0x7FF8000000000000)
@@ -54,7 +57,9 @@ def _comparable(array: pa.Array) -> pa.Array:
     return array
 
 
-def _sort_table(batch: pa.RecordBatch, places: Sequence[int], collation: Collation) -> tuple[pa.Table, list[tuple[str, str]]]:
+def _sort_table(
+    batch: pa.RecordBatch, places: Sequence[int], collation: Collation
+) -> tuple[pa.Table, list[tuple[str, str]]]:
     arrays: list[pa.Array] = []
     keys: list[tuple[str, str]] = []
     for place, key in zip(places, collation, strict=True):

@@ -9,17 +9,17 @@ from remuda.exec.operator import Exec, IterationResult, UnaryExec
 from remuda.expr import as_array, compile_batch, compile_row
 
 if TYPE_CHECKING:
+    from remuda.exec.code import Code
     from remuda.exec.context import ExecContext
+    from remuda.expr import BatchExpression, RowExpression
     from remuda.plan.physical import Project
 
 
 class ProjectExec(UnaryExec):
-    def __init__(self, node: Project, source: Exec) -> None:
+    def __init__(self, node: Project, source: Exec, code: Code) -> None:
         super().__init__(source)
-        layout = layout_of(node.input.columns)
         self._columns = node.columns
-        self._expressions = [compile_batch(item.expression, layout) for item in node.assignments]
-        self._row_expressions = [compile_row(item.expression, layout) for item in node.assignments]
+        self._expressions, self._row_expressions = code.of(node, _compile)
 
     def setup(self, context: ExecContext) -> None:
         super().setup(context)
@@ -40,3 +40,10 @@ class ProjectExec(UnaryExec):
         arrow = batch.arrow()
         arrays = [as_array(expression(arrow, parameters), arrow.num_rows) for expression in self._expressions]
         return ArrowBatch(self._columns, positional(arrays))
+
+
+def _compile(node: Project) -> tuple[list[BatchExpression], list[RowExpression]]:
+    layout = layout_of(node.input.columns)
+    expressions = [item.expression for item in node.assignments]
+    batch = [compile_batch(expression, layout) for expression in expressions]
+    return batch, [compile_row(expression, layout) for expression in expressions]

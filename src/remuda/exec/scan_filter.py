@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
-
-import pyarrow as pa
 
 from remuda.exec.batch import ArrowBatch, TupleBatch, layout_of
 from remuda.expr import Column, Expression, Parameters, columns_of, compile_predicate, compile_row
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pyarrow as pa
+
     from remuda.catalog import MapDefinition
     from remuda.exec.batch import RowBatch
 
@@ -20,6 +21,7 @@ class ScanFilter:
     """`names` and `positions` are the columns to read: those delivered, then those that only the filter needs."""
 
     def __init__(self, definition: MapDefinition, columns: tuple[Column, ...], predicate: Expression | None) -> None:
+        """Made once for a plan: see `Code`."""
         delivered = {column.id for column in columns}
         extra = [column for id_, column in columns_of(predicate).items() if id_ not in delivered]
         read = (*columns, *extra)

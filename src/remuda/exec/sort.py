@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
 from remuda.exec.batch import ArrowBatch, RowBatch, empty_batch, layout_of
 from remuda.exec.limit import row_number
 from remuda.exec.operator import BlockingExec, Exec
 from remuda.exec.ordering import concatenate, sort_positions, top_positions
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from remuda.exec.context import ExecContext
     from remuda.plan.physical import Sort, TopN
 

@@ -9,14 +9,15 @@ from remuda.exec.operator import Exec, IterationResult
 from remuda.expr import compile_row
 
 if TYPE_CHECKING:
+    from remuda.exec.code import Code
     from remuda.exec.context import ExecContext
     from remuda.plan.physical import Values
 
 
 class ValuesExec(Exec):
-    def __init__(self, node: Values) -> None:
+    def __init__(self, node: Values, code: Code) -> None:
         self._columns = node.columns
-        self._rows = [[compile_row(value, {}) for value in row] for row in node.rows]
+        self._rows = code.of(node, lambda node: [[compile_row(value, {}) for value in row] for row in node.rows])
 
     def setup(self, context: ExecContext) -> None:
         self._parameters = context.parameters.values

@@ -6,15 +6,26 @@ nor plans nor SQL text.
 """
 
 from remuda.expr.batch import BatchExpression, as_array, compile_batch, compile_predicate
-from remuda.expr.constant import FALSE, TRUE, evaluate_constant, fold
 from remuda.expr.cast import can_cast
+from remuda.expr.constant import FALSE, TRUE, evaluate_constant, fold
 from remuda.expr.function import Datum, Function, Signature
 from remuda.expr.functions import FUNCTIONS, call, coerce, find_function
 from remuda.expr.nodes import Call, Case, Cast, Column, Expression, Literal, Parameter
 from remuda.expr.parameters import Parameters
 from remuda.expr.render import render
 from remuda.expr.row import RowExpression, compile_row
-from remuda.expr.walk import children, columns_of, conjunction, conjuncts, disjuncts, is_constant, parameters_of, rewrite, substitute, walk
+from remuda.expr.walk import (
+    children,
+    columns_of,
+    conjunction,
+    conjuncts,
+    disjuncts,
+    is_constant,
+    parameters_of,
+    rewrite,
+    substitute,
+    walk,
+)
 
 __all__ = [
     "FALSE",

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +13,9 @@ import pyarrow.compute as pc
 from remuda.errors import data_error
 from remuda.expr.function import Datum, Function, Signature
 from remuda.types import INTEGER_RANGES, Kind, SqlType, common_type
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
 
 OVERFLOW = "the result overflows {}"
 DIVISION_BY_ZERO = "division by zero"
@@ -113,12 +115,22 @@ def _is_zero(scalar: pa.Scalar) -> pa.Array:
     return pa.array([scalar.is_valid and scalar.as_py() == 0])
 
 
+def _arithmetic(
+    name: str,
+    resolve: Callable[[Sequence[SqlType]], Signature | None],
+    batch: Callable[[Signature], Callable[..., Datum]],
+    row: Callable[[Signature], Callable[..., Any]],
+    symbol: str | None = None,
+) -> Function:
+    return Function(name, resolve, batch, row, symbol=symbol, can_fail=True)
+
+
 FUNCTIONS = (
-    Function("+", _resolve_binary, _batch(pc.add_checked), _checked_row(operator.add), symbol="+"),
-    Function("-", _resolve_binary, _batch(pc.subtract_checked), _checked_row(operator.sub), symbol="-"),
-    Function("*", _resolve_binary, _batch(pc.multiply_checked), _checked_row(operator.mul), symbol="*"),
-    Function("/", _resolve_binary, _batch(pc.divide_checked), _divide_row, symbol="/"),
-    Function("%", _resolve_binary, _remainder_batch, _remainder_row, symbol="%"),
-    Function("negate", _resolve_unary, _batch(pc.negate_checked), _checked_row(operator.neg), symbol="-"),
-    Function("abs", _resolve_unary, _batch(pc.abs_checked), _checked_row(abs)),
+    _arithmetic("+", _resolve_binary, _batch(pc.add_checked), _checked_row(operator.add), "+"),
+    _arithmetic("-", _resolve_binary, _batch(pc.subtract_checked), _checked_row(operator.sub), "-"),
+    _arithmetic("*", _resolve_binary, _batch(pc.multiply_checked), _checked_row(operator.mul), "*"),
+    _arithmetic("/", _resolve_binary, _batch(pc.divide_checked), _divide_row, "/"),
+    _arithmetic("%", _resolve_binary, _remainder_batch, _remainder_row, "%"),
+    _arithmetic("negate", _resolve_unary, _batch(pc.negate_checked), _checked_row(operator.neg), "-"),
+    _arithmetic("abs", _resolve_unary, _batch(pc.abs_checked), _checked_row(abs)),
 )

@@ -41,14 +41,18 @@ def compile_batch(expression: Expression, layout: Mapping[int, int]) -> BatchExp
             return _compile_case(expression, layout)
         case Call():
             function = FUNCTIONS[expression.function]
-            kernel = function.batch(Signature(tuple(argument.type for argument in expression.arguments), expression.type))
+            kernel = function.batch(
+                Signature(tuple(argument.type for argument in expression.arguments), expression.type)
+            )
             arguments = [compile_batch(argument, layout) for argument in expression.arguments]
             return _apply(kernel, arguments, expression.span, strict=function.strict)
         case _:
             assert_never(expression)
 
 
-def compile_predicate(expression: Expression, layout: Mapping[int, int]) -> Callable[[pa.RecordBatch, Parameters], pa.Array]:
+def compile_predicate(
+    expression: Expression, layout: Mapping[int, int]
+) -> Callable[[pa.RecordBatch, Parameters], pa.Array]:
     """The rows for which the expression is TRUE, as a boolean array in which NULL counts as FALSE to `filter`."""
     evaluate = compile_batch(expression, layout)
 
@@ -121,7 +125,9 @@ def _compile_case(expression: Case, layout: Mapping[int, int]) -> BatchExpressio
         value: Datum = pa.nulls(batch.num_rows, expression.type.arrow)
         for condition, result in zip(conditions, results, strict=True):
             # A branch sees only its own rows: CASE WHEN b <> 0 THEN a / b END must not divide by zero.
-            chosen = pc.and_(remaining, pc.fill_null(_on_rows(condition, batch, remaining, parameters, pa.bool_()), False))
+            chosen = pc.and_(
+                remaining, pc.fill_null(_on_rows(condition, batch, remaining, parameters, pa.bool_()), False)
+            )
             value = pc.if_else(chosen, _on_rows(result, batch, chosen, parameters, expression.type.arrow), value)
             remaining = pc.and_not(remaining, chosen)
         return pc.if_else(remaining, _on_rows(otherwise, batch, remaining, parameters, expression.type.arrow), value)

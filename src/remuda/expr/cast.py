@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from remuda.errors import data_error
-from remuda.expr.function import Datum
 from remuda.types import Kind, SqlType, to_stored
 
-_TEXT_SOURCES = frozenset({Kind.BOOLEAN, Kind.TINYINT, Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.DATE, Kind.DECIMAL})
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from remuda.expr.function import Datum
+
+_TEXT_SOURCES = frozenset(
+    {Kind.BOOLEAN, Kind.TINYINT, Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.DATE, Kind.DECIMAL}
+)
 
 
 def can_cast(source: SqlType, target: SqlType) -> bool:

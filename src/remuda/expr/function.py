@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-import pyarrow as pa
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
 
-from remuda.types import SqlType
+    import pyarrow as pa
 
-Datum = pa.Array | pa.Scalar
+    from remuda.types import SqlType
+
+Datum: TypeAlias = "pa.Array | pa.Scalar"
 """What batch evaluation passes around: a column, or one value that stands for the whole column."""
 
 
@@ -25,7 +27,7 @@ class Function:
     """`batch` and `row` make the kernel for resolved types, so that the choice by type is made once and not per row.
 
     A *strict* function is NULL where any argument is NULL; its row kernel never sees None.
-    `symbol` is set for what is written between or before its arguments.
+    `symbol` is set for what is written between or before its arguments. `can_fail` says that some values are an error.
     """
 
     name: str
@@ -34,6 +36,7 @@ class Function:
     row: Callable[[Signature], Callable[..., Any]]
     strict: bool = True
     symbol: str | None = None
+    can_fail: bool = False
 
 
 def fixed(arguments: Sequence[SqlType], result: SqlType) -> Callable[[Sequence[SqlType]], Signature | None]:

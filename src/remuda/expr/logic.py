@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from functools import reduce
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from remuda.expr.function import Datum, Function, Signature, fixed
 from remuda.types import BOOLEAN, Kind, SqlType, common_type
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
 
 
 def _resolve_logic(given: Sequence[SqlType]) -> Signature | None:
@@ -77,7 +79,9 @@ FUNCTIONS = (
     Function("or", _resolve_logic, _folded(pc.or_kleene), _or_row, strict=False, symbol="OR"),
     Function("not", fixed([BOOLEAN], BOOLEAN), lambda _: pc.invert, lambda _: lambda value: not value, symbol="NOT"),
     Function("is null", _resolve_any, lambda _: pc.is_null, lambda _: lambda value: value is None, strict=False),
-    Function("is not null", _resolve_any, lambda _: pc.is_valid, lambda _: lambda value: value is not None, strict=False),
+    Function(
+        "is not null", _resolve_any, lambda _: pc.is_valid, lambda _: lambda value: value is not None, strict=False
+    ),
     _test("is true", True, negated=False),
     _test("is not true", True, negated=True),
     _test("is false", False, negated=False),

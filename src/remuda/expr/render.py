@@ -48,7 +48,10 @@ def _render_call(expression: Call) -> tuple[str, int]:
         return f"{expression.function.upper()}({', '.join(render(argument) for argument in arguments)})", _ATOM
     binding = _PRECEDENCE[symbol]
     if len(arguments) == 1:
-        return f"{symbol} {_within(arguments[0], binding)}" if symbol == "NOT" else f"-{_within(arguments[0], 8)}", binding
+        return (
+            f"{symbol} {_within(arguments[0], binding)}" if symbol == "NOT" else f"-{_within(arguments[0], 8)}",
+            binding,
+        )
     # The right side of an operator that does not associate (a - (b - c)) needs its parentheses.
     first, *others = arguments
     associative = symbol in {"AND", "OR"}

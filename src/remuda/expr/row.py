@@ -32,7 +32,9 @@ def compile_row(expression: Expression, layout: Mapping[int, int]) -> RowExpress
             index = expression.index
             return lambda _, parameters: parameters[index]
         case Cast():
-            return _strict(cast_row(expression.argument.type, expression.type), [compile_row(expression.argument, layout)])
+            return _strict(
+                cast_row(expression.argument.type, expression.type), [compile_row(expression.argument, layout)]
+            )
         case Case():
             return _compile_case(expression, layout)
         case Call():
@@ -53,7 +55,7 @@ def _compile_call(expression: Call, layout: Mapping[int, int]) -> RowExpression:
         def evaluate(row: Row, parameters: Row) -> Any:
             return kernel(*[argument(row, parameters) for argument in arguments])
 
-    if expression.span is None:
+    if expression.span is None or not function.can_fail:
         return evaluate
     span = expression.span
 

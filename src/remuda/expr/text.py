@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from remuda.expr.function import Datum, Function, Signature, fixed
 from remuda.types import BIGINT, BOOLEAN, VARCHAR
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 @lru_cache(maxsize=1024)
@@ -72,5 +74,7 @@ FUNCTIONS = (
     _letters("upper", pc.utf8_upper),
     _letters("lower", pc.utf8_lower),
     Function("length", fixed([VARCHAR], BIGINT), _length_batch, lambda _: len),
-    Function("||", fixed([VARCHAR, VARCHAR], VARCHAR), lambda _: _concatenate, lambda _: lambda a, b: a + b, symbol="||"),
+    Function(
+        "||", fixed([VARCHAR, VARCHAR], VARCHAR), lambda _: _concatenate, lambda _: lambda a, b: a + b, symbol="||"
+    ),
 )

@@ -1,4 +1,4 @@
-"""The life of a query: `Grid`, `Map`, `Result`, the plan cache and the settings. The only package that knows all others.
+"""The life of a query: `Grid`, `Map`, `Result`, plan cache and settings. The only package that knows all others.
 
 `Grid.sql` finds the plan in the cache or makes it (parse, bind, optimise, split), binds the parameters, runs it and
 hands back a `Result`. A plan that turns out to be stale is made again, unseen by the user as long as no row was handed

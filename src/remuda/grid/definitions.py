@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from remuda.storage import Store
 
 
-def create_map(store: Store, search_path: SearchPath, statement: sql.CreateMap) -> None:
+def create_map(store: Store, statement: sql.CreateMap) -> None:
     schema = statement.name.schema or DEFAULT_SCHEMA
     if schema.casefold() != DEFAULT_SCHEMA:
         raise parsing_error(f"unknown schema: {schema}", span=statement.name.span)

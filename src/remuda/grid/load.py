@@ -38,7 +38,9 @@ def _read_file(path: Path) -> pa.Table:
 
     if not path.exists():
         raise StorageError("there is no such file", path)
-    suffix = path.suffix if path.is_file() else next((p.suffix for p in sorted(path.rglob("*")) if p.suffix in _READERS), "")
+    suffix = (
+        path.suffix if path.is_file() else next((p.suffix for p in sorted(path.rglob("*")) if p.suffix in _READERS), "")
+    )
     if suffix not in _READERS:
         raise data_error(f"{path} cannot be loaded: the kinds of files are {', '.join(_READERS)}")
     try:

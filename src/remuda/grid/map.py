@@ -93,7 +93,9 @@ class Map:
             row[position] = part
         for position, part in zip(self._value_positions, self._value_parts(value), strict=True):
             row[position] = part
-        return tuple([None if part is None else convert(part) for convert, part in zip(self._converters, row, strict=True)])
+        return tuple(
+            [None if part is None else convert(part) for convert, part in zip(self._converters, row, strict=True)]
+        )
 
     def _value_parts(self, value: Value) -> Iterable[Any]:
         if not isinstance(value, Mapping):

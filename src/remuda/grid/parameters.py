@@ -10,7 +10,9 @@ from remuda.errors import SqlError, data_error
 from remuda.types import Kind, SqlType, to_stored
 
 
-def arrange(names: Sequence[str], expected: int, positional: Sequence[Any], named: Mapping[str, Any]) -> tuple[Any, ...]:
+def arrange(
+    names: Sequence[str], expected: int, positional: Sequence[Any], named: Mapping[str, Any]
+) -> tuple[Any, ...]:
     """The values in the order of the parameters' numbers. A single mapping may stand for named values."""
     if names:
         if len(positional) == 1 and isinstance(positional[0], Mapping) and not named:
@@ -46,6 +48,10 @@ def to_stored_values(types: Sequence[SqlType], values: Sequence[Any]) -> tuple[t
 def _exactly(type_: SqlType, value: Any) -> Any:
     """A DECIMAL column rounds what is stored in it, but a comparison must see the value as it is."""
     stored = to_stored(type_, value)
-    if type_.kind is Kind.DECIMAL and stored is not None and stored != (Decimal(repr(value)) if isinstance(value, float) else value):
+    if (
+        type_.kind is Kind.DECIMAL
+        and stored is not None
+        and stored != (Decimal(repr(value)) if isinstance(value, float) else value)
+    ):
         raise data_error(f"{value} has more digits than {type_}")
     return stored

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import time
 import weakref
-from collections.abc import Callable
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Any
 
+from remuda.exec import Code
+
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from remuda.catalog import SearchPath
     from remuda.grid.result import Result
     from remuda.grid.rows import RowShape
@@ -28,12 +31,13 @@ WORKER_PERIOD = 1.0
 class CachedPlan:
     """A plan with what was prepared for running it, and the record of its use."""
 
-    __slots__ = ("epoch", "hits", "last_used", "plan", "shape", "shortcut")
+    __slots__ = ("code", "epoch", "hits", "last_used", "plan", "shape", "shortcut")
 
     def __init__(
         self, plan: Plan, shape: RowShape, shortcut: Callable[[tuple[Any, ...]], Result | None] | None, epoch: int
     ) -> None:
         self.plan = plan
+        self.code = Code()
         self.shape = shape
         self.shortcut = shortcut
         self.epoch = epoch

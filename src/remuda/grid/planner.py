@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,8 @@ from remuda.plan.walk import walk
 from remuda.sql import BoundQuery, Query, bind
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from remuda.catalog import Catalog, MapDefinition, MapStatistics, SearchPath
     from remuda.grid.settings import Settings
     from remuda.plan.fragments import PartitionMap
@@ -51,7 +52,8 @@ class Planner:
     def finish(self, text: str, bound: BoundQuery, optimized: Optimized) -> Plan:
         tree = optimized.tree
         columns = tuple(
-            ResultColumn(name, column.type, column.nullable) for name, column in zip(tree.names, tree.columns, strict=True)
+            ResultColumn(name, column.type, column.nullable)
+            for name, column in zip(tree.names, tree.columns, strict=True)
         )
         maps = {node.map.id: node.map for node in walk(tree) if isinstance(node, physical.ScanNode | physical.Modify)}
         return Plan(

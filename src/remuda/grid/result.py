@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
 from remuda.errors import ErrorCode, SqlError
 from remuda.exec.limit import slice_batch
-from remuda.grid.rows import NamedRow, RowShape
-from remuda.plan.fragments import ResultColumn
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
     from types import TracebackType
 
     from remuda.exec import RowBatch
+    from remuda.grid.rows import NamedRow, RowShape
+    from remuda.plan.fragments import ResultColumn
     from remuda.runtime import Execution
 
 CURSOR_BUFFER_SIZE = 4_096
@@ -101,9 +101,9 @@ class Result:
         return self.to_arrow().to_pandas()
 
     def to_polars(self) -> Any:
-        import polars
+        import polars as pl
 
-        return polars.from_arrow(self.to_arrow())
+        return pl.from_arrow(self.to_arrow())
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """The Arrow PyCapsule interface: batches are handed over as they are computed."""
@@ -120,7 +120,7 @@ class Result:
         if self._execution is not None:
             self._execution.close()
 
-    def __enter__(self) -> Result:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -131,7 +131,9 @@ class Result:
     def _take_tuples(self, schema: pa.Schema) -> pa.Table:
         tuples, self._tuples = self._tuples or [], []
         values = list(zip(*tuples, strict=True)) or [()] * len(schema)
-        return pa.table([pa.array(list(column), field.type) for column, field in zip(values, schema, strict=True)], schema)
+        return pa.table(
+            [pa.array(list(column), field.type) for column, field in zip(values, schema, strict=True)], schema
+        )
 
     def _rows(self) -> Iterator[NamedRow]:
         if self._tuples is not None:

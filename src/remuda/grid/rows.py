@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from operator import itemgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from remuda.plan.fragments import ResultColumn
 from remuda.types import python_converter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from remuda.plan.fragments import ResultColumn
 
 
 class NamedRow(tuple[Any, ...]):
@@ -73,7 +76,7 @@ class RowShape:
         return map(self.row_class, tuples)
 
 
-def _row_converter(columns: Sequence[ResultColumn]) -> Callable[[tuple[Any, ...]], list[Any]] | None:
+def _row_converter(columns: Sequence[ResultColumn]) -> Callable[[tuple[Any, ...]], Any] | None:
     """None where stored and Python form are the same in every column."""
     converters = [(place, python_converter(column.type)) for place, column in enumerate(columns)]
     needed = [(place, convert) for place, convert in converters if convert is not None]

@@ -1,7 +1,8 @@
-"""The key shortcut: statements that touch one row by its key run without fragments, as one call into storage.
+"""Shortcuts: statements that touch one row by its key, or few rows by an index, run without fragments.
 
 `compile_shortcut` looks whether a plan has the shape, and makes a function of the parameters from it once. The function
-gives None where the values do not fit the types: then the statement goes the long way, which knows what to say.
+gives None where the values do not fit the types, or where an index finds more than a few rows: then the statement goes
+the long way.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from remuda.errors import SqlError
+from remuda.exec.bounds import compile_lookups, pruned_partitions
+from remuda.exec.index_scan import FEW_ROWS
 from remuda.expr import Expression, Literal, Parameter, columns_of, compile_row, evaluate_constant
 from remuda.grid.result import Result
 from remuda.grid.rows import RowShape
@@ -34,31 +37,31 @@ def compile_shortcut(plan: Plan, store: Store) -> Shortcut | None:
             return _compile_write(plan, top, row, store)
         case physical.Modify(operation=Operation.UPDATE | Operation.DELETE):
             return _compile_change(plan, top, store)
-    lookup, assignments = _single_lookup(top)
-    if lookup is None or lookup.traits.convention is not Convention.LOCAL:
+    if plan.tree.columns != top.columns:
         return None
-    if plan.tree.columns != getattr(top, "columns", None):
-        return None
-    return _compile_select(plan, lookup, assignments, store)
+    scan, assignments = _scan_below(top)
+    match scan:
+        case physical.KeyLookup() if _is_one_key(scan) and scan.traits.convention is Convention.LOCAL:
+            return _compile_select(plan, scan, assignments, store)
+        case physical.IndexScan(direction=physical.Direction.UNORDERED) if len(plan.fragments) == 1:
+            return _compile_index_select(plan, scan, assignments, store)
+    return None
 
 
-def _single_lookup(node: Any) -> tuple[physical.KeyLookup | None, tuple[Expression, ...] | None]:
-    """The lookup below an optional exchange and projection, if it is of one key; and what is projected from its row."""
-    if isinstance(node, physical.RootExchange):
-        node = node.input
+def _scan_below(node: Any) -> tuple[Any, tuple[Expression, ...] | None]:
+    """What stands below an optional exchange and projection, and what is projected from its rows."""
     assignments: tuple[Expression, ...] | None = None
-    if isinstance(node, physical.Project):
-        assignments = tuple(item.expression for item in node.assignments)
+    while isinstance(node, physical.RootExchange | physical.Project):
+        if isinstance(node, physical.Project):
+            if assignments is not None:
+                return None, None
+            assignments = tuple(item.expression for item in node.assignments)
         node = node.input
-    if isinstance(node, physical.RootExchange):
-        node = node.input
-    if isinstance(node, physical.KeyLookup) and node.is_single and _is_simple(node):
-        return node, assignments
-    return None, None
+    return node, assignments
 
 
-def _is_simple(node: physical.KeyLookup) -> bool:
-    return all(isinstance(points.values[0], Parameter | Literal) for points in node.key)
+def _is_one_key(node: physical.KeyLookup) -> bool:
+    return node.is_single and all(isinstance(points.values[0], Parameter | Literal) for points in node.key)
 
 
 def _key_reader(node: physical.KeyLookup) -> Callable[[Values], Any]:
@@ -136,10 +139,44 @@ def _compile_select(
     return run
 
 
+def _compile_index_select(
+    plan: Plan, scan: physical.IndexScan, assignments: tuple[Expression, ...] | None, store: Store
+) -> Shortcut:
+    """Few rows through an index, read one by one."""
+    map_store = store.map(scan.map)
+    index, partition_filter = scan.index.id, scan.pruning
+    row = _RowComputation(scan, assignments)
+    convert, lookups_of, shape = _value_converter(plan), compile_lookups(scan.bounds), RowShape(plan.columns)
+    positions, compute = row.positions, row.compute
+
+    def run(given: Values) -> Result | None:
+        values = convert(given)
+        if values is None:
+            return None
+        partitions = None if partition_filter is None else pruned_partitions(scan.map, partition_filter, values)
+        found: list[Values] = []
+        sources = map_store.snapshot().sources
+        for lookup in lookups_of(values):
+            for source in sources:
+                entries = source.positions(index, lookup, partitions)
+                if len(entries) + len(found) > FEW_ROWS:
+                    return None
+                if len(entries):
+                    found.extend(source.rows_at(positions, entries))
+        if compute is not None:
+            computed = [compute(each, values) for each in found]
+            found = [each for each in computed if each is not None]
+        return Result(shape, found)
+
+    return run
+
+
 class _RowComputation:
     """What happens between a stored row and the result's row: the remainder of the filter, and the projection."""
 
-    def __init__(self, lookup: physical.KeyLookup, assignments: tuple[Expression, ...] | None) -> None:
+    def __init__(
+        self, lookup: physical.KeyLookup | physical.IndexScan, assignments: tuple[Expression, ...] | None
+    ) -> None:
         delivered = {column.id for column in lookup.columns}
         extra = [column for id_, column in columns_of(lookup.remainder).items() if id_ not in delivered]
         read = (*lookup.columns, *extra)
@@ -185,8 +222,8 @@ def _compile_write(plan: Plan, node: physical.Modify, row: tuple[Expression, ...
 
 def _compile_change(plan: Plan, node: physical.Modify, store: Store) -> Shortcut | None:
     """`UPDATE m SET ... WHERE key = ?` and `DELETE FROM m WHERE key = ?`."""
-    lookup, assignments = _single_lookup(node.input)
-    if lookup is None:
+    lookup, assignments = _scan_below(node.input)
+    if not (isinstance(lookup, physical.KeyLookup) and _is_one_key(lookup)):
         return None
     map_store: MapStore = store.map(node.map)
     row = _RowComputation(lookup, assignments)

@@ -22,7 +22,14 @@ if TYPE_CHECKING:
     from remuda.types import SqlType
 
 _COLUMNS: dict[str, tuple[tuple[str, SqlType], ...]] = {
-    "TABLES": (("schema", VARCHAR), ("name", VARCHAR), ("rows", BIGINT), ("key", VARCHAR), ("partitioned_by", VARCHAR), ("replicated", BOOLEAN)),
+    "TABLES": (
+        ("schema", VARCHAR),
+        ("name", VARCHAR),
+        ("rows", BIGINT),
+        ("key", VARCHAR),
+        ("partitioned_by", VARCHAR),
+        ("replicated", BOOLEAN),
+    ),
     "INDEXES": (("map", VARCHAR), ("name", VARCHAR), ("type", VARCHAR), ("columns", VARCHAR)),
     "PARTITIONS": (("map", VARCHAR), ("partition", BIGINT), ("member", VARCHAR), ("rows", BIGINT)),
     "MEMBERS": (("member", VARCHAR), ("partitions", BIGINT), ("fragments_run", BIGINT)),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from remuda.catalog import IndexDefinition, IndexKind, MapStatistics
 from remuda.expr import Column, Expression, conjunction, conjuncts
@@ -25,6 +25,9 @@ from remuda.plan.traits import (
     Traits,
     collation_satisfies,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 def access_paths(
@@ -94,9 +97,7 @@ def _distribution(scan: logical.Scan) -> Distribution:
     return Distribution(DistributionKind.PARTITIONED, tuple(by_name[name].id for name in scan.map.partitioned_by))
 
 
-def _delivered_order(
-    scan: logical.Scan, index: IndexDefinition, bound: BoundIndex, direction: Direction
-) -> Collation:
+def _delivered_order(scan: logical.Scan, index: IndexDefinition, bound: BoundIndex, direction: Direction) -> Collation:
     """The index columns in order, without the leading ones that are bound to a single value.
 
     A union of values is read value by value, lowest first, so its order is the index's all the same.
@@ -120,7 +121,11 @@ def _priced(path: physical.ScanNode, scan: logical.Scan, statistics: MapStatisti
     returned = statistics.rows * selectivity(scan.filter, statistics)
     size = ScanSize(_scanned_rows(path, scan, statistics), returned)
     cost = operator_cost(path, returned, size)
-    if isinstance(path, physical.IndexScan) and path.scan_above is not None and any(map(has_unknown_values, path.bounds)):
+    if (
+        isinstance(path, physical.IndexScan)
+        and path.scan_above is not None
+        and any(map(has_unknown_values, path.bounds))
+    ):
         # The parameters decide: at execution the exact count of entries chooses the cheaper of index and direct scan.
         # So it costs a direct scan at most, and nearly nothing as often as not.
         direct = physical.MapScan(path.map, path.columns, scan.filter, path.pruning, path.traits)

@@ -49,7 +49,9 @@ def _column_and_bound(predicate: Expression) -> tuple[Column, Bound] | None:
             return column, Points((FALSE,))
         case Call(function="or"):
             return _union(predicate)
-        case Call(function="in", arguments=(Column() as column, *values)) if all(is_constant(value) for value in values):
+        case Call(function="in", arguments=(Column() as column, *values)) if all(
+            is_constant(value) for value in values
+        ):
             return column, Points(tuple(values))
         case Call(arguments=(Column() as column,)) if predicate.function in _TESTS:
             return column, _TESTS[predicate.function]
@@ -97,6 +99,10 @@ def _union(predicate: Expression) -> tuple[Column, Bound] | None:
 
 def merge_intervals(candidates: list[Candidate]) -> Interval:
     """Several ranges on one column are one range; the tightest of its ends is found when the values are known."""
-    lows = tuple(end for candidate in candidates if isinstance(candidate.bound, Interval) for end in candidate.bound.lows)
-    highs = tuple(end for candidate in candidates if isinstance(candidate.bound, Interval) for end in candidate.bound.highs)
+    lows = tuple(
+        end for candidate in candidates if isinstance(candidate.bound, Interval) for end in candidate.bound.lows
+    )
+    highs = tuple(
+        end for candidate in candidates if isinstance(candidate.bound, Interval) for end in candidate.bound.highs
+    )
     return Interval(lows, highs)

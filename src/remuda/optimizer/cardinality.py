@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, assert_never
+from typing import TYPE_CHECKING, Any, assert_never
 
-from remuda.catalog import ColumnStatistics, MapStatistics
 from remuda.expr import Call, Column, Expression, Literal, conjuncts, disjuncts
 from remuda.optimizer.candidates import as_candidate
 from remuda.plan import logical
 from remuda.plan.bounds import Bound, Interval, Points
+
+if TYPE_CHECKING:
+    from remuda.catalog import ColumnStatistics, MapStatistics
 
 EQUALITY = 0.15
 COMPARISON = 0.5
@@ -65,7 +67,7 @@ def _covered_share(bound: Interval, known: ColumnStatistics) -> float | None:
         return None
     start = max([low, *(_number(end.value) for end in bound.lows)])
     stop = min([high, *(_number(end.value) for end in bound.highs)])
-    return max(0.0, min(1.0, (stop - start) / (high - low))) * (1.0 - known.null_share)
+    return float(max(0.0, min(1.0, (stop - start) / (high - low))) * (1.0 - known.null_share))
 
 
 def _number(expression: Expression) -> Any:

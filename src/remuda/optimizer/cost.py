@@ -47,7 +47,7 @@ MODIFY_ROW = 1_000.0
 
 @dataclass(frozen=True, slots=True)
 class ScanSize:
-    """What a scan node touches: rows within its bounds in the partitions that pruning leaves, and how many it returns."""
+    """What a scan touches: rows within its bounds in the partitions that pruning leaves, and how many it returns."""
 
     scanned: float
     returned: float
@@ -59,7 +59,9 @@ def operator_cost(node: physical.PhysicalNode, rows: float, size: ScanSize | Non
         case physical.MapScan():
             assert size is not None
             columns = len(node.columns) + (node.filter is not None)
-            return SCAN_START + size.scanned * SCAN_ROW * columns + size.returned * PROJECTION_COLUMN * len(node.columns)
+            return (
+                SCAN_START + size.scanned * SCAN_ROW * columns + size.returned * PROJECTION_COLUMN * len(node.columns)
+            )
         case physical.IndexScan():
             assert size is not None
             row = HASH_ROW if node.index.kind.value == "HASH" else SORTED_ROW

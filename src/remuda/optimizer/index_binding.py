@@ -54,7 +54,9 @@ def _choose(candidates: list[Candidate], *, ranges: bool) -> tuple[Bound, list[E
     return None
 
 
-def bind_key(key: tuple[str, ...], filter_: Expression | None, candidates: Candidates) -> tuple[tuple[Points, ...], Expression | None] | None:
+def bind_key(
+    key: tuple[str, ...], filter_: Expression | None, candidates: Candidates
+) -> tuple[tuple[Points, ...], Expression | None] | None:
     """The points of every key column, and what remains of the filter; None where a key column has none."""
     points: list[Points] = []
     used: list[Expression] = []

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from remuda.catalog import MapDefinition, MapStatistics
-from remuda.optimizer.memo import Memo
 from remuda.optimizer.search import Search
 from remuda.plan import logical, physical
 from remuda.plan.checker import check_logical, check_physical
@@ -14,6 +12,12 @@ from remuda.plan.traits import Convention
 from remuda.plan.walk import walk
 from remuda.rules.normalize import RuleTrace, normalize
 from remuda.rules.trim import trim_columns
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from remuda.catalog import MapDefinition, MapStatistics
+    from remuda.optimizer.memo import Memo
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +51,12 @@ def optimize(
     check_logical(normalized)
     known = {node.map.id: statistics(node.map) for node in walk(normalized) if isinstance(node, logical.Scan)}
     search = Search(
-        settings.members, settings.conventions, known, next_column, settings.disabled_rules, pruning=settings.partition_pruning
+        settings.members,
+        settings.conventions,
+        known,
+        next_column,
+        settings.disabled_rules,
+        pruning=settings.partition_pruning,
     )
     best = search.run(normalized)
     check_physical(best, members=settings.members)

@@ -7,11 +7,15 @@ the parameters are known.
 
 from __future__ import annotations
 
-from remuda.catalog import MapDefinition
+from typing import TYPE_CHECKING
+
 from remuda.expr import Expression, conjunction, conjuncts, disjuncts
 from remuda.optimizer.candidates import Candidate, find_candidates, merge_intervals
 from remuda.plan.bounds import Bound, Points, Pruning
 from remuda.types import Kind, SqlType
+
+if TYPE_CHECKING:
+    from remuda.catalog import MapDefinition
 
 MAXIMUM_ALTERNATIVES = 1_000
 

@@ -167,4 +167,3 @@ class Search:
 
     def _parallelism(self, convention: Convention) -> int:
         return self.members if convention is Convention.LOCAL else max(2, self.members)
-

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from remuda.expr import Column
 from remuda.types import BIGINT, DOUBLE, Kind, SqlType, decimal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from remuda.expr import Column
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,10 @@ The same values describe the reach of an index scan, of a key lookup and of part
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from remuda.expr import Expression
+if TYPE_CHECKING:
+    from remuda.expr import Expression
 
 
 @dataclass(frozen=True, slots=True)

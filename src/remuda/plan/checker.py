@@ -20,7 +20,11 @@ def check_logical(tree: logical.LogicalNode) -> None:
     for node in walk(tree):
         available = {column.id: column for child in inputs(node) for column in child.columns}
         if isinstance(node, logical.Scan):
-            _require(all(node.map.find_column(column.name) for column in node.columns), "a scan reads columns of its map", node)
+            _require(
+                all(node.map.find_column(column.name) for column in node.columns),
+                "a scan reads columns of its map",
+                node,
+            )
             continue
         if isinstance(node, logical.Values):
             _require(all(len(row) == len(node.columns) for row in node.rows), "rows are as wide as their columns", node)
@@ -74,7 +78,11 @@ def _is_grouped_in_place(node: physical.HashAggregate, child: Any) -> bool:
 def _check_collation(node: Any, child: Any) -> None:
     if isinstance(node, physical.Sort | physical.TopN | physical.HashAggregate | physical.Modify):
         return
-    _require(collation_satisfies(child.traits.collation, node.traits.collation), "the input has the order that is promised", node)
+    _require(
+        collation_satisfies(child.traits.collation, node.traits.collation),
+        "the input has the order that is promised",
+        node,
+    )
 
 
 def _expressions(node: Any) -> list[Expression]:

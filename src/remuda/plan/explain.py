@@ -1,4 +1,4 @@
-"""EXPLAIN: one operator a line, indented, with its traits and estimates; deterministic, so that tests can compare it."""
+"""EXPLAIN: one operator a line, indented, with its traits and estimates; deterministic, so tests can compare it."""
 
 from __future__ import annotations
 
@@ -92,7 +92,9 @@ def describe(node: physical.PhysicalNode) -> tuple[str, list[str]]:
             return head, [*details, otherwise] if otherwise else details
         case physical.KeyLookup():
             key = f"key: {_bounds(node.map.key, node.key)}"
-            return f"KeyLookup {node.map.name} {traits}", _scan_details(node, key, _filter_detail("remainder", node.remainder))
+            return f"KeyLookup {node.map.name} {traits}", _scan_details(
+                node, key, _filter_detail("remainder", node.remainder)
+            )
         case physical.Values():
             return f"Values {traits}", [f"{len(node.rows)} rows of {_names(node.columns)}"]
         case physical.Filter():
@@ -105,7 +107,9 @@ def describe(node: physical.PhysicalNode) -> tuple[str, list[str]]:
         case physical.Sort():
             return f"Sort {traits}", [f"order: {_order(node.collation, node.columns)}"]
         case physical.TopN():
-            return f"TopN {traits}", [f"order: {_order(node.collation, node.columns)}   {_limit(node.count, node.offset)}"]
+            return f"TopN {traits}", [
+                f"order: {_order(node.collation, node.columns)}   {_limit(node.count, node.offset)}"
+            ]
         case physical.Limit():
             return f"Limit {traits}", [_limit(node.count, node.offset)]
         case physical.RootExchange():
@@ -162,7 +166,9 @@ def _names(columns: Iterable[Column]) -> str:
 
 def _assignments(assignments: Iterable[logical.Assignment]) -> str:
     return ", ".join(
-        assignment.column.name if assignment.is_identity else f"{assignment.column.name} := {render(assignment.expression)}"
+        assignment.column.name
+        if assignment.is_identity
+        else f"{assignment.column.name} := {render(assignment.expression)}"
         for assignment in assignments
     )
 
@@ -187,5 +193,8 @@ def _order(collation: Collation, columns: Iterable[Column]) -> str:
 
 
 def _limit(count: Expression | None, offset: Expression | None) -> str:
-    parts = [f"limit: {render(count)}" if count is not None else "", f"offset: {render(offset)}" if offset is not None else ""]
+    parts = [
+        f"limit: {render(count)}" if count is not None else "",
+        f"offset: {render(offset)}" if offset is not None else "",
+    ]
     return "   ".join(part for part in parts if part)

@@ -49,7 +49,7 @@ class ResultColumn:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Plain data that pickles. `maps` are the definitions it was made for: if one is no longer current, the plan is stale."""
+    """Plain data that pickles. `maps` are the definitions it was made for: it is stale when one is not current."""
 
     sql: str
     tree: physical.Root
@@ -83,7 +83,8 @@ def split(tree: physical.Root) -> tuple[Fragment, ...]:
     def cut(node: physical.PhysicalNode) -> physical.PhysicalNode:
         lower = with_inputs(node, tuple(cut(child) for child in inputs(node)))
         if not isinstance(lower, physical.RootExchange):
-            return lower
+            same: physical.PhysicalNode = lower
+            return same
         edge = len(fragments) + 1
         below: physical.PhysicalNode = lower.input  # type: ignore[assignment]
         send = physical.Send(below, edge, below.traits, estimate=below.estimate)

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from remuda.catalog import MapDefinition
 from remuda.expr import Column, Expression, columns_of
-from remuda.plan.aggregates import AggregateCall
-from remuda.plan.traits import Collation
 from remuda.types import BIGINT
+
+if TYPE_CHECKING:
+    from remuda.catalog import MapDefinition
+    from remuda.plan.aggregates import AggregateCall
+    from remuda.plan.traits import Collation
 
 
 class Relation(Protocol):

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import TYPE_CHECKING
 
-from remuda.catalog import IndexDefinition, MapDefinition
-from remuda.expr import Column, Expression
-from remuda.plan.aggregates import AggregateCall
-from remuda.plan.bounds import Bound, Points, Pruning
 from remuda.plan.logical import MODIFIED_COUNT, Assignment, Operation, Relation
-from remuda.plan.traits import Collation, Traits
+
+if TYPE_CHECKING:
+    from remuda.catalog import IndexDefinition, MapDefinition
+    from remuda.expr import Column, Expression
+    from remuda.plan.aggregates import AggregateCall
+    from remuda.plan.bounds import Bound, Points, Pruning
+    from remuda.plan.traits import Collation, Traits
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +28,7 @@ class Estimate:
 
 
 UNPRICED = Estimate()
-
-
-def estimated() -> Estimate:
-    return field(default=UNPRICED, compare=False, kw_only=True)  # type: ignore[return-value]
+"""What a node has before the optimizer has priced it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class MapScan:
     filter: Expression | None
     pruning: Pruning | None
     traits: Traits
-    estimate: Estimate = estimated()
+    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
 
 
 class Direction(Enum):
@@ -55,7 +55,7 @@ class Direction(Enum):
 
 @dataclass(frozen=True, slots=True)
 class IndexScan:
-    """Reads the rows within `bounds` (one for each leading index column) through an index, keeps those that pass `remainder`.
+    """Reads the rows within `bounds`, one for each leading index column, and keeps what passes `remainder`.
 
     Where no order is needed and more than `scan_above` entries lie within the bounds, known exactly once the
     parameters are, the map is scanned directly with the whole `filter` instead: that is cheaper then.
@@ -71,7 +71,7 @@ class IndexScan:
     traits: Traits
     filter: Expression | None = None
     scan_above: int | None = None
-    estimate: Estimate = estimated()
+    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class KeyLookup:
     remainder: Expression | None
     pruning: Pruning | None
     traits: Traits
-    estimate: Estimate = estimated()
+    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
 
     @property
     def is_single(self) -> bool:
@@ -96,7 +96,7 @@ class Values:
     columns: tuple[Column, ...]
     rows: tuple[tuple[Expression, ...], ...]
     traits: Traits
-    estimate: Estimate = estimated()
+    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class Filter:
     input: Relation
     condition: Expression
     traits: Traits
-    estimate: Estimate = estimated()
+    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -116,7 +116,7 @@ class Project:
     input: Relation
     assignments: tuple[Assignment, ...]
     traits: Traits
-    estimate: Estimate = estimated()
+    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -143,7 +143,7 @@ class HashAggregate:
     states: tuple[tuple[Column, ...], ...]
     phase: Phase
     traits: Traits
-    estimate: Estimate = estimated()
+    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -157,7 +157,7 @@ class Sort:
     input: Relation
     collation: Collation
     traits: Traits
-    estimate: Estimate = estimated()
+    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -173,7 +173,7 @@ class TopN:
     count: Expression
     offset: Expression | None
     traits: Traits
-    estimate: Estimate = estimated()
+    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -188,7 +188,7 @@ class Limit:
     count: Expression | None
     offset: Expression | None
     traits: Traits
-    estimate: Estimate = estimated()
+    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -201,7 +201,7 @@ class RootExchange:
 
     input: Relation
     traits: Traits
-    estimate: Estimate = estimated()
+    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -214,7 +214,7 @@ class Modify:
     map: MapDefinition
     operation: Operation
     traits: Traits
-    estimate: Estimate = estimated()
+    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -229,7 +229,7 @@ class Root:
     columns: tuple[Column, ...]
     names: tuple[str, ...]
     traits: Traits
-    estimate: Estimate = estimated()
+    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +239,7 @@ class Send:
     input: Relation
     edge: int
     traits: Traits
-    estimate: Estimate = estimated()
+    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -254,7 +254,7 @@ class Receive:
     edge: int
     collation: Collation
     traits: Traits
-    estimate: Estimate = estimated()
+    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
 
 
 PhysicalNode = (

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from remuda.expr import Column
-from remuda.plan import logical
-from remuda.plan.physical import PhysicalNode, ScanNode
-from remuda.plan.traits import Convention, Traits
-from remuda.types import SqlType
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from remuda.expr import Column
+    from remuda.plan import logical
+    from remuda.plan.physical import PhysicalNode, ScanNode
+    from remuda.plan.traits import Convention, Traits
+    from remuda.types import SqlType
 
 
 class PlanningContext(Protocol):
@@ -37,4 +39,6 @@ class Alternative:
 class ImplementRule(Protocol):
     __name__: str
 
-    def __call__(self, node: logical.LogicalNode, required: Traits, context: PlanningContext) -> Iterable[Alternative]: ...
+    def __call__(
+        self, node: logical.LogicalNode, required: Traits, context: PlanningContext
+    ) -> Iterable[Alternative]: ...

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from remuda.plan import logical
-from remuda.plan.logical import LogicalNode
+
+if TYPE_CHECKING:
+    from remuda.plan.logical import LogicalNode
 
 
 def prune_empty(node: LogicalNode) -> LogicalNode | None:

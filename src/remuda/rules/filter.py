@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from remuda.expr import (
     TRUE,
     Call,
@@ -15,7 +17,9 @@ from remuda.expr import (
     substitute,
 )
 from remuda.plan import logical
-from remuda.plan.logical import LogicalNode
+
+if TYPE_CHECKING:
+    from remuda.plan.logical import LogicalNode
 
 
 def merge_filters(node: LogicalNode) -> LogicalNode | None:
@@ -108,7 +112,12 @@ def inline_constants(node: LogicalNode) -> LogicalNode | None:
     parts = conjuncts(node.filter)
     constants: dict[int, Expression] = {}
     for part in parts:
-        if isinstance(part, Call) and part.function == "=" and isinstance(part.arguments[0], Column) and is_constant(part.arguments[1]):
+        if (
+            isinstance(part, Call)
+            and part.function == "="
+            and isinstance(part.arguments[0], Column)
+            and is_constant(part.arguments[1])
+        ):
             constants.setdefault(part.arguments[0].id, part.arguments[1])
     inlined = tuple(_inline(part, constants) for part in parts)
     return None if inlined == parts else logical.Scan(node.map, node.columns, conjunction(inlined))

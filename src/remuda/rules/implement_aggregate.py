@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from remuda.plan import logical, physical
 from remuda.plan.aggregates import AGGREGATES, partial_type
@@ -12,8 +11,11 @@ from remuda.plan.physical import Phase
 from remuda.plan.traits import PARTITIONED, ROOT, Convention, Distribution, DistributionKind, Traits
 from remuda.rules.context import Alternative, PlanningContext
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
-def aggregate_at_root(node: logical.Aggregate, required: Traits, context: PlanningContext) -> Iterable[Alternative]:
+
+def aggregate_at_root(node: logical.Aggregate, _required: Traits, _context: PlanningContext) -> Iterable[Alternative]:
     """Aggregate → HashAggregate complete, over all rows on the initiator."""
     traits = Traits(Convention.LOCAL, ROOT)
     yield Alternative(
@@ -21,7 +23,9 @@ def aggregate_at_root(node: logical.Aggregate, required: Traits, context: Planni
     )
 
 
-def aggregate_in_two_phases(node: logical.Aggregate, required: Traits, context: PlanningContext) -> Iterable[Alternative]:
+def aggregate_in_two_phases(
+    node: logical.Aggregate, _required: Traits, context: PlanningContext
+) -> Iterable[Alternative]:
     """Aggregate → final(RootExchange(partial)): members send one row for each of their groups.
 
     Not for COUNT(DISTINCT x): the counts of two members may count the same value.
@@ -47,7 +51,7 @@ def aggregate_in_two_phases(node: logical.Aggregate, required: Traits, context: 
         yield Alternative((below,), build)
 
 
-def aggregate_in_place(node: logical.Aggregate, required: Traits, context: PlanningContext) -> Iterable[Alternative]:
+def aggregate_in_place(node: logical.Aggregate, _required: Traits, context: PlanningContext) -> Iterable[Alternative]:
     """Aggregate → HashAggregate complete on each member, where rows of a group are together already.
 
     That is so where the keys contain all partitioning columns; COUNT(DISTINCT x) included.
@@ -58,7 +62,11 @@ def aggregate_in_place(node: logical.Aggregate, required: Traits, context: Plann
 
         def build(source: Any) -> physical.HashAggregate | None:
             together: Distribution = source.traits.distribution
-            if together.kind is not DistributionKind.PARTITIONED or not together.columns or not set(together.columns) <= keys:
+            if (
+                together.kind is not DistributionKind.PARTITIONED
+                or not together.columns
+                or not set(together.columns) <= keys
+            ):
                 return None
             traits = replace(source.traits, collation=())
             return physical.HashAggregate(source, node.keys, node.calls, (), Phase.COMPLETE, traits)

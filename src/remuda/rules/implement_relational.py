@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from remuda.expr import Column
 from remuda.plan import logical, physical
 from remuda.plan.traits import REPLICATED, ROOT, Collation, Convention, Traits
 from remuda.rules.context import Alternative, PlanningContext
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 def implement_scan(node: logical.Scan, required: Traits, context: PlanningContext) -> Iterable[Alternative]:
@@ -18,18 +20,18 @@ def implement_scan(node: logical.Scan, required: Traits, context: PlanningContex
         yield Alternative((), lambda path=path: path)
 
 
-def implement_values(node: logical.Values, required: Traits, context: PlanningContext) -> Iterable[Alternative]:
+def implement_values(node: logical.Values, _required: Traits, _context: PlanningContext) -> Iterable[Alternative]:
     """Values → Values: constants travel with the plan, so they are on every member."""
     traits = Traits(Convention.LOCAL, REPLICATED)
     yield Alternative((), lambda: physical.Values(node.columns, node.rows, traits))
 
 
-def implement_filter(node: logical.Filter, required: Traits, context: PlanningContext) -> Iterable[Alternative]:
+def implement_filter(node: logical.Filter, required: Traits, _context: PlanningContext) -> Iterable[Alternative]:
     """Filter → Filter, wherever its input is: what is required of it is required of the input."""
     yield Alternative((required,), lambda source: physical.Filter(source, node.condition, source.traits))
 
 
-def implement_project(node: logical.Project, required: Traits, context: PlanningContext) -> Iterable[Alternative]:
+def implement_project(node: logical.Project, required: Traits, _context: PlanningContext) -> Iterable[Alternative]:
     """Project → Project. An order is required below only as far as its columns pass through unchanged."""
     passed = {item.column.id: item.expression.id for item in node.assignments if isinstance(item.expression, Column)}
     if any(key.column not in passed for key in required.collation):
@@ -40,9 +42,13 @@ def implement_project(node: logical.Project, required: Traits, context: Planning
     def build(source: Any) -> physical.Project:
         columns = source.traits.distribution.columns
         known = all(column in back for column in columns)
-        distribution = replace(source.traits.distribution, columns=tuple(back[column] for column in columns) if known else ())
+        distribution = replace(
+            source.traits.distribution, columns=tuple(back[column] for column in columns) if known else ()
+        )
         collation = _renamed(source.traits.collation, back)
-        return physical.Project(source, node.assignments, replace(source.traits, distribution=distribution, collation=collation))
+        return physical.Project(
+            source, node.assignments, replace(source.traits, distribution=distribution, collation=collation)
+        )
 
     yield Alternative((below,), build)
 
@@ -57,13 +63,13 @@ def _renamed(collation: Collation, names: dict[int, int]) -> Collation:
     return tuple(renamed)
 
 
-def implement_modify(node: logical.Modify, required: Traits, context: PlanningContext) -> Iterable[Alternative]:
+def implement_modify(node: logical.Modify, _required: Traits, _context: PlanningContext) -> Iterable[Alternative]:
     """Modify → Modify on the initiator: the rows come to it, and it writes them as one statement."""
     traits = Traits(Convention.LOCAL, ROOT)
     yield Alternative((traits,), lambda source: physical.Modify(source, node.map, node.operation, traits))
 
 
-def implement_root(node: logical.Root, required: Traits, context: PlanningContext) -> Iterable[Alternative]:
+def implement_root(node: logical.Root, _required: Traits, _context: PlanningContext) -> Iterable[Alternative]:
     """Root → Root: it requires its input on the initiator, in this process, in the order of the query."""
     traits = Traits(Convention.LOCAL, ROOT, node.collation)
     yield Alternative((traits,), lambda source: physical.Root(source, node.columns, node.names, traits))

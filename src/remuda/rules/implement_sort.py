@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from remuda.expr import Expression, Literal, call
 from remuda.plan import logical, physical
-from remuda.plan.physical import PhysicalNode
 from remuda.plan.traits import PARTITIONED, ROOT, Convention, Traits
 from remuda.rules.context import Alternative, PlanningContext
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
-def require_order(node: logical.Sort, required: Traits, context: PlanningContext) -> Iterable[Alternative]:
+    from remuda.plan.physical import PhysicalNode
+
+
+def require_order(node: logical.Sort, required: Traits, _context: PlanningContext) -> Iterable[Alternative]:
     """Sort → its input in that order: an index delivers it, or the optimizer puts a Sort on top (an enforcer)."""
     yield Alternative((replace(required, collation=node.collation),), lambda source: source)
 
 
-def limit_ordered_rows(node: logical.Limit, required: Traits, context: PlanningContext) -> Iterable[Alternative]:
+def limit_ordered_rows(node: logical.Limit, _required: Traits, context: PlanningContext) -> Iterable[Alternative]:
     """Limit → Limit over rows that come in order already; it stops its input early.
 
     Over several members each one stops after as many rows as could be needed, and the streams are merged.
     """
     at_root = Traits(Convention.LOCAL, ROOT, node.collation)
-    yield Alternative((at_root,), lambda source: _limit(source, node, replace(at_root, collation=source.traits.collation)))
+    yield Alternative(
+        (at_root,), lambda source: _limit(source, node, replace(at_root, collation=source.traits.collation))
+    )
     enough = rows_needed(node)
     for convention in context.conventions if enough is not None else ():
         below = Traits(convention, PARTITIONED, node.collation)
@@ -37,22 +42,25 @@ def limit_ordered_rows(node: logical.Limit, required: Traits, context: PlanningC
         yield Alternative((below,), build)
 
 
-def limit_by_top_n(node: logical.Limit, required: Traits, context: PlanningContext) -> Iterable[Alternative]:
+def limit_by_top_n(node: logical.Limit, _required: Traits, context: PlanningContext) -> Iterable[Alternative]:
     """Limit with an order → TopN, on the initiator, or on each member and then over what they send."""
-    if not node.collation or node.count is None:
+    count, enough = node.count, rows_needed(node)
+    if not node.collation or count is None or enough is None:
         return
     at_root = Traits(Convention.LOCAL, ROOT)
     ordered = replace(at_root, collation=node.collation)
-    yield Alternative((at_root,), lambda source: physical.TopN(source, node.collation, node.count, node.offset, ordered))  # type: ignore[arg-type]
-    enough = rows_needed(node)
-    for convention in context.conventions if enough is not None else ():
+
+    def top(source: PhysicalNode) -> physical.TopN:
+        return physical.TopN(source, node.collation, count, node.offset, ordered)
+
+    yield Alternative((at_root,), top)
+    for convention in context.conventions:
         below = Traits(convention, PARTITIONED)
 
-        def build(source: Any) -> physical.TopN:
-            lower = physical.TopN(
-                source, node.collation, enough, None, replace(source.traits, collation=node.collation)  # type: ignore[arg-type]
-            )
-            return physical.TopN(physical.RootExchange(lower, ordered), node.collation, node.count, node.offset, ordered)  # type: ignore[arg-type]
+        def build(source: PhysicalNode) -> physical.TopN:
+            traits = replace(source.traits, collation=node.collation)
+            lower = physical.TopN(source, node.collation, enough, None, traits)
+            return top(physical.RootExchange(lower, ordered))
 
         yield Alternative((below,), build)
 

@@ -9,7 +9,7 @@ from remuda.plan import logical
 from remuda.plan.checker import check_logical
 from remuda.plan.logical import LogicalNode
 from remuda.plan.walk import inputs, with_inputs
-from remuda.rules import empty, filter, project, sort
+from remuda.rules import empty, filter, project, sort  # noqa: A004  (modules are named after their operators)
 
 NormalizeRule = Callable[[LogicalNode], LogicalNode | None]
 

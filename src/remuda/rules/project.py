@@ -13,7 +13,8 @@ def merge_projects(node: LogicalNode) -> LogicalNode | None:
         return None
     meanings = {assignment.column.id: assignment.expression for assignment in node.input.assignments}
     merged = tuple(
-        Assignment(assignment.column, fold(substitute(assignment.expression, meanings))) for assignment in node.assignments
+        Assignment(assignment.column, fold(substitute(assignment.expression, meanings)))
+        for assignment in node.assignments
     )
     return logical.Project(node.input.input, merged)
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from remuda.expr import Literal
 from remuda.plan import logical
-from remuda.plan.logical import LogicalNode
+
+if TYPE_CHECKING:
+    from remuda.plan.logical import LogicalNode
 
 
 def merge_sort_into_limit(node: LogicalNode) -> LogicalNode | None:

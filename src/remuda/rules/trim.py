@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
 
 from remuda.expr import columns_of
 from remuda.plan import logical
-from remuda.plan.logical import LogicalNode
 from remuda.rules.project import narrowest
+
+if TYPE_CHECKING:
+    from remuda.plan.logical import LogicalNode
 
 
 def trim_columns(tree: logical.Root) -> logical.Root:

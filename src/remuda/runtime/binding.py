@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from remuda.exec.bounds import intersect, pruned_partitions
-from remuda.plan.fragments import Fragment, PartitionMap
+
+if TYPE_CHECKING:
+    from remuda.plan.fragments import Fragment, PartitionMap
 
 
 @dataclass(frozen=True, slots=True)
 class FragmentPlacement:
-    """A fragment on a member: `owned` are all partitions that the plan expects there, `partitions` those it works on."""
+    """A fragment on a member: `owned` are all partitions the plan expects there, `partitions` those it works on."""
 
     fragment: Fragment
     member: str

@@ -49,7 +49,9 @@ class QueryState:
 class Execution:
     """Advances the root fragment in the reader's own thread."""
 
-    def __init__(self, root: Exec, state: QueryState, activity: list[ScanActivity], on_close: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self, root: Exec, state: QueryState, activity: list[ScanActivity], on_close: Callable[[], None] | None = None
+    ) -> None:
         self._root = root
         self._state = state
         self._on_close = on_close

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from remuda.errors import ErrorCode, SqlError
-from remuda.exec import Channel, ExecContext, build_operator
+from remuda.exec import Channel, Code, ExecContext, build_operator
 from remuda.exec.context import ScanActivity
 from remuda.plan.traits import Convention
 from remuda.runtime.binding import FragmentPlacement, place_fragments
@@ -36,6 +36,7 @@ class LocalRuntime:
         plan: Plan,
         parameters: Parameters,
         snapshots: Mapping[str, MapSnapshot],
+        code: Code,
         *,
         check_objects: Callable[[], None],
         modify: Callable[[Any, list[tuple[object, ...]]], int] | None = None,
@@ -59,13 +60,11 @@ class LocalRuntime:
             for placement in place_fragments(fragment, plan.partition_map, parameters.values):
                 channel = BoundedChannel(state.wake_reader.set)
                 sending.append(channel)
-                context = ExecContext(
-                    parameters, snapshots, placement.partitions, outgoing={fragment.number: channel}
-                )
+                context = ExecContext(parameters, snapshots, placement.partitions, outgoing={fragment.number: channel})
                 activity.append(context.activity)
-                tasks.append(self._task(plan, placement, context, channel, state, check_objects))
+                tasks.append(self._task(plan, placement, context, channel, state, code, check_objects))
             incoming[fragment.number] = tuple(sending)
-        root = build_operator(plan.root.node)
+        root = build_operator(plan.root.node, code)
         check = partial(_check_all, state.check, check_objects, self._root_check(plan))
         root.setup(
             ExecContext(parameters, snapshots, incoming=incoming, check=check, modify=modify, activity=activity[0])
@@ -82,12 +81,15 @@ class LocalRuntime:
         context: ExecContext,
         channel: BoundedChannel,
         state: QueryState,
+        code: Code,
         check_objects: Callable[[], None],
     ) -> FragmentTask:
         member = self.cluster.member(placement.member)
-        check_owner = partial(check_ownership, self.cluster, placement.member, placement.owned, plan.partition_map.version)
+        check_owner = partial(
+            check_ownership, self.cluster, placement.member, placement.owned, plan.partition_map.version
+        )
         context.check = partial(_check_all, state.check, check_owner, check_objects)
-        operator = build_operator(placement.fragment.node)
+        operator = build_operator(placement.fragment.node, code)
 
         def setup() -> None:
             member.count_fragment()
@@ -117,7 +119,9 @@ def check_ownership(cluster: Cluster, member: str, expected: tuple[int, ...], ve
     owned = table.owned_by(member)
     if owned != expected:
         moved = len(set(owned) ^ set(expected))
-        raise SqlError(ErrorCode.PARTITION_DISTRIBUTION, f"{moved} partitions of {member} have moved since the query was planned")
+        raise SqlError(
+            ErrorCode.PARTITION_DISTRIBUTION, f"{moved} partitions of {member} have moved since the query was planned"
+        )
 
 
 def _check_all(*checks: Callable[[], None]) -> None:

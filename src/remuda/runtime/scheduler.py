@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
 from queue import SimpleQueue
 from threading import Lock, Thread
+from typing import TYPE_CHECKING
 
 from remuda.exec import Exec, IterationResult
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 TIME_SLICE = 0.005
 """Seconds that a fragment may run before the next one in the queue gets the thread."""
@@ -21,7 +24,13 @@ TIME_SLICE = 0.005
 class FragmentTask:
     """A fragment that the scheduler advances. `signal` may be called from any thread, at any time."""
 
-    def __init__(self, operator: Exec, setup: Callable[[], None], check: Callable[[], None], fail: Callable[[BaseException], None]) -> None:
+    def __init__(
+        self,
+        operator: Exec,
+        setup: Callable[[], None],
+        check: Callable[[], None],
+        fail: Callable[[BaseException], None],
+    ) -> None:
         self._operator = operator
         self._setup: Callable[[], None] | None = setup
         self._check = check
@@ -43,7 +52,7 @@ class FragmentTask:
                 result = self._operator.advance()
                 if result is not IterationResult.FETCHED or time.monotonic() >= end:
                     return result
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001  (whatever it is, the reader of the result must learn of it)
             self._fail(error)
             return IterationResult.FETCHED_DONE
 

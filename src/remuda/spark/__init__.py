@@ -4,7 +4,12 @@ Only this package imports pyspark, and only inside functions: `import remuda` ne
 storage, plans and operators; it must not know the grid, which decides when Spark is used.
 """
 
+from typing import TYPE_CHECKING
+
 from remuda.spark.java import find_java
 from remuda.spark.session import session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession as SparkSession
 
 __all__ = ["find_java", "session"]

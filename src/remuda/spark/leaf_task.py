@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from remuda.exec import ArrowBatch, ExecContext, IterationResult, build_operator
-from remuda.expr import Parameters
 from remuda.storage import SnapshotDescription, open_snapshot
 
 if TYPE_CHECKING:
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from remuda.exec import RowBatch
-    from remuda.expr import Column
+    from remuda.expr import Column, Parameters
     from remuda.plan.physical import PhysicalNode
 
 _SLOT = struct.Struct("<I")
@@ -32,7 +31,7 @@ _SLOT = struct.Struct("<I")
 
 @dataclass(frozen=True, slots=True)
 class LeafWork:
-    """All that a task needs: the operators below the send, the parameters, the snapshots, and its share of partitions."""
+    """All that a task needs: the operators below the send, the parameters, the snapshots, its share of partitions."""
 
     slot: int
     node: PhysicalNode

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import pickle
 import uuid
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from threading import Thread
@@ -22,6 +21,8 @@ from remuda.spark.leaf_task import LeafWork, read_answer, run_leaf
 from remuda.spark.tasks import cancel_tasks, run_tasks, slot_count
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from pyspark.sql import SparkSession
 
     from remuda.exec import Channel
@@ -82,7 +83,7 @@ class _Job:
             for answer in run_tasks(self.session, run_leaf, self.payloads, tag=self.tag):
                 slot, batch = read_answer(answer, self.fragment.node.columns)
                 self.channels[slot].offer(batch)
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001  (whatever it is, the reader of the result must learn of it)
             self.state.fail(error)
         finally:
             self.running = False

@@ -57,5 +57,7 @@ def _parameter_types(binding: Binding) -> tuple[SqlType, ...]:
     for index, type_ in enumerate(binding.parameter_types):
         if type_.kind is Kind.NULL and index not in binding.values:
             span = binding.parameters.spans[index]
-            raise parsing_error("the type of this parameter cannot be told", span=span, suggestion="Use CAST(? AS type).")
+            raise parsing_error(
+                "the type of this parameter cannot be told", span=span, suggestion="Use CAST(? AS type)."
+            )
     return tuple(binding.parameter_types)

@@ -86,8 +86,10 @@ class Scope:
         if not found and folded == GENERATED_KEY:
             found = list(self.key(table, span))
             if len(found) > 1:
-                names = ", ".join(column.name for column in found)
-                raise parsing_error(f"{GENERATED_KEY} is ({names}) here: compare it with a row of that many values", span=span)
+                parts = ", ".join(column.name for column in found)
+                raise parsing_error(
+                    f"{GENERATED_KEY} is ({parts}) here: compare it with a row of that many values", span=span
+                )
         if not found:
             names = [column.name for relation in relations for column in relation.columns]
             raise parsing_error(f"unknown column: {name}", span=span, suggestion=nearest(name, names))
@@ -98,7 +100,9 @@ class Scope:
     def key(self, table: str | None, span: Span | None) -> tuple[Column, ...]:
         keys = [relation.key for relation in self.relations if relation.key and table in {None, relation.alias}]
         if len(keys) != 1:
-            raise parsing_error(f"unknown column: {GENERATED_KEY}" if not keys else f"{GENERATED_KEY} is ambiguous", span=span)
+            raise parsing_error(
+                f"unknown column: {GENERATED_KEY}" if not keys else f"{GENERATED_KEY} is ambiguous", span=span
+            )
         return keys[0]
 
     def star(self, table: str | None) -> list[Column]:

@@ -11,7 +11,6 @@ from remuda.expr import Call, Case, Expression, Literal, call
 from remuda.expr.constant import FALSE, TRUE
 from remuda.types import BOOLEAN, INTEGER_RANGES, Kind, SqlType, to_stored
 
-
 MIRRORED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
@@ -32,7 +31,7 @@ def compare(operator: str, left: Expression, right: Expression, span: Span | Non
 
 
 def adapt_literal(literal: Literal, target: SqlType, span: Span | None) -> Literal:
-    """A literal takes the type of the column it meets where that keeps its value: '2024-01-01' of a DATE, 10 of a DOUBLE."""
+    """A literal takes the type of the column it meets where that keeps its value: '2024-01-01' becomes a DATE."""
     if literal.type == target or target.kind is Kind.NULL:
         return literal
     text = literal.type.kind is Kind.VARCHAR and (target.is_temporal or target.is_numeric)
@@ -60,7 +59,7 @@ def _scale(value: Any) -> int:
 
 
 def _digits_fit(value: Any, target: SqlType) -> bool:
-    return abs(value) < 10 ** (target.precision - target.scale)
+    return bool(abs(value) < 10 ** (target.precision - target.scale))
 
 
 def _compare_integer(operator: str, left: Expression, value: Any, span: Span | None) -> Expression:

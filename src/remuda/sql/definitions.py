@@ -120,7 +120,9 @@ def parse_create_index(cursor: Cursor) -> CreateIndex:
         span = cursor.span
         written = cursor.take("SORTED or HASH").text.upper()
         if written not in IndexKind.__members__:
-            raise parsing_error(f"unknown index type: {written}", span=span, suggestion="Index types are SORTED and HASH.")
+            raise parsing_error(
+                f"unknown index type: {written}", span=span, suggestion="Index types are SORTED and HASH."
+            )
         kind = IndexKind[written]
     return CreateIndex(name, map_name, columns, kind, if_not_exists)
 

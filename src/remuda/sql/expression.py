@@ -46,10 +46,29 @@ if TYPE_CHECKING:
 
     from remuda.sql.binding import Binding, Scope
 
-BINARY = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%"}
-COMPARISONS = {exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
-AGGREGATE_NODES = {exp.Count: "count", exp.Sum: "sum", exp.Min: "min", exp.Max: "max", exp.Avg: "avg"}
-FUNCTION_NODES = {exp.Upper: "upper", exp.Lower: "lower", exp.Length: "length", exp.Abs: "abs", exp.Coalesce: "coalesce"}
+BINARY: dict[type[exp.Expression], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%"}
+COMPARISONS: dict[type[exp.Expression], str] = {
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+}
+AGGREGATE_NODES: dict[type[exp.Expression], str] = {
+    exp.Count: "count",
+    exp.Sum: "sum",
+    exp.Min: "min",
+    exp.Max: "max",
+    exp.Avg: "avg",
+}
+FUNCTION_NODES: dict[type[exp.Expression], str] = {
+    exp.Upper: "upper",
+    exp.Lower: "lower",
+    exp.Length: "length",
+    exp.Abs: "abs",
+    exp.Coalesce: "coalesce",
+}
 
 
 @dataclass(slots=True)
@@ -157,7 +176,12 @@ def _bind_arithmetic(self: ExpressionBinder, node: Any, _: SqlType | None) -> Ex
 
 def _adapt_number(expression: Expression, other: SqlType) -> Expression:
     """In `amount * 1.5` the literal is a DOUBLE, as the column is."""
-    if isinstance(expression, Literal) and expression.type.is_exact and other.is_floating and expression.value is not None:
+    if (
+        isinstance(expression, Literal)
+        and expression.type.is_exact
+        and other.is_floating
+        and expression.value is not None
+    ):
         return Literal(float(expression.value), other)
     return expression
 

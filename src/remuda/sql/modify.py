@@ -51,7 +51,9 @@ def _target_columns(definition: MapDefinition, node: Any) -> list[ColumnDefiniti
         column = definition.find_column(name.name)
         if column is None:
             names = [column.name for column in definition.columns]
-            raise parsing_error(f"unknown column: {name.name}", span=place_of(name), suggestion=nearest(name.name, names))
+            raise parsing_error(
+                f"unknown column: {name.name}", span=place_of(name), suggestion=nearest(name.name, names)
+            )
         if column in columns:
             raise parsing_error(f"the column {column.name} is there twice", span=place_of(name))
         columns.append(column)
@@ -66,7 +68,12 @@ def _bind_values(binding: Binding, node: Any, given: Sequence[ColumnDefinition])
         values = row.expressions if isinstance(row, exp.Tuple) else [row]
         if len(values) != len(given):
             raise _wrong_width(len(given), len(values), place_of(row))
-        rows.append(tuple(_store(binder.bind(value, column.type), column, place_of(value)) for value, column in zip(values, given, strict=True)))
+        rows.append(
+            tuple(
+                _store(binder.bind(value, column.type), column, place_of(value))
+                for value, column in zip(values, given, strict=True)
+            )
+        )
     return logical.Values(columns, tuple(rows))
 
 
@@ -109,10 +116,14 @@ def _store(value: Expression, column: ColumnDefinition, span: Span | None) -> Ex
         try:
             return Literal(to_stored(column.type, to_python(value.type, value.value)), column.type)
         except SqlError as error:
-            raise parsing_error(f"column {column.name}: {error.message}", span=span, suggestion=error.suggestion) from error
+            raise parsing_error(
+                f"column {column.name}: {error.message}", span=span, suggestion=error.suggestion
+            ) from error
     if not _widens(value.type, column.type):
         hint = f"Use CAST(... AS {column.type})."
-        raise parsing_error(f"{value.type} is not stored in the column {column.name} of type {column.type}", span=span, suggestion=hint)
+        raise parsing_error(
+            f"{value.type} is not stored in the column {column.name} of type {column.type}", span=span, suggestion=hint
+        )
     return coerce(value, column.type)
 
 
@@ -140,7 +151,10 @@ def bind_update(binding: Binding, node: Any) -> logical.Root:
         assigned[column.id] = _store(value, declared, place_of(assignment.expression))
     tree = _filtered(binding, node, scan, scope)
     row = tuple(
-        Assignment(binding.new_column(column.name, column.type) if column.id in assigned else column, assigned.get(column.id, column))
+        Assignment(
+            binding.new_column(column.name, column.type) if column.id in assigned else column,
+            assigned.get(column.id, column),
+        )
         for column in scan.columns
     )
     project = logical.Project(tree, row)
@@ -151,7 +165,9 @@ def bind_delete(binding: Binding, node: Any) -> logical.Root:
     refuse_unknown_parts(node, frozenset({"this", "where"}))
     scan, relation = bind_table(binding, node.this)
     tree = _filtered(binding, node, scan, Scope((relation,)))
-    key = tuple(Assignment(scan.columns[position], scan.columns[position]) for position in scan.map.positions(scan.map.key))
+    key = tuple(
+        Assignment(scan.columns[position], scan.columns[position]) for position in scan.map.positions(scan.map.key)
+    )
     return _root(logical.Modify(logical.Project(tree, key), scan.map, Operation.DELETE))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sqlglot import exp
 from sqlglot.errors import ParseError
 from sqlglot.tokens import Token, TokenType
 
@@ -37,7 +38,9 @@ def parse(text: str) -> Statement:
             cursor.finish()
             return statement
     known = [*QUERIES, "EXPLAIN", *(" ".join(keywords) for keywords, _ in DEFINITIONS)]
-    written = " ".join(token.text for token in tokens[:2]) if tokens[0].text.upper() in {"CREATE", "DROP"} else tokens[0].text
+    written = (
+        " ".join(token.text for token in tokens[:2]) if tokens[0].text.upper() in {"CREATE", "DROP"} else tokens[0].text
+    )
     span = Span(tokens[0].start, tokens[0].start + len(written))
     raise parsing_error(f"unknown statement: {written}", span=span, suggestion=nearest(written, known))
 
@@ -48,7 +51,9 @@ def _begins_query(cursor: Cursor) -> bool:
 
 def _parse_explain(cursor: Cursor, text: str) -> Explain:
     cursor.place += 1
-    mode = next((mode for mode in ExplainMode if mode is not ExplainMode.PLAN and cursor.accept(mode.value)), ExplainMode.PLAN)
+    mode = next(
+        (mode for mode in ExplainMode if mode is not ExplainMode.PLAN and cursor.accept(mode.value)), ExplainMode.PLAN
+    )
     if cursor.at("(") or cursor.at("ANALYZE"):
         raise parsing_error("this form of EXPLAIN is not supported yet", span=cursor.span)
     if not _begins_query(cursor):
@@ -67,7 +72,7 @@ def _parse_query(tokens: list[Token], text: str) -> Query:
     except ParseError as error:
         raise _located(error, numbered) from error
     tree = trees[0]
-    assert tree is not None, "there are tokens"
+    assert isinstance(tree, exp.Expression), "there are tokens"
     return Query(tree, parameters, upsert)
 
 

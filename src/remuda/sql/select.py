@@ -21,7 +21,9 @@ from remuda.types import BIGINT, NULL, VARCHAR, Kind
 if TYPE_CHECKING:
     from remuda.plan.traits import Collation
 
-_SELECT_PARTS = frozenset({"expressions", "from_", "where", "group", "having", "order", "limit", "offset", "distinct", "kind"})
+_SELECT_PARTS = frozenset(
+    {"expressions", "from_", "where", "group", "having", "order", "limit", "offset", "distinct", "kind"}
+)
 _TABLE_PARTS = frozenset({"this", "db", "alias"})
 _GROUP_PARTS = frozenset({"expressions"})
 
@@ -35,7 +37,7 @@ class SelectItem:
 
 
 def bind_select(binding: Binding, node: Any) -> logical.Root:
-    """A whole SELECT. Its order may need columns beyond the select list: the tree has them, the root leaves them out."""
+    """A whole SELECT. Its order may need columns beyond the select list: the tree has them, the root drops them."""
     while isinstance(node, exp.Subquery) and not node.args.get("alias"):
         node = node.this
     if not isinstance(node, exp.Select):
@@ -124,11 +126,13 @@ class _SelectBinder:
                 continue
             inner = node.this if isinstance(node, exp.Alias) else node
             bound = self.expressions.bind(inner)
-            items.append(SelectItem(_typed(bound), node.alias if isinstance(node, exp.Alias) else result_name(inner, bound)))
+            items.append(
+                SelectItem(_typed(bound), node.alias if isinstance(node, exp.Alias) else result_name(inner, bound))
+            )
         return items
 
     def _bind_order(self, items: list[SelectItem]) -> list[tuple[Expression, tuple[bool, bool]]]:
-        """ORDER BY entries: a position, the name of a result column, or an expression; with (descending, nulls first)."""
+        """ORDER BY entries: a position, a result column's name, or an expression; with (descending, nulls first)."""
         order = self.node.args.get("order")
         entries: list[tuple[Expression, tuple[bool, bool]]] = []
         for entry in [] if order is None else order.expressions:
@@ -157,7 +161,7 @@ class _SelectBinder:
         binder = ExpressionBinder(self.binding, self.scope, clause="GROUP BY")
         for node in group.expressions:
             in_scope = isinstance(node, exp.Column) and self._is_column(node)
-            if isinstance(node, tuple(AGGREGATE_NODES)):
+            if type(node) in AGGREGATE_NODES:
                 raise parsing_error("an aggregate is not allowed in GROUP BY", span=place_of(node))
             expression = (None if in_scope else self._item_named(node, items)) or binder.bind(node)
             if any(column.id in columns_of(expression) for _, _, _, column in self.calls):
@@ -225,7 +229,9 @@ class _SelectBinder:
             if self.node.args["distinct"].args.get("on") is not None:
                 raise unsupported(self.node, "DISTINCT ON")
             if hidden:
-                raise parsing_error("ORDER BY of a SELECT DISTINCT must name result columns", span=place_of(self.node.args["order"]))
+                raise parsing_error(
+                    "ORDER BY of a SELECT DISTINCT must name result columns", span=place_of(self.node.args["order"])
+                )
             tree = logical.Project(tree, tuple(outputs))
             tree = logical.Aggregate(tree, tree.columns, ())
         else:
@@ -249,7 +255,9 @@ class _SelectBinder:
         if bound.type.kind is not Kind.NULL and not bound.type.is_integer:
             raise parsing_error(f"{clause.upper()} must be a whole number, this is {bound.type}", span=span)
         if isinstance(bound, Literal) and (bound.value is None or bound.value < 0):
-            raise parsing_error(f"{clause.upper()} must not be {'NULL' if bound.value is None else 'negative'}", span=span)
+            raise parsing_error(
+                f"{clause.upper()} must not be {'NULL' if bound.value is None else 'negative'}", span=span
+            )
         return coerce(bound, BIGINT) if not isinstance(bound, Literal) else Literal(bound.value, BIGINT)
 
 

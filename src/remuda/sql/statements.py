@@ -99,6 +99,4 @@ class Explain:
     mode: ExplainMode
 
 
-Statement = (
-    CreateMap | DropMap | CreateIndex | DropIndex | Truncate | Checkpoint | Show | SetOption | Query | Explain
-)
+Statement = CreateMap | DropMap | CreateIndex | DropIndex | Truncate | Checkpoint | Show | SetOption | Query | Explain

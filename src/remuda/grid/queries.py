@@ -1,0 +1,223 @@
+"""The life of a query: its plan found or made, its values checked, its execution started; and started again where the
+plan turned out to be stale.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from remuda import sql
+from remuda.catalog import DEFAULT_SCHEMA, SearchPath
+from remuda.errors import ErrorCode, SqlError, data_error
+from remuda.expr import Parameters
+from remuda.grid.modify import apply_modification
+from remuda.grid.parameters import arrange, to_stored_values
+from remuda.grid.plan_cache import CachedPlan, PlanCache, PlanKey
+from remuda.grid.planner import Planner
+from remuda.grid.result import Result
+from remuda.grid.rows import RowShape
+from remuda.grid.settings import Settings
+from remuda.grid.shortcuts import compile_shortcut
+from remuda.runtime import Execution, LocalRuntime, Scheduler
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from remuda.catalog import Catalog
+    from remuda.cluster import Cluster
+    from remuda.plan.fragments import Plan
+    from remuda.spark import SparkSession
+    from remuda.storage import Store
+
+MAXIMUM_TRIES = 20
+"""How often a query whose plan turns out stale is planned anew before the user is told that members keep changing."""
+FIRST_PAUSE = 0.001
+LONGEST_PAUSE = 0.1
+"""Seconds between the tries; each pause is twice the one before."""
+
+
+class Queries:
+    """Plans and runs queries on the maps of one store."""
+
+    def __init__(self, store: Store, cluster: Cluster, spark: SparkSession | None) -> None:
+        self.store = store
+        self.cluster = cluster
+        self.spark = spark
+        self.settings = Settings()
+        self.search_path: SearchPath = (DEFAULT_SCHEMA,)
+        self.plans = PlanCache(self._is_valid)
+        self._scheduler = Scheduler()
+        self._runtime = LocalRuntime(cluster, self._scheduler)
+
+    def planner(self, **changes: Any) -> Planner:
+        partition_map = self.cluster.partition_table.partition_map()
+        has_spark = self.spark is not None
+        return Planner(
+            self.store, self.store.catalog, self.search_path, partition_map, self.settings, has_spark, **changes
+        )
+
+    def plan(self, key: PlanKey, query: sql.Query) -> CachedPlan:
+        """Plans a query and keeps the plan. What changes meanwhile is noticed, as the epoch is from before."""
+        epoch, settings = self.plans.epoch, self.settings
+        plan = self.planner().plan(key[1], query)
+        entry = CachedPlan(plan, RowShape(plan.columns), compile_shortcut(plan, self.store), epoch)
+        if settings is self.settings:
+            self.plans.add(key, entry)
+        return entry
+
+    def plan_with_literals(self, text: str, given: tuple[Any, ...], errors: Mapping[int, SqlError]) -> CachedPlan:
+        """A plan for values that their column's type cannot hold: as literals they are compared exactly, or refused.
+
+        It is for these values alone, so it is not kept.
+        """
+        literals = {number: given[number] for number in errors}
+        try:
+            plan = self.planner().plan(text, _parse_query(text), literals)
+        except SqlError as error:
+            number, original = next(iter(errors.items()))
+            message = f"parameter {number + 1}: {original.message}"
+            raise data_error(message, span=error.span, suggestion=original.suggestion) from error
+        return CachedPlan(plan, RowShape(plan.columns), None, self.plans.epoch)
+
+    def run(self, key: PlanKey, entry: CachedPlan, positional: tuple[Any, ...], named: Mapping[str, Any]) -> Result:
+        plan = entry.plan
+        given = arrange(plan.parameter_names, len(plan.parameters), positional, named)
+        stored, errors = to_stored_values(plan.parameters, given)
+        if errors:
+            entry = self.plan_with_literals(key[1], given, errors)
+        run = QueryRun(self, key, entry, given, stored, errors)
+        if plan.modifies is not None:
+            return run.modify()
+        return Result(entry.shape, None, run.start(), run.restart)
+
+    def execute(self, entry: CachedPlan, stored: tuple[Any, ...]) -> Execution:
+        """Takes the snapshots and starts the fragments."""
+        plan = entry.plan
+        check_objects = self._objects_check(plan)
+        snapshots = self.store.snapshot(plan.maps)
+        by_id = {definition.id: snapshot for definition, snapshot in zip(plan.maps, snapshots, strict=True)}
+        parameters = Parameters(stored, plan.parameters)
+        remote = None
+        if self.spark is not None:
+            from remuda.spark.runtime import SparkLeaves
+
+            remote = SparkLeaves(self.spark, plan, parameters, by_id)
+        return self._runtime.run(
+            plan,
+            parameters,
+            by_id,
+            entry.code,
+            check_objects=check_objects,
+            modify=lambda node, rows: apply_modification(self.store, node, rows),
+            timeout=self.settings.timeout,
+            remote=remote,
+        )
+
+    def close(self) -> None:
+        self.plans.close()
+        self.plans.clear()
+        self._scheduler.close()
+
+    def _is_valid(self, plan: Plan) -> bool:
+        catalog = self.store.catalog
+        return plan.partition_map.version == self.cluster.partition_table.version and all(
+            catalog.holds(definition) for definition in plan.maps
+        )
+
+    def _objects_check(self, plan: Plan) -> Callable[[], None]:
+        """Whether the maps and indexes that the plan reads still exist; free as long as the catalog is the same."""
+        checked: Catalog | None = None
+
+        def check() -> None:
+            nonlocal checked
+            catalog = self.store.catalog
+            if catalog is checked:
+                return
+            for definition in plan.maps:
+                current = catalog.find_map(definition.name, (definition.schema,))
+                if current is None or current.id != definition.id:
+                    raise SqlError(ErrorCode.MAP_DESTROYED, f"the map {definition.name} was dropped")
+                for index in plan.used_indexes:
+                    if index in definition.indexes and index not in current.indexes:
+                        raise SqlError(ErrorCode.INDEX_INVALID, f"the index {index.name} was dropped")
+            checked = catalog
+
+        check()
+        return check
+
+
+class QueryRun:
+    """One run of a query: its plan, its values, and how often it had to be planned anew."""
+
+    def __init__(
+        self,
+        queries: Queries,
+        key: PlanKey,
+        entry: CachedPlan,
+        given: tuple[Any, ...],
+        stored: tuple[Any, ...],
+        errors: Mapping[int, SqlError],
+    ) -> None:
+        self._queries = queries
+        self._key = key
+        self._entry = entry
+        self._given = given
+        self._stored = stored
+        self._inexact = errors
+        self._tries = 0
+
+    def start(self) -> Execution:
+        try:
+            return self._queries.execute(self._entry, self._stored)
+        except SqlError as error:
+            return self.restart(error)
+
+    def restart(self, error: SqlError) -> Execution:
+        """Plans anew and starts again after an error that says that the plan was stale; raises any other error."""
+        while True:
+            if not error.invalidates_plan:
+                raise error
+            self._queries.plans.remove(self._key, self._entry.plan)
+            self._count_try(error)
+            self._entry = self._plan_again()
+            try:
+                return self._queries.execute(self._entry, self._stored)
+            except SqlError as next_error:
+                error = next_error
+
+    def modify(self) -> Result:
+        """Other writers of the map wait from the snapshot that the statement reads until it has written."""
+        modifies = self._entry.plan.modifies
+        assert modifies is not None
+        with self._queries.store.map(modifies).writing():
+            execution = self.start()
+            while True:
+                try:
+                    batch = execution.next_batch()
+                except SqlError as error:
+                    execution = self.restart(error)
+                    continue
+                assert batch is not None, "a modification gives one row"
+                return Result(RowShape(()), [], update_count=batch.row(0)[0])
+
+    def _plan_again(self) -> CachedPlan:
+        text = self._key[1]
+        if self._inexact:
+            return self._queries.plan_with_literals(text, self._given, self._inexact)
+        return self._queries.plan(self._key, _parse_query(text))
+
+    def _count_try(self, error: SqlError) -> None:
+        self._tries += 1
+        if self._tries >= MAXIMUM_TRIES:
+            if error.code is ErrorCode.PARTITION_DISTRIBUTION:
+                message = f"members changed {self._tries} times while the query was to be run"
+                raise SqlError(ErrorCode.TOPOLOGY_CHANGE, message) from error
+            raise error
+        time.sleep(min(FIRST_PAUSE * 2**self._tries, LONGEST_PAUSE))
+
+
+def _parse_query(text: str) -> sql.Query:
+    query = sql.parse(text)
+    assert isinstance(query, sql.Query), "only queries have plans"
+    return query
