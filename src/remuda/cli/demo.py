@@ -75,7 +75,7 @@ def _step(text: str, action: Callable[[], T]) -> T:
 
 
 def _row(left: str, rows: str, ours: str, cached: str, parquet: str) -> str:
-    return f"  {left:<48}{rows:>10}{ours:>11}{cached:>13}{parquet:>14}".rstrip()
+    return f"  {left:<50}{rows:>8}{ours:>11}{cached:>13}{parquet:>14}".rstrip()
 
 
 def _show_questions(grid: Grid, rows: int, plain: PlainSpark | None) -> None:
@@ -90,7 +90,7 @@ def _show_questions(grid: Grid, rows: int, plain: PlainSpark | None) -> None:
             text = question.with_literals
             theirs = (duration(plain.seconds(text, "cached")), duration(plain.seconds(text, "parquet")))
         print(f"  {question.sql}")
-        path = access_path(grid.explain(question.sql), grid.store.partitions)
+        path = access_path(grid.explain(question.with_literals), grid.store.partitions)
         print(_row(f"  → {path}", f"{len(answer):,}", duration(ours), *theirs))
 
 
@@ -98,7 +98,7 @@ def _show_changes(grid: Grid, rows: int) -> None:
     print("\n" + _row("Change", "rows", "Remuda", "", ""))
     print("  " + "─" * (WIDTH - 2))
     for change in changes(rows):
-        path = access_path(grid.explain(change.sql), grid.store.partitions)
+        path = access_path(grid.explain(change.with_literals), grid.store.partitions)
         result, seconds = timed(partial(grid.sql, change.sql, *change.parameters))
         print(f"  {change.sql}")
         print(_row(f"  → {path}, safe on disk", f"{result.update_count:,}", duration(seconds), "", ""))

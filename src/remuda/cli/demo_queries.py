@@ -27,7 +27,7 @@ class Question:
 
 def questions(rows: int) -> tuple[Question, ...]:
     """The parameters are chosen so that the answers have about the same size whatever the number of rows."""
-    key = rows * 2 // 5
+    key = rows * 2 // 25 * 5
     customer = f"C{rows // ROWS_PER_CUSTOMER // 3}"
     low = DEAREST / 2
     return (

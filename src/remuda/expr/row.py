@@ -6,13 +6,16 @@ This is the path of key lookups and of small index reads, where starting an Arro
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, assert_never
+from typing import TYPE_CHECKING, Any, assert_never
 
 from remuda.errors import SqlError, data_error
 from remuda.expr.cast import cast_row
 from remuda.expr.function import Signature
 from remuda.expr.functions import FUNCTIONS
 from remuda.expr.nodes import Call, Case, Cast, Column, Expression, Literal, Parameter
+
+if TYPE_CHECKING:
+    from remuda.errors import Span
 
 Row = tuple[Any, ...]
 RowExpression = Callable[[Row, Row], Any]
@@ -32,9 +35,8 @@ def compile_row(expression: Expression, layout: Mapping[int, int]) -> RowExpress
             index = expression.index
             return lambda _, parameters: parameters[index]
         case Cast():
-            return _strict(
-                cast_row(expression.argument.type, expression.type), [compile_row(expression.argument, layout)]
-            )
+            kernel = cast_row(expression.argument.type, expression.type)
+            return _strict(kernel, (expression.argument,), layout, expression.span)
         case Case():
             return _compile_case(expression, layout)
         case Call():
@@ -47,52 +49,63 @@ def _compile_call(expression: Call, layout: Mapping[int, int]) -> RowExpression:
     function = FUNCTIONS[expression.function]
     signature = Signature(tuple(argument.type for argument in expression.arguments), expression.type)
     kernel = function.row(signature)
-    arguments = [compile_row(argument, layout) for argument in expression.arguments]
     if function.strict:
-        evaluate = _strict(kernel, arguments)
-    else:
-
-        def evaluate(row: Row, parameters: Row) -> Any:
-            return kernel(*[argument(row, parameters) for argument in arguments])
-
-    if expression.span is None or not function.can_fail:
-        return evaluate
-    span = expression.span
-
-    def located(row: Row, parameters: Row) -> Any:
-        try:
-            return evaluate(row, parameters)
-        except SqlError as error:
-            raise error if error.span is not None else data_error(error.message, span=span) from None
-
-    return located
+        return _strict(kernel, expression.arguments, layout, expression.span)
+    arguments = [compile_row(argument, layout) for argument in expression.arguments]
+    return lambda row, parameters: kernel(*[argument(row, parameters) for argument in arguments])
 
 
-def _strict(kernel: Callable[..., Any], arguments: list[RowExpression]) -> RowExpression:
-    """One and two arguments, nearly all there are, without a loop."""
-    if len(arguments) == 1:
-        (only,) = arguments
+def _strict(
+    kernel: Callable[..., Any], operands: tuple[Expression, ...], layout: Mapping[int, int], span: Span | None
+) -> RowExpression:
+    """NULL where an argument is; an error gets its place. One and two arguments, nearly all there are, have no loop."""
+    arguments = [compile_row(operand, layout) for operand in operands]
+    match operands:
+        case (_,):
+            (only,) = arguments
 
-        def unary(row: Row, parameters: Row) -> Any:
-            value = only(row, parameters)
-            return None if value is None else kernel(value)
+            def unary(row: Row, parameters: Row) -> Any:
+                value = only(row, parameters)
+                try:
+                    return None if value is None else kernel(value)
+                except SqlError as error:
+                    raise _located(error, span) from None
 
-        return unary
-    if len(arguments) == 2:
-        first, second = arguments
+            return unary
+        case (_, Literal(value=constant)) if constant is not None:
+            first = arguments[0]
 
-        def binary(row: Row, parameters: Row) -> Any:
-            left = first(row, parameters)
-            right = second(row, parameters)
-            return None if left is None or right is None else kernel(left, right)
+            def with_constant(row: Row, parameters: Row) -> Any:
+                value = first(row, parameters)
+                try:
+                    return None if value is None else kernel(value, constant)
+                except SqlError as error:
+                    raise _located(error, span) from None
 
-        return binary
+            return with_constant
+        case (_, _):
+            first, second = arguments
+
+            def binary(row: Row, parameters: Row) -> Any:
+                left = first(row, parameters)
+                right = second(row, parameters)
+                try:
+                    return None if left is None or right is None else kernel(left, right)
+                except SqlError as error:
+                    raise _located(error, span) from None
+
+            return binary
 
     def many(row: Row, parameters: Row) -> Any:
         values = [argument(row, parameters) for argument in arguments]
         return None if None in values else kernel(*values)
 
     return many
+
+
+def _located(error: SqlError, span: Span | None) -> SqlError:
+    """The error with the place of the innermost expression that raised it."""
+    return error if error.span is not None else data_error(error.message, span=span)
 
 
 def _compile_case(expression: Case, layout: Mapping[int, int]) -> RowExpression:

@@ -14,7 +14,6 @@ from remuda.grid.load import as_table, is_spark_dataframe, suggest_create
 from remuda.grid.map import Map
 from remuda.grid.queries import Queries
 from remuda.grid.result import Result
-from remuda.grid.rows import RowShape
 from remuda.grid.settings import Engine, with_option
 from remuda.grid.show import show
 from remuda.storage import Durability, LoadMode, Store
@@ -175,7 +174,7 @@ class Grid:
             case sql.Query():
                 raise AssertionError("queries have their own way")
         self._plans.changed()
-        return Result(RowShape(()), [], update_count=changed)
+        return Result.of_update(changed)
 
     def _set(self, statement: SetOption) -> None:
         settings = with_option(self._queries.settings, statement.option, statement.value, statement.span)

@@ -89,7 +89,7 @@ class Queries:
         run = QueryRun(self, key, entry, given, stored, errors)
         if plan.modifies is not None:
             return run.modify()
-        return Result(entry.shape, None, run.start(), run.restart)
+        return Result.of_execution(entry.shape, run.start(), run.restart)
 
     def execute(self, entry: CachedPlan, stored: tuple[Any, ...]) -> Execution:
         """Takes the snapshots and starts the fragments."""
@@ -199,7 +199,7 @@ class QueryRun:
                     execution = self.restart(error)
                     continue
                 assert batch is not None, "a modification gives one row"
-                return Result(RowShape(()), [], update_count=batch.row(0)[0])
+                return Result.of_update(batch.row(0)[0])
 
     def _plan_again(self) -> CachedPlan:
         text = self._key[1]

@@ -9,13 +9,14 @@ import pyarrow as pa
 
 from remuda.errors import ErrorCode, SqlError
 from remuda.exec.limit import slice_batch
+from remuda.grid.rows import RowShape
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import TracebackType
 
     from remuda.exec import RowBatch
-    from remuda.grid.rows import NamedRow, RowShape
+    from remuda.grid.rows import NamedRow
     from remuda.plan.fragments import ResultColumn
     from remuda.runtime import Execution
 
@@ -23,6 +24,7 @@ CURSOR_BUFFER_SIZE = 4_096
 """Rows that are turned into Python objects at a time."""
 
 NO_UPDATE = -1
+NO_COLUMNS = RowShape(())
 
 
 class Result:
@@ -32,25 +34,32 @@ class Result:
     by `restart`.
     """
 
-    __slots__ = ("_closed", "_execution", "_handed_out", "_iterator", "_restart", "_shape", "_tuples", "update_count")
+    update_count: int = NO_UPDATE
+    """How many rows the statement changed; -1 for a query."""
 
-    def __init__(
-        self,
-        shape: RowShape,
-        tuples: list[tuple[Any, ...]] | None = None,
-        execution: Execution | None = None,
-        restart: Callable[[SqlError], Execution] | None = None,
-        update_count: int = NO_UPDATE,
-    ) -> None:
+    # Defaults of the class: a result of one row is made in less time than its attributes would take to be set.
+    _execution: Execution | None = None
+    _restart: Callable[[SqlError], Execution] | None = None
+    _iterator: Iterator[NamedRow] | None = None
+    _handed_out = False
+    _closed = False
+
+    def __init__(self, shape: RowShape, tuples: list[tuple[Any, ...]] | None = None) -> None:
         self._shape = shape
         self._tuples = tuples
-        self._execution = execution
-        self._restart = restart
-        self._iterator: Iterator[NamedRow] | None = None
-        self._handed_out = False
-        self._closed = False
-        self.update_count = update_count
-        """How many rows the statement changed; -1 for a query."""
+
+    @classmethod
+    def of_execution(cls, shape: RowShape, execution: Execution, restart: Callable[[SqlError], Execution]) -> Result:
+        result = cls(shape)
+        result._execution = execution
+        result._restart = restart
+        return result
+
+    @classmethod
+    def of_update(cls, count: int) -> Result:
+        result = cls(NO_COLUMNS, [])
+        result.update_count = count
+        return result
 
     @property
     def columns(self) -> tuple[ResultColumn, ...]:

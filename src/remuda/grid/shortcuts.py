@@ -208,14 +208,14 @@ def _compile_write(plan: Plan, node: physical.Modify, row: tuple[Expression, ...
     map_store = store.map(node.map)
     write: Callable[[list[Values]], object] = map_store.insert if node.operation is Operation.INSERT else map_store.put
     items = [compile_row(expression, {}) for expression in row]
-    convert, shape = _value_converter(plan), RowShape(())
+    convert = _value_converter(plan)
 
     def run(given: Values) -> Result | None:
         values = convert(given)
         if values is None:
             return None
         write([tuple([item((), values) for item in items])])
-        return Result(shape, [], update_count=1)
+        return Result.of_update(1)
 
     return run
 
@@ -227,7 +227,7 @@ def _compile_change(plan: Plan, node: physical.Modify, store: Store) -> Shortcut
         return None
     map_store: MapStore = store.map(node.map)
     row = _RowComputation(lookup, assignments)
-    read_key, convert, shape = _key_reader(lookup), _value_converter(plan), RowShape(())
+    read_key, convert = _key_reader(lookup), _value_converter(plan)
     positions, compute, deletes = row.positions, row.compute, node.operation is Operation.DELETE
 
     def run(given: Values) -> Result | None:
@@ -246,6 +246,6 @@ def _compile_change(plan: Plan, node: physical.Modify, store: Store) -> Shortcut
                         map_store.delete([key])
                     else:
                         map_store.put([changed])
-        return Result(shape, [], update_count=count)
+        return Result.of_update(count)
 
     return run

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from remuda.catalog import new_id
-from remuda.errors import RemudaError
+from remuda.errors import RemudaError, StorageError
 from remuda.spark.failures import as_sql_error
 from remuda.spark.matching import hashed_column, match_columns, source_column
 from remuda.spark.segment_task import ANSWER_SCHEMA, PARTITION_COLUMN, answer_of, travelling_name, write_segments
@@ -20,7 +21,6 @@ from remuda.storage.bulk_load import MOST_PARTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructField
@@ -56,8 +56,10 @@ def load_dataframe(store_map: MapStore, dataframe: DataFrame, mode: LoadMode) ->
 
 def _folder_of(store_map: MapStore) -> Path | None:
     """Where the map's segments are, for processes with another working directory; None if in this one's memory."""
-    folder = store_map._shelf.folder
-    return None if folder is None else folder.absolute()
+    try:
+        return Path(store_map.snapshot().describe().folder).absolute()
+    except StorageError:
+        return None
 
 
 def _write_in_tasks(

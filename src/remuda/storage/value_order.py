@@ -72,7 +72,7 @@ def _double_key(value: float) -> int:
 
 def hashable(value: Any) -> Any:
     """The value as a dictionary finds it: every NaN is the one `NAN`."""
-    return NAN if value != value else value  # noqa: PLR0124 - only NaN differs from itself
+    return NAN if value != value else value
 
 
 def canonical_key(key: Any) -> Any:
@@ -86,4 +86,4 @@ def comparable(value: Any) -> tuple[int, Any]:
     """A pair that sorts as the value does among values of its type: NULL, numbers, NaN."""
     if value is None:
         return (0, 0)
-    return (2, 0) if value != value else (1, value)  # noqa: PLR0124 - as above
+    return (2, 0) if value != value else (1, value)
