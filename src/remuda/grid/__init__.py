@@ -5,8 +5,8 @@ hands back a `Result`. A plan that turns out to be stale is made again, unseen b
 out.
 """
 
-from remuda.grid.grid import Grid, explain_with_trace, open_grid
+from remuda.grid.grid import Grid, open_grid
 from remuda.grid.map import Map
 from remuda.grid.result import Result
 
-__all__ = ["Grid", "Map", "Result", "explain_with_trace", "open_grid"]
+__all__ = ["Grid", "Map", "Result", "open_grid"]

@@ -7,14 +7,12 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from remuda import sql
 from remuda.catalog import DEFAULT_SCHEMA, SearchPath
 from remuda.errors import ErrorCode, SqlError, data_error
 from remuda.expr import Parameters
 from remuda.grid.modify import apply_modification
 from remuda.grid.parameters import arrange, to_stored_values
 from remuda.grid.plan_cache import CachedPlan, PlanCache, PlanKey
-from remuda.grid.planner import Planner
 from remuda.grid.result import Result
 from remuda.grid.rows import RowShape
 from remuda.grid.settings import Settings
@@ -26,8 +24,10 @@ if TYPE_CHECKING:
 
     from remuda.catalog import Catalog
     from remuda.cluster import Cluster
+    from remuda.grid.planner import Planner
     from remuda.plan.fragments import Plan
     from remuda.spark import SparkSession
+    from remuda.sql import Query
     from remuda.storage import Store
 
 MAXIMUM_TRIES = 20
@@ -51,13 +51,16 @@ class Queries:
         self._runtime = LocalRuntime(cluster, self._scheduler)
 
     def planner(self, **changes: Any) -> Planner:
+        """What plans are made by at this moment. Planning is imported with the first plan, not with the package."""
+        from remuda.grid.planner import Planner
+
         partition_map = self.cluster.partition_table.partition_map()
         has_spark = self.spark is not None
         return Planner(
             self.store, self.store.catalog, self.search_path, partition_map, self.settings, has_spark, **changes
         )
 
-    def plan(self, key: PlanKey, query: sql.Query) -> CachedPlan:
+    def plan(self, key: PlanKey, query: Query) -> CachedPlan:
         """Plans a query and keeps the plan. What changes meanwhile is noticed, as the epoch is from before."""
         epoch, settings = self.plans.epoch, self.settings
         plan = self.planner().plan(key[1], query)
@@ -217,7 +220,9 @@ class QueryRun:
         time.sleep(min(FIRST_PAUSE * 2**self._tries, LONGEST_PAUSE))
 
 
-def _parse_query(text: str) -> sql.Query:
+def _parse_query(text: str) -> Query:
+    from remuda import sql
+
     query = sql.parse(text)
     assert isinstance(query, sql.Query), "only queries have plans"
     return query

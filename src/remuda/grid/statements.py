@@ -1,0 +1,92 @@
+"""Statements that are not in the plan cache: parsed, and planned and run, or carried out at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from remuda import sql
+from remuda.errors import SqlError, data_error
+from remuda.grid import definitions
+from remuda.grid.explain import explain_query, lines_result
+from remuda.grid.result import Result
+from remuda.grid.settings import Engine, with_option
+from remuda.grid.show import show
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from remuda.grid.plan_cache import PlanKey
+    from remuda.grid.queries import Queries
+
+
+def run_statement(queries: Queries, key: PlanKey, positional: tuple[Any, ...], named: Mapping[str, Any]) -> Result:
+    statement = sql.parse(key[1])
+    if isinstance(statement, sql.Query):
+        entry = queries.plan(key, statement)
+        result = entry.shortcut(positional) if entry.shortcut is not None and not named else None
+        return result if result is not None else queries.run(key, entry, positional, named)
+    if positional or named:
+        raise data_error("this statement takes no parameters")
+    return _carry_out(queries, key[1], statement)
+
+
+def _carry_out(queries: Queries, text: str, statement: sql.Statement) -> Result:
+    store, search_path = queries.store, queries.search_path
+    changed = 0
+    match statement:
+        case sql.Show():
+            return show(statement.what, store, queries.cluster, queries.plans)
+        case sql.Explain():
+            return lines_result(explain_query(queries.planner(), text, statement))
+        case sql.SetOption():
+            _set(queries, statement)
+        case sql.Checkpoint():
+            store.checkpoint()
+        case sql.CreateMap():
+            definitions.create_map(store, statement)
+        case sql.DropMap():
+            definitions.drop_map(store, search_path, statement)
+        case sql.CreateIndex():
+            definitions.create_index(store, search_path, statement)
+        case sql.DropIndex():
+            definitions.drop_index(store, search_path, statement)
+        case sql.Truncate():
+            changed = store.map(definitions.find_map(store, search_path, statement.name)).truncate()
+        case sql.Query():
+            raise AssertionError("queries have their own way")
+    queries.plans.changed()
+    return Result.of_update(changed)
+
+
+def _set(queries: Queries, statement: sql.SetOption) -> None:
+    settings = with_option(queries.settings, statement.option, statement.value, statement.span)
+    if settings.engine is Engine.SPARK and queries.spark is None:
+        raise data_error("there is no Spark session: open the grid with spark=...", span=statement.span)
+    queries.settings = settings
+    # Plans were made for the settings before.
+    queries.plans.clear()
+
+
+def explain_text(queries: Queries, text: str) -> str:
+    """The plan of a query, given as such or behind EXPLAIN."""
+    try:
+        statement = sql.parse(text)
+        if isinstance(statement, sql.Query):
+            statement = sql.Explain(statement, sql.ExplainMode.PLAN)
+        if not isinstance(statement, sql.Explain):
+            raise data_error("only queries have a plan")
+        return explain_query(queries.planner(), text, statement)
+    except SqlError as error:
+        raise error.with_text(text) from error.__cause__
+
+
+def explain_with_trace(
+    queries: Queries, text: str, disabled: frozenset[str] = frozenset()
+) -> tuple[str, frozenset[str]]:
+    """The plan with some rules disabled and every step checked, and the names of the rules that fired: for tests."""
+    statement = sql.parse(text)
+    assert isinstance(statement, sql.Query)
+    planner = queries.planner(disabled_rules=disabled, checked=True)
+    optimized = planner.optimize(sql.bind(statement, planner.catalog, planner.search_path))
+    explained = explain_query(planner, text, sql.Explain(statement, sql.ExplainMode.PLAN))
+    return explained, frozenset(optimized.fired)

@@ -1,0 +1,1 @@
+"""Tests of members, the partition table and migration."""

@@ -1,0 +1,1 @@
+"""Tests of the operators, one by one, over scripted input."""

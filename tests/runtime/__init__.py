@@ -1,0 +1,1 @@
+"""Tests of the scheduler, the channels and running queries."""
