@@ -1,6 +1,7 @@
 """One grouping step: rows to states, and states to fewer states. The kernels are Arrow's; the semantics are SQL's.
 
-Arrow's sum of 64-bit integers wraps, its MAX ignores NaN, and it tells -0.0 from 0.0 as a key: all are mended here.
+Arrow's sum of 64-bit integers wraps, its MAX ignores NaN, and it tells -0.0 from 0.0 and NaN from NaN: all are mended
+here.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 _INT64_LIMIT = 2**63
 _DECIMAL_LIMIT = 9.9e37
+_WIDE_PRECISION = 76
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +36,7 @@ class StateSpec:
 
 def group(table: pa.Table, key_places: Sequence[int], specs: Sequence[StateSpec]) -> pa.RecordBatch:
     """The states of each group: key columns first, then one column for each spec. No keys: exactly one row."""
-    keys = [_canonical_key(table.column(place)) for place in key_places]
+    keys = [_canonical(table.column(place)) for place in key_places]
     arguments = [_Argument.of(table, spec) for spec in specs]
     states = _grouped(keys, arguments) if keys else [argument.total(table.num_rows) for argument in arguments]
     arrays = [
@@ -80,6 +82,8 @@ class _Argument:
         if spec.place is None:
             return cls(spec, None)
         values = _decoded(table.column(spec.place))
+        if spec.distinct:
+            return cls(spec, _canonical(values))
         if spec.function == "sum":
             return cls(spec, _summable(values, spec.type))
         if spec.function in {"min", "max"} and pa.types.is_floating(values.type) and pc.any(pc.is_nan(values)).as_py():
@@ -103,42 +107,35 @@ class _Argument:
                 result = pc.sum(self.values)
             case kernel:
                 result = pc.min_max(self.values)[kernel]
-        return (
-            pa.array([result.as_py()], result.type) if not pa.types.is_decimal(result.type) else _decimal_array(result)
-        )
+        return pa.array([result.as_py()], result.type)
 
     def restored(self, state: pa.Array) -> pa.Array:
         arrow = self.spec.type.arrow
         if self.ordered:
             return floats_from_ordered(state, arrow)
-        if self.spec.function == "sum" and self.spec.type.kind is Kind.DECIMAL:
-            _refuse_overflow(self.values, self.spec.type)
-        return state if state.type == arrow else state.cast(arrow)
-
-
-def _decimal_array(scalar: pa.Scalar) -> pa.Array:
-    return pa.array([scalar.as_py()], scalar.type)
+        try:
+            return state if state.type == arrow else state.cast(arrow)
+        except pa.ArrowInvalid as error:
+            raise data_error(f"the {self.spec.function} overflows {self.spec.type}") from error
 
 
 def _summable(values: pa.ChunkedArray, result: SqlType) -> pa.ChunkedArray:
-    """Values whose sum cannot wrap: 64-bit integers become decimals only where their sum might not fit."""
-    if result.kind is Kind.DECIMAL and pa.types.is_integer(values.type):
+    """Values whose sum cannot wrap: they are made wider only where their sum might not fit."""
+    if result.kind is not Kind.DECIMAL:
+        # Only an average of integers loses digits here, and it is a DOUBLE.
+        return values if values.type == result.arrow else values.cast(result.arrow, safe=False)
+    if pa.types.is_integer(values.type):
         ends = pc.min_max(values).as_py()
         largest = max(abs(ends["min"] or 0), abs(ends["max"] or 0))
         return values if largest * len(values) < _INT64_LIMIT else values.cast(result.arrow)
-    return values if values.type == result.arrow else values.cast(result.arrow)
+    magnitude = pc.sum(pc.abs(values.cast(pa.float64()))).as_py() or 0.0
+    wide = magnitude >= _DECIMAL_LIMIT / 10**result.scale
+    wanted = pa.decimal256(_WIDE_PRECISION, result.scale) if wide else result.arrow
+    return values if values.type == wanted else values.cast(wanted)
 
 
-def _refuse_overflow(values: pa.ChunkedArray | None, result: SqlType) -> None:
-    if values is None or not pa.types.is_decimal(values.type):
-        return
-    magnitude = pc.sum(pc.abs(values.cast(pa.float64()))).as_py()
-    if magnitude is not None and magnitude >= _DECIMAL_LIMIT / 10**result.scale:
-        raise data_error(f"the sum overflows {result}")
-
-
-def _canonical_key(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """-0.0 and 0.0 are one key, and so are all NaNs."""
+def _canonical(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """-0.0 and 0.0 are one value, and so are all NaNs."""
     if not pa.types.is_floating(column.type):
         return column
     zeroed = pc.add(column, pa.scalar(0.0, column.type))

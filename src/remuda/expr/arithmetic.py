@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import operator
+from ctypes import c_float
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,10 +39,12 @@ def _resolve_unary(given: Sequence[SqlType]) -> Signature | None:
 
 
 def _checked_row(operation: Callable[..., Any]) -> Callable[[Signature], Callable[..., Any]]:
-    """Python's integers do not overflow: the range of the result type is checked."""
+    """Python's integers do not overflow: the range of the result type is checked. Its floats are all DOUBLE."""
 
     def for_signature(signature: Signature) -> Callable[..., Any]:
         result_type = signature.result
+        if result_type.kind is Kind.REAL:
+            return lambda *arguments: c_float(operation(*arguments)).value
         if not result_type.is_integer:
             return operation
         low, high = INTEGER_RANGES[result_type.kind]
@@ -67,6 +71,15 @@ def truncating_divide(left: int, right: int) -> int:
     """
     quotient = abs(left) // abs(right)
     return quotient if (left < 0) == (right < 0) else -quotient
+
+
+def _negate(value: Any) -> Any:
+    """Python's minus rounds a Decimal to the 28 digits of its context."""
+    return value.copy_negate() if isinstance(value, Decimal) else -value
+
+
+def _absolute(value: Any) -> Any:
+    return value.copy_abs() if isinstance(value, Decimal) else abs(value)
 
 
 def _divide_row(signature: Signature) -> Callable[[Any, Any], Any]:
@@ -97,22 +110,23 @@ def _remainder_batch(signature: Signature) -> Callable[[Datum, Datum], Datum]:
     arrow = signature.result.arrow
 
     def remainder(left: Datum, right: Datum) -> Datum:
-        if pc.any(pc.equal(right, pa.scalar(0, arrow)) if isinstance(right, pa.Array) else _is_zero(right)).as_py():
-            raise data_error(DIVISION_BY_ZERO)
         if isinstance(left, pa.Scalar) and isinstance(right, pa.Scalar):
             return remainder(pa.array([left.as_py()], arrow), right)[0]
         valid = pc.and_(pc.is_valid(left), pc.is_valid(right))
-        numerator = np.asarray(pc.fill_null(left, 0) if isinstance(left, pa.Array) else left.as_py() or 0)
-        denominator = np.asarray(pc.fill_null(right, 1) if isinstance(right, pa.Array) else right.as_py() or 1)
+        if pc.any(pc.and_(valid, pc.equal(right, pa.scalar(0, arrow)))).as_py():
+            raise data_error(DIVISION_BY_ZERO)
         with np.errstate(all="ignore"):
-            result = pa.array(np.fmod(numerator, denominator), arrow)
+            result = pa.array(np.fmod(_numbers(left, 0), _numbers(right, 1)), arrow)
         return pc.if_else(valid, result, pa.scalar(None, arrow))
 
     return remainder
 
 
-def _is_zero(scalar: pa.Scalar) -> pa.Array:
-    return pa.array([scalar.is_valid and scalar.as_py() == 0])
+def _numbers(datum: Datum, missing: int) -> np.ndarray:
+    """The values for numpy, which knows no NULL: `missing` stands for it."""
+    if isinstance(datum, pa.Array):
+        return np.asarray(pc.fill_null(datum, missing))
+    return np.asarray(datum.as_py() if datum.is_valid else missing)
 
 
 def _arithmetic(
@@ -131,6 +145,6 @@ FUNCTIONS = (
     _arithmetic("*", _resolve_binary, _batch(pc.multiply_checked), _checked_row(operator.mul), "*"),
     _arithmetic("/", _resolve_binary, _batch(pc.divide_checked), _divide_row, "/"),
     _arithmetic("%", _resolve_binary, _remainder_batch, _remainder_row, "%"),
-    _arithmetic("negate", _resolve_unary, _batch(pc.negate_checked), _checked_row(operator.neg), "-"),
-    _arithmetic("abs", _resolve_unary, _batch(pc.abs_checked), _checked_row(abs)),
+    _arithmetic("negate", _resolve_unary, _batch(pc.negate_checked), _checked_row(_negate), "-"),
+    _arithmetic("abs", _resolve_unary, _batch(pc.abs_checked), _checked_row(_absolute)),
 )

@@ -7,17 +7,22 @@ and of constants is evaluated over the few distinct values and spread over the c
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import assert_never
+from contextlib import suppress
+from typing import TYPE_CHECKING, assert_never
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from remuda.errors import Span, SqlError, data_error
+from remuda.errors import SqlError, data_error
+from remuda.expr.arithmetic import DIVISION_BY_ZERO, OVERFLOW
 from remuda.expr.cast import cast_batch
 from remuda.expr.function import Datum, Signature
 from remuda.expr.functions import FUNCTIONS
 from remuda.expr.nodes import Call, Case, Cast, Column, Expression, Literal, Parameter
 from remuda.expr.parameters import Parameters, stored_scalar
+
+if TYPE_CHECKING:
+    from remuda.types import SqlType
 
 BatchExpression = Callable[[pa.RecordBatch, Parameters], Datum]
 
@@ -36,7 +41,7 @@ def compile_batch(expression: Expression, layout: Mapping[int, int]) -> BatchExp
             return lambda _, parameters: parameters.scalar(index)
         case Cast():
             convert = cast_batch(expression.argument.type, expression.type)
-            return _apply(convert, [compile_batch(expression.argument, layout)], expression.span, strict=True)
+            return _apply(convert, [compile_batch(expression.argument, layout)], expression, strict=True)
         case Case():
             return _compile_case(expression, layout)
         case Call():
@@ -45,7 +50,7 @@ def compile_batch(expression: Expression, layout: Mapping[int, int]) -> BatchExp
                 Signature(tuple(argument.type for argument in expression.arguments), expression.type)
             )
             arguments = [compile_batch(argument, layout) for argument in expression.arguments]
-            return _apply(kernel, arguments, expression.span, strict=function.strict)
+            return _apply(kernel, arguments, expression, strict=function.strict)
         case _:
             assert_never(expression)
 
@@ -68,8 +73,10 @@ def as_array(datum: Datum, rows: int) -> pa.Array:
 
 
 def _apply(
-    kernel: Callable[..., Datum], arguments: list[BatchExpression], span: Span | None, *, strict: bool
+    kernel: Callable[..., Datum], arguments: list[BatchExpression], expression: Call | Cast, *, strict: bool
 ) -> BatchExpression:
+    span = expression.span
+
     def evaluate(batch: pa.RecordBatch, parameters: Parameters) -> Datum:
         values = [argument(batch, parameters) for argument in arguments]
         try:
@@ -79,16 +86,17 @@ def _apply(
         except SqlError as error:
             raise error if error.span is not None or span is None else data_error(error.message, span=span) from None
         except pa.ArrowInvalid as error:
-            raise data_error(_arrow_message(error), span=span) from error
+            raise data_error(_arrow_message(error, expression.type), span=span) from error
 
     return evaluate
 
 
-def _arrow_message(error: pa.ArrowInvalid) -> str:
+def _arrow_message(error: pa.ArrowInvalid, result: SqlType) -> str:
+    """What the row kernels say in the same case."""
     text = str(error)
     if "divide by zero" in text:
-        return "division by zero"
-    return "the result overflows its type" if "overflow" in text else text.splitlines()[0]
+        return DIVISION_BY_ZERO
+    return OVERFLOW.format(result) if "overflow" in text else text.splitlines()[0]
 
 
 def _apply_to_dictionaries(kernel: Callable[..., Datum], values: list[Datum], *, strict: bool) -> Datum:
@@ -97,8 +105,10 @@ def _apply_to_dictionaries(kernel: Callable[..., Datum], values: list[Datum], *,
         column = values[arrays[0]]
         distinct, codes = column.dictionary, column.indices
         if len(distinct) <= len(codes):
-            values[arrays[0]] = distinct
-            return _spread(as_array(kernel(*values), len(distinct)), codes)
+            over_distinct = [*values[: arrays[0]], distinct, *values[arrays[0] + 1 :]]
+            with suppress(SqlError, pa.ArrowInvalid):
+                # A value that no row has may be the one that fails: then the rows themselves are asked.
+                return _spread(as_array(kernel(*over_distinct), len(distinct)), codes)
     return kernel(*(decode(value) for value in values))
 
 

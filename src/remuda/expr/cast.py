@@ -19,6 +19,9 @@ _TEXT_SOURCES = frozenset(
     {Kind.BOOLEAN, Kind.TINYINT, Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.DATE, Kind.DECIMAL}
 )
 
+_WIDEST = 76
+"""Digits of Arrow's wider decimal."""
+
 
 def can_cast(source: SqlType, target: SqlType) -> bool:
     """Whether CAST between these types is supported."""
@@ -43,7 +46,9 @@ def cast_batch(source: SqlType, target: SqlType) -> Callable[[Datum], Datum]:
             return pc.cast(value, arrow)
         if source.is_floating and target.is_integer:
             value = pc.round(value, round_mode="half_to_even")
-        elif source.kind is Kind.DECIMAL and (target.is_integer or target.kind is Kind.DECIMAL):
+        elif source.is_exact and target.is_exact and Kind.DECIMAL in {source.kind, target.kind}:
+            # Rounding may carry into a digit more than the source has, and Arrow asks for room for every integer.
+            value = pc.cast(value, pa.decimal256(_WIDEST, source.scale))
             value = pc.round(value, ndigits=target.scale, round_mode="half_towards_infinity")
         elif source.kind is Kind.VARCHAR:
             value = pc.utf8_trim_whitespace(value)

@@ -85,10 +85,9 @@ def _in_batch(signature: Signature) -> Callable[..., Datum]:
             for candidate in candidates[1:]:
                 found = pc.or_kleene(found, equal(value, candidate))
             return found
-        known = [candidate for candidate in candidates if candidate.is_valid]
-        if floating and any(candidate.as_py() == 0 for candidate in known):
-            known += [pa.scalar(0.0, arrow), pa.scalar(-0.0, arrow)]
-        found = pc.is_in(value, value_set=pa.array([candidate.as_py() for candidate in known], arrow))
+        known = [candidate.as_py() for candidate in candidates if candidate.is_valid]
+        zeros = [0.0, -0.0] if floating and 0.0 in known else []  # equal, but not to `is_in`
+        found = pc.is_in(value, value_set=pa.array(known + zeros, arrow))
         missing = pa.scalar(None, pa.bool_())
         if len(known) < len(candidates):
             found = pc.if_else(found, found, missing)

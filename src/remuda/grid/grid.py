@@ -41,7 +41,7 @@ def open_grid(
     except ValueError as error:
         known = ", ".join(level.value for level in Durability)
         raise RemudaError(f"durability must be one of {known}, not {durability!r}") from error
-    folder = None if path is None else Path(path)
+    folder = None if path is None else Path(path).expanduser().absolute()
     store = Store.open(folder, partitions=partitions, durability=chosen, read_only=read_only)
     return Grid(store, members, spark)
 

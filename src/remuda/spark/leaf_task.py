@@ -7,7 +7,6 @@ of the buffers.
 
 from __future__ import annotations
 
-import pickle
 import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -40,9 +39,8 @@ class LeafWork:
     partitions: np.ndarray
 
 
-def run_leaf(payload: bytes) -> Iterator[bytes]:
+def run_leaf(work: LeafWork) -> Iterator[bytes]:
     """Called in the task by name."""
-    work: LeafWork = pickle.loads(payload)
     snapshots = {map_id: open_snapshot(description) for map_id, description in work.snapshots.items()}
     operator = build_operator(work.node)
     operator.setup(ExecContext(work.parameters, snapshots, work.partitions))

@@ -6,7 +6,6 @@ the same immutable segments at the same snapshot, so a task that is run again gi
 
 from __future__ import annotations
 
-import pickle
 import uuid
 from dataclasses import dataclass
 from functools import partial
@@ -52,7 +51,7 @@ class SparkLeaves:
         Thread(target=job.run, name=tag, daemon=True).start()
         return tuple(channels.values()), job.cancel
 
-    def _payloads(self, fragment: Fragment) -> dict[int, bytes]:
+    def _payloads(self, fragment: Fragment) -> dict[int, LeafWork]:
         """The needed partitions in contiguous blocks, one for each slot that gets any."""
         needed = needed_partitions(fragment, self.parameters.values)
         if needed is None:
@@ -61,7 +60,7 @@ class SparkLeaves:
         blocks = np.array_split(needed, slot_count(self.session))
         below: Any = fragment.node.input  # type: ignore[union-attr]
         return {
-            slot: pickle.dumps(LeafWork(slot, below, self.parameters, descriptions, block))
+            slot: LeafWork(slot, below, self.parameters, descriptions, block)
             for slot, block in enumerate(blocks)
             if len(block)
         }
@@ -71,7 +70,7 @@ class SparkLeaves:
 class _Job:
     session: SparkSession
     fragment: Fragment
-    payloads: dict[int, bytes]
+    payloads: dict[int, LeafWork]
     channels: dict[int, BoundedChannel]
     state: QueryState
     tag: str

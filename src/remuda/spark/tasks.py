@@ -12,7 +12,7 @@ import gc
 from contextlib import contextmanager
 from functools import cache, partial
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from remuda.errors import RemudaError
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark import RDD, SparkContext
     from pyspark.sql import SparkSession
 
-    TaskFunction = Callable[[bytes], Iterable[bytes]]
+    TaskFunction = Callable[[Any], Iterable[bytes]]
     """What a task does with its payload: a function at the top level of an importable module."""
 
 _slots: WeakKeyDictionary[SparkContext, RDD[int]] = WeakKeyDictionary()
@@ -37,13 +37,14 @@ def slot_count(session: SparkSession) -> int:
 
 
 def run_tasks(
-    session: SparkSession, function: TaskFunction, payloads: Mapping[int, bytes], *, tag: str | None = None
+    session: SparkSession, function: TaskFunction, payloads: Mapping[int, Any], *, tag: str | None = None
 ) -> Iterator[bytes]:
     """Runs `function` on the payload of each slot, one task a slot, and returns what they yield, in order of slots.
 
     The job has ended when this returns, and an error of any task has been raised: no result is handed out before it is
     known that all are good. An error that a task raises as a `RemudaError` arrives as the same error, and Spark does
-    not try again what would only fail again. `tag` is what `cancel_tasks` takes.
+    not try again what would only fail again. `tag` is what `cancel_tasks` takes. A payload is anything that pickles; what
+    several payloads share is sent once to each task.
     """
     if not payloads:
         return iter(())
@@ -91,7 +92,7 @@ def _tagged(context: SparkContext, tag: str | None) -> Iterator[None]:
         context.removeJobTag(tag)
 
 
-def _run_slot(name: str, payloads: Mapping[int, bytes], slots: Iterator[int]) -> Iterator[bytes | RemudaError]:
+def _run_slot(name: str, payloads: Mapping[int, Any], slots: Iterator[int]) -> Iterator[bytes | RemudaError]:
     """What runs in the Python worker. It reads its input to the end, or Spark would not use the worker again."""
     try:
         for slot in slots:
