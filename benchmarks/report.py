@@ -38,6 +38,6 @@ def line(name: str, timings: Mapping[str, Timing]) -> str:
 def ratio(value: float) -> str:
     """
     >>> ratio(0.801), ratio(0.00123), ratio(12.3)
-    ('0.80x', '0.0012x', '12x')
+    ('0.80x', '1/813', '12x')
     """
-    return f"{value:.0f}x" if value >= 9.5 else f"{value:.2f}x" if value >= 0.01 else f"{value:.2g}x"
+    return f"{value:.0f}x" if value >= 9.5 else f"{value:.2f}x" if value >= 0.1 else f"1/{1 / value:,.0f}"

@@ -337,7 +337,8 @@ _PYTHON_TYPES: tuple[tuple[type, SqlType | Callable[[Any], SqlType]], ...] = (
 
 
 def _cannot_store(target: SqlType, value: Any, hint: str | None = None) -> SqlError:
-    return data_error(f"{value!r} ({type(value).__name__}) is not a value of type {target}", suggestion=hint)
+    shown = str(value) if isinstance(value, Decimal) else repr(value)
+    return data_error(f"{shown} ({type(value).__name__}) is not a value of type {target}", suggestion=hint)
 
 
 def _store_nothing(target: SqlType, value: Any) -> Any:

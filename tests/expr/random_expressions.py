@@ -1,10 +1,10 @@
-"""Random well-typed expressions over one column and one parameter of every type, and random rows to evaluate them on."""
+"""Random well-typed expressions over one column and one parameter of every type, and random rows for them."""
 
 from __future__ import annotations
 
 import math
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hypothesis import strategies as st
 
@@ -28,9 +28,6 @@ from remuda.types import (
     decimal,
     to_stored,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 Row = tuple[Any, ...]
 
@@ -59,7 +56,26 @@ LAYOUT = {column.id: column.id for column in COLUMNS}
 
 _NUMBERS = [0, 1, -1, 2, 3, -7, 10]
 _FLOATS = [0.0, -0.0, 1.0, -1.5, 2.5, 0.1, 1e18, -1e300, math.inf, -math.inf, math.nan]
-_TEXTS = ["", "a", "A", "ab", "aXb", "a%b", "a_b", "a\\b", "it's", " 12 ", "-7", "1.5", "true", "x\ny", "ß", "İ", "É", "é"]
+_TEXTS = [
+    "",
+    "a",
+    "A",
+    "ab",
+    "aXb",
+    "a%b",
+    "a_b",
+    "a\\b",
+    "it's",
+    " 12 ",
+    "-7",
+    "1.5",
+    "true",
+    "x\ny",
+    "ß",
+    "İ",
+    "É",
+    "é",
+]
 _DAY = 86_400_000_000
 
 
@@ -71,8 +87,12 @@ def _integers(type_: SqlType) -> list[int]:
 DOMAINS: dict[SqlType, st.SearchStrategy[Any]] = {
     BOOLEAN: st.booleans(),
     **{type_: st.sampled_from(_integers(type_)) for type_ in (TINYINT, SMALLINT, INTEGER, BIGINT)},
-    MONEY: st.sampled_from([Decimal(text) for text in ("0.00", "1.50", "-1.50", "0.05", "99999999.99", "-99999999.99")]),
-    WIDE: st.sampled_from([Decimal(0), Decimal(7), Decimal(-3), Decimal("9" * 38), -1 * Decimal(10**28), Decimal(2**63)]),
+    MONEY: st.sampled_from(
+        [Decimal(text) for text in ("0.00", "1.50", "-1.50", "0.05", "99999999.99", "-99999999.99")]
+    ),
+    WIDE: st.sampled_from(
+        [Decimal(0), Decimal(7), Decimal(-3), Decimal("9" * 38), -1 * Decimal(10**28), Decimal(2**63)]
+    ),
     REAL: st.sampled_from([to_stored(REAL, number) for number in _FLOATS if not 1e38 < abs(number) < math.inf]),
     DOUBLE: st.sampled_from(_FLOATS),
     VARCHAR: st.sampled_from([*_TEXTS, "2024-02-29"]),
@@ -82,7 +102,25 @@ DOMAINS: dict[SqlType, st.SearchStrategy[Any]] = {
     TIMESTAMP: st.sampled_from([0, -1, 1_709_164_800_123_456, -_DAY, 253_402_300_799_999_999]),
     TIMESTAMP_TZ: st.sampled_from([0, -1, 1_709_164_800_123_456, -_DAY]),
 }
-_PATTERNS = ["", "%", "_", "a%", "%b", "a_b", "%a%", "a\\%b", "a\\_b", "a\\\\b", "\\a", "x%y", "ß", "i%", "É", "%'s", "\\"]
+_PATTERNS = [
+    "",
+    "%",
+    "_",
+    "a%",
+    "%b",
+    "a_b",
+    "%a%",
+    "a\\%b",
+    "a\\_b",
+    "a\\\\b",
+    "\\a",
+    "x%y",
+    "ß",
+    "i%",
+    "É",
+    "%'s",
+    "\\",
+]
 _NUMERIC = tuple(type_ for type_ in TYPES if type_.is_integer or type_.is_floating)
 _TESTS = ("is true", "is not true", "is false", "is not false")
 _COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
@@ -110,9 +148,6 @@ def expressions(type_: SqlType, depth: int = 2) -> st.SearchStrategy[Expression]
         return leaves(type_)
     makers = [_case, _coalesce, _cast, *_makers_for(type_)]
     return st.one_of(leaves(type_), st.sampled_from(makers).flatmap(lambda make: make(type_, depth - 1)))
-
-
-Maker = "Callable[[SqlType, int], st.SearchStrategy[Expression]]"
 
 
 def _makers_for(type_: SqlType) -> list[Any]:
@@ -150,9 +185,7 @@ def _cast(type_: SqlType, depth: int) -> st.SearchStrategy[Expression]:
 
 def _comparison(_: SqlType, depth: int) -> st.SearchStrategy[Expression]:
     def of(type_: SqlType) -> st.SearchStrategy[Expression]:
-        return st.builds(
-            _called, st.sampled_from(_COMPARISONS), expressions(type_, depth), expressions(type_, depth)
-        )
+        return st.builds(_called, st.sampled_from(_COMPARISONS), expressions(type_, depth), expressions(type_, depth))
 
     return st.sampled_from(TYPES).flatmap(of)
 

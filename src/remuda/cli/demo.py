@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 import remuda
 from remuda.cli.demo_data import DEFINITION, orders
-from remuda.cli.demo_queries import access_path, changes, questions
+from remuda.cli.demo_queries import access_path, changes, index_choice, questions
 from remuda.cli.demo_spark import PlainSpark
 from remuda.cli.demo_time import best_of, timed
 from remuda.cli.output import counted, duration
@@ -19,6 +19,7 @@ from remuda.cli.output import counted, duration
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from remuda.cli.demo_queries import Question
     from remuda.grid import Grid
 
 T = TypeVar("T")
@@ -83,22 +84,40 @@ def _show_questions(grid: Grid, rows: int, plain: PlainSpark | None) -> None:
     print("\n" + _row("Query and access path", "rows", "Remuda", *peers))
     print("  " + "─" * (WIDTH - 2))
     for question in questions(rows):
-        answer = grid.sql(question.sql, *question.parameters).fetchall()
-        ours = best_of(lambda asked=question: grid.sql(asked.sql, *asked.parameters).fetchall(), RUNS)
+        ask = partial(_rows_of, grid, question)
+        answer = ask()
+        ours = best_of(ask, RUNS)
         theirs = ("", "")
         if plain is not None:
             text = question.with_literals
             theirs = (duration(plain.seconds(text, "cached")), duration(plain.seconds(text, "parquet")))
         print(f"  {question.sql}")
-        path = access_path(grid.explain(question.with_literals), grid.store.partitions)
+        path = _path_taken(grid, question)
         print(_row(f"  → {path}", f"{len(answer):,}", duration(ours), *theirs))
+
+
+def _path_taken(grid: Grid, question: Question) -> str:
+    """The path of the plan that runs, with the choice that is made when the values are known."""
+    explained = grid.explain(question.sql)
+    choice = index_choice(explained, question.parameters)
+    if choice is not None:
+        condition, most = choice
+        entries = grid.sql(f"SELECT COUNT(*) FROM orders WHERE {condition}").fetchall()[0][0]
+        if entries > most:
+            explained = explained.replace("IndexScan", "MapScan")
+    return access_path(explained, grid.store.partitions)
+
+
+def _rows_of(grid: Grid, question: Question) -> list[Any]:
+    rows: list[Any] = grid.sql(question.sql, *question.parameters).fetchall()
+    return rows
 
 
 def _show_changes(grid: Grid, rows: int) -> None:
     print("\n" + _row("Change", "rows", "Remuda", "", ""))
     print("  " + "─" * (WIDTH - 2))
     for change in changes(rows):
-        path = access_path(grid.explain(change.with_literals), grid.store.partitions)
+        path = _path_taken(grid, change)
         result, seconds = timed(partial(grid.sql, change.sql, *change.parameters))
         print(f"  {change.sql}")
         print(_row(f"  → {path}, safe on disk", f"{result.update_count:,}", duration(seconds), "", ""))

@@ -51,6 +51,23 @@ def changes(rows: int) -> tuple[Question, ...]:
     )
 
 
+def index_choice(explained: str, parameters: tuple[Any, ...]) -> tuple[str, int] | None:
+    """What an index scan asks of its index, as SQL, and above how many entries it scans directly instead.
+
+    The plan is made once, and this choice for each execution; EXPLAIN knows the rule but not the values.
+
+    >>> index_choice(
+    ...     "IndexScan t using i (SORTED)\\n  index: a > ?0   columns: b\\n  direct scan above 7 entries", (5,)
+    ... )
+    ('a > 5', 7)
+    """
+    condition = re.search(r"index: (.*?)   ", explained)
+    above = re.search(r"direct scan above (\d+) entries", explained)
+    if condition is None or above is None:
+        return None
+    return re.sub(r"\?(\d+)", lambda found: repr(parameters[int(found[1])]), condition[1]), int(above[1])
+
+
 def access_path(explained: str, partitions: int) -> str:
     """How the rows are reached, in a few words, out of EXPLAIN's lines.
 

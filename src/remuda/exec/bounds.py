@@ -26,8 +26,10 @@ MAXIMUM_COMBINATIONS = 10_000
 
 def point_values(points: Points, parameters: Values) -> list[Any]:
     """The values of an equality or a union, each once, lowest first; NULL is one only where IS NULL asks for it."""
-    values = {evaluate_constant(value, parameters) for value in points.values} - {None}
-    ordered = sorted(values, key=_sort_key)
+    values = [evaluate_constant(value, parameters) for value in points.values]
+    # By what they sort by: two NaNs are not equal in Python.
+    distinct = {_sort_key(value): value for value in values if value is not None}
+    ordered = [distinct[key] for key in sorted(distinct)]
     return [None, *ordered] if points.or_null else ordered
 
 
@@ -94,7 +96,7 @@ def compile_lookups(bounds: Sequence[Bound]) -> Callable[[Values], list[Lookup]]
 
             def between(values: Values) -> list[Lookup]:
                 start, stop = values[first], values[last]
-                if start is None or stop is None or not start <= stop:
+                if start is None or stop is None or not start < stop:
                     return index_lookups(bounds, values)
                 return [Lookup((), Range(start, low_inclusive, stop, high_inclusive))]
 

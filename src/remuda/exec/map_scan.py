@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from remuda.exec.code import Code
     from remuda.exec.context import ExecContext
+    from remuda.expr import Column
     from remuda.plan.physical import MapScan, ScanNode
 
 
@@ -42,26 +43,23 @@ def direct_batches(
 
 
 class IteratorExec(Exec):
-    """An operator whose batches come from a generator: a leaf, which never waits."""
+    """An operator whose batches come from a generator: a leaf, which never waits.
 
-    def __init__(self, columns: tuple[object, ...]) -> None:
+    Nothing is read ahead, as a LIMIT above may have enough: the end is found by asking once more.
+    """
+
+    def __init__(self, columns: tuple[Column, ...]) -> None:
         self._columns = columns
-        self._next: RowBatch | None = None
 
     def start(self, context: ExecContext, batches: Iterator[RowBatch]) -> None:
         self._context = context
         self._stream = batches
-        self._started = False
 
     def advance(self) -> IterationResult:
-        """One batch is read ahead, so that the last one is known to be the last."""
-        if not self._started:
-            self._started = True
-            self._next = next(self._stream, None)
-        current, self._next = self._next, next(self._stream, None)
+        batch = next(self._stream, None)
         self._context.verify()
-        self.current_batch = empty_batch(self._columns) if current is None else current  # type: ignore[arg-type]
-        return IterationResult.FETCHED_DONE if self._next is None else IterationResult.FETCHED
+        self.current_batch = empty_batch(self._columns) if batch is None else batch
+        return IterationResult.FETCHED_DONE if batch is None else IterationResult.FETCHED
 
 
 class MapScanExec(IteratorExec):

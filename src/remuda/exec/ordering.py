@@ -91,10 +91,15 @@ def concatenate(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     """One batch of several with the same columns; strings may be dictionaries in one and plain in another."""
     if len(batches) == 1:
         return batches[0]
-    arrays: list[pa.Array] = []
-    for place in range(batches[0].num_columns):
-        parts = [batch.column(place) for batch in batches]
-        if len({part.type for part in parts}) > 1:
-            parts = [part.dictionary_decode() if pa.types.is_dictionary(part.type) else part for part in parts]
-        arrays.append(pa.concat_arrays(parts))
+    places = range(batches[0].num_columns)
+    arrays = [_concatenate_column([batch.column(place) for batch in batches]) for place in places]
     return pa.RecordBatch.from_arrays(arrays, names=batches[0].schema.names)
+
+
+def _concatenate_column(parts: list[pa.Array]) -> pa.Array:
+    """Dictionaries are united only where that is less work than writing the strings out."""
+    dictionaries = [part.dictionary for part in parts if isinstance(part, pa.DictionaryArray)]
+    mixed = 0 < len(dictionaries) < len(parts)
+    if mixed or sum(map(len, dictionaries)) > sum(map(len, parts)):
+        parts = [part.dictionary_decode() if isinstance(part, pa.DictionaryArray) else part for part in parts]
+    return pa.concat_arrays(parts)

@@ -10,6 +10,7 @@ from remuda.types import to_python
 
 _PRECEDENCE = {"OR": 1, "AND": 2, "NOT": 3, "=": 4, "<>": 4, "<": 4, "<=": 4, ">": 4, ">=": 4, "LIKE": 4, "ILIKE": 4}
 _PRECEDENCE |= {"+": 5, "-": 5, "||": 5, "*": 6, "/": 6, "%": 6}
+_COMPARISON = 4
 _ATOM = 9
 
 
@@ -41,9 +42,10 @@ def _render_call(expression: Call) -> tuple[str, int]:
     symbol = FUNCTIONS[expression.function].symbol
     arguments = expression.arguments
     if expression.function == "in":
-        return f"{_within(arguments[0], 4)} IN ({', '.join(render(argument) for argument in arguments[1:])})", 4
+        candidates = ", ".join(render(argument) for argument in arguments[1:])
+        return f"{_within(arguments[0], _COMPARISON + 1)} IN ({candidates})", _COMPARISON
     if expression.function.startswith("is "):
-        return f"{_within(arguments[0], 4)} {expression.function.upper()}", 4
+        return f"{_within(arguments[0], _COMPARISON + 1)} {expression.function.upper()}", _COMPARISON
     if symbol is None:
         return f"{expression.function.upper()}({', '.join(render(argument) for argument in arguments)})", _ATOM
     binding = _PRECEDENCE[symbol]
@@ -52,10 +54,14 @@ def _render_call(expression: Call) -> tuple[str, int]:
             f"{symbol} {_within(arguments[0], binding)}" if symbol == "NOT" else f"-{_within(arguments[0], 8)}",
             binding,
         )
-    # The right side of an operator that does not associate (a - (b - c)) needs its parentheses.
+    # The right side of an operator that does not associate (a - (b - c)) needs its parentheses; a comparison within a
+    # comparison needs them on either side.
     first, *others = arguments
     associative = symbol in {"AND", "OR"}
-    sides = [_within(first, binding), *(_within(other, binding if associative else binding + 1) for other in others)]
+    sides = [
+        _within(first, binding + (binding == _COMPARISON)),
+        *(_within(other, binding if associative else binding + 1) for other in others),
+    ]
     return f" {symbol} ".join(sides), binding
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from remuda.catalog import MapDefinition, SearchPath
+    from remuda.grid.plan_cache import CachedPlan
     from remuda.grid.result import Result
     from remuda.spark import SparkSession
 
@@ -66,10 +67,15 @@ class Grid:
         """Runs one statement; `?` parameters are given in order, `:name` parameters by name."""
         entry = self._plans.find((self.queries.search_path, text))
         if entry is not None and entry.shortcut is not None and not named:
-            result = entry.shortcut(parameters)
+            try:
+                result = entry.shortcut(parameters)
+            except SqlError as error:
+                result = None
+                if not error.invalidates_plan:
+                    raise error.with_text(text) from error.__cause__
             if result is not None:
                 return result
-        return self._run_statement(text, parameters, named)
+        return self._run_statement(text, entry, parameters, named)
 
     def explain(self, text: str, /) -> str:
         """The plan of a query, as SQL's EXPLAIN prints it."""
@@ -116,13 +122,14 @@ class Grid:
     ) -> None:
         self.close()
 
-    def _run_statement(self, text: str, positional: tuple[Any, ...], named: Mapping[str, Any]) -> Result:
+    def _run_statement(
+        self, text: str, entry: CachedPlan | None, positional: tuple[Any, ...], named: Mapping[str, Any]
+    ) -> Result:
         """The long way: a plan from the cache, or the whole statement. Parsing is imported with the first of those."""
         if self._closed:
             raise SqlError(ErrorCode.GENERIC, "the grid is closed")
         try:
             key = (self.queries.search_path, text)
-            entry = self._plans.find(key)
             if entry is not None:
                 return self.queries.run(key, entry, positional, named)
             from remuda.grid.statements import run_statement

@@ -72,7 +72,11 @@ class PlanCache:
         return entry
 
     def add(self, key: PlanKey, entry: CachedPlan) -> None:
+        """A plan that was begun before a change does not take the place of one that was begun after it."""
         with self._lock:
+            present = self._entries.get(key)
+            if present is not None and present.epoch > entry.epoch:
+                return
             self._entries[key] = entry
             entry.last_used = time.monotonic()
             if len(self._entries) > self._limit:
@@ -95,7 +99,8 @@ class PlanCache:
 
     def changed(self) -> None:
         """Something that plans depend on is different now: plans are compared before their next use, and at once."""
-        self.epoch += 1
+        with self._lock:
+            self.epoch += 1
         self._worker.wake()
 
     def remove_stale(self) -> None:

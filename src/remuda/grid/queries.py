@@ -61,7 +61,18 @@ class Queries:
         )
 
     def plan(self, key: PlanKey, query: Query) -> CachedPlan:
-        """Plans a query and keeps the plan. What changes meanwhile is noticed, as the epoch is from before."""
+        """Plans a query and keeps the plan. Where a map is dropped meanwhile, planning finds the new one, or none."""
+        tries = Tries()
+        while True:
+            try:
+                return self._plan_once(key, query)
+            except SqlError as error:
+                if not error.invalidates_plan:
+                    raise
+                tries.count(error)
+
+    def _plan_once(self, key: PlanKey, query: Query) -> CachedPlan:
+        """What changes from now on is noticed when the plan is used, as the epoch is from before."""
         epoch, settings = self.plans.epoch, self.settings
         plan = self.planner().plan(key[1], query)
         entry = CachedPlan(plan, RowShape(plan.columns), compile_shortcut(plan, self.store), epoch)
@@ -168,7 +179,7 @@ class QueryRun:
         self._given = given
         self._stored = stored
         self._inexact = errors
-        self._tries = 0
+        self._tries = Tries()
 
     def start(self) -> Execution:
         try:
@@ -176,33 +187,40 @@ class QueryRun:
         except SqlError as error:
             return self.restart(error)
 
-    def restart(self, error: SqlError) -> Execution:
+    def restart(self, error: SqlError, allowed: bool = True) -> Execution:
         """Plans anew and starts again after an error that says that the plan was stale; raises any other error."""
-        while True:
-            if not error.invalidates_plan:
-                raise error
-            self._queries.plans.remove(self._key, self._entry.plan)
-            self._count_try(error)
-            self._entry = self._plan_again()
-            try:
-                return self._queries.execute(self._entry, self._stored)
-            except SqlError as next_error:
-                error = next_error
+        try:
+            while True:
+                self._replace_plan(error, allowed)
+                try:
+                    return self._queries.execute(self._entry, self._stored)
+                except SqlError as next_error:
+                    error = next_error
+        except SqlError as final:
+            raise final.with_text(self._key[1]) from final.__cause__
 
     def modify(self) -> Result:
         """Other writers of the map wait from the snapshot that the statement reads until it has written."""
-        modifies = self._entry.plan.modifies
-        assert modifies is not None
-        with self._queries.store.map(modifies).writing():
-            execution = self.start()
-            while True:
-                try:
-                    batch = execution.next_batch()
-                except SqlError as error:
-                    execution = self.restart(error)
-                    continue
-                assert batch is not None, "a modification gives one row"
-                return Result.of_update(batch.row(0)[0])
+        while True:
+            modifies = self._entry.plan.modifies
+            assert modifies is not None
+            try:
+                with self._queries.store.map(modifies).writing():
+                    batch = self._queries.execute(self._entry, self._stored).next_batch()
+            except SqlError as error:
+                # A map that was created anew meanwhile has a lock of its own.
+                self._replace_plan(error)
+                continue
+            assert batch is not None, "a modification gives one row"
+            return Result.of_update(batch.row(0)[0])
+
+    def _replace_plan(self, error: SqlError, allowed: bool = True) -> None:
+        """Plans anew after an error that says that the plan was stale; raises any other error."""
+        if not (error.invalidates_plan and allowed):
+            raise error
+        self._queries.plans.remove(self._key, self._entry.plan)
+        self._tries.count(error)
+        self._entry = self._plan_again()
 
     def _plan_again(self) -> CachedPlan:
         text = self._key[1]
@@ -210,14 +228,22 @@ class QueryRun:
             return self._queries.plan_with_literals(text, self._given, self._inexact)
         return self._queries.plan(self._key, _parse_query(text))
 
-    def _count_try(self, error: SqlError) -> None:
-        self._tries += 1
-        if self._tries >= MAXIMUM_TRIES:
+
+class Tries:
+    """How often something was done again because the objects it met were not those it was made for."""
+
+    def __init__(self) -> None:
+        self._counted = 0
+
+    def count(self, error: SqlError) -> None:
+        """Pauses before the next try; raises where there have been enough."""
+        self._counted += 1
+        if self._counted >= MAXIMUM_TRIES:
             if error.code is ErrorCode.PARTITION_DISTRIBUTION:
-                message = f"members changed {self._tries} times while the query was to be run"
+                message = f"members changed {self._counted} times while the query was to be run"
                 raise SqlError(ErrorCode.TOPOLOGY_CHANGE, message) from error
             raise error
-        time.sleep(min(FIRST_PAUSE * 2**self._tries, LONGEST_PAUSE))
+        time.sleep(min(FIRST_PAUSE * 2**self._counted, LONGEST_PAUSE))
 
 
 def _parse_query(text: str) -> Query:

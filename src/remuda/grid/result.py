@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Self
 
@@ -12,7 +13,7 @@ from remuda.exec.limit import slice_batch
 from remuda.grid.rows import RowShape
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from types import TracebackType
 
     from remuda.exec import RowBatch
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
 CURSOR_BUFFER_SIZE = 4_096
 """Rows that are turned into Python objects at a time."""
 
+Restart = Callable[[SqlError, bool], "Execution"]
+"""What is done about an error: the query is run again, if it may be (the second argument) and that helps; else it is
+raised."""
+
 NO_UPDATE = -1
 NO_COLUMNS = RowShape(())
 
@@ -30,7 +35,7 @@ NO_COLUMNS = RowShape(())
 class Result:
     """The result of one statement; it can be read once.
 
-    Rows are computed as they are read. While none has been handed out, a query that meets a stale plan is run again
+    Rows are computed as they are read. As long as none has been handed out, a query that meets a stale plan is run again
     by `restart`.
     """
 
@@ -39,7 +44,7 @@ class Result:
 
     # Defaults of the class: a result of one row is made in less time than its attributes would take to be set.
     _execution: Execution | None = None
-    _restart: Callable[[SqlError], Execution] | None = None
+    _restart: Restart | None = None
     _iterator: Iterator[NamedRow] | None = None
     _handed_out = False
     _closed = False
@@ -49,7 +54,7 @@ class Result:
         self._tuples = tuples
 
     @classmethod
-    def of_execution(cls, shape: RowShape, execution: Execution, restart: Callable[[SqlError], Execution]) -> Result:
+    def of_execution(cls, shape: RowShape, execution: Execution, restart: Restart) -> Result:
         result = cls(shape)
         result._execution = execution
         result._restart = restart
@@ -102,9 +107,9 @@ class Result:
         """All rows that are left as an Arrow table."""
         self._refuse_closed()
         schema = self._arrow_schema()
-        if self._tuples is not None:
-            return self._take_tuples(schema)
-        return pa.Table.from_batches([conformed(batch.arrow(), schema) for batch in self._all_batches()], schema)
+        if self._iterator is None and self._tuples is None:
+            return pa.Table.from_batches([conformed(batch.arrow(), schema) for batch in self._all_batches()], schema)
+        return pa.Table.from_batches(self._arrow_batches(schema), schema)
 
     def to_pandas(self) -> Any:
         return self.to_arrow().to_pandas()
@@ -118,10 +123,8 @@ class Result:
         """The Arrow PyCapsule interface: batches are handed over as they are computed."""
         self._refuse_closed()
         schema = self._arrow_schema()
-        if self._tuples is not None:
-            return self._take_tuples(schema).__arrow_c_stream__(requested_schema)
-        batches = (conformed(batch.arrow(), schema) for batch in self._batches())
-        return pa.RecordBatchReader.from_batches(schema, batches).__arrow_c_stream__(requested_schema)
+        reader = pa.RecordBatchReader.from_batches(schema, self._arrow_batches(schema))
+        return reader.__arrow_c_stream__(requested_schema)
 
     def close(self) -> None:
         """Stops the query if it still runs; what has not been read is gone."""
@@ -137,12 +140,17 @@ class Result:
     ) -> None:
         self.close()
 
-    def _take_tuples(self, schema: pa.Schema) -> pa.Table:
-        tuples, self._tuples = self._tuples or [], []
-        values = list(zip(*tuples, strict=True)) or [()] * len(schema)
-        return pa.table(
-            [pa.array(list(column), field.type) for column, field in zip(values, schema, strict=True)], schema
-        )
+    def _arrow_batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """All rows that are left, in batches as they come; after a partial reading the rest of a batch is rows."""
+        if self._iterator is not None:
+            while rows := list(islice(self._iterator, CURSOR_BUFFER_SIZE)):
+                yield _arrow_batch(rows, schema)
+        elif self._tuples is not None:
+            tuples, self._tuples = self._tuples, []
+            yield _arrow_batch(tuples, schema)
+        else:
+            for batch in self._batches():
+                yield conformed(batch.arrow(), schema)
 
     def _rows(self) -> Iterator[NamedRow]:
         if self._tuples is not None:
@@ -191,9 +199,13 @@ class Result:
 
     def _run_again(self, error: SqlError) -> None:
         """Starts the query anew after an error that only says that its plan was stale; else raises the error."""
-        if not error.invalidates_plan or self._handed_out or self._restart is None:
-            raise error
-        self._execution = self._restart(error)
+        assert self._restart is not None, "what is computed while it is read can be computed again"
+        try:
+            self._execution = self._restart(error, not self._handed_out)
+        except SqlError:
+            # A generator that has raised is at its end. The next reading makes a new one, which meets the error again.
+            self._iterator = None
+            raise
 
     def _arrow_schema(self) -> pa.Schema:
         return pa.schema([pa.field(column.name, column.type.arrow) for column in self.columns])
@@ -201,6 +213,13 @@ class Result:
     def _refuse_closed(self) -> None:
         if self._closed:
             raise SqlError(ErrorCode.CANCELLED_BY_USER, "the result is closed")
+
+
+def _arrow_batch(rows: list[Any], schema: pa.Schema) -> pa.RecordBatch:
+    """Values in stored or in Python form: Arrow takes both."""
+    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
+    arrays = [pa.array(list(column), field.type) for column, field in zip(columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def conformed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

@@ -32,7 +32,7 @@ class NamedRow(tuple[Any, ...]):
         return tuple.__getitem__(self, key)
 
     def _asdict(self) -> dict[str, Any]:
-        return dict(zip(self._fields, self, strict=True))
+        return {name: self[self._places[name]] for name in self._fields}
 
     def __repr__(self) -> str:
         return f"Row({', '.join(f'{name}={value!r}' for name, value in zip(self._fields, self, strict=True))})"
@@ -47,14 +47,18 @@ def _make_row(fields: tuple[str, ...], values: tuple[Any, ...]) -> NamedRow:
 
 @lru_cache(maxsize=1024)
 def row_class(fields: tuple[str, ...]) -> type[NamedRow]:
-    """The class of the rows with these column names; a name that is there twice means its first column."""
+    """The class of the rows with these column names; a name that is there twice means its first column.
+
+    Names are found without regard to case, but `id` means the column `id` even where an `ID` stands before it.
+    """
     places: dict[str, int] = {}
     for place, name in enumerate(fields):
         places.setdefault(name, place)
+    for place, name in enumerate(fields):
         places.setdefault(name.casefold(), place)
     members: dict[str, Any] = {"__slots__": (), "_fields": fields, "_places": places}
     for name, place in places.items():
-        if name.isidentifier() and not hasattr(tuple, name) and not name.startswith("__"):
+        if name.isidentifier() and not hasattr(NamedRow, name) and not name.startswith("__"):
             members[name] = property(itemgetter(place))
     return type("Row", (NamedRow,), members)
 

@@ -15,7 +15,7 @@ from remuda.grid.show import show
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from remuda.grid.plan_cache import PlanKey
+    from remuda.grid.plan_cache import CachedPlan, PlanKey
     from remuda.grid.queries import Queries
 
 
@@ -23,11 +23,21 @@ def run_statement(queries: Queries, key: PlanKey, positional: tuple[Any, ...], n
     statement = sql.parse(key[1])
     if isinstance(statement, sql.Query):
         entry = queries.plan(key, statement)
-        result = entry.shortcut(positional) if entry.shortcut is not None and not named else None
+        result = _take_shortcut(entry, positional) if not named else None
         return result if result is not None else queries.run(key, entry, positional, named)
     if positional or named:
         raise data_error("this statement takes no parameters")
     return _carry_out(queries, key[1], statement)
+
+
+def _take_shortcut(entry: CachedPlan, parameters: tuple[Any, ...]) -> Result | None:
+    """None where there is no shortcut, or a stale plan on it: the long way plans anew."""
+    try:
+        return None if entry.shortcut is None else entry.shortcut(parameters)
+    except SqlError as error:
+        if not error.invalidates_plan:
+            raise
+        return None
 
 
 def _carry_out(queries: Queries, text: str, statement: sql.Statement) -> Result:

@@ -55,25 +55,35 @@ class Execution:
         self._root = root
         self._state = state
         self._on_close = on_close
-        self._done = False
+        self._finished = False
         self.activity = activity
 
     def next_batch(self) -> RowBatch | None:
-        """The next batch that has rows; None at the end."""
-        while not self._done:
-            self._state.check()
-            if self._state.error is not None:
-                self.close()
-                raise self._state.error
-            self._state.wake_reader.clear()
+        """The next batch that has rows; None at the end. After an error there is nothing but that error."""
+        try:
+            return self._advance()
+        except BaseException as error:
+            if isinstance(error, Exception):
+                self._state.fail(error)
+            self.close()
+            raise
+
+    def _advance(self) -> RowBatch | None:
+        state = self._state
+        while not self._finished:
+            # Cleared before looking: what happens between the look and the wait sets it again.
+            state.wake_reader.clear()
+            if state.error is not None:
+                raise state.error
+            # A result closed by another thread has no end: its reader must not take what it has for the whole.
+            state.check()
             result = self._root.advance()
             if result is IterationResult.WAIT:
-                # What the root waits for may have happened between its look and now: the event is set then.
-                if self._state.error is None:
-                    self._state.wake_reader.wait(PATIENCE)
+                state.wake_reader.wait(PATIENCE)
                 continue
             batch = self._root.current_batch
             if result is IterationResult.FETCHED_DONE:
+                self._finished = True
                 self.close()
             if batch.row_count:
                 return batch
@@ -81,8 +91,7 @@ class Execution:
 
     def close(self) -> None:
         """Ends the query; its other fragments stop at their next step."""
-        self._done = True
-        self._state.cancelled = True
-        if self._on_close is not None:
-            self._on_close()
-            self._on_close = None
+        self._state.cancel()
+        on_close, self._on_close = self._on_close, None
+        if on_close is not None:
+            on_close()

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import os
 import time
+import weakref
 from queue import SimpleQueue
-from threading import Lock, Thread
+from threading import Lock, RLock, Thread
 from typing import TYPE_CHECKING
 
+from remuda.errors import ErrorCode, SqlError
 from remuda.exec import Exec, IterationResult
 
 if TYPE_CHECKING:
@@ -74,44 +76,89 @@ class FragmentTask:
             self._parked = True
             return True
 
+    def abandon(self) -> None:
+        """Nobody will advance the fragment any more: whoever reads the query must not wait for it."""
+        self._fail(_closed_error())
+
 
 class Scheduler:
-    """Threads are started with the first fragment and end with `close`."""
+    """Threads are started with the first fragment and end with `close`, or when nobody knows the scheduler any more."""
 
     def __init__(self, parallelism: int | None = None) -> None:
         self._parallelism = parallelism or os.cpu_count() or 1
-        self._queue: SimpleQueue[FragmentTask | None] = SimpleQueue()
+        self._queue = _ReadyQueue()
         self._threads: list[Thread] = []
         self._lock = Lock()
-        self._closed = False
+        weakref.finalize(self, self._queue.close)
 
     def submit(self, task: FragmentTask) -> None:
-        task.resubmit = self._queue.put
+        queue = self._queue
+        task.resubmit = queue.put
         with self._lock:
-            if self._closed:
-                raise RuntimeError("the scheduler is closed")
+            if queue.closed:
+                raise _closed_error()
             while len(self._threads) < self._parallelism:
-                thread = Thread(target=_work, args=(self._queue,), name=f"remuda-{len(self._threads)}", daemon=True)
+                name = f"remuda-{len(self._threads)}"
+                thread = Thread(target=_work, args=(queue,), name=name, daemon=True)
                 self._threads.append(thread)
                 thread.start()
-        self._queue.put(task)
+        queue.put(task)
 
     def close(self) -> None:
+        """Ends the threads. Fragments that are not done fail, and so do their queries."""
         with self._lock:
-            self._closed = True
+            self._queue.close()
             threads, self._threads = self._threads, []
-        for _ in threads:
-            self._queue.put(None)
         for thread in threads:
             thread.join()
 
 
-def _work(queue: SimpleQueue[FragmentTask | None]) -> None:
-    while True:
-        task = queue.get()
+class _ReadyQueue:
+    """The fragments that can go on. Threads and fragments know it instead of the scheduler, so as to keep none alive."""
+
+    def __init__(self) -> None:
+        self._tasks: SimpleQueue[FragmentTask | None] = SimpleQueue()
+        # The garbage collector may close the queue at any moment, in the middle of `put` as well.
+        self._lock = RLock()
+        self.closed = False
+
+    def put(self, task: FragmentTask) -> None:
+        with self._lock:
+            if not self.closed:
+                self._tasks.put(task)
+                return
+        task.abandon()
+
+    def get(self) -> FragmentTask | None:
+        """The next fragment; None once the queue is closed and empty."""
+        task = self._tasks.get()
         if task is None:
-            return
-        result = task.run()
-        # A fragment that waits but has been signalled meanwhile goes on, like one whose time slice is over.
-        if result is IterationResult.FETCHED or (result is IterationResult.WAIT and not task.park()):
-            queue.put(task)
+            self._tasks.put(None)  # for the next thread
+        return task
+
+    def close(self) -> None:
+        with self._lock:
+            if not self.closed:
+                self.closed = True
+                self._tasks.put(None)
+
+
+def _closed_error() -> SqlError:
+    return SqlError(ErrorCode.GENERIC, "the grid is closed")
+
+
+def _work(queue: _ReadyQueue) -> None:
+    while _run_next(queue):
+        pass
+
+
+def _run_next(queue: _ReadyQueue) -> bool:
+    """False at the end. A function of its own, so that an idle thread keeps no fragment, and so no grid, alive."""
+    task = queue.get()
+    if task is None:
+        return False
+    result = task.run()
+    # A fragment that waits but has been signalled meanwhile goes on, like one whose time slice is over.
+    if result is IterationResult.FETCHED or (result is IterationResult.WAIT and not task.park()):
+        queue.put(task)
+    return True

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from remuda.errors import parsing_error
+from remuda.errors import SqlError, parsing_error
 from remuda.plan import logical
 from remuda.sql.binding import Binding
+from remuda.sql.expression import untyped
 from remuda.sql.modify import bind_delete, bind_insert, bind_update
+from remuda.sql.parse import NESTED_TOO_DEEPLY
 from remuda.sql.select import bind_select
 from remuda.types import Kind
 
@@ -36,7 +38,16 @@ def bind(
     query: Query, catalog: Catalog, search_path: SearchPath, values: Mapping[int, Any] | None = None
 ) -> BoundQuery:
     """`values` are parameters to be treated as literals: those that their column's type cannot hold exactly."""
-    binding = Binding(catalog, search_path, query.parameters, dict(values or {}))
+    try:
+        return _bind(query, Binding(catalog, search_path, query.parameters, dict(values or {})))
+    except SqlError as error:
+        error.span = error.span or query.span
+        raise
+    except RecursionError:
+        raise parsing_error(NESTED_TOO_DEEPLY, span=query.span) from None
+
+
+def _bind(query: Query, binding: Binding) -> BoundQuery:
     tree = query.tree
     modifies: MapDefinition | None = None
     match tree:
@@ -56,8 +67,5 @@ def bind(
 def _parameter_types(binding: Binding) -> tuple[SqlType, ...]:
     for index, type_ in enumerate(binding.parameter_types):
         if type_.kind is Kind.NULL and index not in binding.values:
-            span = binding.parameters.spans[index]
-            raise parsing_error(
-                "the type of this parameter cannot be told", span=span, suggestion="Use CAST(? AS type)."
-            )
+            raise untyped(binding.parameters.spans[index])
     return tuple(binding.parameter_types)

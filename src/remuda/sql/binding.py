@@ -47,8 +47,7 @@ class Binding:
 
     def parameter(self, written: str, expected: SqlType | None) -> Expression:
         """The parameter that a placeholder means, with the type that its first use gives it."""
-        names = self.parameters.names
-        index = names.index(written) if written in names else int(written.removeprefix("#"))
+        index = self.parameters.index_of(written)
         if index in self.values:
             value = self.values[index]
             natural = type_of_value(value)

@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 from remuda.errors import Span, SqlError, parsing_error
-from remuda.expr import Call, Case, Expression, Literal, call
+from remuda.expr import Call, Case, Column, Expression, Literal, call
 from remuda.expr.constant import FALSE, TRUE
 from remuda.types import BOOLEAN, INTEGER_RANGES, Kind, SqlType, to_stored
 
@@ -45,7 +45,7 @@ def adapt_literal(literal: Literal, target: SqlType, span: Span | None) -> Liter
         value = _parse_number(literal.value, target) if target.is_numeric else literal.value
         return Literal(to_stored(target, value), target)
     except (SqlError, ArithmeticError) as error:
-        raise parsing_error(f"{literal.value!r} is not a {target}", span=span) from error
+        raise parsing_error(f"{literal.value!r} is not a value of type {target}", span=span) from error
 
 
 def _parse_number(text: str, target: SqlType) -> Any:
@@ -88,4 +88,6 @@ def _within_range(operator: str, left: Expression, value: int, span: Span | None
 
 def _unless_null(left: Expression, result: Literal) -> Expression:
     """`result` wherever the column has a value; NULL where it has none."""
+    if isinstance(left, Column) and not left.nullable:
+        return result
     return Case(((Call("is null", (left,), BOOLEAN), Literal(None, BOOLEAN)),), result, BOOLEAN)

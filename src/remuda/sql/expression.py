@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from remuda.catalog.definitions import GENERATED_KEY
-from remuda.errors import nearest, parsing_error
+from remuda.errors import SqlError, nearest, parsing_error
 from remuda.expr import (
     FUNCTIONS,
     Call,
@@ -18,6 +18,7 @@ from remuda.expr import (
     Column,
     Expression,
     Literal,
+    Parameter,
     call,
     can_cast,
     coerce,
@@ -25,7 +26,7 @@ from remuda.expr import (
 )
 from remuda.plan.aggregates import AGGREGATES
 from remuda.sql.comparison import adapt_literal, compare
-from remuda.sql.places import place_of, refuse_unknown_parts, unsupported
+from remuda.sql.places import place_of, readable, refuse_unknown_parts, unsupported
 from remuda.sql.types import type_named
 from remuda.types import (
     BIGINT,
@@ -38,12 +39,14 @@ from remuda.types import (
     Kind,
     SqlType,
     common_type,
+    to_stored,
     type_of_value,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
+    from remuda.errors import Span
     from remuda.sql.binding import Binding, Scope
 
 BINARY: dict[type[exp.Expression], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%"}
@@ -85,7 +88,7 @@ class ExpressionBinder:
         """`expected` is the type that a bare parameter takes in this place."""
         bind_node = _NODES.get(type(node))
         if bind_node is None:
-            raise unsupported(node, _readable(node))
+            raise unsupported(node, readable(node))
         refuse_unknown_parts(node, _PARTS.get(type(node), _COMMON_PARTS))
         return fold(bind_node(self, node, expected))
 
@@ -103,9 +106,16 @@ class ExpressionBinder:
         left = self.bind(first)
         return left, self.bind(second, left.type)
 
+    def refuse_untyped(self, arguments: Sequence[Expression]) -> None:
+        for argument in arguments:
+            if isinstance(argument, Parameter) and argument.type.kind is Kind.NULL:
+                raise untyped(self.binding.parameters.spans[argument.index])
+
     def call(self, name: str, node: exp.Expression, *arguments: Expression) -> Expression:
         bound = call(name, *arguments, span=place_of(node))
         if bound is None:
+            self.refuse_untyped(arguments)
+            name = FUNCTIONS[name].symbol or name
             types = ", ".join(str(argument.type) for argument in arguments)
             if any(argument.type.kind is Kind.DECIMAL for argument in arguments) and name in {"+", "-", "*", "/", "%"}:
                 hint = "Arithmetic on DECIMAL is not supported yet: use CAST(... AS DOUBLE)."
@@ -114,10 +124,8 @@ class ExpressionBinder:
         return bound
 
 
-def _readable(node: exp.Expression) -> str:
-    return {"Subquery": "a sub-query", "Select": "a sub-query", "Window": "a window function"}.get(
-        type(node).__name__, type(node).__name__.upper()
-    )
+def untyped(span: Span) -> SqlError:
+    return parsing_error("the type of this parameter cannot be told", span=span, suggestion="Use CAST(? AS type).")
 
 
 def _bind_column(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
@@ -134,7 +142,12 @@ def _bind_literal(_: ExpressionBinder, node: Any, expected: SqlType | None) -> E
     if node.is_string:
         literal = Literal(node.this, VARCHAR)
         return adapt_literal(literal, expected, place_of(node)) if expected is not None else literal
-    return number_literal(node.this)
+    try:
+        return number_literal(node.this)
+    except SqlError:
+        raise parsing_error("a number has 38 digits at most", span=place_of(node)) from None
+    except (ValueError, ArithmeticError):
+        raise parsing_error(f"{node.this} is not a number", span=place_of(node)) from None
 
 
 def number_literal(text: str) -> Literal:
@@ -157,7 +170,10 @@ def _bind_constant(_: ExpressionBinder, node: Any, _expected: SqlType | None) ->
 
 
 def _bind_bytes(_: ExpressionBinder, node: Any, _expected: SqlType | None) -> Expression:
-    return Literal(bytes.fromhex(node.this), VARBINARY)
+    digits = str(node.this)
+    if len(digits) % 2:
+        raise parsing_error("bytes are written with two digits each", span=place_of(node))
+    return Literal(bytes.fromhex(digits), VARBINARY)
 
 
 def _bind_placeholder(self: ExpressionBinder, node: Any, expected: SqlType | None) -> Expression:
@@ -182,14 +198,15 @@ def _adapt_number(expression: Expression, other: SqlType) -> Expression:
         and other.is_floating
         and expression.value is not None
     ):
-        return Literal(float(expression.value), other)
+        return Literal(to_stored(other, expression.value), other)
     return expression
 
 
 def _bind_negation(self: ExpressionBinder, node: Any, expected: SqlType | None) -> Expression:
     operand = self.bind(node.this, expected)
     if isinstance(operand, Literal) and operand.type.is_numeric and operand.value is not None:
-        return Literal(-operand.value, operand.type)
+        opposite = operand.value.copy_negate() if isinstance(operand.value, Decimal) else -operand.value
+        return Literal(opposite, operand.type)
     return self.call("negate", node, operand)
 
 
@@ -225,8 +242,13 @@ def _row_parts(self: ExpressionBinder, node: Any) -> list[Any]:
 
 
 def _bind_logic(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
-    name = "and" if isinstance(node, exp.And) else "or"
-    return Call(name, (self.bind_condition(node.this), self.bind_condition(node.expression)), BOOLEAN)
+    """A chain of the same connector is one call: sqlglot nests it to the left, as deep as it is long."""
+    kind, parts = type(node), []
+    while isinstance(node, kind):
+        parts.append(node.expression)
+        node = node.this
+    conditions = tuple(self.bind_condition(part) for part in reversed([*parts, node]))
+    return Call("and" if kind is exp.And else "or", conditions, BOOLEAN)
 
 
 def _bind_not(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
@@ -254,6 +276,8 @@ def _bind_is_test(self: ExpressionBinder, node: Any, *, negated: bool) -> Expres
 def _bind_in(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
     if isinstance(node.this, exp.Tuple):
         raise unsupported(node, "IN with rows")
+    if not node.expressions:
+        raise parsing_error("IN needs at least one value", span=place_of(node))
     operand = self.bind(node.this)
     span = place_of(node)
     values = [self.bind(value, operand.type) for value in node.expressions]
@@ -298,8 +322,10 @@ def _bind_cast(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expressi
 def _cast_target(node: Any) -> SqlType:
     written = node.to.sql("postgres").upper()
     name, _, rest = written.partition("(")
-    arguments = [int(part) for part in rest.rstrip(")").split(",")] if rest else []
-    return type_named(name.strip(), arguments, place_of(node))
+    arguments = [part.strip() for part in rest.rstrip(")").split(",")] if rest else []
+    if not all(argument.isdecimal() for argument in arguments):
+        raise parsing_error(f"unknown type: {written}", span=place_of(node))
+    return type_named(name.strip(), [int(argument) for argument in arguments], place_of(node))
 
 
 def _bind_case(self: ExpressionBinder, node: Any, expected: SqlType | None) -> Expression:
@@ -340,8 +366,8 @@ def _bind_aggregate(self: ExpressionBinder, node: Any, _: SqlType | None) -> Exp
         raise parsing_error("an aggregate within an aggregate", span=span)
     operand, distinct = node.this, False
     if isinstance(operand, exp.Distinct):
-        operand, distinct = operand.expressions[0], True
-        if len(node.this.expressions) > 1 or name not in {"count", "min", "max"}:
+        operand, distinct = operand.expressions[0] if operand.expressions else None, True
+        if len(node.this.expressions) != 1 or name not in {"count", "min", "max"}:
             raise unsupported(node, f"{name.upper()}(DISTINCT ...)")
     self._inside_aggregate = True
     argument = None if operand is None or isinstance(operand, exp.Star) else self.bind(operand)

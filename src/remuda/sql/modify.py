@@ -26,9 +26,13 @@ if TYPE_CHECKING:
 def bind_insert(binding: Binding, node: Any, *, upsert: bool) -> logical.Root:
     refuse_unknown_parts(node, frozenset({"this", "expression"}))
     target = node.this.this if isinstance(node.this, exp.Schema) else node.this
+    if not isinstance(target, exp.Table) or not isinstance(target.this, exp.Identifier):
+        raise parsing_error("INSERT INTO needs the name of a table", span=place_of(target))
     definition = binding.find_map(target.name, target.db or None, place_of(target))
     given = _target_columns(definition, node)
     rows = node.expression
+    if rows is None:
+        raise parsing_error("INSERT needs VALUES or a query", span=place_of(target))
     if isinstance(rows, exp.Values):
         tree: logical.LogicalNode = _bind_values(binding, rows, given)
         sources = tree.columns
@@ -137,6 +141,8 @@ def bind_update(binding: Binding, node: Any) -> logical.Root:
     scope = Scope((relation,))
     binder = ExpressionBinder(binding, scope, clause="UPDATE")
     assigned: dict[int, Expression] = {}
+    if not node.expressions:
+        raise parsing_error("SET takes column = value")
     for assignment in node.expressions:
         if not isinstance(assignment, exp.EQ) or not isinstance(assignment.this, exp.Column):
             raise parsing_error("SET takes column = value", span=place_of(assignment))

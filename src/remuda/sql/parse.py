@@ -11,6 +11,7 @@ from sqlglot.tokens import Token, TokenType
 from remuda.errors import Span, nearest, parsing_error
 from remuda.sql.cursor import Cursor
 from remuda.sql.definitions import DEFINITIONS
+from remuda.sql.places import locate
 from remuda.sql.statements import Explain, ExplainMode, Query
 from remuda.sql.tokens import DIALECT, number_parameters, span_of, tokenize
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from remuda.sql.statements import Statement
 
+NESTED_TOO_DEEPLY = "the statement is nested too deeply"
 QUERIES = ("SELECT", "INSERT", "SINK", "UPDATE", "DELETE", "VALUES", "WITH")
 
 
@@ -26,7 +28,7 @@ def parse(text: str) -> Statement:
     """Parses one statement; everything wrong is an error with its place."""
     tokens = tokenize(text)
     if not tokens:
-        raise parsing_error("there is no statement")
+        raise parsing_error("there is no statement", span=Span(0, len(text)))
     cursor = Cursor(tokens, text)
     if cursor.at("EXPLAIN") or cursor.at("DESCRIBE"):
         return _parse_explain(cursor, text)
@@ -71,18 +73,25 @@ def _parse_query(tokens: list[Token], text: str) -> Query:
         trees = DIALECT.parser().parse(numbered, text)
     except ParseError as error:
         raise _located(error, numbered) from error
+    except RecursionError:
+        raise parsing_error(NESTED_TOO_DEEPLY, span=span_of(first)) from None
     tree = trees[0]
     assert isinstance(tree, exp.Expression), "there are tokens"
-    return Query(tree, parameters, upsert)
+    locate(tree, numbered, parameters)
+    return Query(tree, span_of(first), parameters, upsert)
 
 
 def _located(error: ParseError, tokens: Sequence[Token]) -> Exception:
     """sqlglot gives the line and the last column of the token it blames."""
     first = error.errors[0]
-    blamed = next((token for token in tokens if (token.line, token.col) == (first.get("line"), first.get("col"))), None)
-    description = str(first.get("description") or "the statement cannot be read")
-    if description.startswith(("Invalid expression", "Required keyword")) and blamed is not None:
+    place = (first.get("line"), first.get("col"))
+    blamed = next((token for token in tokens if (token.line, token.col) == place), tokens[-1])
+    description = str(first.get("description") or "the statement cannot be read").partition(" but got")[0]
+    if blamed is tokens[-1] and description.startswith(("Expect", "Required")):
+        end = span_of(blamed).end
+        return parsing_error("the statement ends too early", span=Span(end, end + 1))
+    if description.startswith(("Invalid expression", "Required keyword")):
         description = f"{blamed.text!r} is not expected here"
-    elif description.startswith("Expecting"):
-        description = "expected" + description.removeprefix("Expecting")
-    return parsing_error(description, span=None if blamed is None else span_of(blamed))
+    return parsing_error(
+        description.replace("Expecting", "expected").replace("Expected", "expected"), span=span_of(blamed)
+    )

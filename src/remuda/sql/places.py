@@ -1,17 +1,105 @@
-"""Where a node of sqlglot's tree stands in the text."""
+"""Where a node of sqlglot's tree stands in the text.
+
+sqlglot remembers the places of names, literals and functions. `locate` adds those of what it forgets: parameters,
+constants that are keywords, and the keyword with which a construct begins.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from bisect import bisect_left
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
 
 from remuda.errors import Span, SqlError, parsing_error
 
 if TYPE_CHECKING:
-    from sqlglot import exp
+    from collections.abc import Sequence
+
+    from sqlglot.tokens import Token
+
+    from remuda.sql.tokens import ParameterNames
+
+_HEADS: dict[type[exp.Expression], frozenset[str]] = {
+    exp.Neg: frozenset({"-"}),
+    exp.Not: frozenset({"NOT"}),
+    exp.Cast: frozenset({"CAST"}),
+    exp.TryCast: frozenset({"TRY_CAST"}),
+    exp.Case: frozenset({"CASE"}),
+    exp.Select: frozenset({"SELECT"}),
+    exp.Exists: frozenset({"EXISTS"}),
+    exp.Join: frozenset({"JOIN", ","}),
+    exp.With: frozenset({"WITH"}),
+    exp.Fetch: frozenset({"FETCH"}),
+    exp.Interval: frozenset({"INTERVAL"}),
+    exp.Extract: frozenset({"EXTRACT"}),
+    exp.Parameter: frozenset({"$", "@"}),
+    exp.Lock: frozenset({"FOR UPDATE", "FOR SHARE", "FOR"}),
+    exp.Returning: frozenset({"RETURNING"}),
+    exp.Into: frozenset({"INTO"}),
+}
+"""The words with which a construct begins, where sqlglot remembers only what comes after them."""
+
+_STEPPED_OVER = frozenset(
+    {"(", "WHEN", "DISTINCT", "ALL", "FIRST", "NEXT", "RECURSIVE", "YEAR", "MONTH", "DAY", "FROM"}
+)
+"""What may stand between that word and the first place that sqlglot remembers."""
+
+
+def locate(tree: exp.Expression, tokens: Sequence[Token], parameters: ParameterNames) -> None:
+    """Gives places to nodes that have none of their own. Called once, when the text has just been parsed."""
+    starts = [token.start for token in tokens]
+    words: dict[str, list[Token]] = defaultdict(list)
+    for token in tokens:
+        words[token.text.upper()].append(token)
+    nodes: list[Any] = list(tree.walk(bfs=False))
+    for node in nodes:
+        if isinstance(node, exp.Placeholder):
+            span = parameters.span_of(str(node.this))
+            if span is None:  # PostgreSQL's drivers write %s
+                raise parsing_error("a parameter is written ? or :name", span=_span_of_first(words["%"]))
+            node.meta.update(start=span.start, end=span.end - 1)
+    _locate_keywords(nodes, words)
+    for node in nodes:
+        heads = _HEADS.get(type(node))
+        inner = place_of(node) if heads is not None else None
+        if heads is None or inner is None:
+            continue
+        place = bisect_left(starts, inner.start) - 1
+        while place >= 0 and tokens[place].text.upper() in _STEPPED_OVER - heads:
+            place -= 1
+        if place >= 0 and tokens[place].text.upper() in heads:
+            node.meta.update(start=tokens[place].start, end=inner.end - 1)
+
+
+def _span_of_first(tokens: Sequence[Token]) -> Span | None:
+    return Span(tokens[0].start, tokens[0].end + 1) if tokens else None
+
+
+def _locate_keywords(nodes: Sequence[Any], words: dict[str, list[Token]]) -> None:
+    """NULL, TRUE, CURRENT_DATE, ...: the first such node is the first such word, as long as there are as many."""
+    by_word: dict[str, list[Any]] = defaultdict(list)
+    for node in nodes:
+        match node:
+            case exp.Null():
+                by_word["NULL"].append(node)
+            case exp.Boolean():
+                by_word[str(bool(node.this)).upper()].append(node)
+            case exp.Var():
+                by_word[node.name.upper()].append(node)
+            case exp.Func() if "start" not in node.meta:
+                by_word[node.sql_name()].append(node)
+    for word, found in by_word.items():
+        tokens = words.get(word, [])
+        if len(tokens) == len(found):
+            for node, token in zip(found, tokens, strict=True):
+                node.meta.update(start=token.start, end=token.end)
 
 
 def place_of(node: exp.Expression) -> Span | None:
-    """From the first to the last token below the node that sqlglot remembers."""
+    """From the first to the last token below the node that is known."""
     starts: list[int] = []
     ends: list[int] = []
     for part in node.walk():
@@ -26,12 +114,33 @@ def unsupported(node: exp.Expression, what: str) -> SqlError:
     return parsing_error(f"{what} is not supported yet", span=place_of(node))
 
 
+def readable(node: exp.Expression) -> str:
+    """What a node is called to the user: `BitwiseAnd` is BITWISE AND."""
+    if isinstance(node, exp.Var):
+        return node.name.upper()
+    name = type(node).__name__
+    known = {"Subquery": "a sub-query", "Select": "a sub-query", "Window": "a window function", "Star": "*"}
+    return known.get(name) or re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).upper()
+
+
 def refuse_unknown_parts(node: exp.Expression, known: frozenset[str]) -> None:
     """Refuses a clause or an option that the binder does not handle, at its own place."""
     for part, value in node.args.items():
         if value and part not in known:
             first = value[0] if isinstance(value, list) else value
-            place = place_of(first) if hasattr(first, "walk") else None
-            kind = getattr(first, "key", part).upper()
-            name = {"query": "a sub-query", "with": "WITH"}.get(part.rstrip("_"), kind)
-            raise parsing_error(f"{name} is not supported yet", span=place or place_of(node))
+            is_node = isinstance(first, exp.Expression)
+            name = _PART_NAMES.get(part) or (readable(first) if is_node else part.upper())
+            raise parsing_error(
+                f"{name} is not supported yet", span=(place_of(first) if is_node else None) or place_of(node)
+            )
+
+
+_PART_NAMES = {
+    "query": "a sub-query",
+    "with_": "WITH",
+    "catalog": "a name of more than two parts",
+    "using": "USING",
+    "tables": "DELETE without FROM",
+    "columns": "a list of column names after an alias",
+    "percent": "PERCENT",
+}

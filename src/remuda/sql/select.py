@@ -26,6 +26,8 @@ _SELECT_PARTS = frozenset(
 )
 _TABLE_PARTS = frozenset({"this", "db", "alias"})
 _GROUP_PARTS = frozenset({"expressions"})
+_ORDER_PARTS = frozenset({"this", "desc", "nulls_first"})
+_LIMIT_PARTS = frozenset({"expression"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,7 @@ def bind_select(binding: Binding, node: Any) -> logical.Root:
         raise unsupported(node, f"{type(node).__name__.upper()} as a query")
     refuse_unknown_parts(node, _SELECT_PARTS)
     if not node.expressions:
-        raise parsing_error("the select list is empty", span=place_of(node))
+        raise parsing_error("the select list is empty")
     tree, scope = _bind_from(binding, node)
     tree = _bind_where(binding, node, tree, scope)
     return _SelectBinder(binding, node, scope).bind(tree)
@@ -53,6 +55,10 @@ def bind_select(binding: Binding, node: Any) -> logical.Root:
 def bind_table(binding: Binding, node: Any) -> tuple[logical.Scan, ScopeRelation]:
     """A map named in FROM, UPDATE or DELETE."""
     refuse_unknown_parts(node, _TABLE_PARTS)
+    if not isinstance(node.this, exp.Identifier):
+        raise unsupported(node, "a function in FROM")
+    if node.args.get("alias") is not None:
+        refuse_unknown_parts(node.args["alias"], frozenset({"this"}))
     definition = binding.find_map(node.name, node.db or None, place_of(node))
     columns = tuple(binding.column_of(column) for column in definition.columns)
     hidden = frozenset(
@@ -122,6 +128,9 @@ class _SelectBinder:
                 columns = self.scope.star(table or None)
                 if not columns:
                     raise parsing_error("* has no columns here", span=place_of(node))
+                span = place_of(node)
+                if span is not None:
+                    self.binding.places.update(dict.fromkeys((column.id for column in columns), span))
                 items.extend(SelectItem(column, column.name) for column in columns)
                 continue
             inner = node.this if isinstance(node, exp.Alias) else node
@@ -136,6 +145,7 @@ class _SelectBinder:
         order = self.node.args.get("order")
         entries: list[tuple[Expression, tuple[bool, bool]]] = []
         for entry in [] if order is None else order.expressions:
+            refuse_unknown_parts(entry, _ORDER_PARTS)
             descending = bool(entry.args.get("desc"))
             expression = self._item_named(entry.this, items) or self.expressions.bind(entry.this)
             entries.append((expression, (descending, bool(entry.args.get("nulls_first")))))
@@ -250,6 +260,9 @@ class _SelectBinder:
         node = self.node.args.get(clause)
         if node is None:
             return None
+        if isinstance(node, exp.Fetch):
+            raise unsupported(node, "FETCH")
+        refuse_unknown_parts(node, _LIMIT_PARTS)
         bound = ExpressionBinder(self.binding, Scope(()), clause=clause.upper()).bind(node.expression, BIGINT)
         span = place_of(node.expression)
         if bound.type.kind is not Kind.NULL and not bound.type.is_integer:

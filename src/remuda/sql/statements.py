@@ -89,6 +89,8 @@ class Query:
     """SELECT, INSERT, SINK, UPDATE or DELETE: `tree` is sqlglot's, `upsert` tells SINK from INSERT."""
 
     tree: exp.Expression = field(compare=False)
+    span: Span
+    """The place of its first word: where an error is shown that has no better one."""
     parameters: ParameterNames = field(compare=False)
     upsert: bool = False
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
@@ -25,6 +26,10 @@ class RemudaDialect(Postgres):
     class Tokenizer(Postgres.Tokenizer):
         COMMANDS: ClassVar[set[TokenType]] = set()
         """Statements whose text sqlglot would otherwise not look into."""
+        KEYWORDS: ClassVar[dict[str, TokenType]] = {
+            word: token for word, token in Postgres.Tokenizer.KEYWORDS.items() if not word.startswith("?")
+        }
+        """Without `?::`, `?|`, `?&`: a question mark is a parameter, whatever follows it."""
 
 
 DIALECT = RemudaDialect()
@@ -41,6 +46,15 @@ class ParameterNames:
     def __len__(self) -> int:
         return len(self.spans)
 
+    def index_of(self, written: str) -> int:
+        """The number of a placeholder, by what it is called in the numbered text: `name`, or `#0`."""
+        return int(written[1:]) if written.startswith("#") else self.names.index(written)
+
+    def span_of(self, written: str) -> Span | None:
+        """Where it is first written; None for what is no parameter of ours."""
+        is_known = written.startswith("#") or written in self.names
+        return self.spans[self.index_of(written)] if is_known else None
+
 
 def span_of(token: Token) -> Span:
     return Span(token.start, token.end + 1)
@@ -50,7 +64,7 @@ def tokenize(text: str) -> list[Token]:
     try:
         tokens = DIALECT.tokenize(text)
     except TokenError as error:
-        raise _unterminated(text) from error
+        raise _unreadable(text, error) from error
     while tokens and tokens[-1].token_type is TokenType.SEMICOLON:
         tokens.pop()
     for token in tokens:
@@ -60,23 +74,17 @@ def tokenize(text: str) -> list[Token]:
     return tokens
 
 
-def _unterminated(text: str) -> SqlError:
-    """sqlglot does not say where a string or comment that is never closed began."""
-    position = 0
-    while position < len(text):
-        rest = text[position:]
-        opening = next((opening for opening in _QUOTES if rest.startswith(opening)), None)
-        if opening is None:
-            position += 1
-            continue
-        end = text.find(_QUOTES[opening], position + len(opening))
-        if end < 0 and opening != "--":
-            return parsing_error(f"{opening} is never closed", span=Span(position, len(text)))
-        position = len(text) if end < 0 else end + len(_QUOTES[opening])
-    return parsing_error("the statement cannot be read")
+def _unreadable(text: str, error: TokenError) -> SqlError:
+    """sqlglot says in the cause of its error where the token began that it could not read; of a comment, nothing."""
+    cause = str(error.__context__ or "")
+    found = re.fullmatch(r"(.*) from \d+:(\d+)", cause)
+    if found is None:
+        return parsing_error("/* is never closed", span=Span(text.rfind("/*"), len(text)))
+    reason, start = found[1], int(found[2])
+    if reason.startswith("Missing "):
+        return parsing_error(f"{reason.removeprefix('Missing ')} is never closed", span=Span(start, len(text)))
+    return parsing_error("this is not a number", span=Span(start, len(text)))
 
-
-_QUOTES = {"'": "'", '"': '"', "/*": "*/", "--": "\n"}
 
 _MUST_NOT_FOLLOW_COMMA = frozenset(
     {
@@ -88,9 +96,22 @@ _MUST_NOT_FOLLOW_COMMA = frozenset(
         TokenType.ORDER_BY,
         TokenType.HAVING,
         TokenType.LIMIT,
+        TokenType.OFFSET,
     }
 )
-_MUST_NOT_PRECEDE_COMMA = frozenset({TokenType.L_PAREN, TokenType.SELECT, TokenType.VALUES})
+_MUST_NOT_PRECEDE_COMMA = frozenset(
+    {
+        TokenType.L_PAREN,
+        TokenType.SELECT,
+        TokenType.DISTINCT,
+        TokenType.FROM,
+        TokenType.WHERE,
+        TokenType.GROUP_BY,
+        TokenType.ORDER_BY,
+        TokenType.SET,
+        TokenType.VALUES,
+    }
+)
 
 
 def _refuse_stray_commas(tokens: Sequence[Token]) -> None:
@@ -113,7 +134,9 @@ def number_parameters(tokens: Sequence[Token]) -> tuple[list[Token], ParameterNa
     numbered: list[Token] = []
     parameters = ParameterNames()
     for index, token in enumerate(tokens):
-        named = token.token_type is TokenType.COLON and _is_name_after(tokens, index)
+        named = token.token_type is TokenType.COLON
+        if named and not _is_name_after(tokens, index):
+            raise parsing_error("a parameter is written :name", span=span_of(token))
         if token.token_type is not TokenType.PLACEHOLDER and not named:
             numbered.append(token)
             continue
@@ -135,7 +158,7 @@ def number_parameters(tokens: Sequence[Token]) -> tuple[list[Token], ParameterNa
 
 
 def _is_name_after(tokens: Sequence[Token], index: int) -> bool:
-    """`:name` is written without a space; `a:b` of an object is not a parameter."""
+    """`:name` is written without a space."""
     if index + 1 >= len(tokens):
         return False
     following = tokens[index + 1]

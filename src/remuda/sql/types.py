@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from remuda import types
-from remuda.errors import Span, nearest, parsing_error
+from remuda.errors import Span, SqlError, nearest, parsing_error
 
 if TYPE_CHECKING:
     from remuda.sql.cursor import Cursor
@@ -41,6 +41,8 @@ DEFAULT_DECIMAL = (38, 10)
 def parse_type(cursor: Cursor) -> SqlType:
     """`DECIMAL(10, 2)`, `VARCHAR(20)` (the length is not enforced), `TIMESTAMP WITH TIME ZONE`, ..."""
     span = cursor.span
+    if cursor.current is not None and not cursor.current.text[:1].isalpha():
+        raise cursor.unexpected("a type")
     written = cursor.take("a type").text.upper()
     if written == "DOUBLE":
         cursor.accept("PRECISION")
@@ -60,7 +62,10 @@ def parse_type(cursor: Cursor) -> SqlType:
 def type_named(written: str, arguments: list[int], span: Span | None) -> SqlType:
     if written in {"DECIMAL", "NUMERIC"}:
         precision, scale = (*arguments, 0)[:2] if arguments else DEFAULT_DECIMAL
-        return types.decimal(precision, scale)
+        try:
+            return types.decimal(precision, scale)
+        except SqlError as error:
+            raise parsing_error(error.message, span=span) from None
     known = TYPE_NAMES.get(written)
     if known is None:
         raise parsing_error(f"unknown type: {written}", span=span, suggestion=nearest(written, TYPE_NAMES))

@@ -48,6 +48,7 @@ class Source(Protocol):
 def coalesced(offsets: np.ndarray, partitions: np.ndarray) -> list[tuple[int, int]]:
     """The position ranges of some partitions, those that touch joined, empty ones left out.
 
+    >>> import numpy as np
     >>> coalesced(np.array([0, 2, 5, 5, 9]), np.array([0, 1, 3]))
     [(0, 9)]
     >>> coalesced(np.array([0, 2, 5, 6, 9]), np.array([0, 1, 3]))

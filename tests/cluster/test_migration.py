@@ -1,0 +1,159 @@
+"""Members join and leave all the time while queries and writes go on: every answer exact, no error but TOPOLOGY_CHANGE."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import remuda
+from remuda.errors import ErrorCode, SqlError
+
+ROWS = 60_000
+GROUPS = 100
+
+
+class Trouble:
+    """Threads that work until the time is over; the first thing that goes wrong stops all of them."""
+
+    def __init__(self, seconds: float) -> None:
+        self._end = time.monotonic() + seconds
+        self._threads: list[threading.Thread] = []
+        self.errors: list[BaseException] = []
+        self.rounds: dict[str, int] = {}
+        self.topology_changes = 0
+
+    def go(self, name: str, work: Callable[[random.Random], None]) -> None:
+        self._threads.append(threading.Thread(target=self._repeat, args=(name, work), name=name))
+
+    def _repeat(self, name: str, work: Callable[[random.Random], None]) -> None:
+        chance = random.Random(name)
+        self.rounds[name] = 0
+        while time.monotonic() < self._end and not self.errors:
+            try:
+                work(chance)
+                self.rounds[name] += 1
+            except SqlError as error:
+                if error.code is not ErrorCode.TOPOLOGY_CHANGE:
+                    self.errors.append(error)
+                self.topology_changes += 1
+            except BaseException as error:  # noqa: BLE001  (a failed assertion is what the test is about)
+                self.errors.append(error)
+
+    def run(self) -> None:
+        for thread in self._threads:
+            thread.start()
+        for thread in self._threads:
+            thread.join()
+        if self.errors:
+            raise self.errors[0]
+
+
+def stay_exact(seconds: float, pause: float) -> Trouble:
+    trouble = Trouble(seconds)
+    with remuda.open(members=3) as grid:
+        grid.sql("CREATE TABLE m (id BIGINT, h BIGINT, s BIGINT, PRIMARY KEY (id))")
+        grid.sql("CREATE INDEX m_h ON m (h) TYPE HASH")
+        grid.sql("CREATE INDEX m_s ON m (s) TYPE SORTED")
+        grid.load("m", pa.table({"id": range(ROWS), "h": [id_ % GROUPS for id_ in range(ROWS)], "s": range(ROWS)}))
+        grid.sql("CREATE TABLE counters (id BIGINT, n BIGINT, PRIMARY KEY (id))")
+        grid.load("counters", pa.table({"id": range(50), "n": [0] * 50}))
+        added = {"one": 0, "many": 0}
+
+        def migrate(chance: random.Random) -> None:
+            members = grid.cluster.members
+            if len(members) < 6 and (len(members) == 1 or chance.random() < 0.5):
+                grid.cluster.add_member()
+            else:
+                grid.cluster.remove_member(chance.choice(members).id)
+            time.sleep(pause * chance.random())
+
+        def full(_: random.Random) -> None:
+            found = grid.sql("SELECT id, h FROM m").to_arrow()
+            assert found.num_rows == ROWS
+            assert sorted(found.column("id").to_pylist()) == list(range(ROWS))
+
+        def by_hash(chance: random.Random) -> None:
+            wanted = chance.randrange(GROUPS)
+            found = grid.sql("SELECT id FROM m WHERE h = ?", wanted).fetchall()
+            assert sorted(found) == [(id_,) for id_ in range(wanted, ROWS, GROUPS)]
+
+        def by_range(chance: random.Random) -> None:
+            low = chance.randrange(ROWS - 500)
+            found = grid.sql("SELECT s FROM m WHERE s BETWEEN ? AND ? ORDER BY s DESC", low, low + 499).fetchall()
+            assert found == [(s,) for s in range(low + 499, low - 1, -1)]
+
+        def pruned(chance: random.Random) -> None:
+            ids = sorted(chance.sample(range(ROWS), 3))
+            assert sorted(grid.sql("SELECT id FROM m WHERE id IN (?, ?, ?)", *ids).fetchall()) == [(id_,) for id_ in ids]
+
+        def grouped(_: random.Random) -> None:
+            found = grid.sql("SELECT h, COUNT(*), SUM(s), MIN(s) FROM m GROUP BY h").fetchall()
+            size = ROWS // GROUPS
+            expected = [(h, size, size * h + GROUPS * size * (size - 1) // 2, h) for h in range(GROUPS)]
+            assert sorted(found) == expected
+
+        def first_rows(_: random.Random) -> None:
+            found = grid.sql("SELECT s FROM m ORDER BY s LIMIT 7").fetchall()
+            assert found == [(s,) for s in range(7)]
+
+        def add_one(chance: random.Random) -> None:
+            assert grid.sql("UPDATE counters SET n = n + 1 WHERE id = ?", chance.randrange(50)).update_count == 1
+            added["one"] += 1
+
+        def add_to_all(_: random.Random) -> None:
+            assert grid.sql("UPDATE counters SET n = n + 1 WHERE n >= 0").update_count == 50
+            added["many"] += 50
+
+        def come_and_go(chance: random.Random) -> None:
+            """Rows beyond the model's: written and removed, so that the log changes under the scans."""
+            id_ = ROWS * 2 + chance.randrange(100)
+            assert grid.sql("INSERT INTO counters VALUES (?, ?)", id_, -(10**9)).update_count == 1
+            assert grid.sql("DELETE FROM counters WHERE id IN (?, ?)", id_, id_).update_count == 1
+
+        for work in (full, by_hash, by_range, pruned, grouped, first_rows, add_one, add_to_all, come_and_go, migrate):
+            trouble.go(work.__name__, work)
+        trouble.run()
+        total = grid.sql("SELECT SUM(n) FROM counters").fetchone()
+        assert total is not None
+        assert int(total[0]) == sum(added.values()), "no update is lost, none is done twice"
+    return trouble
+
+
+def test_migration_is_never_seen() -> None:
+    trouble = stay_exact(seconds=4.0, pause=0.1)
+    assert trouble.rounds["migrate"] > 10
+    assert all(count > 0 for count in trouble.rounds.values()), trouble.rounds
+
+
+@pytest.mark.slow
+def test_migration_is_never_seen_for_long() -> None:
+    trouble = stay_exact(seconds=60.0, pause=0.3)
+    assert all(count > 0 for count in trouble.rounds.values()), trouble.rounds
+
+
+def test_a_result_per_thread_and_one_grid_for_all() -> None:
+    """Many readers of many small queries at once, on more members than threads."""
+    with remuda.open(members=7) as grid:
+        grid.sql("CREATE TABLE m (id BIGINT, n BIGINT, PRIMARY KEY (id))")
+        grid.load("m", pa.table({"id": range(1_000), "n": [id_ % 7 for id_ in range(1_000)]}))
+        errors: list[Any] = []
+
+        def read(number: int) -> None:
+            for turn in range(15):
+                wanted = (number + turn) % 7
+                found = grid.sql("SELECT id FROM m WHERE n = ?", wanted).fetchall()
+                if sorted(found) != [(id_,) for id_ in range(wanted, 1_000, 7)]:
+                    errors.append((wanted, found))
+
+        threads = [threading.Thread(target=read, args=(number,)) for number in range(16)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert not errors

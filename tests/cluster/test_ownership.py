@@ -1,0 +1,207 @@
+"""Plans made for another distribution of partitions: noticed at set-up and before each batch, and made anew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import remuda
+from remuda import sql
+from remuda.errors import ErrorCode, SqlError
+from remuda.exec import Code, ExecContext
+from remuda.expr import Parameters
+from remuda.grid import queries
+from remuda.plan.fragments import PartitionMap
+from remuda.runtime import LocalRuntime, Scheduler, local
+
+ROWS = 40_000
+
+
+@pytest.fixture
+def grid() -> Iterator[Any]:
+    with remuda.open(members=2, partitions=8) as opened:
+        opened.sql("CREATE TABLE m (id BIGINT, n BIGINT, PRIMARY KEY (id))")
+        opened.sql("CREATE INDEX m_n ON m (n) TYPE SORTED")
+        opened.load("m", pa.table({"id": range(ROWS), "n": [number % 100 for number in range(ROWS)]}))
+        yield opened
+
+
+def run(grid: Any, text: str, owned: dict[str, tuple[int, ...]]) -> int:
+    """Runs a query by a plan that expects the members to own these partitions; gives the number of rows."""
+    query = sql.parse(text)
+    plan = grid.queries.planner().plan(text, query)
+    plan = replace(plan, partition_map=PartitionMap(0, tuple(owned.items())))
+    scheduler = Scheduler(parallelism=2)
+    try:
+        execution = LocalRuntime(grid.cluster, scheduler).run(
+            plan,
+            Parameters(),
+            {each.definition.id: each for each in grid.store.snapshot(plan.maps)},
+            Code(),
+            check_objects=lambda: None,
+        )
+        rows = 0
+        while (batch := execution.next_batch()) is not None:
+            rows += batch.row_count
+        return rows
+    finally:
+        scheduler.close()
+
+
+TRUE = {"member-1": (0, 1, 2, 3), "member-2": (4, 5, 6, 7)}
+
+
+@pytest.mark.parametrize(
+    "text", ["SELECT id FROM m", "SELECT id FROM m WHERE n >= 0", "SELECT id FROM m ORDER BY n", "SELECT id, n FROM m"]
+)
+def test_the_three_cases(grid: Any, text: str) -> None:
+    assert run(grid, text, TRUE) == ROWS
+    for wrong in (
+        {"member-1": (0, 1, 2, 3, 4), "member-2": (4, 5, 6, 7)},  # member-1 owns fewer than expected
+        {"member-1": (0, 1, 2), "member-2": (4, 5, 6, 7)},  # and more than expected
+        {"member-1": (4, 5, 6, 7), "member-2": (0, 1, 2, 3)},
+    ):
+        with pytest.raises(SqlError) as caught:
+            run(grid, text, wrong)
+        assert caught.value.code is ErrorCode.PARTITION_DISTRIBUTION
+
+
+def test_a_member_that_left_is_noticed(grid: Any) -> None:
+    with pytest.raises(SqlError) as caught:
+        run(grid, "SELECT id FROM m", {**TRUE, "member-7": (0,)})
+    assert caught.value.code is ErrorCode.PARTITION_DISTRIBUTION
+
+
+def test_the_user_sees_nothing_of_a_migration_before_the_first_row(grid: Any) -> None:
+    for change in (grid.cluster.add_member, lambda: grid.cluster.remove_member("member-1")):
+        result = grid.sql("SELECT id FROM m")
+        change()
+        assert sorted(row.id for row in result) == list(range(ROWS))
+
+
+@pytest.mark.parametrize("members", [1, 2])
+def test_after_the_first_row_a_migration_is_an_error(members: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows handed out cannot be taken back; never a row twice, never one missed."""
+    monkeypatch.setattr(local, "ExecContext", partial(ExecContext, scan_batch_rows=100))
+    with remuda.open(members=members) as grid:
+        grid.sql("CREATE TABLE m (id BIGINT, PRIMARY KEY (id))")
+        grid.load("m", pa.table({"id": range(ROWS)}))
+        result = grid.sql("SELECT id FROM m")
+        assert result.fetchone() is not None
+        grid.cluster.add_member()
+        with pytest.raises(SqlError) as caught:
+            result.fetchall()
+        assert caught.value.code is ErrorCode.PARTITION_DISTRIBUTION
+        with pytest.raises(SqlError):
+            result.fetchone()
+
+
+def test_members_that_never_stop_changing_are_told_to_the_user(grid: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each try meets a table that changed after its planning: bounded tries, then TOPOLOGY_CHANGE."""
+    monkeypatch.setattr(queries, "MAXIMUM_TRIES", 5)
+    execute = grid.queries.execute
+    tries = []
+
+    def change_and_execute(*arguments: Any) -> Any:
+        tries.append(1)
+        grid.cluster.remove_member(grid.cluster.members[0].id)
+        grid.cluster.add_member()
+        return execute(*arguments)
+
+    monkeypatch.setattr(grid.queries, "execute", change_and_execute)
+    for text in ("SELECT id FROM m", "UPDATE m SET n = 1 WHERE n > 50"):
+        tries.clear()
+        with pytest.raises(SqlError) as caught:
+            grid.sql(text).fetchall()
+        assert caught.value.code is ErrorCode.TOPOLOGY_CHANGE
+        assert len(tries) == 5
+    monkeypatch.undo()
+    assert grid.sql("SELECT id FROM m WHERE n > 50").fetchall()
+
+
+def fragments(grid: Any) -> dict[str, int]:
+    return {member.id: member.fragments_run for member in grid.cluster.members}
+
+
+def asked(grid: Any, text: str, *parameters: Any) -> set[str]:
+    before = fragments(grid)
+    grid.sql(text, *parameters).fetchall()
+    after = fragments(grid)
+    return {member for member in after if after[member] != before[member]}
+
+
+def owner(grid: Any, id_: int) -> str:
+    from remuda.storage import hash_values, partition_of
+    from remuda.types import BIGINT
+
+    owners: tuple[str, ...] = grid.cluster.partition_table.owners
+    return owners[partition_of(hash_values((id_,), (BIGINT,)), len(owners))]
+
+
+def test_members_without_needed_partitions_are_not_asked() -> None:
+    with remuda.open(members=5) as grid:
+        grid.sql("CREATE TABLE m (id BIGINT, n BIGINT, PRIMARY KEY (id))")
+        grid.sql("CREATE INDEX m_n ON m (n) TYPE SORTED")
+        grid.load("m", pa.table({"id": range(1_000), "n": [number % 10 for number in range(1_000)]}))
+        everyone = set(fragments(grid))
+        assert asked(grid, "SELECT * FROM m") == everyone
+        pair = "SELECT n FROM m WHERE id IN (?, ?)"
+        for ids in ((1, 2), (3, 3), (500, 77)):
+            assert asked(grid, pair, *ids) == {owner(grid, id_) for id_ in ids}
+        assert asked(grid, pair, None, None) == set()
+        assert asked(grid, "SELECT n FROM m WHERE id BETWEEN ? AND ?", 10, 11) == {owner(grid, 10), owner(grid, 11)}
+        assert asked(grid, "SELECT n FROM m WHERE id BETWEEN 11 AND 10") == set()
+        assert asked(grid, "SELECT COUNT(*) FROM m WHERE id = 5 OR (id = 6 AND n > 0)") == {
+            owner(grid, 5),
+            owner(grid, 6),
+        }
+        assert asked(grid, "UPDATE m SET n = n + 1 WHERE id IN (7, 8)") == {owner(grid, 7), owner(grid, 8)}
+        assert asked(grid, "DELETE FROM m WHERE id IN (7, 8)") == {owner(grid, 7), owner(grid, 8)}
+        assert asked(grid, "SELECT * FROM m WHERE id = 1 OR n = 2") == everyone
+        grid.sql("SET partition_pruning = off")
+        assert asked(grid, pair, 1, 2) == everyone
+
+
+def test_losing_a_member_that_is_not_needed_does_not_disturb(grid: Any) -> None:
+    """The partitions of the others stay where they are: the plan is stale as a whole, but not for this query."""
+    with remuda.open(members=2, partitions=2) as small:
+        small.sql("CREATE TABLE m (id BIGINT, n BIGINT, PRIMARY KEY (id))")
+        small.load("m", pa.table({"id": range(100), "n": range(100)}))
+        mine = [id_ for id_ in range(100) if owner(small, id_) == "member-1"][:2]
+        result = small.sql("SELECT n FROM m WHERE id IN (?, ?)", *mine)
+        small.cluster.add_member()  # three members, two partitions: the second moves
+        assert sorted(row.n for row in result) == mine
+
+
+QUERIES: tuple[tuple[str, tuple[Any, ...]], ...] = (
+    ("SELECT * FROM m", ()),
+    ("SELECT n FROM m WHERE id = ?", (5,)),
+    ("SELECT id FROM m WHERE id IN (?, ?, ?)", (5, 6, 5)),
+    ("SELECT id FROM m WHERE id BETWEEN ? AND ?", (10, 40)),
+    ("SELECT id FROM m WHERE id BETWEEN ? AND ?", (40, 10)),
+    ("SELECT id FROM m WHERE (id = 1 OR id = 2) AND n > 0", ()),
+    ("SELECT id FROM m WHERE id = 1 OR n = 2", ()),
+    ("SELECT id FROM m WHERE id IN (1, 2, 3) AND n BETWEEN 1 AND 2", ()),
+    ("SELECT n, COUNT(*) FROM m WHERE id BETWEEN 1 AND 500 GROUP BY n", ()),
+    ("SELECT id FROM m WHERE id = ?", (None,)),
+    ("SELECT id FROM m WHERE id = ?", (1.5,)),
+)
+
+
+@pytest.mark.parametrize("members", [1, 2])
+def test_without_pruning_the_answers_are_the_same(members: int) -> None:
+    with remuda.open(members=members, partitions=8) as grid:
+        grid.sql("CREATE TABLE m (id BIGINT, n BIGINT, PRIMARY KEY (id))")
+        grid.sql("CREATE INDEX m_n ON m (n) TYPE SORTED")
+        grid.load("m", pa.table({"id": range(2_000), "n": [number % 100 for number in range(2_000)]}))
+        answers = {}
+        for switch in ("on", "off"):
+            grid.sql(f"SET partition_pruning = {switch}")
+            answers[switch] = [sorted(grid.sql(text, *values).fetchall()) for text, values in QUERIES]
+        assert answers["on"] == answers["off"]
+        assert len(answers["on"][0]) == 2_000

@@ -1,0 +1,356 @@
+"""The plan cache, line by line: key, eviction, last use, removal, changes of the catalog, the worker, what is cached."""
+
+from __future__ import annotations
+
+import gc
+import random
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import remuda
+from remuda.errors import ErrorCode, SqlError
+from remuda.grid import plan_cache
+from remuda.grid.plan_cache import CachedPlan, PlanCache, PlanKey
+from remuda.grid.rows import RowShape
+
+
+def key(text: str, *search_path: str) -> PlanKey:
+    return search_path or ("public",), text
+
+
+def entry(plan: Any = None, epoch: int = 0) -> CachedPlan:
+    return CachedPlan(plan if plan is not None else object(), RowShape(()), None, epoch)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The time of last use, set by hand."""
+    now = [0.0]
+    monkeypatch.setattr(plan_cache.time, "monotonic", lambda: now[0])
+    return now
+
+
+def cache_of(limit: int = 3, is_valid: Callable[[Any], bool] = lambda _: True) -> PlanCache:
+    return PlanCache(is_valid, limit)
+
+
+def texts(cache: PlanCache) -> set[str]:
+    return {text for (_, text), _ in cache.entries()}
+
+
+def test_the_key_is_search_path_and_exact_text() -> None:
+    cache = cache_of()
+    first, second = entry(), entry()
+    cache.add(key("SELECT 1"), first)
+    cache.add(key("SELECT 1", "other", "public"), second)
+    assert cache.find(key("SELECT 1")) is first
+    assert cache.find(key("SELECT 1", "other", "public")) is second
+    assert cache.find(key("select 1")) is None
+    assert cache.find(key("SELECT  1")) is None
+    cache.close()
+
+
+def test_the_least_recently_used_plan_is_evicted_at_once(clock: list[float]) -> None:
+    cache = cache_of(limit=3)
+    for number, text in enumerate("abc"):
+        clock[0] = number
+        cache.add(key(text), entry())
+    clock[0] = 10.0
+    assert cache.find(key("a")) is not None, "reading refreshes the time of last use"
+    clock[0] = 11.0
+    cache.add(key("d"), entry())
+    assert texts(cache) == {"a", "c", "d"}
+    clock[0] = 12.0
+    cache.add(key("c"), entry())
+    clock[0] = 13.0
+    cache.add(key("e"), entry())
+    assert texts(cache) == {"c", "d", "e"}, "adding refreshes it as well"
+    cache.close()
+
+
+def test_ties_do_not_break_eviction(clock: list[float]) -> None:
+    cache = cache_of(limit=3)
+    for number in range(10):
+        cache.add(key(str(number)), entry())
+        assert len(cache) <= 3
+    assert len(cache) == 3
+    assert "9" in texts(cache)
+    cache.close()
+
+
+def test_removing_compares_key_and_plan() -> None:
+    cache = cache_of()
+    old, new = entry(), entry()
+    cache.add(key("q"), old)
+    cache.add(key("q"), new)
+    cache.remove(key("q"), old.plan)
+    assert cache.find(key("q")) is new
+    cache.remove(key("other"), new.plan)
+    cache.remove(key("q"), new.plan)
+    assert cache.find(key("q")) is None
+    cache.close()
+
+
+def test_a_plan_made_before_a_change_does_not_replace_one_made_after() -> None:
+    cache = cache_of()
+    slow = entry(epoch=cache.epoch)
+    cache.changed()
+    newer = entry(epoch=cache.epoch)
+    cache.add(key("q"), newer)
+    cache.add(key("q"), slow)
+    assert cache.find(key("q")) is newer
+    cache.close()
+
+
+def test_a_plan_made_for_settings_that_were_cleared_is_not_added() -> None:
+    """SET clears the cache; whoever was planning meanwhile has a plan for the settings before."""
+    with remuda.open() as grid:
+        grid.sql("CREATE TABLE m (id BIGINT, PRIMARY KEY (id))")
+        planner = grid.queries.planner
+
+        def set_meanwhile(**changes: Any) -> Any:
+            made = planner(**changes)
+            grid.queries.planner = planner
+            grid.sql("SET partition_pruning = off")
+            return made
+
+        grid.queries.planner = set_meanwhile
+        assert grid.sql("SELECT id FROM m").fetchall() == []
+        assert texts(grid.queries.plans) == set()
+
+
+def test_a_change_is_noticed_at_once() -> None:
+    valid = True
+    cache = cache_of(is_valid=lambda _: valid)
+    cache.add(key("q"), entry())
+    assert cache.find(key("q")) is not None
+    valid = False
+    assert cache.find(key("q")) is not None, "nobody has said that something changed"
+    cache.changed()
+    assert cache.find(key("q")) is None
+    assert len(cache) == 0
+    cache.close()
+
+
+def test_the_worker_looks_at_once_after_a_change_and_every_second_anyway(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan_cache, "WORKER_PERIOD", 0.05)
+    valid = True
+    cache = cache_of(is_valid=lambda _: valid)
+
+    def wait_until_empty() -> None:
+        end = time.monotonic() + 5
+        while len(cache) and time.monotonic() < end:
+            time.sleep(0.005)
+        assert len(cache) == 0
+
+    cache.add(key("q"), entry())
+    valid = False
+    wait_until_empty()
+    monkeypatch.setattr(plan_cache, "WORKER_PERIOD", 60.0)
+    time.sleep(0.1)
+    cache.add(key("q"), entry())
+    cache.changed()
+    wait_until_empty()
+    cache.close()
+
+
+def test_concurrent_changes_never_turn_the_epoch_back() -> None:
+    """An epoch that comes again would let pass a plan that was found valid in its first life."""
+    cache = cache_of()
+    seen: list[int] = []
+
+    def change() -> None:
+        for _ in range(2_000):
+            cache.changed()
+            seen.append(cache.epoch)
+
+    threads = [threading.Thread(target=change) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert cache.epoch == 8_000
+    cache.close()
+
+
+def test_the_worker_keeps_nobody_alive() -> None:
+    grid = remuda.open()
+    grid.sql("CREATE TABLE m (id BIGINT, PRIMARY KEY (id))")
+    grid.sql("SELECT id FROM m").fetchall()
+    plans, store = weakref.ref(grid.queries.plans), weakref.ref(grid.store)
+    grid.close()
+    del grid
+    gc.collect()
+    assert plans() is None
+    assert store() is None
+
+
+def test_a_grid_that_is_forgotten_without_closing_leaves_no_thread() -> None:
+    before = {thread for thread in threading.enumerate()}
+    grid = remuda.open(members=2)
+    grid.sql("CREATE TABLE m (id BIGINT, PRIMARY KEY (id))")
+    grid.sql("SELECT id FROM m").fetchall()
+    mine = {thread for thread in threading.enumerate() if thread.name.startswith("remuda")} - before
+    assert mine
+    del grid
+    gc.collect()
+    for thread in mine:
+        thread.join(5)
+        assert not thread.is_alive(), thread.name
+
+
+def test_what_is_cached_and_what_is_not() -> None:
+    with remuda.open() as grid:
+        grid.sql("CREATE TABLE m (id BIGINT, n BIGINT, PRIMARY KEY (id))")
+        grid.sql("CREATE INDEX m_n ON m (n) TYPE SORTED")
+        cached = [
+            "SELECT n FROM m WHERE id = 1",
+            "SELECT n FROM m",
+            "INSERT INTO m VALUES (1, 1)",
+            "SINK INTO m VALUES (1, 2)",
+            "UPDATE m SET n = 3 WHERE id = 1",
+            "UPDATE m SET n = 3 WHERE n = 2",
+            "DELETE FROM m WHERE id = 1",
+        ]
+        for text in cached:
+            grid.sql(text)
+        for text in ("SHOW TABLES", "SHOW PLANS", "EXPLAIN SELECT n FROM m", "TRUNCATE TABLE m"):
+            grid.sql(text)
+        grid.explain("SELECT id FROM m")
+        with pytest.raises(SqlError):
+            grid.sql("SELECT nothing FROM m")
+        assert texts(grid.queries.plans) == set(cached)
+        for text in ("DROP INDEX m_n", "CREATE TABLE other (id BIGINT, PRIMARY KEY (id))", "DROP TABLE other"):
+            grid.sql(text)
+        assert not texts(grid.queries.plans) - set(cached)
+
+
+def test_show_plans_has_hits_and_last_use() -> None:
+    with remuda.open() as grid:
+        grid.sql("CREATE TABLE m (id BIGINT, PRIMARY KEY (id))")
+        for _ in range(4):
+            grid.sql("SELECT id FROM m").fetchall()
+        (row,) = grid.sql("SHOW PLANS").fetchall()
+        assert (row.sql, row.hits) == ("SELECT id FROM m", 3)
+        assert 0 <= row.seconds_since_use < 60
+
+
+def test_parameters_are_not_part_of_the_key() -> None:
+    with remuda.open() as grid:
+        grid.sql("CREATE TABLE m (id BIGINT, PRIMARY KEY (id))")
+        for id_ in range(5):
+            grid.sql("INSERT INTO m VALUES (?)", id_)
+        for id_ in (1, 2.0, 2.5, None):
+            grid.sql("SELECT id FROM m WHERE id = ?", id_).fetchall()
+        assert texts(grid.queries.plans) == {"INSERT INTO m VALUES (?)", "SELECT id FROM m WHERE id = ?"}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "CREATE INDEX m_n ON m (n) TYPE HASH",
+        "DROP INDEX m_s",
+        "add_member",
+        "recreate",
+    ],
+)
+def test_changes_of_what_a_plan_depends_on_make_it_anew(change: str) -> None:
+    with remuda.open(members=2) as grid:
+        grid.sql("CREATE TABLE m (id BIGINT, n BIGINT, s BIGINT, PRIMARY KEY (id))")
+        grid.sql("CREATE INDEX m_s ON m (s) TYPE SORTED")
+        grid.sql("CREATE TABLE other (id BIGINT, PRIMARY KEY (id))")
+        mine, others = "SELECT n FROM m WHERE s = 5", "SELECT id FROM other"
+        grid.sql(mine).fetchall()
+        grid.sql(others).fetchall()
+        before = dict(grid.queries.plans.entries())
+        if change == "add_member":
+            grid.cluster.add_member()
+        elif change == "recreate":
+            grid.sql("DROP TABLE m")
+            grid.sql("CREATE TABLE m (id BIGINT, n BIGINT, s BIGINT, PRIMARY KEY (id))")
+        else:
+            grid.sql(change)
+        grid.sql(mine).fetchall()
+        grid.sql(others).fetchall()
+        after = dict(grid.queries.plans.entries())
+        assert after[key(mine)].plan is not before[key(mine)].plan
+        assert (after[key(others)].plan is before[key(others)].plan) is (change != "add_member")
+
+
+def test_an_error_that_does_not_invalidate_leaves_the_plan() -> None:
+    with remuda.open() as grid:
+        grid.sql("CREATE TABLE m (id BIGINT, PRIMARY KEY (id))")
+        text = "INSERT INTO m VALUES (?)"
+        grid.sql(text, 1)
+        before = grid.queries.plans.find(key(text))
+        with pytest.raises(SqlError):
+            grid.sql(text, 1)
+        assert grid.queries.plans.find(key(text)) is before
+
+
+def test_an_error_that_invalidates_removes_the_plan_before_anyone_sees_it() -> None:
+    with remuda.open() as grid:
+        grid.sql("CREATE TABLE m (id BIGINT, PRIMARY KEY (id))")
+        grid.sql("SELECT id FROM m").fetchall()
+        result = grid.sql("SELECT id FROM m")
+        grid.sql("DROP TABLE m")
+        with pytest.raises(SqlError) as caught:
+            result.fetchall()
+        assert caught.value.code is ErrorCode.OBJECT_NOT_FOUND
+        assert texts(grid.queries.plans) == set()
+
+
+def test_many_threads_with_definitions_going_on() -> None:
+    """Plans are used, made, evicted and made stale all at once: answers stay right, and the limit is kept."""
+    with remuda.open(members=2) as grid:
+        grid.queries.plans._limit = 8
+        rows = 300
+        grid.sql("CREATE TABLE m (id BIGINT, n BIGINT, PRIMARY KEY (id))")
+        grid.load("m", pa.table({"id": range(rows), "n": [id_ % 10 for id_ in range(rows)]}))
+        end = time.monotonic() + 2.5
+        errors: list[BaseException] = []
+
+        def define() -> None:
+            number = 0
+            while time.monotonic() < end:
+                number += 1
+                kind = ("HASH", "SORTED")[number % 2]
+                grid.sql(f"CREATE INDEX i ON m (n) TYPE {kind}")
+                grid.sql("CREATE TABLE IF NOT EXISTS t (id BIGINT, PRIMARY KEY (id))")
+                grid.cluster.add_member()
+                time.sleep(0.02)
+                grid.sql("DROP INDEX i")
+                grid.sql("DROP TABLE IF EXISTS t")
+                grid.cluster.remove_member(grid.cluster.members[0].id)
+                time.sleep(0.02)
+
+        def query(number: int) -> None:
+            chance = random.Random(number)
+            while time.monotonic() < end:
+                wanted, column = chance.randrange(10), chance.randrange(12)
+                found = grid.sql(f"SELECT id, {column} AS c FROM m WHERE n = ?", wanted).fetchall()
+                assert sorted(found) == [(id_, column) for id_ in range(wanted, rows, 10)]
+                assert len(grid.queries.plans) <= 8
+
+        def guarded(work: Callable[..., None], *arguments: Any) -> None:
+            try:
+                work(*arguments)
+            except BaseException as error:  # noqa: BLE001  (shown by the main thread)
+                errors.append(error)
+
+        threads = [threading.Thread(target=guarded, args=(define,))]
+        threads += [threading.Thread(target=guarded, args=(query, number)) for number in range(5)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if errors:
+            raise errors[0]
+        grid.queries.plans.remove_stale()
+        assert all(grid.queries._is_valid(each.plan) for _, each in grid.queries.plans.entries())

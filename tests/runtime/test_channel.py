@@ -1,0 +1,74 @@
+"""Flow control between a fragment and its receiver."""
+
+from __future__ import annotations
+
+import threading
+
+from remuda.exec import TupleBatch
+from remuda.expr import Column
+from remuda.runtime import BoundedChannel
+from remuda.runtime.channel import CAPACITY
+from remuda.types import BIGINT
+
+COLUMNS = (Column(1, "n", BIGINT),)
+
+
+def batch(number: int) -> TupleBatch:
+    return TupleBatch(COLUMNS, [(number,)])
+
+
+def test_a_full_channel_refuses_and_signals_when_there_is_room() -> None:
+    received, room = [], []
+    channel = BoundedChannel(lambda: received.append(1))
+    channel.signal_sender = lambda: room.append(1)
+    assert channel.poll() is None
+    assert [channel.offer(batch(number)) for number in range(CAPACITY + 2)] == [True] * CAPACITY + [False] * 2
+    assert len(received) == CAPACITY, "the receiver is told of every batch, and of no refusal"
+    assert not room
+    first = channel.poll()
+    assert first is not None
+    assert list(first.tuples()) == [(0,)]
+    assert len(room) == 1
+    assert channel.offer(batch(99))
+
+
+def test_the_end_comes_after_the_last_batch() -> None:
+    told = []
+    channel = BoundedChannel(lambda: told.append(1))
+    channel.offer(batch(1))
+    assert not channel.is_finished
+    channel.finish()
+    assert len(told) == 2
+    assert not channel.is_finished, "a batch is still to be taken"
+    channel.poll()
+    assert channel.is_finished
+    assert channel.poll() is None
+
+
+def test_batches_arrive_once_and_in_order_between_two_threads() -> None:
+    arrived, room = threading.Event(), threading.Event()
+    channel = BoundedChannel(arrived.set, capacity=2)
+    channel.signal_sender = room.set
+    count = 20_000
+
+    def send() -> None:
+        for number in range(count):
+            while True:
+                room.clear()
+                if channel.offer(batch(number)):
+                    break
+                room.wait(5)
+        channel.finish()
+
+    sender = threading.Thread(target=send)
+    sender.start()
+    received = []
+    while not channel.is_finished:
+        arrived.clear()
+        found = channel.poll()
+        if found is not None:
+            received.append(found.row(0)[0])
+        elif not channel.is_finished:
+            arrived.wait(5)
+    sender.join()
+    assert received == list(range(count))

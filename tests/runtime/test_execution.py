@@ -1,0 +1,176 @@
+"""Running queries: cancel, timeout, early close, errors from far, the grid closed meanwhile; on one member and three."""
+
+from __future__ import annotations
+
+import functools
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import remuda
+from remuda.errors import ErrorCode, SqlError
+from remuda.exec import ExecContext
+from remuda.runtime import local
+
+ROWS = 150_000
+PROMPT = 0.1
+"""Seconds within which a query notices that it must not go on."""
+SLACK = 0.25
+"""Allowed on top: other processes may have the processor."""
+
+
+@pytest.fixture(params=[1, 3], ids=["1 member", "3 members"])
+def grid(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Scans read few rows at a time here, so that they take seconds and thousands of batches."""
+    monkeypatch.setattr(local, "ExecContext", functools.partial(ExecContext, scan_batch_rows=16))
+    with remuda.open(members=request.param) as opened:
+        opened.sql("CREATE TABLE m (id BIGINT, n BIGINT, PRIMARY KEY (id))")
+        opened.load("m", pa.table({"id": range(ROWS), "n": [number % 10 for number in range(ROWS)]}))
+        yield opened
+
+
+LONG = "SELECT COUNT(*) FROM m WHERE n <> 3 AND n * 3 <> 7"
+
+
+def slow_enough(grid: Any) -> None:
+    begin = time.monotonic()
+    assert grid.sql(LONG).fetchall() == [(ROWS - ROWS // 10,)]
+    assert time.monotonic() - begin > 3 * PROMPT, "the scan must be long for this test to mean anything"
+
+
+def rows_read(result: Any) -> int:
+    return sum(each.rows_read for each in result._execution.activity)
+
+
+def test_timeout(grid: Any) -> None:
+    slow_enough(grid)
+    grid.sql("SET timeout = 0.05")
+    begin = time.monotonic()
+    with pytest.raises(SqlError, match=r"timeout of 0.05 s") as caught:
+        grid.sql(LONG).fetchall()
+    assert caught.value.code is ErrorCode.TIMEOUT
+    assert time.monotonic() - begin < 0.05 + PROMPT + SLACK
+    grid.sql("SET timeout = off")
+    assert grid.sql("SELECT COUNT(*) FROM m WHERE id = 5").fetchall() == [(1,)]
+
+
+def test_a_statement_that_writes_times_out_and_writes_nothing(grid: Any) -> None:
+    grid.sql("SET timeout = 0.05")
+    with pytest.raises(SqlError) as caught:
+        grid.sql("UPDATE m SET n = 100 WHERE n <> 3")
+    assert caught.value.code is ErrorCode.TIMEOUT
+    grid.sql("SET timeout = off")
+    assert grid.sql("SELECT id FROM m WHERE id < 10 AND n = 100").fetchall() == []
+    assert grid.sql("UPDATE m SET n = 100 WHERE id = 5").update_count == 1
+
+
+def test_cancel_from_another_thread(grid: Any) -> None:
+    """The reader learns that its result is not whole: it gets an error, never an end."""
+    result = grid.sql(LONG)
+    outcome: list[Any] = []
+
+    def read() -> None:
+        try:
+            outcome.append(result.fetchall())
+        except SqlError as error:
+            outcome.append(error.code)
+        outcome.append(time.monotonic())
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    time.sleep(0.1)
+    assert not outcome
+    cancelled = time.monotonic()
+    result.close()
+    reader.join(10)
+    assert outcome[0] is ErrorCode.CANCELLED_BY_USER
+    assert outcome[1] - cancelled < PROMPT + SLACK
+
+
+def test_many_cancelled_readers_never_see_an_end(grid: Any) -> None:
+    """The moment of the close varies from before the first batch to the middle of the scan."""
+    for delay in range(12):
+        result = grid.sql("SELECT id FROM m WHERE n <> 3")
+        closer = threading.Timer(delay * 0.004, result.close)
+        closer.start()
+        with pytest.raises(SqlError) as caught:
+            result.fetchall()
+        assert caught.value.code is ErrorCode.CANCELLED_BY_USER
+        closer.join()
+
+
+def test_a_result_closed_early_stops_its_fragments(grid: Any) -> None:
+    result = grid.sql("SELECT id FROM m WHERE n <> 3")
+    assert result.fetchone() is not None
+    result.close()
+    time.sleep(0.05)
+    read = rows_read(result)
+    assert read < ROWS
+    time.sleep(0.1)
+    assert rows_read(result) == read
+    with pytest.raises(SqlError) as caught:
+        result.fetchone()
+    assert caught.value.code is ErrorCode.CANCELLED_BY_USER
+
+
+def test_a_reader_that_pauses_holds_its_senders_back(grid: Any) -> None:
+    result = grid.sql("SELECT id FROM m")
+    assert result.fetchone() is not None
+    time.sleep(0.3)
+    read = rows_read(result)
+    assert read < ROWS / 10, "nobody reads on, and still the scan goes on"
+    assert len(result.fetchall()) == ROWS - 1
+
+
+def test_a_limit_stops_its_input(grid: Any) -> None:
+    result = grid.sql("SELECT id FROM m WHERE n <> 3 LIMIT 5")
+    assert len(result.fetchall()) == 5
+    time.sleep(0.05)
+    assert rows_read(result) < ROWS / 10
+
+
+def test_an_error_in_a_fragment_reaches_the_reader_and_stops_the_others(grid: Any) -> None:
+    result = grid.sql("SELECT 100 / (id - 75000) FROM m")
+    with pytest.raises(SqlError, match="division by zero") as caught:
+        result.fetchall()
+    assert caught.value.code is ErrorCode.DATA_EXCEPTION
+    assert "SELECT 100 / (id - 75000) FROM m\n         ^^^^^" in str(caught.value)
+    time.sleep(0.05)
+    read = rows_read(result)
+    time.sleep(0.1)
+    assert rows_read(result) == read
+    with pytest.raises(SqlError, match="division by zero"):
+        result.fetchone()
+
+
+def test_an_error_at_the_root_stops_the_fragments(grid: Any) -> None:
+    """The final division happens on the initiator, while members still send."""
+    result = grid.sql("SELECT 1 / (id - id) FROM (SELECT id FROM m LIMIT 3) AS t")
+    with pytest.raises(SqlError, match="division by zero"):
+        result.fetchall()
+    time.sleep(0.05)
+    assert rows_read(result) < ROWS / 2
+
+
+def test_a_grid_that_closes_ends_its_running_queries(grid: Any) -> None:
+    """What was not computed yet cannot be read any more: an error, not a reader that waits for ever."""
+    result = grid.sql("SELECT id FROM m WHERE n <> 3")
+    result.fetchone()
+    grid.close()
+    outcome: list[Any] = []
+
+    def read() -> None:
+        try:
+            outcome.append(len(result.fetchall()))
+        except SqlError as error:
+            outcome.append(error.message)
+
+    reader = threading.Thread(target=read, daemon=True)
+    reader.start()
+    reader.join(10)
+    assert not reader.is_alive(), "the reader waits for ever"
+    assert outcome in ([ROWS - ROWS // 10 - 1], ["the grid is closed"])
