@@ -40,7 +40,8 @@ class Map:
 
     def get(self, key: Any, default: Any = None) -> NamedRow | Any:
         """The row's columns outside the key, as a tuple with names; `default` where there is no such key."""
-        found = self._store.lookup(self._stored_key(key), self._value_positions)
+        stored = self._stored_key(key)
+        found = None if stored is None else self._store.lookup(stored, self._value_positions)
         if found is None:
             return default
         convert = self._shape.convert
@@ -77,17 +78,19 @@ class Map:
         self._store.put([self._row(key, value)])
 
     def __delitem__(self, key: Any) -> None:
-        if not self._store.delete([self._stored_key(key)]):
+        stored = self._stored_key(key)
+        if stored is None or not self._store.delete([stored]):
             raise KeyError(key)
 
     def __contains__(self, key: Any) -> bool:
-        return self._store.lookup(self._stored_key(key), self._key_positions) is not None
+        stored = self._stored_key(key)
+        return stored is not None and self._store.lookup(stored, self._key_positions) is not None
 
     def __len__(self) -> int:
         return len(self._store)
 
     def _row(self, key: Any, value: Value) -> tuple[Any, ...]:
-        parts = (key,) if len(self._key_positions) == 1 else tuple(key)
+        parts = (key,) if len(self._key_positions) == 1 else _key_parts(self._definition, key)
         row: list[Any] = [None] * len(self._definition.columns)
         for position, part in zip(self._key_positions, parts, strict=True):
             row[position] = part
@@ -99,6 +102,8 @@ class Map:
 
     def _value_parts(self, value: Value) -> Iterable[Any]:
         if not isinstance(value, Mapping):
+            if not isinstance(value, tuple | list):
+                raise data_error(f"the value is a tuple or a mapping of {', '.join(self._value_columns)}")
             if len(value) != len(self._value_columns):
                 expected = ", ".join(self._value_columns)
                 raise data_error(f"{len(self._value_columns)} values are expected ({expected}), {len(value)} are given")
@@ -111,15 +116,22 @@ class Map:
         return [by_name.get(name.casefold()) for name in self._value_columns]
 
 
+def _key_parts(definition: MapDefinition, key: Any) -> tuple[Any, ...]:
+    """The parts of a key of several columns. A string is a sequence too, but no such key."""
+    if not isinstance(key, tuple | list) or len(key) != len(definition.key):
+        raise data_error(f"the key is a tuple of {', '.join(definition.key)}")
+    return tuple(key)
+
+
 def _key_converter(definition: MapDefinition) -> Callable[[Any], Any]:
-    """From a key as users write it to the stored form."""
+    """From a key as users write it to the stored form; None where a part of it is NULL, as no row has such a key."""
     converters = [stored_converter(definition.column(name).type) for name in definition.key]
     if len(converters) == 1:
         return converters[0]
 
-    def convert(key: Any) -> tuple[Any, ...]:
-        if not isinstance(key, tuple | list) or len(key) != len(converters):
-            raise data_error(f"the key is a tuple of {', '.join(definition.key)}")
-        return tuple([converter(part) for converter, part in zip(converters, key, strict=True)])
+    def convert(key: Any) -> tuple[Any, ...] | None:
+        parts = _key_parts(definition, key)
+        stored = tuple([converter(part) for converter, part in zip(converters, parts, strict=True)])
+        return None if None in stored else stored
 
     return convert

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, assert_never
 
 from remuda.expr import Call, Column, Expression, Literal, conjuncts, disjuncts
-from remuda.optimizer.candidates import as_candidate
+from remuda.optimizer.candidates import Candidate, as_candidate, merge_intervals
 from remuda.plan import logical
 from remuda.plan.bounds import Bound, Interval, Points
 
@@ -23,18 +23,29 @@ UNKNOWN_LIMIT = 100.0
 
 
 def selectivity(predicate: Expression | None, statistics: MapStatistics | None) -> float:
-    """The share of rows that pass; conjuncts are taken as independent."""
+    """The share of rows that pass. Ranges of one column are taken together, all else as independent."""
     share = 1.0
+    ranges: dict[str, list[Candidate]] = {}
     for conjunct in conjuncts(predicate):
-        share *= _conjunct_selectivity(conjunct, statistics)
+        candidate = as_candidate(conjunct)
+        if candidate is not None and isinstance(candidate.bound, Interval):
+            ranges.setdefault(candidate.column, []).append(candidate)
+        else:
+            share *= _conjunct_selectivity(conjunct, candidate, statistics)
+    for column, candidates in ranges.items():
+        share *= bound_selectivity(merge_intervals(candidates), _known(column, statistics))
     return share
 
 
-def _conjunct_selectivity(conjunct: Expression, statistics: MapStatistics | None) -> float:
-    candidate = as_candidate(conjunct)
+def _known(column: str, statistics: MapStatistics | None) -> ColumnStatistics | None:
+    return None if statistics is None else statistics.columns.get(column)
+
+
+def _conjunct_selectivity(
+    conjunct: Expression, candidate: Candidate | None, statistics: MapStatistics | None
+) -> float:
     if candidate is not None:
-        known = None if statistics is None else statistics.columns.get(candidate.column)
-        return bound_selectivity(candidate.bound, known)
+        return bound_selectivity(candidate.bound, _known(candidate.column, statistics))
     if isinstance(conjunct, Call) and conjunct.function == "or":
         return min(1.0, sum(selectivity(branch, statistics) for branch in disjuncts(conjunct)))
     if isinstance(conjunct, Call) and conjunct.function == "<>" and statistics is not None:

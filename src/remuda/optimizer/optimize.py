@@ -60,4 +60,4 @@ def optimize(
     )
     best = search.run(normalized)
     check_physical(best, members=settings.members)
-    return Optimized(best, normalized, search.memo, (*trace.fired, *search.fired))
+    return Optimized(best, normalized, search.memo, (*trace.fired, *search.rules_of(best)))

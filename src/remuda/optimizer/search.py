@@ -30,7 +30,7 @@ from remuda.plan.traits import (
     DistributionKind,
     Traits,
 )
-from remuda.plan.walk import inputs, with_inputs
+from remuda.plan.walk import inputs, walk, with_inputs
 from remuda.rules.implement import alternatives
 
 if TYPE_CHECKING:
@@ -51,13 +51,19 @@ class Search:
     disabled: frozenset[str] = frozenset()
     pruning: bool = True
     memo: Memo = field(default_factory=Memo)
-    fired: list[str] = field(default_factory=list)
+    _origins: dict[int, tuple[PhysicalNode, list[str]]] = field(default_factory=dict)
+    """Which rules proposed a node, by the node's identity."""
 
     def run(self, tree: logical.Root) -> physical.Root:
         top = self.memo.copy_in(tree, lambda node, rows: estimate_rows(node, rows, self.statistics))
         winner = self.optimize_group(top, Traits(Convention.LOCAL, ROOT, tree.collation), math.inf)
         assert isinstance(winner, physical.Root), "every logical operator has an implementation"
         return winner
+
+    def rules_of(self, tree: PhysicalNode) -> list[str]:
+        """The implement rules whose proposals are in the tree."""
+        nodes = (self._origins.get(id(node)) for node in walk(tree))
+        return [name for origin in nodes if origin is not None for name in origin[1]]
 
     def new_column(self, name: str, type_: SqlType) -> Column:
         self.next_column += 1
@@ -108,8 +114,9 @@ class Search:
         built: PhysicalNode | None = alternative.build(*sources)
         if built is None:
             return None
-        self.fired.append(name)
-        return self._priced(built, rows)
+        priced = self._priced(built, rows)
+        self._origins.setdefault(id(priced), (priced, []))[1].append(name)
+        return priced
 
     def _enforce_order(self, number: int, required: Traits, limit: float) -> PhysicalNode | None:
         source = self.optimize_group(number, replace(required, collation=()), limit)
