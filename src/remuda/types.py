@@ -370,6 +370,8 @@ def _store_decimal(target: SqlType, value: Any) -> Decimal:
         raise _cannot_store(target, value)
     with localcontext(prec=MAXIMUM_PRECISION + 1):
         exact = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
+        if not exact.is_finite():
+            raise _cannot_store(target, value)
         rounded = exact.quantize(Decimal(1).scaleb(-target.scale), rounding=ROUND_HALF_UP)
     if len(rounded.as_tuple().digits) > target.precision:
         raise data_error(f"{value} overflows {target}")

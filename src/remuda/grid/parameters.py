@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
 from remuda.errors import SqlError, data_error
-from remuda.types import Kind, SqlType, to_stored
+from remuda.types import Kind, SqlType, stored_converter
 
 
 def arrange(
@@ -38,20 +38,26 @@ def to_stored_values(types: Sequence[SqlType], values: Sequence[Any]) -> tuple[t
     errors: dict[int, SqlError] = {}
     for number, (type_, value) in enumerate(zip(types, values, strict=True)):
         try:
-            stored.append(_exactly(type_, value))
+            stored.append(exact_converter(type_)(value))
         except SqlError as error:
             stored.append(None)
             errors[number] = error
     return tuple(stored), errors
 
 
-def _exactly(type_: SqlType, value: Any) -> Any:
-    """A DECIMAL column rounds what is stored in it, but a comparison must see the value as it is."""
-    stored = to_stored(type_, value)
-    if (
-        type_.kind is Kind.DECIMAL
-        and stored is not None
-        and stored != (Decimal(repr(value)) if isinstance(value, float) else value)
-    ):
-        raise data_error(f"{value} has more digits than {type_}")
-    return stored
+def exact_converter(type_: SqlType) -> Callable[[Any], Any]:
+    """The function from a value to its stored form that refuses whatever the type does not hold exactly.
+
+    A DECIMAL column rounds what is stored in it, but a comparison must see the value as it is.
+    """
+    convert = stored_converter(type_)
+    if type_.kind is not Kind.DECIMAL:
+        return convert
+
+    def exactly(value: Any) -> Any:
+        stored = convert(value)
+        if stored is not None and stored != (Decimal(repr(value)) if isinstance(value, float) else value):
+            raise data_error(f"{value} has more digits than {type_}")
+        return stored
+
+    return exactly

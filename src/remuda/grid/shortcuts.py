@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from remuda.errors import SqlError
 from remuda.exec.bounds import compile_lookups, pruned_partitions
-from remuda.exec.index_scan import FEW_ROWS
 from remuda.expr import Expression, Literal, Parameter, columns_of, compile_row, evaluate_constant
+from remuda.grid.parameters import exact_converter
 from remuda.grid.result import Result
 from remuda.grid.rows import RowShape
 from remuda.plan import physical
 from remuda.plan.logical import Operation
 from remuda.plan.traits import Convention
-from remuda.types import stored_converter
 
 if TYPE_CHECKING:
     from remuda.plan.fragments import Plan
@@ -27,6 +26,9 @@ if TYPE_CHECKING:
 
 Values = tuple[Any, ...]
 Shortcut = Callable[[Values], Result | None]
+
+MOST_ROWS = 1_000
+"""Rows that an index read may give as tuples; for more, Arrow's kernels are cheaper although they take long to start."""
 
 
 def compile_shortcut(plan: Plan, store: Store) -> Shortcut | None:
@@ -85,7 +87,7 @@ def _key_reader(node: physical.KeyLookup) -> Callable[[Values], Any]:
 
 def _value_converter(plan: Plan) -> Callable[[Values], Values | None]:
     """From what the user gave to stored values; None where the number or the type of one does not fit."""
-    converters = [stored_converter(type_) for type_ in plan.parameters]
+    converters = [exact_converter(type_) for type_ in plan.parameters]
     count = len(converters)
     if plan.parameter_names:
         return lambda _: None
@@ -159,7 +161,7 @@ def _compile_index_select(
         for lookup in lookups_of(values):
             for source in sources:
                 entries = source.positions(index, lookup, partitions)
-                if len(entries) + len(found) > FEW_ROWS:
+                if len(entries) + len(found) > MOST_ROWS:
                     return None
                 if len(entries):
                     found.extend(source.rows_at(positions, entries))

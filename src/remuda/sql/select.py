@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from remuda.errors import parsing_error
-from remuda.expr import Column, Expression, Literal, coerce, columns_of, rewrite
+from remuda.expr import Column, Expression, Literal, Parameter, coerce, columns_of, rewrite
 from remuda.plan import logical
 from remuda.plan.aggregates import AggregateCall
 from remuda.plan.logical import Assignment, LogicalNode
@@ -280,8 +280,8 @@ def _replace_outermost(expression: Expression, replacements: dict[Expression, Co
 
 
 def _typed(expression: Expression) -> Expression:
-    """A bare NULL in a select list is a VARCHAR, as in PostgreSQL."""
-    return Literal(None, VARCHAR) if isinstance(expression, Literal) and expression.type == NULL else expression
+    """What is NULL throughout is a VARCHAR in a select list, as in PostgreSQL. A parameter must get a type otherwise."""
+    return expression if expression.type != NULL or isinstance(expression, Parameter) else coerce(expression, VARCHAR)
 
 
 def result_name(node: exp.Expression, bound: Expression) -> str:
