@@ -369,7 +369,7 @@ def _store_decimal(target: SqlType, value: Any) -> Decimal:
     if isinstance(value, bool | str | bytes):
         raise _cannot_store(target, value)
     with localcontext(prec=MAXIMUM_PRECISION + 1):
-        exact = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
+        exact = Decimal(repr(float(value))) if isinstance(value, float) else Decimal(value)  # numpy's repr has a name
         if not exact.is_finite():
             raise _cannot_store(target, value)
         rounded = exact.quantize(Decimal(1).scaleb(-target.scale), rounding=ROUND_HALF_UP)

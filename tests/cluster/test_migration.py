@@ -90,7 +90,9 @@ def stay_exact(seconds: float, pause: float) -> Trouble:
 
         def pruned(chance: random.Random) -> None:
             ids = sorted(chance.sample(range(ROWS), 3))
-            assert sorted(grid.sql("SELECT id FROM m WHERE id IN (?, ?, ?)", *ids).fetchall()) == [(id_,) for id_ in ids]
+            assert sorted(grid.sql("SELECT id FROM m WHERE id IN (?, ?, ?)", *ids).fetchall()) == [
+                (id_,) for id_ in ids
+            ]
 
         def grouped(_: random.Random) -> None:
             found = grid.sql("SELECT h, COUNT(*), SUM(s), MIN(s) FROM m GROUP BY h").fetchall()

@@ -70,9 +70,7 @@ class Grouping:
 
     def _by_key(self, rows: Rows) -> dict[Any, tuple[Any, ...]]:
         width = len(self.keys)
-        found = {
-            canonical(row[0]) if width else None: tuple(canonical(value) for value in row[width:]) for row in rows
-        }
+        found = {canonical(row[0]) if width else None: tuple(canonical(value) for value in row[width:]) for row in rows}
         assert len(found) == len(rows), "each group comes once"
         return found
 

@@ -106,9 +106,7 @@ def test_the_partitions_of_the_members_make_up_the_map(snapshot: MapSnapshot) ->
 def ordered_scan(bounds: tuple[Bound, ...], direction: Direction, remainder: Expression | None = None) -> IndexScan:
     descending = direction is Direction.DESCENDING
     keys = tuple(SortKey(column.id, descending, nulls_first=not descending) for column in (N, S))
-    return IndexScan(
-        MAP, SORTED, (ID, N, S), bounds, remainder, direction, None, Traits(collation=keys)
-    )
+    return IndexScan(MAP, SORTED, (ID, N, S), bounds, remainder, direction, None, Traits(collation=keys))
 
 
 def position(each: tuple[Any, ...]) -> tuple[Any, ...]:

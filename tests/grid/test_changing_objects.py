@@ -175,8 +175,9 @@ def test_a_shortcut_meets_a_dropped_map(grid: Any, text: str, values: tuple[Any,
 
 @pytest.mark.parametrize(("text", "values"), SHORTCUTS)
 def test_a_shortcut_finds_the_map_created_anew(grid: Any, text: str, values: tuple[Any, ...]) -> None:
-    from remuda.grid.definitions import new_id
     from dataclasses import replace
+
+    from remuda.grid.definitions import new_id
 
     grid.sql(text, *values)
     definition = grid.store.catalog.find_map("m", ("public",))

@@ -56,7 +56,8 @@ def test_an_exact_name_comes_before_one_in_other_case() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["COUNT(*)", "", "a b", "class", "1", "count", "index", "__len__", "__class__", "_fields", "_places", "_asdict"]
+    "name",
+    ["COUNT(*)", "", "a b", "class", "1", "count", "index", "__len__", "__class__", "_fields", "_places", "_asdict"],
 )
 def test_names_that_are_no_attributes_are_keys_all_the_same(name: str) -> None:
     made = row((name, "other"), 1, 2)

@@ -45,7 +45,10 @@ STATEMENTS: list[tuple[str, list[tuple[Any, ...]]]] = [
     ("SELECT id FROM m WHERE s = ? AND n IN (?, ?)", [("a", 1, 2), ("a", 1, 1), ("b", None, 2), ("zz", 1, 2)]),
     ("SELECT id FROM m WHERE n = ? AND id IN (?, ?)", [(1, 4, 11), (1, 5, 6)]),
     ("SELECT id FROM m WHERE n IS NULL", [()]),
-    ("INSERT INTO m VALUES (?, ?, ?, ?, ?)", [(1_000, 1, 0.5, 2.345, "z"), (1_000, 1, 1.0, 1, "z"), (None, 1, 1, 1, "")]),
+    (
+        "INSERT INTO m VALUES (?, ?, ?, ?, ?)",
+        [(1_000, 1, 0.5, 2.345, "z"), (1_000, 1, 1.0, 1, "z"), (None, 1, 1, 1, "")],
+    ),
     ("INSERT INTO m VALUES (?, ?, 1.0, 1, 'z')", [(1_001, 2**31), (1_002, 1.5), (1_003, None), (1_004,)]),
     ("INSERT INTO m (id, n) VALUES (?, ? + 1)", [(1_010, 1), (1_011, 2**31 - 1), (1_010, 1)]),
     ("SINK INTO m VALUES (?, ?, ?, ?, ?)", [(1_000, 2, NAN, Decimal("9.999"), None), (1, 1, 1, 1, "new")]),

@@ -81,14 +81,17 @@ class Grid:
         """The plan of a query, as SQL's EXPLAIN prints it."""
         from remuda.grid.statements import explain_text
 
+        self._refuse_closed()
         return explain_text(self.queries, text)
 
     def map(self, name: str) -> Map:
         """The key-value face of a map."""
-        return Map(self.store.map(self._definition(name)))
+        self._refuse_closed()
+        return Map(self.store.map(self._definition(name)), self.sql)
 
     def load(self, name: str, data: Any, mode: LoadMode = "append") -> int:
         """Loads many rows at once, all or none: Arrow, pandas, polars, a path, or a Spark data frame."""
+        self._refuse_closed()
         if mode not in {"append", "replace", "upsert"}:
             raise data_error(f"mode must be append, replace or upsert, not {mode!r}")
         if is_spark_dataframe(data):
@@ -126,8 +129,7 @@ class Grid:
         self, text: str, entry: CachedPlan | None, positional: tuple[Any, ...], named: Mapping[str, Any]
     ) -> Result:
         """The long way: a plan from the cache, or the whole statement. Parsing is imported with the first of those."""
-        if self._closed:
-            raise SqlError(ErrorCode.GENERIC, "the grid is closed")
+        self._refuse_closed()
         try:
             key = (self.queries.search_path, text)
             if entry is not None:
@@ -144,3 +146,7 @@ class Grid:
             hint = suggestion or f"Create it with: CREATE TABLE {name} (..., PRIMARY KEY (...))"
             raise SqlError(ErrorCode.OBJECT_NOT_FOUND, f"unknown table: {name}", suggestion=hint)
         return found
+
+    def _refuse_closed(self) -> None:
+        if self._closed:
+            raise SqlError(ErrorCode.GENERIC, "the grid is closed")

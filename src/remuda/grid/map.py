@@ -2,50 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from remuda.errors import data_error, nearest
+from remuda.errors import data_error
+from remuda.grid.map_rows import MapRows, Value
 from remuda.grid.rows import NamedRow, RowShape
 from remuda.plan.fragments import ResultColumn
-from remuda.types import stored_converter
 
 if TYPE_CHECKING:
-    from remuda.catalog import MapDefinition
+    from remuda.grid.result import Result
     from remuda.storage import MapStore
-
-Value = Mapping[str, Any] | tuple[Any, ...]
-"""The columns outside the key: by name, or as a tuple in declared order."""
 
 
 class Map:
-    """A key is a scalar, or a tuple where the key has several columns."""
+    """A key is a scalar, or a tuple where the key has several columns; a value is a tuple with names of the others.
 
-    def __init__(self, store: MapStore) -> None:
+    Values are given as mappings or as tuples in declared order. Every call is one statement: all or nothing, and
+    durable, as far as the grid is, when it returns.
+    """
+
+    def __init__(self, store: MapStore, run: Callable[..., Result]) -> None:
+        """`run` is the grid's `sql`."""
         self._store = store
+        self._run = run
         definition = store.definition
         self._definition = definition
-        self._value_columns = tuple(column.name for column in definition.value_columns)
-        self._value_positions = definition.positions(self._value_columns)
-        self._key_positions = definition.positions(definition.key)
-        self._shape = RowShape(
-            tuple(ResultColumn(column.name, column.type, column.nullable) for column in definition.value_columns)
-        )
-        self._stored_key = _key_converter(definition)
-        self._converters = [stored_converter(column.type) for column in definition.columns]
+        self._rows = MapRows(definition)
+        columns = definition.value_columns
+        self._shape = RowShape(tuple(ResultColumn(column.name, column.type, column.nullable) for column in columns))
+        self._stored_key = self._rows.stored_key
+        self._value_positions = self._rows.value_positions
 
     @property
     def name(self) -> str:
         return self._definition.name
 
     def get(self, key: Any, default: Any = None) -> NamedRow | Any:
-        """The row's columns outside the key, as a tuple with names; `default` where there is no such key."""
+        """The row's columns outside the key; `default` where there is no such key."""
         stored = self._stored_key(key)
         found = None if stored is None else self._store.lookup(stored, self._value_positions)
         if found is None:
             return default
         convert = self._shape.convert
         return self._shape.row_class(found if convert is None else convert(found))
+
+    def get_all(self, keys: Iterable[Any]) -> dict[Any, NamedRow]:
+        """The values of those keys that are there."""
+        found = ((key, self.get(key)) for key in keys)
+        return {key: value for key, value in found if value is not None}
 
     def __getitem__(self, key: Any) -> NamedRow:
         found: NamedRow | None = self.get(key)
@@ -54,84 +59,119 @@ class Map:
         return found
 
     def put(self, key: Any, value: Value) -> NamedRow | None:
-        """Stores the row and returns what was there before."""
-        row = self._row(key, value)
+        """Stores the row and returns what was there before; `set` is faster where nobody wants to know."""
+        row = self._rows.row(key, value)
         with self._store.writing():
             old: NamedRow | None = self.get(key)
             self._store.put([row])
         return old
 
+    def set(self, key: Any, value: Value) -> None:
+        """Stores the row."""
+        self._store.put([self._rows.row(key, value)])
+
+    def put_if_absent(self, key: Any, value: Value) -> NamedRow | None:
+        """Stores the row unless the key is there; returns what is there, None if the row was stored."""
+        row = self._rows.row(key, value)
+        with self._store.writing():
+            old: NamedRow | None = self.get(key)
+            if old is None:
+                self._store.put([row])
+        return old
+
+    def replace(self, key: Any, value: Value) -> NamedRow | None:
+        """Stores the row only if the key is there; returns what was there before, None if nothing was stored."""
+        row = self._rows.row(key, value)
+        with self._store.writing():
+            old: NamedRow | None = self.get(key)
+            if old is not None:
+                self._store.put([row])
+        return old
+
     def put_all(self, entries: Mapping[Any, Value] | Iterable[tuple[Any, Value]]) -> None:
         """Stores many rows, all or none."""
         pairs = entries.items() if isinstance(entries, Mapping) else entries
-        self._store.put([self._row(key, value) for key, value in pairs])
+        self._store.put([self._rows.row(key, value) for key, value in pairs])
 
     def remove(self, key: Any) -> NamedRow | None:
-        """Removes the row and returns what it was."""
+        """Removes the row and returns what it was; `delete` is faster where nobody wants to know."""
         with self._store.writing():
             old: NamedRow | None = self.get(key)
             if old is not None:
                 self._store.delete([self._stored_key(key)])
         return old
 
-    def __setitem__(self, key: Any, value: Value) -> None:
-        self._store.put([self._row(key, value)])
-
-    def __delitem__(self, key: Any) -> None:
+    def delete(self, key: Any) -> bool:
+        """Removes the row and tells whether there was one."""
         stored = self._stored_key(key)
-        if stored is None or not self._store.delete([stored]):
-            raise KeyError(key)
+        return stored is not None and self._store.delete([stored]) > 0
 
-    def __contains__(self, key: Any) -> bool:
+    def clear(self) -> None:
+        """Removes all rows."""
+        self._store.truncate()
+
+    def contains_key(self, key: Any) -> bool:
         stored = self._stored_key(key)
-        return stored is not None and self._store.lookup(stored, self._key_positions) is not None
+        return stored is not None and self._store.lookup(stored, self._rows.key_positions) is not None
 
-    def __len__(self) -> int:
+    def size(self) -> int:
         return len(self._store)
 
-    def _row(self, key: Any, value: Value) -> tuple[Any, ...]:
-        parts = (key,) if len(self._key_positions) == 1 else _key_parts(self._definition, key)
-        row: list[Any] = [None] * len(self._definition.columns)
-        for position, part in zip(self._key_positions, parts, strict=True):
-            row[position] = part
-        for position, part in zip(self._value_positions, self._value_parts(value), strict=True):
-            row[position] = part
-        return tuple(
-            [None if part is None else convert(part) for convert, part in zip(self._converters, row, strict=True)]
-        )
+    def is_empty(self) -> bool:
+        return len(self._store) == 0
 
-    def _value_parts(self, value: Value) -> Iterable[Any]:
-        if not isinstance(value, Mapping):
-            if not isinstance(value, tuple | list):
-                raise data_error(f"the value is a tuple or a mapping of {', '.join(self._value_columns)}")
-            if len(value) != len(self._value_columns):
-                expected = ", ".join(self._value_columns)
-                raise data_error(f"{len(self._value_columns)} values are expected ({expected}), {len(value)} are given")
-            return value
-        by_name = {name.casefold(): part for name, part in value.items()}
-        known = {name.casefold() for name in self._value_columns}
-        for name in value:
-            if name.casefold() not in known:
-                raise data_error(f"unknown column: {name}", suggestion=nearest(name, self._value_columns))
-        return [by_name.get(name.casefold()) for name in self._value_columns]
+    def keys(self, condition: str | None = None, *parameters: Any) -> Iterator[Any]:
+        """All keys, or those of the rows that pass a condition written in SQL: `orders.keys("amount > ?", 10)`.
+
+        Rows come as they are read, at one snapshot, in no order.
+        """
+        return (key for key, _ in self.items(condition, *parameters, _columns=()))
+
+    def values(self, condition: str | None = None, *parameters: Any) -> Iterator[NamedRow]:
+        return (value for _, value in self.items(condition, *parameters))
+
+    def items(
+        self, condition: str | None = None, *parameters: Any, _columns: tuple[str, ...] | None = None
+    ) -> Iterator[tuple[Any, NamedRow]]:
+        """Keys and values, of all rows or of those that pass a condition written in SQL."""
+        definition = self._definition
+        values = tuple(column.name for column in definition.value_columns) if _columns is None else _columns
+        names = ", ".join(_quoted(name) for name in (*definition.key, *values))
+        where = "" if condition is None else f" WHERE {condition}"
+        width = len(definition.key)
+        for row in self._run(f"SELECT {names} FROM {_quoted(definition.name)}{where}", *parameters):
+            key = row[0] if width == 1 else tuple(row[:width])
+            yield key, self._shape.row_class(row[width:])
+
+    entries = items
+
+    def add_index(self, columns: str | Iterable[str], kind: str = "SORTED", name: str | None = None) -> str:
+        """Creates an index, SORTED or HASH, and returns its name."""
+        chosen = [columns] if isinstance(columns, str) else list(columns)
+        if kind.upper() not in {"SORTED", "HASH"}:
+            raise data_error(f"an index is SORTED or HASH, not {kind}")
+        called = name or "_".join([self.name, *chosen, kind.lower()])
+        listed = ", ".join(_quoted(column) for column in chosen)
+        self._run(f"CREATE INDEX {_quoted(called)} ON {_quoted(self.name)} ({listed}) TYPE {kind.upper()}")
+        return called
+
+    def __setitem__(self, key: Any, value: Value) -> None:
+        self.set(key, value)
+
+    __contains__ = contains_key
+    __len__ = size
+
+    def __delitem__(self, key: Any) -> None:
+        if not self.delete(key):
+            raise KeyError(key)
+
+    def __iter__(self) -> Iterator[Any]:
+        return self.keys()
+
+    def __repr__(self) -> str:
+        return f"<Map {self.name}: {len(self)} rows>"
 
 
-def _key_parts(definition: MapDefinition, key: Any) -> tuple[Any, ...]:
-    """The parts of a key of several columns. A string is a sequence too, but no such key."""
-    if not isinstance(key, tuple | list) or len(key) != len(definition.key):
-        raise data_error(f"the key is a tuple of {', '.join(definition.key)}")
-    return tuple(key)
-
-
-def _key_converter(definition: MapDefinition) -> Callable[[Any], Any]:
-    """From a key as users write it to the stored form; None where a part of it is NULL, as no row has such a key."""
-    converters = [stored_converter(definition.column(name).type) for name in definition.key]
-    if len(converters) == 1:
-        return converters[0]
-
-    def convert(key: Any) -> tuple[Any, ...] | None:
-        parts = _key_parts(definition, key)
-        stored = tuple([converter(part) for converter, part in zip(converters, parts, strict=True)])
-        return None if None in stored else stored
-
-    return convert
+def _quoted(name: str) -> str:
+    escaped = name.replace('"', '""')
+    return f'"{escaped}"'

@@ -56,7 +56,7 @@ def exact_converter(type_: SqlType) -> Callable[[Any], Any]:
 
     def exactly(value: Any) -> Any:
         stored = convert(value)
-        if stored is not None and stored != (Decimal(repr(value)) if isinstance(value, float) else value):
+        if stored is not None and stored != (Decimal(repr(float(value))) if isinstance(value, float) else value):
             raise data_error(f"{value} has more digits than {type_}")
         return stored
 

@@ -35,8 +35,8 @@ NO_COLUMNS = RowShape(())
 class Result:
     """The result of one statement; it can be read once.
 
-    Rows are computed as they are read. As long as none has been handed out, a query that meets a stale plan is run again
-    by `restart`.
+    Rows are computed as they are read. As long as none has been handed out, a query that meets a stale plan is run
+    again by `restart`.
     """
 
     update_count: int = NO_UPDATE

@@ -28,7 +28,7 @@ Values = tuple[Any, ...]
 Shortcut = Callable[[Values], Result | None]
 
 MOST_ROWS = 1_000
-"""Rows that an index read may give as tuples; for more, Arrow's kernels are cheaper although they take long to start."""
+"""Rows that an index read may give as tuples; for more, Arrow's kernels are cheaper, long as they take to start."""
 
 
 def compile_shortcut(plan: Plan, store: Store) -> Shortcut | None:

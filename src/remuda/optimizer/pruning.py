@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from remuda.expr import Expression, conjunction, conjuncts, disjuncts
+from remuda.expr import Expression, columns_of, conjunction, conjuncts, disjuncts
 from remuda.optimizer.candidates import Candidate, find_candidates, merge_intervals
 from remuda.plan.bounds import Bound, Points, Pruning
 from remuda.types import Kind, SqlType
@@ -29,38 +29,45 @@ def prune(definition: MapDefinition, filter_: Expression | None) -> Pruning | No
 
 
 def _alternatives(definition: MapDefinition, filter_: Expression) -> list[tuple[Bound, ...]] | None:
-    direct = _complete(definition, filter_)
-    if direct is not None:
-        return [direct]
+    """`(E1 OR E2) AND rest` is complete where every branch together with the rest is.
+
+    One OR is taken apart at a time, and none twice: where another order would succeed, this one does. An OR with a
+    branch that says nothing of a missing column is left whole, as that branch would have to be complete without it.
+    """
+    bounds = _bounds(definition, filter_)
+    missing = {name for name, bound in bounds.items() if bound is None}
+    if not missing:
+        return [tuple(bound for bound in bounds.values() if bound is not None)]
     parts = conjuncts(filter_)
-    for part in parts:
-        branches = disjuncts(part)
-        if not 1 < len(branches) <= MAXIMUM_ALTERNATIVES:
-            continue
-        # (E1 OR E2) AND rest: every branch together with the rest must be complete.
-        rest = [other for other in parts if other is not part]
-        found: list[tuple[Bound, ...]] = []
-        for branch in branches:
-            whole = conjunction([branch, *rest])
-            below = None if whole is None else _alternatives(definition, whole)
-            if below is None:
-                break
-            found.extend(below)
-        else:
-            return found
-    return None
-
-
-def _complete(definition: MapDefinition, filter_: Expression) -> tuple[Bound, ...] | None:
-    """The bounds of all partitioning columns by the conjuncts alone."""
-    candidates = find_candidates(filter_)
-    bounds: list[Bound] = []
-    for column in definition.partitioned_by:
-        bound = _countable(candidates.get(column, []), definition.column(column).type)
-        if bound is None:
+    chosen = next((part for part in parts if _says_something_of(missing, part)), None)
+    if chosen is None:
+        return None
+    rest = [part for part in parts if part is not chosen]
+    found: list[tuple[Bound, ...]] = []
+    for branch in disjuncts(chosen):
+        whole = conjunction([branch, *rest])
+        assert whole is not None
+        below = _alternatives(definition, whole)
+        if below is None or len(found) + len(below) > MAXIMUM_ALTERNATIVES:
             return None
-        bounds.append(bound)
-    return tuple(bounds)
+        found.extend(below)
+    return found
+
+
+def _says_something_of(missing: set[str], part: Expression) -> bool:
+    """Whether it is an OR and every branch names a missing column."""
+    branches = disjuncts(part)
+    return len(branches) > 1 and all(
+        any(column.name in missing for column in columns_of(branch).values()) for branch in branches
+    )
+
+
+def _bounds(definition: MapDefinition, filter_: Expression) -> dict[str, Bound | None]:
+    """What the conjuncts alone say of each partitioning column."""
+    candidates = find_candidates(filter_)
+    return {
+        name: _countable(candidates.get(name, []), definition.column(name).type) for name in definition.partitioned_by
+    }
 
 
 def _countable(candidates: list[Candidate], type_: SqlType) -> Bound | None:

@@ -114,7 +114,7 @@ class Scheduler:
 
 
 class _ReadyQueue:
-    """The fragments that can go on. Threads and fragments know it instead of the scheduler, so as to keep none alive."""
+    """The fragments that can go on. Threads and fragments know it, not the scheduler, so as to keep none alive."""
 
     def __init__(self) -> None:
         self._tasks: SimpleQueue[FragmentTask | None] = SimpleQueue()

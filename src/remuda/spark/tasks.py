@@ -43,8 +43,8 @@ def run_tasks(
 
     The job has ended when this returns, and an error of any task has been raised: no result is handed out before it is
     known that all are good. An error that a task raises as a `RemudaError` arrives as the same error, and Spark does
-    not try again what would only fail again. `tag` is what `cancel_tasks` takes. A payload is anything that pickles; what
-    several payloads share is sent once to each task.
+    not try again what would only fail again. `tag` is what `cancel_tasks` takes. A payload is anything that pickles;
+    what several payloads share is sent once to each task.
     """
     if not payloads:
         return iter(())

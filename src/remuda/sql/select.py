@@ -280,7 +280,7 @@ def _replace_outermost(expression: Expression, replacements: dict[Expression, Co
 
 
 def _typed(expression: Expression) -> Expression:
-    """What is NULL throughout is a VARCHAR in a select list, as in PostgreSQL. A parameter must get a type otherwise."""
+    """What is NULL throughout is a VARCHAR in a select list, as in PostgreSQL. A parameter must have a type."""
     return expression if expression.type != NULL or isinstance(expression, Parameter) else coerce(expression, VARCHAR)
 
 

@@ -35,6 +35,7 @@ def conform(definition: MapDefinition, table: pa.Table) -> list[pa.Array]:
         else:
             array = _cast(definition, column, flat(table.column(number)))
         _refuse_nulls(definition, column, array)
+        _refuse_damaged_text(definition, column, array)
         arrays.append(array)
     return arrays
 
@@ -89,3 +90,17 @@ def _refuse_nulls(definition: MapDefinition, column: ColumnDefinition, array: pa
         row = pc.index(pc.is_null(array), True).as_py() + 1
         what = "the key" if column.name in definition.key else "the column"
         raise data_error(f"{what} {definition.name}.{column.name} must not be NULL, row {row}")
+
+
+def _refuse_damaged_text(definition: MapDefinition, column: ColumnDefinition, array: pa.Array) -> None:
+    """Arrow takes any bytes for a string; what is not UTF-8 could be stored, but never be read again."""
+    if column.type.kind is not Kind.VARCHAR:
+        return
+    try:
+        array.validate(full=True)
+    except pa.ArrowInvalid as error:
+        texts = (array.dictionary if is_dictionary(array) else array).cast(pa.binary())
+        row = _first_that_fails(texts, pa.string())
+        held = "text that is not valid Unicode" if row is None else f"{texts[row].as_py()!r}: it is not valid Unicode"
+        place = "" if row is None or is_dictionary(array) else f", row {row + 1}"
+        raise data_error(f"{definition.name}.{column.name} cannot hold {held}{place}") from error

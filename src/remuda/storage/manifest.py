@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import zlib
+from contextlib import suppress
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -100,6 +101,8 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
         fresh.replace(path)
         sync_folder(folder)
     except OSError as error:
+        with suppress(OSError):
+            fresh.unlink()
         raise StorageError(f"the manifest cannot be written: {error.strerror}", path) from error
 
 

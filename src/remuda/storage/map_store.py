@@ -6,6 +6,7 @@ Readers take neither. A writer holds its lock for the microseconds of applying a
 
 from __future__ import annotations
 
+from collections import deque
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -14,6 +15,7 @@ from remuda.storage.arrow_arrays import stored_list
 from remuda.storage.bulk_load import build_segments, common_keys, last_of_each_key
 from remuda.storage.compaction import fold, merge_small
 from remuda.storage.conforming import conform
+from remuda.storage.encodable import naming_columns, refuse_unencodable, text_columns, unencodable
 from remuda.storage.hidden_rows import HiddenRows
 from remuda.storage.map_statistics import StatisticsKeeper
 from remuda.storage.map_version import MapVersion
@@ -69,7 +71,9 @@ class MapStore:
         self._commit_structure = commit_structure
         self._request_checkpoint = request_checkpoint
         self._journal = journal
-        self._writer = WriterLock(journal)
+        self._writer = WriterLock(journal, self._take_back)
+        self._unsafe: deque[tuple[int, int]] = deque()
+        """Records that may not be durable yet, each with the length of the log before it."""
         self.shelved: tuple[ShelvedSegment, ...] = ()
         self._version = MapVersion(definition)
         self._snapshot = MapSnapshot(self._version, 0, shelf.folder)
@@ -80,6 +84,7 @@ class MapStore:
             for number, column in enumerate(definition.columns)
             if not column.nullable or column.name in definition.key
         )
+        self._texts = text_columns(definition)
 
     # Reading
 
@@ -91,7 +96,10 @@ class MapStore:
         """These columns of the newest committed row of a key, None if there is none. No lock, no snapshot."""
         if self.destroyed:
             self._refuse_destroyed()
-        return self._version.finder(columns)(key)
+        try:
+            return self._version.finder(columns)(key)
+        except UnicodeEncodeError as error:
+            raise unencodable(self.definition, ", ".join(self.definition.key), key) from error
 
     def snapshot(self) -> MapSnapshot:
         self._refuse_destroyed()
@@ -142,7 +150,8 @@ class MapStore:
     def delete(self, keys: Sequence[Any]) -> int:
         """Removes rows and returns how many there were."""
         wanted = [canonical_key(key) for key in keys]
-        return -self._write(DELETE, wanted, lambda version: -sum([version.erase(key) for key in wanted]))
+        with naming_columns(self.definition, self.definition.key):
+            return -self._write(DELETE, wanted, lambda version: -sum([version.erase(key) for key in wanted]))
 
     def truncate(self) -> int:
         """Removes all rows at once."""
@@ -183,10 +192,13 @@ class MapStore:
                 version, length, folded = self._version, self._version.log.committed, self.applied
             if length == 0:
                 return
+            if self._journal is not None:
+                # A statement that could still be refused must not get into a segment.
+                self._journal.wait(folded)
             shelved = fold(self._shelf, version, self.shelved, length)
             with self._writer:
                 before = self.shelved
-                self._replace_version(shelved, version.definition, carried_from=length)
+                self._replace_version(shelved, version.definition, carried=(length, self._version.log.committed))
                 self.folded = folded
             self._commit_structure()
             self._shelf.discard(before, shelved)
@@ -212,7 +224,7 @@ class MapStore:
     def attach(self, journal: WriteAheadLog) -> None:
         """From now on writes are recorded: what was replayed came from there."""
         self._journal = journal
-        self._writer = WriterLock(journal)
+        self._writer = WriterLock(journal, self._take_back)
 
     def replay(self, kind: int, values: Sequence[Any], sequence: int) -> None:
         """Applies a record of the write-ahead log again."""
@@ -248,7 +260,9 @@ class MapStore:
             try:
                 added = apply(version)
                 if payload is not None and journal is not None and len(version.log.keys) > version.log.committed:
-                    self.applied = self._writer.pending = journal.append(payload)
+                    sequence = journal.append(payload)
+                    self.applied = self._writer.pending = sequence
+                    self._remember(sequence, version.log.committed)
             except BaseException:
                 version.roll_back()
                 raise
@@ -257,9 +271,31 @@ class MapStore:
             self._request_checkpoint()
         return added
 
+    def _remember(self, sequence: int, length: int) -> None:
+        assert self._journal is not None
+        unsafe, durable = self._unsafe, self._journal.durable_sequence
+        while unsafe and unsafe[0][0] <= durable:
+            unsafe.popleft()
+        unsafe.append((sequence, length))
+
+    def _take_back(self) -> None:
+        """After a record could not be made durable: puts a version without it, and without those behind it, in place.
+
+        Nothing can be appended any more, so those are all there are. A snapshot taken in between keeps what it saw.
+        """
+        with self._writer:
+            assert self._journal is not None
+            durable = self._journal.durable_sequence
+            lengths = [length for sequence, length in self._unsafe if sequence > durable]
+            self._unsafe.clear()
+            if lengths:
+                self._replace_version(self.shelved, self.definition, carried=(0, lengths[0]))
+                self.applied = min(self.applied, durable)
+
     def _keys_of(self, rows: Sequence[Row]) -> list[Any]:
-        required = self._required
+        required, texts = self._required, self._texts
         for row in rows:
+            refuse_unencodable(self.definition, texts, row)
             for number in required:
                 if row[number] is None:
                     column = self.definition.columns[number]
@@ -308,20 +344,23 @@ class MapStore:
     def _install(self, shelved: Sequence[ShelvedSegment], definition: MapDefinition, folded: int) -> None:
         """Puts segments that hold everything in the place of the present version; both locks are held."""
         before = self.shelved
-        self._replace_version(shelved, definition, carried_from=self._version.log.committed)
+        end = self._version.log.committed
+        self._replace_version(shelved, definition, carried=(end, end))
         self.folded = folded
         self._commit_structure()
         self._shelf.discard(before, shelved)
 
     def _replace_version(
-        self, shelved: Sequence[ShelvedSegment], definition: MapDefinition, *, carried_from: int
+        self, shelved: Sequence[ShelvedSegment], definition: MapDefinition, *, carried: tuple[int, int]
     ) -> None:
-        old = self._version.log
+        """Installs a version of these segments and of the entries [start, stop) of the present log; the lock is held."""
+        start, stop = carried
         version = _version_of(definition, shelved)
         added = 0
-        for key, row in old.entries(carried_from, old.committed):
+        for key, row in self._version.log.entries(start, stop):
             added += -version.erase(key) if row is None else not version.write(key, row)
         version.commit(added)
+        self._unsafe = deque((sequence, length - start) for sequence, length in self._unsafe if start <= length < stop)
         self.shelved = tuple(shelved)
         self._version = version
 
@@ -343,6 +382,8 @@ class MapStore:
     def _refuse_unwritable(self) -> None:
         if self.refusal is not None:
             raise StorageError(self.refusal, self._shelf.folder)
+        if self._journal is not None:
+            self._journal.refuse_after_failure()
 
 
 def _version_of(definition: MapDefinition, shelved: Sequence[ShelvedSegment]) -> MapVersion:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from remuda.storage.encodable import naming_columns, unencodable
 from remuda.storage.index_access import index_definition
 from remuda.storage.source import coalesced
 from remuda.storage.value_order import canonical_key
@@ -55,13 +56,12 @@ class SegmentSource:
         return batch if bool(live.all()) else batch.filter(pa.array(live))
 
     def count(self, index_id: str, lookup: Lookup) -> int:
-        low, high = self.segment.index(index_definition(self._definition, index_id)).span(lookup)
+        _, low, high = self._span(index_id, lookup)
         return high - low
 
     def positions(self, index_id: str, lookup: Lookup, partitions: np.ndarray | None = None) -> np.ndarray:
-        index = self.segment.index(index_definition(self._definition, index_id))
-        low, high = index.span(lookup)
-        found = index.positions[low:high]
+        positions, low, high = self._span(index_id, lookup)
+        found = positions[low:high]
         if partitions is not None and len(found):
             found = found[self._inside(found, partitions)]
         marks = self._hidden.marks
@@ -77,11 +77,21 @@ class SegmentSource:
 
     def key_positions(self, keys: Sequence[Any]) -> np.ndarray:
         probe, hash_key, hidden, length = self.segment.probe, self._hash, self._hidden, self._length
-        found = [probe(key, hash_key(key)) for key in map(canonical_key, keys)]
+        with naming_columns(self._definition, self._definition.key):
+            found = [probe(key, hash_key(key)) for key in map(canonical_key, keys)]
         return np.array([at for at in found if at >= 0 and not hidden.is_hidden(at, length)], np.int64)
 
     def hidden_positions(self) -> np.ndarray:
         return self._hidden.positions(self._length)
+
+    def _span(self, index_id: str, lookup: Lookup) -> tuple[np.ndarray, int, int]:
+        """The positions of an index, and from where to where among them the matches stand."""
+        definition = index_definition(self._definition, index_id)
+        index = self.segment.index(definition)
+        try:
+            return index.positions, *index.span(lookup)
+        except UnicodeEncodeError as error:
+            raise unencodable(self._definition, ", ".join(definition.columns), error.object) from error
 
     def _inside(self, positions: np.ndarray, partitions: np.ndarray) -> np.ndarray:
         """Whether each position is in one of the partitions: between the ends of one of their ranges."""

@@ -224,19 +224,25 @@ class Store:
             files = []
             self._log_files = [(1, 1)]
         if self.durability is not Durability.NONE:
-            last = files[-1] if files else None
-            number = self._log_files[-1][0] if last is None else last.number
-            if last is None:
-                log_path(path / "wal", number).unlink(missing_ok=True)
-            self._journal = WriteAheadLog(
-                path / "wal", number, self._sequence, self.durability, None if last is None else last.length
-            )
+            self._journal = self._open_journal(path / "wal", files[-1] if files else None)
             for each in self._maps.values():
                 each.attach(self._journal)
         self._commit_manifest()
         for number in log_numbers(path / "wal"):
             if number < self._log_files[0][0]:
                 log_path(path / "wal", number).unlink()
+
+    def _open_journal(self, folder: Path, last: LogFile | None) -> WriteAheadLog:
+        """Goes on behind the last whole record; a file that was cut off inside its header makes room for its like."""
+        number = self._log_files[-1][0] if last is None else last.number
+        for other in log_numbers(folder):
+            if other > number or (last is None and other == number):
+                log_path(folder, other).unlink()
+        if last is None:
+            return WriteAheadLog(folder, number, self._sequence, self.durability, None)
+        journal = WriteAheadLog(folder, number, last.last_sequence, self.durability, last.length)
+        journal.skip_to(self._sequence)
+        return journal
 
     def _load(self, path: Path) -> list[LogFile]:
         """Reads the manifest, opens the segments and applies the write-ahead log."""
@@ -277,12 +283,14 @@ class Store:
             raise FileNotFoundError(2, "missing", str(log_path(path / "wal", manifest.first_log)))
         for file in files:
             for sequence, payload in enumerate(file.payloads, file.first_sequence):
+                if not payload:
+                    continue
                 record = decode_record(payload)
                 found = maps.get(record.map_id)
                 # A record of a map that is not in the manifest: the map was dropped later.
                 if found is not None and sequence > found.folded:
                     found.replay(record.kind, restore(found.definition, record), sequence)
-            self._sequence = max(self._sequence, file.first_sequence + len(file.payloads) - 1)
+            self._sequence = max(self._sequence, file.last_sequence)
         self._log_files = [(file.number, file.first_sequence) for file in files] or [
             (manifest.first_log, self._sequence + 1)
         ]
@@ -356,6 +364,8 @@ class Store:
             raise StorageError(
                 "the store is closed" if self.closed else "the folder is open for reading only", self.path
             )
+        if self._journal is not None:
+            self._journal.refuse_after_failure()
 
 
 def _saved(shelved: Sequence[ShelvedSegment]) -> list[tuple[SegmentInfo, str | None]]:

@@ -1,10 +1,18 @@
 """The write-ahead log: one record for each statement, durable before the statement is acknowledged.
 
-    file    magic (8 bytes), sequence number of the first record (8)
-    record  mark (4 bytes), length (4), checksum of all that follows (4), synced (8), payload
+    file    magic (8 bytes), sequence number of the first record (8), checksum of the two (4)
+    record  mark (4 bytes), length (4), synced (8), checksum of these three (4), checksum of the payload (4), payload
 
-`synced` is how much of the file was known to be safe when the record was appended. It tells a torn tail, which a crash
-leaves and which is cut off, from damage: a record that cannot be read was once safe if a later one says so.
+A record without a payload only takes up its number. `synced` is how much of the file was known to be safe when the
+record was appended. A crash leaves a torn tail, which is cut off; damage must not pass for one. A record that cannot be
+read was damaged
+
+- if a later one says that it was synced, or a clean close has recorded it;
+- if it is there in full: a process that is killed leaves the beginning of a record, a power failure leaves sectors of
+  zeros; neither changes a byte in the middle.
+
+So every flipped byte is found, in the last record too. What cannot be told from a torn tail is a file that lost
+acknowledged records at its very end by being cut or zeroed while no process had it open and no clean close had come.
 
 Group commit: writers append to a buffer and go on; the first that needs its record on disk writes and syncs for all,
 the others wait for it.
@@ -15,8 +23,10 @@ from __future__ import annotations
 import os
 import struct
 import zlib
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
+from itertools import pairwise
 from threading import Event, Lock
 from typing import TYPE_CHECKING
 
@@ -29,10 +39,15 @@ if TYPE_CHECKING:
 MAGIC = b"REMUDAW1"
 """The last character is the version of the format."""
 
-_FILE_HEADER = struct.Struct("<8sQ")
+_FILE_HEADER = struct.Struct("<8sQI")
+_FILE_HEADER_CHECKED = 16
 _MARK = b"\xf5RW\xf6"
-_RECORD_HEADER = struct.Struct("<4sIIQ")
-_SYNCED = struct.Struct("<Q")
+_RECORD_HEADER = struct.Struct("<4sIQII")
+_RECORD_HEADER_CHECKED = 16
+_record_start = struct.Struct("<4sIQ").pack
+_checksums = struct.Struct("<II").pack
+_SECTOR = 512
+"""What a disk writes wholly or not at all."""
 
 
 class Durability(Enum):
@@ -56,6 +71,11 @@ class LogFile:
     first_sequence: int
     payloads: list[bytes]
     length: int
+
+    @property
+    def last_sequence(self) -> int:
+        """One below the first where there is no record."""
+        return self.first_sequence + len(self.payloads) - 1
 
 
 class _Batch:
@@ -91,13 +111,21 @@ class WriteAheadLog:
     def append(self, payload: bytes) -> int:
         """Adds a record to the buffer and returns its sequence number; nothing is on disk yet."""
         with self._append_lock:
-            self._refuse_after_failure()
-            synced = _SYNCED.pack(self._safe_length)
-            checksum = zlib.crc32(payload, zlib.crc32(synced))
-            self._buffer.append(_RECORD_HEADER.pack(_MARK, len(payload), checksum, self._safe_length))
-            self._buffer.append(payload)
+            self.refuse_after_failure()
+            start = _record_start(_MARK, len(payload), self._safe_length)
+            self._buffer += (start, _checksums(zlib.crc32(start), zlib.crc32(payload)), payload)
             self.sequence += 1
             return self.sequence
+
+    def skip_to(self, sequence: int) -> None:
+        """Fills the numbers up to this one with empty records.
+
+        They were given to statements that never reached the disk, but a manifest that did already speaks of them: a new
+        record with such a number would be taken for one that is folded.
+        """
+        while self.sequence < sequence:
+            self.append(b"")
+        self.wait(self.sequence)
 
     def wait(self, sequence: int) -> None:
         """Returns when the record is as durable as promised.
@@ -107,7 +135,7 @@ class WriteAheadLog:
         if sequence <= self._durable_sequence:
             return
         with self._append_lock:
-            self._refuse_after_failure()
+            self.refuse_after_failure()
             batch = self._flushing if sequence <= self._flushing.upto else self._open_batch
             leads = not batch.led
             batch.led = True
@@ -120,7 +148,7 @@ class WriteAheadLog:
         elif batch.done is not None and sequence > self._durable_sequence:
             batch.done.wait()
         if sequence > self._durable_sequence:
-            self._refuse_after_failure()
+            self.refuse_after_failure()
 
     def rotate(self) -> None:
         """Goes on in a new file, after everything in the old one is safe."""
@@ -143,6 +171,11 @@ class WriteAheadLog:
         return self._failure is not None
 
     @property
+    def durable_sequence(self) -> int:
+        """The last record that is as durable as promised."""
+        return self._durable_sequence
+
+    @property
     def safe_length(self) -> int:
         return self._safe_length
 
@@ -163,7 +196,7 @@ class WriteAheadLog:
                 os.lseek(descriptor, length, os.SEEK_SET)
                 return descriptor, length
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
-            os.write(descriptor, _FILE_HEADER.pack(MAGIC, self._durable_sequence + 1))
+            os.write(descriptor, _file_header(self._durable_sequence + 1))
             os.fsync(descriptor)
             sync_folder(self._folder)
             return descriptor, _FILE_HEADER.size
@@ -183,14 +216,14 @@ class WriteAheadLog:
         """Closes the open batch; the append lock is held."""
         if self._failure is not None and self._open_batch.done is not None:
             self._open_batch.done.set()
-        self._refuse_after_failure()
+        self.refuse_after_failure()
         chunk, self._buffer = b"".join(self._buffer), []
         self._flushing, self._open_batch = self._open_batch, _Batch()
         self._flushing.led = True
         self._flushing.upto = self.sequence
         return chunk, self.sequence
 
-    def _refuse_after_failure(self) -> None:
+    def refuse_after_failure(self) -> None:
         if self._failure is not None:
             raise self._failure
 
@@ -215,6 +248,9 @@ class WriteAheadLog:
                 path,
                 self._written,
             )
+            # What was refused must not come back when the folder is opened again, whole as it may be by chance.
+            with suppress(OSError):
+                os.ftruncate(self._descriptor, self._written)
             raise self._failure from error
         self._written += len(chunk)
         self._safe_length = self._written
@@ -244,7 +280,7 @@ def read_log(folder: Path, first: int, known_safe: tuple[int, int]) -> Iterator[
             raise StorageError(
                 f"the write-ahead log has a gap before record {file.first_sequence}", log_path(folder, number), 0
             )
-        expected = file.first_sequence + len(file.payloads)
+        expected = file.last_sequence + 1
         yield file
 
 
@@ -257,6 +293,11 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
+def _file_header(first_sequence: int) -> bytes:
+    start = _FILE_HEADER.pack(MAGIC, first_sequence, 0)[:_FILE_HEADER_CHECKED]
+    return _FILE_HEADER.pack(MAGIC, first_sequence, zlib.crc32(start))
+
+
 def _read_file(folder: Path, number: int, *, torn_allowed: bool, known_safe: tuple[int, int]) -> LogFile | None:
     """None for a last file that was cut off inside its header: it never held a record."""
     path = log_path(folder, number)
@@ -265,38 +306,61 @@ def _read_file(folder: Path, number: int, *, torn_allowed: bool, known_safe: tup
         if torn_allowed:
             return None
         raise StorageError("the file is cut off", path, len(raw))
-    magic, first_sequence = _FILE_HEADER.unpack_from(raw, 0)
+    magic, first_sequence, checksum = _FILE_HEADER.unpack_from(raw, 0)
     if magic != MAGIC:
         raise StorageError(f"not a write-ahead log of format {MAGIC.decode()}", path, 0)
+    if checksum != zlib.crc32(raw[:_FILE_HEADER_CHECKED]):
+        raise StorageError("the header of the write-ahead log is damaged", path, len(MAGIC))
     payloads: list[bytes] = []
     offset = _FILE_HEADER.size
     while (payload := _payload_at(raw, offset)) is not None:
         payloads.append(payload)
         offset += _RECORD_HEADER.size + len(payload)
     recorded = known_safe[1] if known_safe[0] == number else 0
-    if offset < len(raw) or offset < recorded:
-        once_safe = offset < recorded or _was_synced(raw, offset)
-        if once_safe or not torn_allowed:
-            raise StorageError("a record of the write-ahead log is damaged", path, offset)
+    damaged = offset < recorded or (
+        offset < len(raw) and (not torn_allowed or _was_synced(raw, offset) or not _is_torn(raw, offset))
+    )
+    if damaged:
+        raise StorageError("a record of the write-ahead log is damaged", path, offset)
     return LogFile(number, first_sequence, payloads, offset)
 
 
 def _payload_at(raw: bytes, offset: int) -> bytes | None:
+    length = _length_at(raw, offset)
+    if length is None:
+        return None
     start = offset + _RECORD_HEADER.size
-    if start > len(raw):
-        return None
-    mark, length, checksum, _ = _RECORD_HEADER.unpack_from(raw, offset)
     payload = raw[start : start + length]
-    if mark != _MARK or len(payload) != length:
+    checksum = _RECORD_HEADER.unpack_from(raw, offset)[4]
+    return payload if len(payload) == length and zlib.crc32(payload) == checksum else None
+
+
+def _length_at(raw: bytes, offset: int) -> int | None:
+    """The length of the payload of the record here; None where the record's header is not whole."""
+    if offset + _RECORD_HEADER.size > len(raw):
         return None
-    return payload if zlib.crc32(payload, zlib.crc32(raw[start - _SYNCED.size : start])) == checksum else None
+    mark, length, _, checksum, _ = _RECORD_HEADER.unpack_from(raw, offset)
+    whole = mark == _MARK and zlib.crc32(raw[offset : offset + _RECORD_HEADER_CHECKED]) == checksum
+    return int(length) if whole else None
 
 
 def _was_synced(raw: bytes, offset: int) -> bool:
     """Whether a whole record further on says that the file was safe beyond `offset` when it was written."""
     found = raw.find(_MARK, offset + 1)
     while found >= 0:
-        if _payload_at(raw, found) is not None and _RECORD_HEADER.unpack_from(raw, found)[3] > offset:
+        if _payload_at(raw, found) is not None and _RECORD_HEADER.unpack_from(raw, found)[2] > offset:
             return True
         found = raw.find(_MARK, found + 1)
     return False
+
+
+def _is_torn(raw: bytes, offset: int) -> bool:
+    """Whether the record here was never written in full: the file ends inside it, or a sector of it is all zeros."""
+    length = _length_at(raw, offset)
+    end = offset + _RECORD_HEADER.size + (length or 0)
+    if end > len(raw):
+        return True
+    if length is None:
+        end = len(raw)
+    cuts = [offset, *range((offset // _SECTOR + 1) * _SECTOR, end, _SECTOR), end]
+    return any(not any(raw[start:stop]) for start, stop in pairwise(cuts))

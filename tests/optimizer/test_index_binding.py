@@ -1,0 +1,174 @@
+"""Which predicates an index can serve, what it is bound to, and what remains: behaviour, case by case."""
+
+from __future__ import annotations
+
+import pytest
+
+from remuda.expr import render
+from remuda.optimizer.candidates import find_candidates
+from remuda.optimizer.index_binding import bind_index, bind_key
+from remuda.plan.explain import describe
+from remuda.plan.physical import Direction, IndexScan
+from remuda.plan.traits import Traits
+from tests.optimizer.maps import define, filter_of, index, scan_of
+
+MAP = define()
+
+
+def bind_text(condition: str, index_text: str) -> str | None:
+    """`bounds; remainder` as EXPLAIN writes them; None where the index is unusable."""
+    scan = scan_of(f"SELECT id FROM m WHERE {condition}", MAP)
+    bound = bind_index(index(index_text), scan.filter, find_candidates(scan.filter))
+    if bound is None:
+        return None
+    node = IndexScan(MAP, bound.index, (), bound.bounds, None, Direction.UNORDERED, None, Traits())
+    bounds = describe(node)[1][0].removeprefix("index: ").removesuffix("   columns: ")
+    return f"{bounds}; {'-' if bound.remainder is None else render(bound.remainder)}"
+
+
+CANDIDATES = [
+    ("f = 5", "f = 5"),
+    ("5 = f", "f = 5"),
+    ("f < 5", "f < 5"),
+    ("f <= 5", "f <= 5"),
+    ("f > 5", "f > 5"),
+    ("f >= 5", "f >= 5"),
+    ("5 > f", "f < 5"),
+    ("5 >= f", "f <= 5"),
+    ("5 < f", "f > 5"),
+    ("5 <= f", "f >= 5"),
+    ("f = ?", "f = ?0"),
+    ("? < f", "f > ?0"),
+    ("f = ? + 1", "f = ?0 + 1"),
+    ("f = 2 + 3", "f = 5"),
+    ("f BETWEEN 1 AND ?", "f >= 1 AND f <= ?0"),
+    ("f IN (1, 2, ?)", "f IN (1, 2, ?0)"),
+    ("f IN (7)", "f = 7"),
+    ("f IN (1, NULL)", "f IN (1, NULL)"),
+    ("f = 1 OR f = 2 OR f = ?", "f IN (1, 2, ?0)"),
+    ("f = 1 OR (f = 2 OR (f = 3 OR f IN (4, 5)))", "f IN (1, 2, 3, 4, 5)"),
+    ("f = 1 OR 2 = f OR f IS NULL", "f IN (1, 2, NULL)"),
+    ("f IS NULL", "f IS NULL"),
+    ("f IS NOT NULL", "f IS NOT NULL"),
+    ("flag", "flag = TRUE"),
+    ("flag IS TRUE", "flag = TRUE"),
+    ("flag = TRUE", "flag = TRUE"),
+    ("NOT flag", "flag = FALSE"),
+    ("flag IS FALSE", "flag = FALSE"),
+    ("flag IS NOT TRUE", "flag IN (FALSE, NULL)"),
+    ("flag IS NOT FALSE", "flag IN (TRUE, NULL)"),
+    ("(f, g) = (1, 2)", "f = 1"),
+    ("__key = 7", "id = 7"),
+    # A number that the column's type cannot hold: the result stays that of exact comparison.
+    ("f > 1.5", "f > 1"),
+    ("f >= 1.5", "f > 1"),
+    ("f < 1.5", "f <= 1"),
+    ("f <= -1.5", "f <= -2"),
+    ("f = 1.0", "f = 1"),
+    ("x = 1", "x = 1.0"),
+    ("day = '2024-02-29'", "day = DATE '2024-02-29'"),
+]
+
+
+@pytest.mark.parametrize(("condition", "bound"), CANDIDATES, ids=[case[0] for case in CANDIDATES])
+def test_a_candidate_for_a_sorted_index(condition: str, bound: str) -> None:
+    column = bound.split(" ")[0]
+    remainder = "g = 2" if "g)" in condition else "-"
+    assert bind_text(condition, f"SORTED({column})") == f"{bound}; {remainder}"
+    is_range = any(operator in bound for operator in ("<", ">", "NOT NULL"))
+    assert bind_text(condition, f"HASH({column})") == (None if is_range else f"{bound}; {remainder}")
+
+
+NOT_CANDIDATES = [
+    "f <> 5",
+    "f NOT IN (5, 6)",
+    "NOT f = 5",
+    "f NOT BETWEEN 1 AND 2",
+    "f = a",
+    "f < a + 1",
+    "f + 1 = 5",
+    "-f = 5",
+    "f = 1 OR g = 2",
+    "f = 1 OR f = a",
+    "f = 1 OR flag",
+    "CAST(f AS SMALLINT) = 5",
+    "CAST(f AS VARCHAR) = '5'",
+    "f = 1.5",
+    "f = 3000000000",
+    "f < 3000000000",
+    "f IN (1, a)",
+]
+
+
+@pytest.mark.parametrize("condition", NOT_CANDIDATES)
+def test_what_no_index_serves(condition: str) -> None:
+    assert bind_text(condition, "SORTED(f)") is None
+    assert bind_text(condition, "HASH(f)") is None
+
+
+BINDINGS = [
+    ("a = 1 AND b > 2 AND b < 4", "SORTED(a, b)", "a = 1, b > 2 AND b < 4; -"),
+    ("a = 1 AND b > 2 AND b < 4", "SORTED(a, c)", "a = 1; b > 2 AND b < 4"),
+    ("a = 1 AND b > 2 AND b < 4", "SORTED(b)", "b > 2 AND b < 4; a = 1"),
+    ("a = 1 AND b > 2 AND b < 4", "SORTED(b, a)", "b > 2 AND b < 4; a = 1"),
+    ("a = 1 AND b > 2 AND b < 4", "SORTED(c, a)", None),
+    ("a = 1 AND b > 2 AND b < 4", "HASH(a, b)", None),
+    ("a = 1 AND b > 2 AND b < 4", "HASH(a)", "a = 1; b > 2 AND b < 4"),
+    ("a = 1 AND c = 2", "SORTED(a, b, c)", "a = 1; c = 2"),
+    ("a = 1 AND c = 2", "HASH(a, b, c)", None),
+    ("a = 1 AND b = 2 AND c = 3", "SORTED(a, b, c)", "a = 1, b = 2, c = 3; -"),
+    ("c = 3 AND b = 2 AND a = 1", "HASH(a, b, c)", "a = 1, b = 2, c = 3; -"),
+    ("a > 1 AND b > 2", "SORTED(a, b)", "a > 1; b > 2"),
+    ("f = ? AND f > ?", "SORTED(f)", "f = ?0; f > ?1"),
+    ("f > ? AND f = ?", "SORTED(f)", "f = ?1; f > ?0"),
+    ("(f = ? OR f = ?) AND f > ?", "SORTED(f)", "f IN (?0, ?1); f > ?2"),
+    ("f IN (1, 2) AND f = 3", "SORTED(f)", "f = 3; f IN (1, 2)"),
+    ("a = 1 AND (b = 2 OR b = 3)", "SORTED(a, b)", "a = 1, b IN (2, 3); -"),
+    ("a = 1 AND (b = 2 OR b = 3)", "HASH(a, b)", "a = 1, b IN (2, 3); -"),
+    ("(a = 1 OR a = 2) AND b = 3", "SORTED(a, b)", "a IN (1, 2); b = 3"),
+    ("(a = 1 OR a = 2) AND b = 3", "HASH(a, b)", None),
+    ("(a = 1 AND b = 2) OR a = 3", "SORTED(a, b)", None),
+    ("f = 1 OR g = 2", "SORTED(f)", None),
+    ("f = 1 AND f = 2", "SORTED(f)", "f = 1; f = 2"),
+    ("f > 1 AND f > ? AND f <= 9", "SORTED(f)", "f > 1 AND f > ?0 AND f <= 9; -"),
+    ("f > 1 AND f IS NOT NULL", "SORTED(f)", "f > 1; -"),
+    ("a IS NULL AND b = 1", "SORTED(a, b)", "a IS NULL, b = 1; -"),
+    ("a IS NULL AND b = 1", "HASH(a, b)", "a IS NULL, b = 1; -"),
+    ("a = 1 AND x * 2 > 3", "SORTED(a)", "a = 1; x * 2.0 > 3.0"),
+    ("a = b AND b = 5", "SORTED(a, b)", "a = 5, b = 5; -"),
+    ("f = 1 AND f = 1", "SORTED(f)", "f = 1; -"),
+]
+
+
+@pytest.mark.parametrize(("condition", "index_text", "expected"), BINDINGS, ids=[f"{c} by {i}" for c, i, _ in BINDINGS])
+def test_binding(condition: str, index_text: str, expected: str | None) -> None:
+    assert bind_text(condition, index_text) == expected
+
+
+def test_no_filter_binds_nothing() -> None:
+    assert find_candidates(None) == {}
+    assert bind_index(index("SORTED(f)"), None, {}) is None
+
+
+KEYS = [
+    ("id = 5", ("id",), "-"),
+    ("id = 5 AND a > 1", ("id",), "a > 1"),
+    ("id IN (1, 2)", ("id",), "-"),
+    ("__key = (1, 2)", ("a", "b"), "-"),
+    ("b = 2 AND a IN (1, 3) AND c = 4", ("a", "b"), "c = 4"),
+    ("a = 1", ("a", "b"), None),
+    ("id > 5", ("id",), None),
+    ("id = 5 OR a = 1", ("id",), None),
+]
+
+
+@pytest.mark.parametrize(("condition", "key", "remainder"), KEYS, ids=[case[0] for case in KEYS])
+def test_key(condition: str, key: tuple[str, ...], remainder: str | None) -> None:
+    filter_ = filter_of(condition, define(key=key))
+    found = bind_key(key, filter_, find_candidates(filter_))
+    if remainder is None:
+        assert found is None
+    else:
+        assert found is not None
+        assert len(found[0]) == len(key)
+        assert ("-" if found[1] is None else render(found[1])) == remainder
