@@ -1,4 +1,4 @@
-"""Members join and leave all the time while queries and writes go on: every answer exact, no error but TOPOLOGY_CHANGE."""
+"""Members join and leave all the time while queries and writes go on: answers stay exact, and nobody notices."""
 
 from __future__ import annotations
 

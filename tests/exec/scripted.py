@@ -43,7 +43,7 @@ class ScriptedExec(Exec):
         self.is_set_up = False
         self.advanced = 0
 
-    def setup(self, context: ExecContext) -> None:
+    def setup(self, context: ExecContext) -> None:  # noqa: ARG002
         self.is_set_up = True
 
     def advance(self) -> IterationResult:

@@ -211,10 +211,10 @@ def test_key_lookup_finds_each_key_once_and_newest(snapshot: MapSnapshot) -> Non
     assert same(drain(KeyLookupExec(lookup, Code()), context(snapshot))) == same(expected)
     # On members each key is found by the one that owns its partition.
     pruned = KeyLookup(MAP, (ID, N, S), keys, None, Pruning(("id",), (keys,)), Traits())
-    for lookup in (lookup, pruned):
+    for node in (lookup, pruned):
         found: Rows = []
         for owned in (range(5), range(5, 13)):
-            found += drain(KeyLookupExec(lookup, Code()), context(snapshot, *owned))
+            found += drain(KeyLookupExec(node, Code()), context(snapshot, *owned))
         assert same(found) == same(expected)
 
 

@@ -44,9 +44,7 @@ COLUMNS = (NUMBER, NAME)
 INPUT = source_node(COLUMNS)
 ROWS: Rows = [(5, "e"), (2, "b"), (None, "n"), (9, None), (2, "a"), (7, "g"), (1, "a"), (8, "h")]
 
-each_input = pytest.mark.parametrize(
-    ("shape", "form"), [(shape, form) for shape in SHAPES for form in FORMS], ids=lambda value: str(value)
-)
+each_input = pytest.mark.parametrize(("shape", "form"), [(shape, form) for shape in SHAPES for form in FORMS], ids=str)
 
 
 def at_least(value: int | Parameter) -> Call:

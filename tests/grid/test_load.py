@@ -41,7 +41,7 @@ IN_MEMORY: dict[str, Callable[[], Any]] = {
     "dictionary": lambda: TABLE.set_column(1, "name", TABLE.column("name").dictionary_encode()),
     "other order and case": lambda: TABLE.select(["x", "id", "name"]).rename_columns(["X", "ID", "Name"]),
     "narrower types": lambda: TABLE.set_column(0, "id", TABLE.column("id").cast(pa.int16())),
-    "pandas": lambda: TABLE.to_pandas(),
+    "pandas": TABLE.to_pandas,
     "pandas with an index": lambda: TABLE.to_pandas().set_index(pd.Index([7, 8, 9])),
     "polars": lambda: pl.from_arrow(TABLE),
 }

@@ -1,4 +1,4 @@
-"""The plan cache, line by line: key, eviction, last use, removal, changes of the catalog, the worker, what is cached."""
+"""The plan cache, line by line: key, eviction, last use, removal, catalog changes, the worker, what is cached."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ def test_the_worker_keeps_nobody_alive() -> None:
 
 
 def test_a_grid_that_is_forgotten_without_closing_leaves_no_thread() -> None:
-    before = {thread for thread in threading.enumerate()}
+    before = set(threading.enumerate())
     grid = remuda.open(members=2)
     grid.sql("CREATE TABLE m (id BIGINT, PRIMARY KEY (id))")
     grid.sql("SELECT id FROM m").fetchall()

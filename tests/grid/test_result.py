@@ -124,8 +124,8 @@ def test_a_closed_result_cannot_be_read_on(grid: Any, way: tuple[str, int]) -> N
             result.to_pandas,
             result.to_polars,
             result.__arrow_c_stream__,
-            lambda: next(result),
-            lambda: iter(result),
+            result.__next__,
+            result.__iter__,
         ):
             with pytest.raises(SqlError, match="the result is closed") as caught:
                 read()

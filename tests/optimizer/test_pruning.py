@@ -130,5 +130,7 @@ def test_many_alternatives_of_other_columns_do_not_make_planning_slow() -> None:
 
 
 def test_an_alternative_too_many_prunes_nothing() -> None:
-    condition = " AND ".join(f"({' OR '.join(f'({name} = {n} AND c = {n})' for n in range(40))})" for name in ("a", "b"))
+    condition = " AND ".join(
+        f"({' OR '.join(f'({name} = {n} AND c = {n})' for n in range(40))})" for name in ("a", "b")
+    )
     assert prune(PAIR, filter_of(condition, PAIR)) is None

@@ -1,4 +1,4 @@
-"""Running queries: cancel, timeout, early close, errors from far, the grid closed meanwhile; on one member and three."""
+"""Running queries: cancel, timeout, early close, errors from far, a closed grid; on one member and three."""
 
 from __future__ import annotations
 

@@ -91,32 +91,31 @@ def test_a_thousand_fragments_on_two_threads(scheduler: Scheduler) -> None:
     assert len(threads) <= 2
 
 
-def test_no_signal_is_lost_whenever_it_comes(scheduler: Scheduler) -> None:
+@pytest.mark.parametrize("seed", range(10))
+def test_no_signal_is_lost_whenever_it_comes(scheduler: Scheduler, seed: int) -> None:
     """A producer signals at random moments, often between the fragment's look and its parking."""
-    for seed in range(20):
-        chance = random.Random(seed)
-        produced, consumed = 0, 0
-        total = 200
-        done = threading.Event()
+    chance = random.Random(seed)
+    produced, consumed, total = 0, 0, 300
+    done = threading.Event()
 
-        def step() -> IterationResult:
-            nonlocal consumed
-            if consumed == produced:
-                return WAIT
-            consumed += 1
-            if consumed == total:
-                done.set()
-                return DONE
-            return FETCHED
+    def step() -> IterationResult:
+        nonlocal consumed
+        if consumed == produced:
+            return WAIT
+        consumed += 1
+        if consumed == total:
+            done.set()
+            return DONE
+        return FETCHED
 
-        consumer = task(step)
-        scheduler.submit(consumer)
-        for _ in range(total):
-            produced += 1
-            consumer.signal()
-            if chance.random() < 0.1:
-                time.sleep(0)
-        assert done.wait(PATIENCE), f"a signal was lost at {consumed} of {total}"
+    consumer = task(step)
+    scheduler.submit(consumer)
+    for _ in range(total):
+        produced += 1
+        consumer.signal()
+        if chance.random() < 0.1:
+            time.sleep(0)
+    assert done.wait(PATIENCE), f"a signal was lost at {consumed} of {total}"
 
 
 def test_a_long_fragment_lets_others_run(scheduler: Scheduler) -> None:

@@ -75,10 +75,7 @@ def test_nothing_to_do(text: str) -> None:
 def test_the_caret_stands_under_the_mistake() -> None:
     error = refuse("SELECT id,\n\tamont\nFROM orders")
     assert str(error) == (
-        "[1008 PARSING] unknown column: amont, at line 2, column 2\n"
-        "  \tamont\n"
-        "  \t^^^^^\n"
-        '  Did you mean "amount"?'
+        '[1008 PARSING] unknown column: amont, at line 2, column 2\n  \tamont\n  \t^^^^^\n  Did you mean "amount"?'
     )
 
 

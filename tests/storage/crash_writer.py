@@ -1,9 +1,9 @@
 """A process that writes until it is killed, and says on standard output what has been acknowledged.
 
-    python -m tests.storage.crash_writer <folder> <seed>
+    python -m tests.storage.crash_writer <folder> <number of the first statement>
 
-Statement n puts the rows (n * 10 + 0..k) with n in every value, so a statement that is there in part can be recognised;
-every fifth statement deletes the one five before it. Loads, checkpoints and indexes come in between.
+What statement n does follows from n alone (`effect_of`), so whoever reads the numbers knows what must be there.
+Checkpoints and index changes, which change no row, come in between at random.
 """
 
 from __future__ import annotations
@@ -11,52 +11,77 @@ from __future__ import annotations
 import random
 import sys
 from pathlib import Path
+from typing import Literal
 
 from remuda.catalog import IndexKind
-from remuda.storage import Durability, Store, map_store
+from remuda.storage import Durability, MapStore, Store, map_store
 from tests.storage.maps import index_on, orders_map, table_of
 
 ROWS = 4
+SHARED = 5
+"""Keys -1 to -5 are written again and again, all others once."""
+
+Row = tuple[int, str, float]
+Kind = Literal["insert", "put", "delete", "load", "upsert"]
 
 
-def statement_rows(number: int) -> list[tuple[int, str, float]]:
-    return [(number * 10 + place, f"statement {number}", float(number)) for place in range(ROWS)]
+def statement_rows(number: int, count: int = ROWS) -> list[Row]:
+    return [(number * 10 + place, f"statement {number}", float(number)) for place in range(count)]
 
 
-def main(folder: str, seed: str) -> None:
-    choose = random.Random(int(seed))
+def effect_of(number: int) -> tuple[Kind, list[Row], list[int]]:
+    """The kind of the statement, the rows it writes, the keys it deletes."""
+    choose = random.Random(number)
+    kind: Kind = choose.choice(("insert", "insert", "put", "delete", "load", "upsert"))
+    if kind == "delete":
+        return kind, [], [row[0] for row in statement_rows(choose.randint(max(1, number - 9), number))]
+    if kind in {"put", "upsert"}:
+        shared = choose.sample(range(1, SHARED + 1), choose.randint(1, SHARED))
+        return kind, [(-key, f"statement {number}", float(number)) for key in shared], []
+    return kind, statement_rows(number, choose.choice((1, 1, ROWS, 9))), []
+
+
+def apply_effect(model: dict[int, Row], number: int) -> dict[int, Row]:
+    """What the statement makes of a map with these rows."""
+    _, rows, keys = effect_of(number)
+    return {key: row for key, row in model.items() if key not in keys} | {row[0]: row for row in rows}
+
+
+def run(orders: MapStore, number: int) -> None:
+    match effect_of(number):
+        case "insert", rows, _:
+            orders.insert(rows)
+        case "put", rows, _:
+            orders.put(rows)
+        case "delete", _, keys:
+            orders.delete(keys)
+        case "load", rows, _:
+            orders.load(table_of(orders.definition, rows))
+        case "upsert", rows, _:
+            orders.load(table_of(orders.definition, rows), "upsert")
+
+
+def main(folder: str, first: str) -> None:
+    choose = random.Random()
     map_store.SMALL_LOAD = 0
     store = Store.open(Path(folder), durability=Durability.FSYNC)
     if not store.catalog.maps:
         store.create_map(orders_map())
     (definition,) = store.catalog.maps.values()
     orders = store.map(definition)
-    number = max((key for key in _statements(store)), default=0)
+    number = int(first)
     while True:
-        number += 1
-        if number % 5 == 0:
-            orders.delete([row[0] for row in statement_rows(number - 4)])
-        elif choose.random() < 0.1:
-            orders.load(table_of(definition, statement_rows(number)))
-        else:
-            orders.insert(statement_rows(number))
+        run(orders, number)
         print(number, flush=True)
+        number += 1
         if choose.random() < 0.05:
             store.checkpoint()
-        if choose.random() < 0.03 and len(orders.definition.indexes) < 5:
-            store.create_index(orders.definition, index_on("amount", kind=choose.choice(list(IndexKind))))
-
-
-def _statements(store: Store) -> set[int]:
-    (definition,) = store.catalog.maps.values()
-    snapshot = store.map(definition).snapshot()
-    names = ["id"]
-    return {
-        key // 10
-        for source in snapshot.sources
-        for start, stop in source.ranges(None)
-        for key in source.read(names, start, stop).column(0).to_pylist()
-    }
+        if choose.random() < 0.05:
+            indexes = orders.definition.indexes
+            if len(indexes) < 4:
+                store.create_index(orders.definition, index_on("amount", kind=choose.choice(list(IndexKind))))
+            else:
+                store.drop_index(orders.definition, choose.choice(indexes))
 
 
 if __name__ == "__main__":

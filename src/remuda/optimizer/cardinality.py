@@ -41,9 +41,7 @@ def _known(column: str, statistics: MapStatistics | None) -> ColumnStatistics | 
     return None if statistics is None else statistics.columns.get(column)
 
 
-def _conjunct_selectivity(
-    conjunct: Expression, candidate: Candidate | None, statistics: MapStatistics | None
-) -> float:
+def _conjunct_selectivity(conjunct: Expression, candidate: Candidate | None, statistics: MapStatistics | None) -> float:
     if candidate is not None:
         return bound_selectivity(candidate.bound, _known(candidate.column, statistics))
     if isinstance(conjunct, Call) and conjunct.function == "or":

@@ -6,12 +6,13 @@ user's mistake.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from remuda.errors import ErrorCode, SqlError
 from remuda.expr import Column, Expression, columns_of
 from remuda.plan import logical, physical
-from remuda.plan.traits import Convention, DistributionKind, collation_satisfies
+from remuda.plan.traits import Collation, Convention, DistributionKind, SortKey, collation_satisfies
 from remuda.plan.walk import inputs, walk
 
 
@@ -38,8 +39,8 @@ def check_physical(tree: physical.Root, *, members: int) -> None:
     for node in walk(tree):
         for child in inputs(node):
             available = {column.id for column in child.columns}
-            needed = columns_of(*_expressions(node))
-            _require(set(needed) <= available, "every column used comes from the input", node)
+            needed = set(columns_of(*_expressions(node))) | {key.column for key in _order(node)}
+            _require(needed <= available, "every column used comes from the input", node)
             _check_convention(node, child)
             _check_distribution(node, child, members)
             _check_collation(node, child)
@@ -52,22 +53,27 @@ def _check_convention(node: Any, child: Any) -> None:
 
 
 def _check_distribution(node: Any, child: Any, members: int) -> None:
+    kind, own = child.traits.distribution.kind, node.traits.distribution.kind
+    partitioned = kind is DistributionKind.PARTITIONED
     match node:
         case physical.RootExchange():
+            # What every member has would arrive once from each.
+            _require(partitioned, "an exchange brings together rows that are each on one member", node)
             return
         case physical.Root() | physical.Modify() | physical.Limit() | physical.TopN() | physical.Sort():
-            wants_root = node.traits.distribution.kind is DistributionKind.ROOT
+            wants_root = own is DistributionKind.ROOT
         case physical.HashAggregate(phase=physical.Phase.PARTIAL):
             wants_root = False
         case physical.HashAggregate():
             wants_root = not _is_grouped_in_place(node, child)
         case _:
             wants_root = False
-    kind = child.traits.distribution.kind
-    in_place = kind is DistributionKind.PARTITIONED and members == 1 and child.traits.convention is Convention.LOCAL
     if wants_root:
-        at_root = kind in {DistributionKind.ROOT, DistributionKind.REPLICATED} or in_place
+        alone = partitioned and members == 1 and child.traits.convention is Convention.LOCAL
+        at_root = kind in {DistributionKind.ROOT, DistributionKind.REPLICATED} or alone
         _require(at_root, "the rows are on the initiator", node)
+    else:
+        _require(kind is own, "only an exchange moves rows", node)
 
 
 def _is_grouped_in_place(node: physical.HashAggregate, child: Any) -> bool:
@@ -78,11 +84,26 @@ def _is_grouped_in_place(node: physical.HashAggregate, child: Any) -> bool:
 def _check_collation(node: Any, child: Any) -> None:
     if isinstance(node, physical.Sort | physical.TopN | physical.HashAggregate | physical.Modify):
         return
+    promised: Collation | None = node.traits.collation
+    if isinstance(node, physical.Project):
+        promised = _below_project(node)
     _require(
-        collation_satisfies(child.traits.collation, node.traits.collation),
+        promised is not None and collation_satisfies(child.traits.collation, promised),
         "the input has the order that is promised",
         node,
     )
+
+
+def _below_project(node: physical.Project) -> Collation | None:
+    """The order that a projection promises, in columns of its input; None where it is by something it computes."""
+    sources = {item.column.id: item.expression for item in node.assignments}
+    keys: list[SortKey] = []
+    for key in node.traits.collation:
+        source = sources.get(key.column)
+        if not isinstance(source, Column):
+            return None
+        keys.append(replace(key, column=source.id))
+    return tuple(keys)
 
 
 def _expressions(node: Any) -> list[Expression]:
@@ -93,8 +114,15 @@ def _expressions(node: Any) -> list[Expression]:
             return [assignment.expression for assignment in node.assignments]
         case logical.Aggregate() | physical.HashAggregate():
             return _aggregate_columns(node)
+        case logical.Root() | physical.Root():
+            return list(node.columns)
         case _:
             return []
+
+
+def _order(node: Any) -> Collation:
+    """The order that an operator makes."""
+    return node.collation if isinstance(node, physical.Sort | physical.TopN) else ()
 
 
 def _aggregate_columns(node: logical.Aggregate | physical.HashAggregate) -> list[Expression]:

@@ -2,8 +2,8 @@
 
     magic (8 bytes), length of the header (4), checksum of the header (4), header (JSON), arrays, aligned to 64 bytes
 
-The header names each array with its type, its place and its checksum. Opening checks the header and that the file is
-as long as the header says; `verify_array_file` also reads all arrays and compares their checksums.
+The header names each array with its type, its place and its checksum. Opening checks the header, that the file is
+as long as the header says, and the arrays it is told to; `verify_array_file` reads them all.
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ import numpy as np
 from xxhash import xxh3_64_hexdigest
 
 from remuda.errors import StorageError
+from remuda.storage.checksum import checksum_of, no_pause
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
     from pathlib import Path
 
 MAGIC = b"REMUDAA1"
@@ -73,7 +75,8 @@ def write_array_file(path: Path, arrays: dict[str, np.ndarray], notes: dict[str,
         os.fsync(file.fileno())
 
 
-def open_array_file(path: Path) -> ArrayFile:
+def open_array_file(path: Path, checked: Collection[str] = ()) -> ArrayFile:
+    """Memory-maps the file. The arrays in `checked`, which should be small, are compared with their checksums."""
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
         if size < _PREFIX.size:
@@ -85,29 +88,37 @@ def open_array_file(path: Path) -> ArrayFile:
     raw = mapped[_PREFIX.size : _PREFIX.size + length]
     if zlib.crc32(raw) != checksum:
         raise StorageError("the header is damaged", path, _PREFIX.size)
-    header = msgspec.json.decode(raw, type=_Header)
+    try:
+        header = msgspec.json.decode(raw, type=_Header)
+    except msgspec.DecodeError as error:
+        raise StorageError(f"the header cannot be read: {error}", path, _PREFIX.size) from error
     body = _aligned(_PREFIX.size + length)
     arrays = {}
     for entry in header.arrays:
         dtype = np.dtype(entry.dtype)
         if body + entry.offset + entry.count * dtype.itemsize > size:
             raise StorageError(f"the array {entry.name} is cut off", path, size)
-        arrays[entry.name] = np.frombuffer(mapped, dtype, entry.count, body + entry.offset)
+        array = arrays[entry.name] = np.frombuffer(mapped, dtype, entry.count, body + entry.offset)
+        if entry.name in checked and array.size and xxh3_64_hexdigest(memoryview(array).cast("B")) != entry.checksum:
+            raise _damaged(path, entry, body)
     return ArrayFile(arrays, header.notes)
 
 
-def verify_array_file(path: Path) -> None:
+def verify_array_file(path: Path, pause: Callable[[], None] = no_pause) -> None:
     """Raises where any byte of any array differs from what was written."""
-    raw = path.read_bytes()
-    opened = open_array_file(path)
-    _, length, _ = _PREFIX.unpack_from(raw, 0)
-    header = msgspec.json.decode(raw[_PREFIX.size : _PREFIX.size + length], type=_Header)
-    for entry in header.arrays:
-        array = opened.arrays[entry.name]
-        if array.size and xxh3_64_hexdigest(memoryview(array).cast("B")) != entry.checksum:
-            raise StorageError(
-                f"the array {entry.name} is damaged", path, _aligned(_PREFIX.size + length) + entry.offset
-            )
+    open_array_file(path)
+    with path.open("rb") as file:
+        _, length, _ = _PREFIX.unpack(file.read(_PREFIX.size))
+        header = msgspec.json.decode(file.read(length), type=_Header)
+        body = _aligned(_PREFIX.size + length)
+        for entry in header.arrays:
+            size = entry.count * np.dtype(entry.dtype).itemsize
+            if size and checksum_of(file, body + entry.offset, size, pause) != entry.checksum:
+                raise _damaged(path, entry, body)
+
+
+def _damaged(path: Path, entry: _Array, body: int) -> StorageError:
+    return StorageError(f"the array {entry.name} is damaged", path, body + entry.offset)
 
 
 def _aligned(offset: int) -> int:

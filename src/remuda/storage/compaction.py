@@ -57,6 +57,8 @@ def merge_small(
         chosen |= set(by_size[: MOST_SEGMENTS // 2 + excess])
     if not chosen:
         return tuple(shelved)
+    for number in chosen:
+        shelf.verify_once(shelved[number])
     parts = [_live_rows(shelved[number]) for number in sorted(chosen)]
     columns = pa.concat_tables([pa.Table.from_batches([part]) for part in parts]).unify_dictionaries()
     merged = build_segments(definition, [columns.column(column.name) for column in definition.columns])

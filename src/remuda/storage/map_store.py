@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from remuda.errors import ErrorCode, SqlError, StorageError, data_error
 from remuda.storage.arrow_arrays import stored_list
 from remuda.storage.bulk_load import build_segments, common_keys, last_of_each_key
+from remuda.storage.checksum import no_pause
 from remuda.storage.compaction import fold, merge_small
 from remuda.storage.conforming import conform
 from remuda.storage.encodable import naming_columns, refuse_unencodable, text_columns, unencodable
@@ -21,6 +22,7 @@ from remuda.storage.map_statistics import StatisticsKeeper
 from remuda.storage.map_version import MapVersion
 from remuda.storage.records import DELETE, PUT, encode_record
 from remuda.storage.segment_builder import duplicate_key
+from remuda.storage.segment_shelf import is_verified
 from remuda.storage.snapshot import MapSnapshot
 from remuda.storage.value_order import canonical_key
 from remuda.storage.writer_lock import WriterLock
@@ -60,6 +62,9 @@ class MapStore:
         journal: WriteAheadLog | None = None,
     ) -> None:
         self.destroyed = False
+        self.damage: StorageError | None = None
+        """What is wrong with the map's files, once it is known."""
+        self._readable = True
         self.refusal: str | None = None
         """Why the map cannot be written, where it cannot."""
         self.folded = 0
@@ -94,15 +99,20 @@ class MapStore:
 
     def lookup(self, key: Any, columns: tuple[int, ...]) -> Row | None:
         """These columns of the newest committed row of a key, None if there is none. No lock, no snapshot."""
-        if self.destroyed:
-            self._refuse_destroyed()
+        if not self._readable:
+            self._refuse_unreadable()
         try:
             return self._version.finder(columns)(key)
         except UnicodeEncodeError as error:
             raise unencodable(self.definition, ", ".join(self.definition.key), key) from error
+        except (IndexError, UnicodeDecodeError):
+            # What a damaged file gives before it is found out in the background.
+            self.verify()
+            raise
 
     def snapshot(self) -> MapSnapshot:
-        self._refuse_destroyed()
+        if not self._readable:
+            self._refuse_unreadable()
         version, newest = self._version, self._snapshot
         length = version.log.committed
         if newest.version is version and newest.length == length:
@@ -238,12 +248,35 @@ class MapStore:
 
     def destroy(self) -> None:
         """Marks the map as gone; its files go when the last snapshot does."""
-        self.destroyed = True
+        self.forget()
         self._shelf.discard(self.shelved, ())
 
-    def verify(self) -> None:
+    def forget(self) -> None:
+        """The map is gone from the catalog: reads and writes say so."""
+        self.destroyed = True
+        self._readable = False
+
+    def verify(self, pause: Callable[[], None] = no_pause, *, again: bool = True) -> None:
+        """Raises where a byte of any file is not as it was written; from then on so does every read and write.
+
+        `again` is False for those who need only look at what was not verified yet.
+        """
         for shelved in self.shelved:
-            self._shelf.verify(shelved)
+            if again or not is_verified(shelved):
+                self._verify_segment(shelved, pause)
+
+    def _verify_segment(self, shelved: ShelvedSegment, pause: Callable[[], None]) -> None:
+        try:
+            self._shelf.verify(shelved, pause)
+        except StorageError as error:
+            present = next((each for each in self.shelved if each.segment.id == shelved.segment.id), None)
+            if present is shelved:
+                self.damage = error
+                self._readable = False
+                raise
+            if present is not None:
+                # Its indexes or deletions were changed meanwhile, and their files with them.
+                self._verify_segment(present, pause)
 
     @property
     def log_length(self) -> int:
@@ -255,7 +288,7 @@ class MapStore:
         journal = self._journal
         payload = None if journal is None else encode_record(self.definition.id, kind, values)
         with self._writer:
-            self._refuse_destroyed()
+            self._refuse_unreadable()
             version = self._version
             try:
                 added = apply(version)
@@ -307,7 +340,7 @@ class MapStore:
         """Installs new segments, after the log is folded: a deletion replayed from it must not meet what came later."""
         try:
             with self._structure, self._writer:
-                self._refuse_destroyed()
+                self._refuse_unreadable()
                 kept: list[ShelvedSegment] = []
                 if mode != "replace":
                     self.checkpoint()
@@ -353,7 +386,7 @@ class MapStore:
     def _replace_version(
         self, shelved: Sequence[ShelvedSegment], definition: MapDefinition, *, carried: tuple[int, int]
     ) -> None:
-        """Installs a version of these segments and of the entries [start, stop) of the present log; the lock is held."""
+        """Installs a version of these segments and of the entries [start, stop) of the log; the lock is held."""
         start, stop = carried
         version = _version_of(definition, shelved)
         added = 0
@@ -375,9 +408,11 @@ class MapStore:
             self._version = version
         return definition
 
-    def _refuse_destroyed(self) -> None:
+    def _refuse_unreadable(self) -> None:
         if self.destroyed:
             raise SqlError(ErrorCode.MAP_DESTROYED, f"the map {self.definition.name} was dropped")
+        if self.damage is not None:
+            raise StorageError(f"the map {self.definition.name} cannot be used: {self.damage}")
 
     def _refuse_unwritable(self) -> None:
         if self.refusal is not None:

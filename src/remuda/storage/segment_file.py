@@ -13,15 +13,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from xxhash import xxh3_64
 
 from remuda.errors import StorageError
 from remuda.storage.array_file import open_array_file, verify_array_file, write_array_file
+from remuda.storage.checksum import checksum_of, no_pause
 from remuda.storage.segment import Segment
 from remuda.storage.segment_builder import build_segment
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     import numpy as np
@@ -46,11 +46,15 @@ class SegmentInfo:
 
 
 class SegmentFiles:
-    """The guard of a segment's files: once obsolete, they are removed when nobody in this process holds the segment."""
+    """The guard of a segment's files: once obsolete, they are removed when nobody in this process holds the segment.
 
-    __slots__ = ("__weakref__", "_obsolete")
+    `verified` says that every byte was compared with its checksum, or has been written by this process.
+    """
 
-    def __init__(self, folder: Path, segment_id: str) -> None:
+    __slots__ = ("__weakref__", "_obsolete", "verified")
+
+    def __init__(self, folder: Path, segment_id: str, *, verified: bool) -> None:
+        self.verified = verified
         # Shared with the finaliser, which must not hold the guard itself: empty as long as the files are needed.
         self._obsolete: list[bool] = []
         weakref.finalize(self, _remove_files, folder, segment_id, self._obsolete)
@@ -80,11 +84,11 @@ def save_segment(folder: Path, segment: Segment) -> SegmentInfo:
     return SegmentInfo(segment.id, segment.rows, tuple(segment.index_arrays), size, checksum, segment.summaries)
 
 
-def open_segment(folder: Path, definition: MapDefinition, info: SegmentInfo) -> Segment:
-    """Memory-maps a saved segment; nothing but headers is read."""
+def open_segment(folder: Path, definition: MapDefinition, info: SegmentInfo, *, verified: bool = False) -> Segment:
+    """Memory-maps a saved segment; nothing but headers and what is as small is read."""
     path = _rows_path(folder, info.id)
     keys_path = _keys_path(folder, info.id)
-    keys = open_array_file(keys_path).arrays
+    keys = open_array_file(keys_path, ("partition_offsets",)).arrays
     return Segment(
         info.id,
         definition,
@@ -93,7 +97,7 @@ def open_segment(folder: Path, definition: MapDefinition, info: SegmentInfo) -> 
         keys["table"],
         {index_id: open_array_file(index_path(folder, info.id, index_id)).arrays for index_id in info.indexes},
         info.summaries,
-        SegmentFiles(folder, info.id),
+        SegmentFiles(folder, info.id, verified=verified),
     )
 
 
@@ -103,14 +107,14 @@ def save_index(folder: Path, info: SegmentInfo, index: IndexDefinition, arrays: 
     return replace(info, indexes=(*info.indexes, index.id))
 
 
-def verify_segment(folder: Path, info: SegmentInfo) -> None:
+def verify_segment(folder: Path, info: SegmentInfo, pause: Callable[[], None] = no_pause) -> None:
     """Reads every byte of a segment's files and compares it with the checksums made when they were written."""
     path = _rows_path(folder, info.id)
-    if _digest(path) != (info.row_bytes, info.row_checksum):
+    if _digest(path, pause) != (info.row_bytes, info.row_checksum):
         raise StorageError("the rows of a segment are damaged", path, 0)
-    verify_array_file(_keys_path(folder, info.id))
+    verify_array_file(_keys_path(folder, info.id), pause)
     for index_id in info.indexes:
-        verify_array_file(index_path(folder, info.id, index_id))
+        verify_array_file(index_path(folder, info.id, index_id), pause)
 
 
 def segment_paths(folder: Path, info: SegmentInfo) -> list[Path]:
@@ -137,6 +141,7 @@ def _open_rows(path: Path, definition: MapDefinition, info: SegmentInfo) -> pa.R
             raise StorageError(f"the file has {source.size()} bytes instead of {info.row_bytes}", path, source.size())
         reader = pa.ipc.open_file(source)
         batch = reader.get_batch(0)
+        batch.validate()
     except FileNotFoundError:
         raise
     except (pa.ArrowException, OSError) as error:
@@ -158,12 +163,10 @@ def _sync_and_digest(path: Path) -> tuple[int, str]:
     return _digest(path)
 
 
-def _digest(path: Path) -> tuple[int, str]:
-    digest = xxh3_64()
+def _digest(path: Path, pause: Callable[[], None] = no_pause) -> tuple[int, str]:
     with path.open("rb") as file:
-        while chunk := file.read(1 << 22):
-            digest.update(chunk)
-        return file.tell(), digest.hexdigest()
+        size = os.fstat(file.fileno()).st_size
+        return size, checksum_of(file, 0, size, pause)
 
 
 def _remove_files(folder: Path, segment_id: str, obsolete: list[bool]) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from remuda.catalog import IndexDefinition, MapDefinition, new_id
 from remuda.errors import StorageError
 from remuda.storage.array_file import open_array_file, verify_array_file, write_array_file
+from remuda.storage.checksum import no_pause
 from remuda.storage.segment import Segment, build_index
 from remuda.storage.segment_file import (
     SegmentFiles,
@@ -24,7 +25,7 @@ from remuda.storage.segment_file import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +54,22 @@ class SegmentShelf:
         """Keeps a new segment. In a folder it is used memory-mapped at once: the memory it was built in is freed."""
         if self.folder is None:
             return ShelvedSegment(segment, _nothing())
-        return self.open(segment.definition, save_segment(self.folder, segment))
+        return self.open(segment.definition, save_segment(self.folder, segment), verified=True)
 
-    def open(self, definition: MapDefinition, info: SegmentInfo, deletion_file: str | None = None) -> ShelvedSegment:
+    def open(
+        self,
+        definition: MapDefinition,
+        info: SegmentInfo,
+        deletion_file: str | None = None,
+        *,
+        verified: bool = False,
+    ) -> ShelvedSegment:
         assert self.folder is not None, "segments are opened from a folder"
         deleted = _nothing()
         if deletion_file is not None:
-            deleted = open_array_file(self.folder / deletion_file).arrays["positions"]
-        return ShelvedSegment(open_segment(self.folder, definition, info), deleted, info, deletion_file)
+            deleted = open_array_file(self.folder / deletion_file, ("positions",)).arrays["positions"]
+        segment = open_segment(self.folder, definition, info, verified=verified)
+        return ShelvedSegment(segment, deleted, info, deletion_file)
 
     def with_deleted(self, shelved: ShelvedSegment, deleted: np.ndarray) -> ShelvedSegment:
         """The same segment with more rows deleted. The list is a file of its own, never changed."""
@@ -73,6 +82,7 @@ class SegmentShelf:
         return replace(shelved, deleted=deleted, deletion_file=name)
 
     def with_index(self, shelved: ShelvedSegment, index: IndexDefinition) -> ShelvedSegment:
+        self.verify_once(shelved)
         arrays = build_index(index, shelved.segment.definition, shelved.segment.batch)
         info = shelved.info
         if self.folder is not None and info is not None:
@@ -108,14 +118,27 @@ class SegmentShelf:
             if path.name not in needed:
                 path.unlink(missing_ok=True)
 
-    def verify(self, shelved: ShelvedSegment) -> None:
+    def verify(self, shelved: ShelvedSegment, pause: Callable[[], None] = no_pause) -> None:
+        """Compares every byte with its checksum."""
         if self.folder is not None and shelved.info is not None:
             try:
-                verify_segment(self.folder, shelved.info)
+                verify_segment(self.folder, shelved.info, pause)
                 if shelved.deletion_file is not None:
-                    verify_array_file(self.folder / shelved.deletion_file)
+                    verify_array_file(self.folder / shelved.deletion_file, pause)
             except FileNotFoundError as error:
                 raise StorageError("a file of a segment is missing", error.filename) from error
+            if isinstance(shelved.segment.hold, SegmentFiles):
+                shelved.segment.hold.verified = True
+
+    def verify_once(self, shelved: ShelvedSegment) -> None:
+        """Before rows are copied into other files: the checksums made there would vouch for damaged ones."""
+        if not is_verified(shelved):
+            self.verify(shelved)
+
+
+def is_verified(shelved: ShelvedSegment) -> bool:
+    hold = shelved.segment.hold
+    return not isinstance(hold, SegmentFiles) or hold.verified
 
 
 def _file_names(info: SegmentInfo, deletion_file: str | None) -> set[str]:

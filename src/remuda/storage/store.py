@@ -28,6 +28,7 @@ from remuda.storage.manifest import (
 from remuda.storage.map_store import MapStore
 from remuda.storage.records import decode_record, restore
 from remuda.storage.segment_shelf import SegmentShelf, ShelvedSegment
+from remuda.storage.verification import Verification
 from remuda.storage.write_ahead_log import Durability, LogFile, WriteAheadLog, log_numbers, log_path, read_log
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ class Store:
         self._sequence = 0
         self._safe_log = (0, 0)
         self._checkpointing = Lock()
+        self.verification = Verification(lambda: list(self._maps.values()))
 
     @classmethod
     def open(
@@ -91,6 +93,7 @@ class Store:
         except BaseException:
             store._lock.release()
             raise
+        store.verification.start()
         return store
 
     # Maps
@@ -176,6 +179,7 @@ class Store:
             try:
                 with self._structure:
                     self._load(self.path)
+                self.verification.start()
                 return
             except FileNotFoundError as error:
                 # The writer has committed a newer state and removed files of the one just read: read again.
@@ -202,6 +206,7 @@ class Store:
                         self._commit_manifest()
             finally:
                 self.closed = True
+                self.verification.stop()
                 for each in self._maps.values():
                     each.refusal = "the store is closed"
                 if self._lock is not None:
@@ -269,7 +274,7 @@ class Store:
         files = self._replay(path, manifest, maps)
         for map_id, gone in present.items():
             if map_id not in maps:
-                gone.destroyed = True
+                gone.forget()
         self.partitions = manifest.partitions
         self.catalog = Catalog(manifest.catalog_version, catalog.maps)
         self._maps = maps

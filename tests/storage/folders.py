@@ -1,0 +1,35 @@
+"""Stores in folders, and what the tests do to them from outside."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from remuda.storage import Durability, MapStore, Store
+from tests.storage.maps import orders_map
+
+
+def only_map(store: Store) -> MapStore:
+    (definition,) = store.catalog.maps.values()
+    return store.map(definition)
+
+
+def filled(folder: Path, durability: Durability = Durability.OS) -> Store:
+    """A new store with an empty map of orders."""
+    store = Store.open(folder, durability=durability)
+    store.create_map(orders_map())
+    return store
+
+
+def abandon(store: Store) -> None:
+    """As if the process had ended here: the lock goes, nothing else happens."""
+    assert store._lock is not None
+    store._lock.release()
+    store.verification.stop()
+
+
+def log_files(folder: Path) -> list[Path]:
+    return sorted((folder / "wal").glob("*.log"))
+
+
+def flipped(raw: bytes, offset: int) -> bytes:
+    return raw[:offset] + bytes([raw[offset] ^ 0x40]) + raw[offset + 1 :]

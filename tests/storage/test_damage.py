@@ -1,0 +1,193 @@
+"""Torn and flipped bytes in every kind of file: recovery or an error that names the place, never silent loss."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from pathlib import Path
+
+import pytest
+
+from remuda.errors import StorageError
+from remuda.storage import Durability, Store
+from tests.storage.crash_writer import ROWS, statement_rows
+from tests.storage.folders import abandon, filled, flipped, log_files, only_map
+from tests.storage.maps import contents, index_on
+
+
+def test_a_torn_tail_is_cut_off_at_every_length(tmp_path: Path) -> None:
+    store = filled(tmp_path)
+    orders = only_map(store)
+    sizes = []
+    for number in range(1, 4):
+        orders.insert(statement_rows(number))
+        sizes.append(log_files(tmp_path)[-1].stat().st_size)
+    abandon(store)
+    raw = log_files(tmp_path)[-1].read_bytes()
+    for length in range(len(raw), sizes[0] - 1, -7):
+        log_files(tmp_path)[-1].write_bytes(raw[:length])
+        store = Store.open(tmp_path, durability=Durability.OS)
+        whole = sum(size <= length for size in sizes)
+        assert len(only_map(store)) == whole * ROWS
+        only_map(store).put([(7, "after", 1.0)])
+        abandon(store)
+        store = Store.open(tmp_path, read_only=True)
+        assert only_map(store).lookup(7, (1,)) == ("after",)
+        log_files(tmp_path)[-1].write_bytes(raw)
+
+
+def test_sectors_that_a_power_failure_left_empty_are_cut_off(tmp_path: Path) -> None:
+    """The file has got its new length, but not all of the record's sectors were written."""
+    store = filled(tmp_path)
+    orders = only_map(store)
+    orders.insert(statement_rows(1))
+    path = log_files(tmp_path)[-1]
+    before = path.stat().st_size
+    orders.insert([(number, "x" * 100, 1.0) for number in range(100, 130)])
+    abandon(store)
+    raw = path.read_bytes()
+    cuts = [before, *range((before // 512 + 1) * 512, len(raw), 512), len(raw)]
+    assert len(cuts) > 5
+    for start, stop in itertools.pairwise(cuts):
+        path.write_bytes(raw[:start] + bytes(stop - start) + raw[stop:])
+        reader = Store.open(tmp_path, read_only=True)
+        assert contents(only_map(reader).snapshot()) == statement_rows(1)
+
+
+def test_every_flipped_byte_in_the_write_ahead_log_is_an_error(tmp_path: Path) -> None:
+    """In the last record too, although the process was killed and nothing recorded that it was safe."""
+    store = filled(tmp_path)
+    for number in range(1, 4):
+        only_map(store).insert(statement_rows(number))
+    abandon(store)
+    path = log_files(tmp_path)[-1]
+    raw = path.read_bytes()
+    for offset in range(len(raw)):
+        path.write_bytes(flipped(raw, offset))
+        with pytest.raises(StorageError) as caught:
+            Store.open(tmp_path, read_only=True)
+        assert caught.value.path == str(path)
+        assert caught.value.offset is not None
+
+
+def test_a_clean_close_makes_even_a_missing_end_an_error(tmp_path: Path) -> None:
+    store = filled(tmp_path)
+    only_map(store).insert(statement_rows(1))
+    store.close()
+    path = log_files(tmp_path)[-1]
+    raw = path.read_bytes()
+    for damaged in (flipped(raw, len(raw) - 1), raw[:-1], raw[:-200]):
+        path.write_bytes(damaged)
+        with pytest.raises(StorageError, match="write-ahead log is damaged"):
+            Store.open(tmp_path)
+    path.write_bytes(raw)
+    assert len(only_map(Store.open(tmp_path))) == ROWS
+
+
+def test_numbers_that_never_reached_the_disk_are_not_given_again(tmp_path: Path) -> None:
+    """A manifest may speak of a record that was lost: one written later must not be taken for it."""
+    store = filled(tmp_path)
+    orders = only_map(store)
+    orders.insert(statement_rows(1))
+    length = log_files(tmp_path)[-1].stat().st_size
+    orders.insert(statement_rows(2))
+    orders.truncate()
+    abandon(store)
+    path = log_files(tmp_path)[-1]
+    path.write_bytes(path.read_bytes()[:length])
+    for number in (3, 4):
+        store = Store.open(tmp_path, durability=Durability.OS)
+        only_map(store).insert(statement_rows(number))
+        abandon(store)
+    assert contents(only_map(Store.open(tmp_path)).snapshot()) == statement_rows(3) + statement_rows(4)
+
+
+def test_a_log_file_that_ends_in_its_header_is_made_anew(tmp_path: Path) -> None:
+    store = filled(tmp_path)
+    only_map(store).insert(statement_rows(1))
+    abandon(store)
+    (tmp_path / "wal" / "00000002.log").write_bytes(b"REMUDA")
+    store = Store.open(tmp_path, durability=Durability.OS)
+    only_map(store).insert(statement_rows(2))
+    store.checkpoint()
+    only_map(store).insert(statement_rows(3))
+    store.close()
+    assert len(only_map(Store.open(tmp_path))) == 3 * ROWS
+
+
+@pytest.fixture
+def settled(tmp_path: Path) -> Path:
+    """A folder with every kind of file and nothing in the log."""
+    store = filled(tmp_path)
+    only_map(store).insert([(number, f"customer {number}", 1.0) for number in range(100)])
+    store.create_index(only_map(store).definition, index_on("customer", "amount"))
+    store.checkpoint()
+    only_map(store).delete([1, 2, 3])
+    store.checkpoint()
+    store.close()
+    return tmp_path
+
+
+def test_a_flipped_byte_in_any_other_file_is_found_without_being_asked(settled: Path) -> None:
+    names = [path for path in [settled / "MANIFEST", *settled.glob("maps/*/*")] if path.stat().st_size]
+    assert {path.suffix for path in names} == {"", ".arrow", ".keys", ".index", ".deleted"}
+    choose = random.Random(1)
+    for path in names:
+        raw = path.read_bytes()
+        for offset in choose.sample(range(len(raw)), 25):
+            path.write_bytes(flipped(raw, offset))
+            try:
+                found = Store.open(settled, read_only=True)
+                found.verification.wait()
+                snapshot = only_map(found).snapshot()
+            except StorageError as error:
+                assert str(path) in str(error)
+                continue
+            # Bytes between aligned arrays mean nothing.
+            assert path.suffix in {".keys", ".index", ".deleted"}
+            assert len(contents(snapshot)) == 97
+        path.write_bytes(raw)
+
+
+def test_a_damaged_map_refuses_reads_and_writes_and_names_the_place(settled: Path) -> None:
+    (path,) = settled.glob("maps/*/*.arrow")
+    raw = path.read_bytes()
+    path.write_bytes(flipped(raw, raw.index(b"customer 50") + 10))
+    store = Store.open(settled)
+    store.verification.wait()
+    orders = only_map(store)
+    for use in (orders.snapshot, lambda: orders.lookup(1, (0,)), lambda: orders.put([(1, "x", 1.0)])):
+        with pytest.raises(StorageError, match=rf"orders cannot be used: .*{path.name}"):
+            use()
+    store.close()
+
+
+def test_damage_is_not_copied_into_new_files(settled: Path) -> None:
+    (path,) = settled.glob("maps/*/*.arrow")
+    raw = path.read_bytes()
+    store = Store.open(settled)
+    store.verification.stop()
+    path.write_bytes(flipped(raw, raw.index(b"customer 50") + 10))
+    orders = only_map(store)
+    for segment in orders.shelved:
+        segment.segment.hold.verified = False
+    with pytest.raises(StorageError, match="damaged"):
+        store.create_index(orders.definition, index_on("amount", "customer"))
+    orders.delete(list(range(60)))
+    with pytest.raises(StorageError, match="damaged"):
+        store.checkpoint()
+
+
+def test_missing_files_are_named(tmp_path: Path) -> None:
+    store = filled(tmp_path)
+    only_map(store).insert(statement_rows(1))
+    store.checkpoint()
+    store.close()
+    (path,) = tmp_path.glob("maps/*/*.keys")
+    path.unlink()
+    with pytest.raises(StorageError, match=path.name):
+        Store.open(tmp_path)
+    with pytest.raises(StorageError, match=path.name):
+        Store.open(tmp_path, read_only=True)
+    with pytest.raises(StorageError, match="no store"):
+        Store.open(tmp_path / "elsewhere", read_only=True)
