@@ -49,8 +49,8 @@ def test_examples(
     assert "IndexScan orders using orders_customer (HASH)" in printed
     assert len(names["orders"]) == 52
     names["grid"].close()
-    # The tests share one session, and a process has one master.
-    exec(with_spark.replace("local[*]", "local[2]"), names)
+    # The tests share one session, which was started elsewhere: its master and its working directory are its own.
+    exec(with_spark.replace("local[*]", "local[2]").replace('"orders/"', f'"{tmp_path}/orders/"'), names)
     grid = names["grid"]
     assert len(grid.map("orders")) == 552
     assert dict(grid.sql("SELECT status, COUNT(*) FROM orders GROUP BY status"))["NEW"] == 551

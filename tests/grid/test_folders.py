@@ -149,7 +149,7 @@ def test_a_refresh_is_seen_whole_or_not_at_all(tmp_path: Path) -> None:
     count = 3_000
     with remuda.open(tmp_path, durability="os") as writer, remuda.open(tmp_path, read_only=True) as reader:
         writer.sql(CREATE)
-        writer.map("m").put_all({id_: (0, "x") for id_ in range(count)})
+        writer.map("m").put_all(dict.fromkeys(range(count), (0, "x")))
         reader.refresh()
         done = threading.Event()
         wrong: list[Any] = []

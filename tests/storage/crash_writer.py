@@ -23,6 +23,7 @@ SHARED = 5
 
 Row = tuple[int, str, float]
 Kind = Literal["insert", "put", "delete", "load", "upsert"]
+KINDS: tuple[Kind, ...] = ("insert", "insert", "insert", "put", "put", "delete", "delete", "load", "upsert")
 
 
 def statement_rows(number: int, count: int = ROWS) -> list[Row]:
@@ -32,7 +33,7 @@ def statement_rows(number: int, count: int = ROWS) -> list[Row]:
 def effect_of(number: int) -> tuple[Kind, list[Row], list[int]]:
     """The kind of the statement, the rows it writes, the keys it deletes."""
     choose = random.Random(number)
-    kind: Kind = choose.choice(("insert", "insert", "put", "delete", "load", "upsert"))
+    kind: Kind = choose.choice(KINDS)
     if kind == "delete":
         return kind, [], [row[0] for row in statement_rows(choose.randint(max(1, number - 9), number))]
     if kind in {"put", "upsert"}:

@@ -43,7 +43,7 @@ def _run_until_killed(folder: Path, first: int) -> list[int]:
         env={**os.environ, "PYTHONPATH": os.pathsep.join(["src", *sys.path])},
     )
     assert child.stdout is not None
-    wanted = random.randint(1, 60)
+    wanted = random.randint(1, 40)
     lines = []
     for line in child.stdout:
         lines.append(line)

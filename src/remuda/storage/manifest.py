@@ -80,7 +80,7 @@ class MapEntry(msgspec.Struct, frozen=True):
 
 class Manifest(msgspec.Struct, frozen=True):
     """`first_log` is the number of the first write-ahead file that is needed; `safe_log` a file's number and the length
-    of it that a clean close has found safe; `sequence` a record number that all new ones must be above."""
+    of it that was synced when the manifest was written; `sequence` a record number that all new ones must be above."""
 
     partitions: int
     catalog_version: int

@@ -202,7 +202,6 @@ class Store:
                         self.checkpoint()
                     if self._journal is not None:
                         self._journal.close()
-                        self._safe_log = (self._journal.number, self._journal.safe_length)
                         self._commit_manifest()
             finally:
                 self.closed = True
@@ -329,6 +328,8 @@ class Store:
         with self._structure:
             entries = [map_entry(each.definition, each.folded, _saved(each.shelved)) for each in self._maps.values()]
             sequence = self._sequence if self._journal is None else self._journal.sequence
+            if self._journal is not None:
+                self._safe_log = self._journal.synced
             first_log = self._log_files[0][0]
             write_manifest(
                 self.path,

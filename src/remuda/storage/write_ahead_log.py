@@ -7,12 +7,12 @@ A record without a payload only takes up its number. `synced` is how much of the
 record was appended. A crash leaves a torn tail, which is cut off; damage must not pass for one. A record that cannot be
 read was damaged
 
-- if a later one says that it was synced, or a clean close has recorded it;
+- if a later one says that it was synced, or a manifest, which every clean close writes, has recorded it;
 - if it is there in full: a process that is killed leaves the beginning of a record, a power failure leaves sectors of
   zeros; neither changes a byte in the middle.
 
 So every flipped byte is found, in the last record too. What cannot be told from a torn tail is a file that lost
-acknowledged records at its very end by being cut or zeroed while no process had it open and no clean close had come.
+acknowledged records at its very end, by being cut or zeroed there after a process was killed.
 
 Group commit: writers append to a buffer and go on; the first that needs its record on disk writes and syncs for all,
 the others wait for it.
@@ -26,6 +26,7 @@ import zlib
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
+from errno import ENOENT
 from itertools import pairwise
 from threading import Event, Lock
 from typing import TYPE_CHECKING
@@ -106,7 +107,7 @@ class WriteAheadLog:
         self._open_batch = _Batch()
         self._flushing = _Batch()
         self._descriptor, self._written = self._open(length)
-        self._safe_length = self._written
+        self._safe_length = self._synced_length = self._written
 
     def append(self, payload: bytes) -> int:
         """Adds a record to the buffer and returns its sequence number; nothing is on disk yet."""
@@ -161,7 +162,7 @@ class WriteAheadLog:
                     os.close(self._descriptor)
                     self.number += 1
                     self._descriptor, self._written = self._open(None)
-                    self._safe_length = self._written
+                    self._safe_length = self._synced_length = self._written
             finally:
                 self._release()
 
@@ -176,8 +177,9 @@ class WriteAheadLog:
         return self._durable_sequence
 
     @property
-    def safe_length(self) -> int:
-        return self._safe_length
+    def synced(self) -> tuple[int, int]:
+        """The number of the file and how much of it survives a power failure: for the manifest."""
+        return self.number, self._synced_length
 
     def close(self) -> None:
         with self._flush_lock:
@@ -238,7 +240,8 @@ class WriteAheadLog:
             view = memoryview(chunk)
             while view:
                 view = view[os.write(self._descriptor, view) :]
-            if sync or self._durability is Durability.FSYNC:
+            synced = sync or self._durability is Durability.FSYNC
+            if synced:
                 os.fdatasync(self._descriptor)
         except OSError as error:
             path = log_path(self._folder, self.number)
@@ -254,6 +257,8 @@ class WriteAheadLog:
             raise self._failure from error
         self._written += len(chunk)
         self._safe_length = self._written
+        if synced:
+            self._synced_length = self._written
         self._durable_sequence = upto
 
 
@@ -268,9 +273,12 @@ def log_numbers(folder: Path) -> list[int]:
 def read_log(folder: Path, first: int, known_safe: tuple[int, int]) -> Iterator[LogFile]:
     """The files from number `first` on. Only the last may end in a torn record, and not below what is known to be safe.
 
-    `known_safe` is a file's number and a length of it that a clean close has recorded.
+    `known_safe` is a file's number and a length of it that a manifest has recorded.
     """
     numbers = [number for number in log_numbers(folder) if number >= first]
+    if known_safe[0] >= first and known_safe[0] not in numbers:
+        # For a reader this means that the writer is ahead of it.
+        raise FileNotFoundError(ENOENT, "missing", str(log_path(folder, known_safe[0])))
     expected = None
     for number in numbers:
         file = _read_file(folder, number, torn_allowed=number == numbers[-1], known_safe=known_safe)
@@ -303,9 +311,9 @@ def _read_file(folder: Path, number: int, *, torn_allowed: bool, known_safe: tup
     path = log_path(folder, number)
     raw = path.read_bytes()
     if len(raw) < _FILE_HEADER.size:
-        if torn_allowed:
+        if torn_allowed and known_safe[0] != number:
             return None
-        raise StorageError("the file is cut off", path, len(raw))
+        raise StorageError("the write-ahead log is damaged: the file is cut off", path, len(raw))
     magic, first_sequence, checksum = _FILE_HEADER.unpack_from(raw, 0)
     if magic != MAGIC:
         raise StorageError(f"not a write-ahead log of format {MAGIC.decode()}", path, 0)
