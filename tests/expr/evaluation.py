@@ -62,4 +62,5 @@ def evaluate_batch(
 
 def stored_values(array: pa.Array) -> list[Any]:
     integers = pa.int64() if pa.types.is_timestamp(array.type) else _AS_INTEGERS.get(array.type)
-    return (array if integers is None else array.cast(integers)).to_pylist()
+    stored: list[Any] = (array if integers is None else array.cast(integers)).to_pylist()
+    return stored

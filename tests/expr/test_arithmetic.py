@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
@@ -45,7 +46,7 @@ def outcomes(types: list[SqlType], make: Any, values: tuple[Any, ...]) -> list[A
     return found
 
 
-def apply(name: str) -> Any:
+def apply(name: str) -> Callable[..., Expression]:
     def make(*arguments: Expression) -> Expression:
         made = call(name, *arguments)
         assert made is not None

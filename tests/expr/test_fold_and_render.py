@@ -57,7 +57,7 @@ def test(name: str, *arguments: Expression) -> Call:
 
 test.__test__ = False  # type: ignore[attr-defined]
 
-FOLDED = [
+FOLDED: list[tuple[Expression, Expression]] = [
     (plus(number(1), times(number(2), number(3))), number(7)),
     (plus(A, plus(number(1), number(2))), plus(A, number(3))),
     (Call("/", (number(1), number(0)), INTEGER), Call("/", (number(1), number(0)), INTEGER)),

@@ -16,7 +16,7 @@ T, F, N = True, False, None
 
 AND = {(T, T): T, (T, F): F, (T, N): N, (F, T): F, (F, F): F, (F, N): F, (N, T): N, (N, F): F, (N, N): N}
 OR = {(T, T): T, (T, F): T, (T, N): T, (F, T): T, (F, F): F, (F, N): N, (N, T): T, (N, F): N, (N, N): N}
-TESTS = {
+TESTS: dict[str, dict[bool | None, bool | None]] = {
     "not": {T: F, F: T, N: N},
     "is null": {T: F, F: F, N: T},
     "is not null": {T: T, F: T, N: F},
@@ -47,7 +47,8 @@ def test_not_and_is(name: str) -> None:
 
 @pytest.mark.parametrize("constant", [T, F, N])
 def test_a_constant_side(constant: bool | None) -> None:
-    for name, table in (("and", AND), ("or", OR)):
+    tables: dict[str, dict[Any, Any]] = {"and": AND, "or": OR}
+    for name, table in tables.items():
         expression = Call(name, (A, Literal(constant, BOOLEAN)), BOOLEAN)
         _both_ways(expression, [(value, None) for value in (T, F, N)], [table[value, constant] for value in (T, F, N)])
 

@@ -85,7 +85,7 @@ def test_a_folder_of_files(grid: Any, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("data", [5, [1, 2], {"id": [1]}, None, object()])
 def test_what_cannot_be_loaded(grid: Any, data: Any) -> None:
-    with pytest.raises(SqlError, match="cannot be loaded: give an Arrow table, a data frame or a path"):
+    with pytest.raises(SqlError, match="cannot be loaded: give an Arrow table, a data frame, batches or a path"):
         grid.load("m", data)
 
 

@@ -72,7 +72,7 @@ CANDIDATES = [
 
 @pytest.mark.parametrize(("condition", "bound"), CANDIDATES, ids=[case[0] for case in CANDIDATES])
 def test_a_candidate_for_a_sorted_index(condition: str, bound: str) -> None:
-    column = bound.split(" ")[0]
+    column = bound.partition(" ")[0]
     remainder = "g = 2" if "g)" in condition else "-"
     assert bind_text(condition, f"SORTED({column})") == f"{bound}; {remainder}"
     is_range = any(operator in bound for operator in ("<", ">", "NOT NULL"))

@@ -105,6 +105,15 @@ def test_exchanges_are_there_exactly_when_rows_are_elsewhere(text: str) -> None:
         assert len(nodes(tree, physical.RootExchange)) == reads
 
 
+@pytest.mark.parametrize(("members", "conventions"), CONFIGURATIONS)
+def test_a_replicated_map_is_read_where_the_query_is(members: int, conventions: tuple[Convention, ...]) -> None:
+    replicated = define("SORTED(a, b)", "HASH(b)", "SORTED(x)", replicated=True)
+    for text in QUERIES:
+        tree = plan(text, replicated, members=members, conventions=conventions).tree
+        assert not nodes(tree, physical.RootExchange)
+        assert all(scan.traits.convention is LOCAL for scan in nodes(tree, physical.ScanNode))
+
+
 ORDERS = [
     ("ORDER BY a", "SORTED(a, b)", Direction.ASCENDING),
     ("ORDER BY a, b", "SORTED(a, b)", Direction.ASCENDING),

@@ -152,7 +152,7 @@ def test_logical_trees() -> None:
     with pytest.raises(SqlError, match="the plan is wrong at Root"):
         check_logical(logical.Root(LOGICAL_SCAN, (ELSEWHERE,), ("elsewhere",)))
     retyped = Column(AMOUNT.id, "amount", BIGINT)
-    wrong = [
+    wrong: list[logical.LogicalNode] = [
         logical.Scan(MAP, (ELSEWHERE,)),
         logical.Values((ID, AMOUNT), ((TEN,),)),
         logical.Filter(LOGICAL_SCAN, Call("is null", (retyped,), TWICE.column.type)),

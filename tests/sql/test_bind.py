@@ -124,7 +124,8 @@ def _names(statement: CreateMap, what: str) -> list[str]:
 
 def test_create_table() -> None:
     statement = parse(
-        'CREATE TABLE IF NOT EXISTS shop.lines (order_id BIGINT NOT NULL, "Line No" INTEGER, price DECIMAL(10, 2) NULL, '
+        'CREATE TABLE IF NOT EXISTS shop.lines (order_id BIGINT NOT NULL, "Line No" INTEGER, '
+        "price DECIMAL(10, 2) NULL, "
         'name VARCHAR(20), at TIMESTAMP WITH TIME ZONE, rate DOUBLE PRECISION, PRIMARY KEY (order_id, "Line No")) '
         "PARTITION BY (order_id);"
     )

@@ -99,31 +99,31 @@ def test_a_long_chain_of_conditions_is_not_deep(connector: str) -> None:
     assert refuse("SELECT id FROM orders WHERE " + connector.join(f"id <> {number}" for number in range(2_000))) is None
 
 
-STATEMENTS = [
-    "SELECT id, amount * 2 AS twice FROM orders WHERE id = ? AND amount > 10.5 OR customer LIKE 'a%' "
-    "ORDER BY amount DESC NULLS LAST, id LIMIT 10 OFFSET ?",
-    "SELECT DISTINCT status, COUNT(*), SUM(amount) FROM orders AS o WHERE o.paid IS NOT TRUE "
-    "AND created BETWEEN '2024-01-01' AND ? GROUP BY status HAVING COUNT(*) > 1",
-    "SELECT CASE WHEN paid THEN 'a' WHEN id = -5 THEN NULL ELSE UPPER(customer) || 'x' END, "
-    "CAST(id AS DECIMAL(10, 2)), COALESCE(customer, status) FROM orders",
-    "SELECT * FROM (SELECT id AS a, amount FROM orders WHERE quantity IN (1, 2, ?)) AS t WHERE a NOT IN (3, 4)",
-    "SELECT order_id FROM lines WHERE __key = (1, ?) AND price >= 1.50 AND (order_id, line) = (1, 2)",
-    "INSERT INTO orders (id, customer, amount) VALUES (1, 'x', 2.5), (?, NULL, -1e3)",
-    "SINK INTO lines VALUES (1, 2, 3.5)",
-    "INSERT INTO orders (id, amount) SELECT order_id, 1.5 FROM lines WHERE line = 1",
-    "UPDATE orders SET amount = amount + 1, status = 'DONE' WHERE id = ? AND NOT paid",
-    "DELETE FROM orders WHERE amount < ? AND customer IS NULL",
-    "CREATE TABLE t (a BIGINT NOT NULL, b DECIMAL(10, 2), c TIMESTAMP WITH TIME ZONE, PRIMARY KEY (a, b)) "
-    "PARTITION BY (a)",
-    "CREATE MAPPING m (__key BIGINT, v VARCHAR) TYPE IMap OPTIONS ('keyFormat' = 'bigint')",
-    "EXPLAIN LOGICAL SELECT id FROM orders WHERE id = :a OR id = :b",
-    "SELECT X'00FF', DATE '2024-01-01', id::INTEGER, 7 % 3, -(-4) FROM orders WHERE NOT (paid AND id <> 3) OR TRUE",
-]
-INTRUDERS = [
-    *"( ) , ; ' \" * . = <> - + / % ? : :x [ ] { } $1 @ # ! ~ ^ & | || -> => := /* -- \\ 1e 0x 1.5 'a' X'0'".split(),
-    *"NULL NOT AND OR IN IS LIKE BETWEEN CASE WHEN THEN ELSE END AS SELECT FROM WHERE GROUP ORDER BY HAVING".split(),
-    *"LIMIT OFFSET JOIN ON UNION ALL WITH VALUES SET INTO DISTINCT CAST DATE INTERVAL EXISTS OVER __key ROW".split(),
-]
+STATEMENTS = """
+SELECT id, amount * 2 AS twice FROM orders WHERE id = ? AND amount > 10.5 OR customer LIKE 'a%' ORDER BY amount LIMIT ?
+SELECT id FROM orders ORDER BY amount DESC NULLS LAST, id NULLS FIRST LIMIT 10 OFFSET ?
+SELECT DISTINCT status, COUNT(*) FROM orders AS o WHERE o.paid IS NOT TRUE GROUP BY status HAVING SUM(amount) > 1
+SELECT id FROM orders WHERE created BETWEEN '2024-01-01' AND ? AND customer IS NULL
+SELECT CASE WHEN paid THEN 'a' WHEN id = -5 THEN NULL ELSE UPPER(customer) || 'x' END FROM orders
+SELECT CAST(id AS DECIMAL(10, 2)), COALESCE(customer, status), X'00FF', DATE '2024-01-01', id::INTEGER FROM orders
+SELECT * FROM (SELECT id AS a, amount FROM orders WHERE quantity IN (1, 2, ?)) AS t WHERE a NOT IN (3, 4)
+SELECT order_id FROM lines WHERE __key = (1, ?) AND price >= 1.50 AND (order_id, line) = (1, 2)
+SELECT 7 % 3, -(-4) FROM orders WHERE NOT (paid AND id <> 3) OR TRUE
+INSERT INTO orders (id, customer, amount) VALUES (1, 'x', 2.5), (?, NULL, -1e3)
+SINK INTO lines VALUES (1, 2, 3.5)
+INSERT INTO orders (id, amount) SELECT order_id, 1.5 FROM lines WHERE line = 1
+UPDATE orders SET amount = amount + 1, status = 'DONE' WHERE id = ? AND NOT paid
+DELETE FROM orders WHERE amount < ? AND customer IS NULL
+CREATE TABLE t (a BIGINT NOT NULL, b DECIMAL(10, 2), c TIMESTAMP WITH TIME ZONE, PRIMARY KEY (a, b)) PARTITION BY (a)
+CREATE MAPPING m (__key BIGINT, v VARCHAR) TYPE IMap OPTIONS ('keyFormat' = 'bigint')
+EXPLAIN LOGICAL SELECT id FROM orders WHERE id = :a OR id = :b
+""".strip().split("\n")
+WORDS = """
+( ) , ; ' " * . = <> - + / % ? : :x [ ] { } $1 @ # ! ~ ^ & | || -> => := /* -- \\ 1e 0x 1.5 'a' X'0'
+NULL NOT AND OR IN IS LIKE BETWEEN CASE WHEN THEN ELSE END AS SELECT FROM WHERE GROUP ORDER BY HAVING
+LIMIT OFFSET JOIN ON UNION ALL WITH VALUES SET INTO DISTINCT CAST DATE INTERVAL EXISTS OVER __key ROW
+"""
+INTRUDERS = WORDS.split()
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import os
 import random
+import shutil
 from pathlib import Path
 
 import pytest
@@ -16,24 +18,24 @@ from tests.storage.maps import contents, index_on
 
 
 def test_a_torn_tail_is_cut_off_at_every_length(tmp_path: Path) -> None:
-    store = filled(tmp_path)
+    killed = tmp_path / "killed"
+    store = filled(killed)
     orders = only_map(store)
     sizes = []
     for number in range(1, 4):
         orders.insert(statement_rows(number))
-        sizes.append(log_files(tmp_path)[-1].stat().st_size)
+        sizes.append(log_files(killed)[-1].stat().st_size)
     abandon(store)
-    raw = log_files(tmp_path)[-1].read_bytes()
-    for length in range(len(raw), sizes[0] - 1, -7):
-        log_files(tmp_path)[-1].write_bytes(raw[:length])
-        store = Store.open(tmp_path, durability=Durability.OS)
+    for length in range(sizes[-1], sizes[0] - 1, -7):
+        folder = shutil.copytree(killed, tmp_path / str(length))
+        os.truncate(log_files(folder)[-1], length)
+        store = Store.open(folder, durability=Durability.OS)
         whole = sum(size <= length for size in sizes)
         assert len(only_map(store)) == whole * ROWS
         only_map(store).put([(7, "after", 1.0)])
         abandon(store)
-        store = Store.open(tmp_path, read_only=True)
+        store = Store.open(folder, read_only=True)
         assert only_map(store).lookup(7, (1,)) == ("after",)
-        log_files(tmp_path)[-1].write_bytes(raw)
 
 
 def test_sectors_that_a_power_failure_left_empty_are_cut_off(tmp_path: Path) -> None:

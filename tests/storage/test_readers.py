@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from remuda.errors import ErrorCode, SqlError, StorageError
-from remuda.storage import Store
+from remuda.storage import Store, open_snapshot
 from tests.storage.crash_writer import ROWS, statement_rows
-from tests.storage.folders import filled, only_map
+from tests.storage.folders import abandon, filled, only_map
 from tests.storage.maps import contents, index_on, orders_map, table_of
 
 
@@ -45,3 +49,112 @@ def test_a_reader_sees_what_is_acknowledged_and_refreshes(tmp_path: Path) -> Non
     with pytest.raises(SqlError) as caught:
         read.snapshot()
     assert caught.value.code is ErrorCode.MAP_DESTROYED
+
+
+def _files(folder: Path) -> set[Path]:
+    return set(folder.glob("maps/*/*")) | set(folder.glob("wal/*"))
+
+
+def _rewrite(store: Store, number: int) -> None:
+    """Makes every file of the state before unneeded."""
+    orders = only_map(store)
+    orders.load(table_of(orders.definition, statement_rows(number)), "replace")
+    orders.insert(statement_rows(number + 1))
+    store.checkpoint()
+
+
+def test_files_stay_as_long_as_a_reader_of_their_state_lives(tmp_path: Path) -> None:
+    store = filled(tmp_path)
+    _rewrite(store, 1)
+    reader = Store.open(tmp_path, read_only=True)
+    before = _files(tmp_path)
+    held = only_map(reader).snapshot()
+    _rewrite(store, 3)
+    assert before <= _files(tmp_path)
+    reader.refresh()
+    _rewrite(store, 5)
+    # The reader has gone on, but its snapshot has not: other processes may still be told of it.
+    assert before <= _files(tmp_path)
+    assert contents(open_snapshot(held.describe())) == statement_rows(1) + statement_rows(2)
+    del held
+    _rewrite(store, 7)
+    assert not before & _files(tmp_path)
+    reader.close()
+    store.checkpoint()
+    _rewrite(store, 9)
+    assert not list((tmp_path / "readers").iterdir())
+    named = {each.segment.id for each in only_map(store).shelved}
+    assert {path.name.partition(".")[0] for path in tmp_path.glob("maps/*/*")} == named
+    assert len(list(tmp_path.glob("wal/*"))) == 1
+
+
+READER = """
+import sys
+from pathlib import Path
+from remuda.storage import Store
+reader = Store.open(Path(sys.argv[1]), read_only=True)
+(definition,) = reader.catalog.maps.values()
+held = reader.map(definition).snapshot()
+print(held.rows, flush=True)
+for line in sys.stdin:
+    if line.strip() == "refresh":
+        reader.refresh()
+        held = reader.map(definition).snapshot()
+    print(held.rows, flush=True)
+"""
+
+
+def test_readers_in_other_processes_are_waited_for_unless_they_are_dead(tmp_path: Path) -> None:
+    store = filled(tmp_path)
+    _rewrite(store, 1)
+    child = subprocess.Popen(
+        [sys.executable, "-c", READER, str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(["src", *sys.path])},
+    )
+    assert child.stdin is not None
+    assert child.stdout is not None
+
+    def answer(line: str) -> int:
+        print(line, file=child.stdin, flush=True)
+        return int(child.stdout.readline())
+
+    assert int(child.stdout.readline()) == 2 * ROWS
+    first = _files(tmp_path)
+    _rewrite(store, 3)
+    only_map(store).insert(statement_rows(8))
+    assert answer("again") == 2 * ROWS
+    assert first <= _files(tmp_path)
+    assert answer("refresh") == 3 * ROWS
+    second = _files(tmp_path)
+    # Another writer takes over: the state that it finds is the one the reader has.
+    abandon(store)
+    store = Store.open(tmp_path)
+    assert not first & _files(tmp_path)
+    _rewrite(store, 5)
+    assert {path for path in second if path.suffix == ".arrow"} & first == set()
+    assert {path for path in second - first if path.suffix != ".log"} <= _files(tmp_path)
+    child.send_signal(signal.SIGKILL)
+    child.wait()
+    _rewrite(store, 6)
+    assert not (second - first) & _files(tmp_path)
+    assert not list((tmp_path / "readers").iterdir())
+    child.stdin.close()
+    child.stdout.close()
+    store.close()
+
+
+def test_a_reader_opens_and_refreshes_while_everything_changes(tmp_path: Path) -> None:
+    """Every refresh finds a whole state: rows of one number and of the next."""
+    store = filled(tmp_path)
+    _rewrite(store, 1)
+    reader = Store.open(tmp_path, read_only=True)
+    for number in range(3, 40):
+        _rewrite(store, number)
+        other = Store.open(tmp_path, read_only=True)
+        reader.refresh()
+        for each in (reader, other):
+            assert contents(only_map(each).snapshot()) == statement_rows(number) + statement_rows(number + 1)
+        other.close()

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 from remuda.cluster import Cluster
 from remuda.errors import ErrorCode, RemudaError, SqlError, data_error
-from remuda.grid.load import as_table, is_spark_dataframe, suggest_create
+from remuda.grid.load import TABLE_ROWS, is_spark_dataframe, open_source, suggest_create, with_keys
 from remuda.grid.map import Map
+from remuda.grid.progress import ProgressBar
 from remuda.grid.queries import Queries
 from remuda.storage import Durability, LoadMode, Store
 
@@ -90,7 +91,10 @@ class Grid:
         return Map(self.store.map(self._definition(name)), self.sql)
 
     def load(self, name: str, data: Any, mode: LoadMode = "append") -> int:
-        """Loads many rows at once, all or none: Arrow, pandas, polars, a path, or a Spark data frame."""
+        """Loads many rows at once, all or none, and returns how many: Arrow, pandas, polars, batches, a path, Spark.
+
+        What comes in batches is not held all at once. On a terminal a bar shows how far it is.
+        """
         self._refuse_closed()
         if mode not in {"append", "replace", "upsert"}:
             raise data_error(f"mode must be append, replace or upsert, not {mode!r}")
@@ -98,8 +102,16 @@ class Grid:
             from remuda.spark.load import load_dataframe
 
             return load_dataframe(self.store.map(self._definition(name)), data, mode)
-        table = as_table(data)
-        return self.store.map(self._definition(name, suggest_create(name, table.schema))).load(table, mode)
+        source = open_source(data)
+        target = self.store.map(self._definition(name, suggest_create(name, source.schema)))
+        tables = with_keys(target.definition, source.tables)
+        if source.rows is not None and source.rows <= TABLE_ROWS:
+            return target.load(next(tables), mode)
+        bar = ProgressBar(f"loading {name}", source.rows)
+        try:
+            return target.load_tables(tables, mode, bar.advance)
+        finally:
+            bar.finish()
 
     def checkpoint(self) -> None:
         """Folds the write log into segments now."""

@@ -1,16 +1,35 @@
-"""What `Grid.load` takes: anything that can be had as an Arrow table."""
+"""What `Grid.load` takes: anything that can be had as Arrow, whole or batch by batch."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from remuda.errors import SqlError, StorageError, data_error
+from remuda.grid.modify import generated_keys
 from remuda.types import from_arrow
 
-_READERS = {".parquet": "parquet", ".csv": "csv", ".json": "json", ".arrow": "arrow", ".feather": "feather"}
+if TYPE_CHECKING:
+    from remuda.catalog import MapDefinition
+
+TABLE_ROWS = 4_000_000
+"""Rows that are held at a time when the data comes in batches."""
+
+_FORMATS = {".parquet": "parquet", ".csv": "csv", ".json": "json", ".arrow": "arrow", ".feather": "feather"}
+
+
+@dataclass(frozen=True, slots=True)
+class LoadSource:
+    """Data to load: `tables` one after the other, each of `TABLE_ROWS` at most; `rows` in all, where that is known."""
+
+    schema: pa.Schema
+    tables: Iterator[pa.Table]
+    rows: int | None
 
 
 def is_spark_dataframe(data: Any) -> bool:
@@ -18,35 +37,91 @@ def is_spark_dataframe(data: Any) -> bool:
     return any(base.__module__.startswith("pyspark.sql") for base in type(data).__mro__)
 
 
-def as_table(data: Any) -> pa.Table:
-    """pyarrow, polars, pandas, everything with the Arrow PyCapsule interface, or the path of a file or folder."""
-    if isinstance(data, pa.Table):
-        return data
-    if isinstance(data, pa.RecordBatch):
-        return pa.Table.from_batches([data])
+def open_source(data: Any) -> LoadSource:
+    """pyarrow, polars, pandas, everything with the Arrow PyCapsule interface, batches one by one, or a path."""
     if isinstance(data, str | Path):
-        return _read_file(Path(data))
-    if type(data).__module__.startswith("pandas"):
-        return pa.Table.from_pandas(data, preserve_index=False)
+        return _open_file(Path(data))
+    if isinstance(data, pa.RecordBatch):
+        data = pa.Table.from_batches([data])
+    elif type(data).__module__.startswith("pandas"):
+        data = pa.Table.from_pandas(data, preserve_index=False)
+    if isinstance(data, pa.Table):
+        return LoadSource(data.schema, iter([data]), data.num_rows)
     if hasattr(data, "__arrow_c_stream__"):
-        return pa.table(data)
-    raise data_error(f"a {type(data).__name__} cannot be loaded: give an Arrow table, a data frame or a path")
+        reader = pa.RecordBatchReader.from_stream(data)
+        known = len(data) if hasattr(data, "__len__") else None
+        return LoadSource(reader.schema, _gathered(reader, reader.schema), known)
+    if isinstance(data, Iterable) and not isinstance(data, str | bytes | dict):
+        return _open_batches(iter(data))
+    raise data_error(f"a {type(data).__name__} cannot be loaded: give an Arrow table, a data frame, batches or a path")
 
 
-def _read_file(path: Path) -> pa.Table:
+def _open_batches(batches: Iterator[Any]) -> LoadSource:
+    first = next(batches, None)
+    if first is None:
+        raise data_error("there are no batches to load: their columns cannot be known")
+    schema = open_source(first).schema
+    return LoadSource(schema, _gathered(_record_batches(chain([first], batches)), schema), None)
+
+
+def _record_batches(pieces: Iterable[Any]) -> Iterator[pa.RecordBatch]:
+    """Batches and tables, in any mixture."""
+    for piece in pieces:
+        for table in open_source(piece).tables:
+            yield from table.to_batches()
+
+
+def _gathered(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.Table]:
+    """Batches as tables that are worth a segment. A load without any rows is one empty table."""
+    waiting: list[pa.RecordBatch] = []
+    rows = 0
+    given = False
+    for batch in batches:
+        waiting.append(batch)
+        rows += batch.num_rows
+        if rows >= TABLE_ROWS:
+            yield pa.Table.from_batches(waiting)
+            waiting, rows, given = [], 0, True
+    if rows or not given:
+        yield pa.Table.from_batches(waiting, schema if not waiting else None)
+
+
+def _open_file(path: Path) -> LoadSource:
     import pyarrow.dataset as ds
 
     if not path.exists():
         raise StorageError("there is no such file", path)
-    suffix = (
-        path.suffix if path.is_file() else next((p.suffix for p in sorted(path.rglob("*")) if p.suffix in _READERS), "")
-    )
-    if suffix not in _READERS:
-        raise data_error(f"{path} cannot be loaded: the kinds of files are {', '.join(_READERS)}")
+    inside = [path] if path.is_file() else sorted(path.rglob("*"))
+    suffix = next((each.suffix for each in inside if each.suffix in _FORMATS), None)
+    if suffix is None:
+        raise data_error(f"{path} cannot be loaded: the kinds of files are {', '.join(_FORMATS)}")
     try:
-        return ds.dataset(path, format=_READERS[suffix]).to_table()
-    except pa.ArrowInvalid as error:
-        raise data_error(f"{path} cannot be read: {str(error).splitlines()[0]}") from error
+        dataset = ds.dataset(path, format=_FORMATS[suffix])
+        rows = dataset.count_rows() if suffix in {".parquet", ".arrow", ".feather"} else None
+    except (pa.ArrowInvalid, OSError) as error:
+        raise _unreadable(path, error) from error
+    return LoadSource(dataset.schema, _gathered(_scanned(dataset, path), dataset.schema), rows)
+
+
+def _scanned(dataset: Any, path: Path) -> Iterator[pa.RecordBatch]:
+    try:
+        yield from dataset.to_batches()
+    except (pa.ArrowInvalid, OSError) as error:
+        raise _unreadable(path, error) from error
+
+
+def _unreadable(path: Path, error: Exception) -> SqlError:
+    return data_error(f"{path} cannot be read: {str(error).splitlines()[0]}")
+
+
+def with_keys(definition: MapDefinition, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """The tables, with generated keys where the map has no PRIMARY KEY and the data no column for it."""
+    hidden = next((column.name for column in definition.columns if column.hidden), None)
+    for table in tables:
+        if hidden is None or hidden in table.column_names:
+            yield table
+        else:
+            yield table.append_column(hidden, pa.array(generated_keys(table.num_rows)))
 
 
 def suggest_create(name: str, table_schema: pa.Schema) -> str:

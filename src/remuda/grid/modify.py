@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from itertools import count
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from remuda.plan.logical import Operation
@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from remuda.plan.physical import Modify
     from remuda.storage import Store
 
-_SEQUENCE_BITS = 10
-_sequence = count()
+_STEP_BITS = 10
 
 
 def apply_modification(store: Store, node: Modify, rows: list[tuple[Any, ...]]) -> int:
@@ -42,10 +41,26 @@ def with_generated_keys(definition: MapDefinition, rows: list[tuple[Any, ...]]) 
     if not hidden:
         return rows
     (place,) = hidden
-    return [(*row[:place], generated_key(), *row[place + 1 :]) for row in rows]
+    keys = generated_keys(len(rows))
+    return [(*row[:place], key, *row[place + 1 :]) for key, row in zip(keys, rows, strict=True)]
 
 
-def generated_key() -> int:
-    """Microseconds of the clock and a running number: ascending, and unique for the one process that writes."""
-    microseconds = time.time_ns() // 1_000
-    return (microseconds << _SEQUENCE_BITS) | (next(_sequence) & ((1 << _SEQUENCE_BITS) - 1))
+class KeyGenerator:
+    """Ascending keys that were never given before: they begin at the clock, or where the last ones ended.
+
+    The clock counts in steps of 1/1024 microsecond, so keys do not overtake it for long, and a process that starts
+    later goes on above them.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._next = 0
+
+    def take(self, count: int) -> range:
+        with self._lock:
+            first = max(self._next, (time.time_ns() // 1_000) << _STEP_BITS)
+            self._next = first + count
+            return range(first, self._next)
+
+
+generated_keys = KeyGenerator().take

@@ -41,7 +41,8 @@ def access_paths(
     """Every path, priced. An ordered index scan is proposed only where its order is required."""
     candidates = find_candidates(scan.filter)
     pruning = prune(scan.map, scan.filter) if pruned else None
-    for convention in conventions:
+    # A replicated map is all here: bringing it from the tasks would give every row once for each.
+    for convention in (Convention.LOCAL,) if scan.map.replicated else conventions:
         traits = Traits(convention, _distribution(scan))
         for path in _paths(scan, required.collation, candidates, pruning, traits, statistics):
             yield _priced(path, scan, statistics)

@@ -56,7 +56,10 @@ class ArrayFile:
 
 
 def write_array_file(path: Path, arrays: dict[str, np.ndarray], notes: dict[str, str] | None = None) -> None:
-    """Writes and fsyncs. The offsets stand in the header whose length they depend on, so they count from its end."""
+    """Writes and fsyncs, or leaves nothing behind.
+
+    The offsets stand in the header whose length they depend on, so they count from its end.
+    """
     entries, offset = [], 0
     contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     for name, array in contiguous.items():
@@ -65,14 +68,18 @@ def write_array_file(path: Path, arrays: dict[str, np.ndarray], notes: dict[str,
         offset = _aligned(offset + array.nbytes)
     header = msgspec.json.encode(_Header(entries, notes or {}))
     body = _aligned(_PREFIX.size + len(header))
-    with path.open("wb") as file:
-        file.write(_PREFIX.pack(MAGIC, len(header), zlib.crc32(header)) + header)
-        for entry, array in zip(entries, contiguous.values(), strict=True):
-            file.seek(body + entry.offset)
-            file.write(memoryview(array).cast("B") if array.size else b"")
-        file.truncate(body + offset)
-        file.flush()
-        os.fsync(file.fileno())
+    try:
+        with path.open("wb") as file:
+            file.write(_PREFIX.pack(MAGIC, len(header), zlib.crc32(header)) + header)
+            for entry, array in zip(entries, contiguous.values(), strict=True):
+                file.seek(body + entry.offset)
+                file.write(memoryview(array).cast("B") if array.size else b"")
+            file.truncate(body + offset)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        path.unlink(missing_ok=True)
+        raise StorageError(f"the file cannot be written: {error.strerror}", path) from error
 
 
 def open_array_file(path: Path, checked: Collection[str] = ()) -> ArrayFile:

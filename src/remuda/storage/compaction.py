@@ -31,18 +31,20 @@ DELETED_SHARE = 0.3
 def fold(
     shelf: SegmentShelf, version: MapVersion, shelved: Sequence[ShelvedSegment], length: int
 ) -> tuple[ShelvedSegment, ...]:
-    """The segments of a version with the first `length` entries of its log folded in."""
-    kept = [
-        shelf.with_deleted(each, hidden.positions(length)) if hidden.count(length) > len(each.deleted) else each
-        for each, hidden in zip(shelved, version.hidden, strict=True)
-    ]
-    kept = [each for each in kept if each.live]
-    names = [column.name for column in version.definition.columns]
-    if length:
+    """The segments of a version with the first `length` entries of its log, of which there are some, folded in."""
+    kept: list[ShelvedSegment] = []
+    try:
+        for each, hidden in zip(shelved, version.hidden, strict=True):
+            if hidden.count(length) < each.segment.rows:
+                kept.append(shelf.with_deleted(each, hidden.positions(length)))
+        names = [column.name for column in version.definition.columns]
         recent = MapSnapshot(version, length).sources[-1].read(names, 0, length)
         if recent.num_rows:
             kept.append(shelf.add(build_segment(version.definition, recent)))
-    return merge_small(shelf, version.definition, kept)
+        return merge_small(shelf, version.definition, kept)
+    except BaseException:
+        shelf.discard(kept, shelved)
+        raise
 
 
 def merge_small(
@@ -63,7 +65,7 @@ def merge_small(
     columns = pa.concat_tables([pa.Table.from_batches([part]) for part in parts]).unify_dictionaries()
     merged = build_segments(definition, [columns.column(column.name) for column in definition.columns])
     rest = [each for number, each in enumerate(shelved) if number not in chosen]
-    return (*rest, *(shelf.add(segment) for segment in merged))
+    return (*rest, *shelf.add_all(merged))
 
 
 def _live_rows(shelved: ShelvedSegment) -> pa.RecordBatch:

@@ -18,8 +18,11 @@ if TYPE_CHECKING:
     from remuda.catalog import ColumnDefinition, MapDefinition
 
 
-def conform(definition: MapDefinition, table: pa.Table) -> list[pa.Array]:
-    """The columns of the map, in declared order, as flat arrays. A nullable column may be missing."""
+def conform(definition: MapDefinition, table: pa.Table, first_row: int = 0) -> list[pa.Array]:
+    """The columns of the map, in declared order, as flat arrays. A nullable column may be missing.
+
+    `first_row` is how many rows of the same load came before, so that errors count on.
+    """
     given = {name.casefold(): number for number, name in enumerate(table.column_names)}
     for name in table.column_names:
         if definition.find_column(name) is None:
@@ -33,14 +36,14 @@ def conform(definition: MapDefinition, table: pa.Table) -> list[pa.Array]:
         if number is None:
             array = pa.nulls(table.num_rows, column.type.arrow)
         else:
-            array = _cast(definition, column, flat(table.column(number)))
-        _refuse_nulls(definition, column, array)
+            array = _cast(definition, column, flat(table.column(number)), first_row)
+        _refuse_nulls(definition, column, array, first_row)
         _refuse_damaged_text(definition, column, array)
         arrays.append(array)
     return arrays
 
 
-def _cast(definition: MapDefinition, column: ColumnDefinition, array: pa.Array) -> pa.Array:
+def _cast(definition: MapDefinition, column: ColumnDefinition, array: pa.Array, first_row: int) -> pa.Array:
     target = column.type.arrow
     if array.type == target:
         return array
@@ -55,17 +58,17 @@ def _cast(definition: MapDefinition, column: ColumnDefinition, array: pa.Array) 
     try:
         return pc.cast(array, target, safe=True)
     except pa.ArrowException as error:
-        raise _named(definition, column, array, target, error) from error
+        raise _named(definition, column, array, first_row, error) from error
 
 
 def _named(
-    definition: MapDefinition, column: ColumnDefinition, array: pa.Array, target: pa.DataType, error: Exception
+    definition: MapDefinition, column: ColumnDefinition, array: pa.Array, first_row: int, error: Exception
 ) -> SqlError:
     place = f"{definition.name}.{column.name} ({column.type})"
-    row = _first_that_fails(array, target)
+    row = _first_that_fails(array, column.type.arrow)
     if row is None:
         return data_error(f"{place} cannot hold values of type {array.type}: {error}")
-    return data_error(f"{place} cannot hold {array[row].as_py()!r}, row {row + 1}")
+    return data_error(f"{place} cannot hold {array[row].as_py()!r}, row {first_row + row + 1}")
 
 
 def _first_that_fails(array: pa.Array, target: pa.DataType) -> int | None:
@@ -85,9 +88,9 @@ def _fails(array: pa.Array, target: pa.DataType) -> bool:
     return False
 
 
-def _refuse_nulls(definition: MapDefinition, column: ColumnDefinition, array: pa.Array) -> None:
+def _refuse_nulls(definition: MapDefinition, column: ColumnDefinition, array: pa.Array, first_row: int) -> None:
     if array.null_count and (not column.nullable or column.name in definition.key):
-        row = pc.index(pc.is_null(array), True).as_py() + 1
+        row = first_row + pc.index(pc.is_null(array), True).as_py() + 1
         what = "the key" if column.name in definition.key else "the column"
         raise data_error(f"{what} {definition.name}.{column.name} must not be NULL, row {row}")
 

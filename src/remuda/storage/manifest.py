@@ -2,7 +2,7 @@
 written down and read back.
 
     REMUDA 1 <checksum>
-    {"partitions": 271, "catalog_version": 3, "first_log": 2, "maps": [...]}
+    {"version": 9, "partitions": 271, "catalog_version": 3, "first_log": 2, "maps": [...]}
 """
 
 from __future__ import annotations
@@ -79,9 +79,11 @@ class MapEntry(msgspec.Struct, frozen=True):
 
 
 class Manifest(msgspec.Struct, frozen=True):
-    """`first_log` is the number of the first write-ahead file that is needed; `safe_log` a file's number and the length
-    of it that was synced when the manifest was written; `sequence` a record number that all new ones must be above."""
+    """`version` counts the manifests of the folder; `first_log` is the number of the first write-ahead file that is
+    needed; `safe_log` a file's number and the length of it that was synced when the manifest was written; `sequence` a
+    record number that all new ones must be above."""
 
+    version: int
     partitions: int
     catalog_version: int
     first_log: int

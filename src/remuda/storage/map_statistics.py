@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import TYPE_CHECKING
 
 from remuda.catalog import ColumnStatistics, MapStatistics
@@ -21,15 +22,16 @@ class StatisticsKeeper:
     __slots__ = ("_columns", "_length", "_version")
 
     def __init__(self) -> None:
-        self._version: MapVersion | None = None
+        self._version: weakref.ref[MapVersion] | None = None
         self._length = 0
         self._columns: dict[str, ColumnStatistics] = {}
 
     def of(self, version: MapVersion) -> MapStatistics:
         length = version.log.committed
-        if self._version is not version or length > self._length * LOG_GROWTH:
+        if self._version is None or self._version() is not version or length > self._length * LOG_GROWTH:
             self._columns = _combined(version, length)
-            self._version, self._length = version, length
+            # Not held: an old version keeps files that nobody else needs.
+            self._version, self._length = weakref.ref(version), length
         return MapStatistics(version.live, self._columns)
 
 

@@ -28,7 +28,7 @@ from remuda.storage.value_order import canonical_key
 from remuda.storage.writer_lock import WriterLock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from contextlib import AbstractContextManager
     from threading import RLock
 
@@ -183,9 +183,33 @@ class MapStore:
             rows = list(zip(*lists, strict=True))
             self.insert(rows) if mode == "append" else self.put(rows)
             return int(table.num_rows)
-        shelved = [self._shelf.add(segment) for segment in build_segments(self.definition, arrays)]
-        self._adopt(shelved, mode)
+        self._adopt(self._shelf.add_all(build_segments(self.definition, arrays)), mode)
         return int(table.num_rows)
+
+    def load_tables(
+        self, tables: Iterable[pa.Table], mode: LoadMode = "append", progress: Callable[[int], None] | None = None
+    ) -> int:
+        """Adds tables one after the other, holding no more than one; all of them or nothing.
+
+        `progress` is told how many rows have been written so far.
+        """
+        self._refuse_unwritable()
+        fresh: list[ShelvedSegment] = []
+        rows = 0
+        try:
+            for table in tables:
+                arrays = conform(self.definition, table, rows)
+                if mode == "upsert":
+                    arrays = last_of_each_key(self.definition, arrays)
+                fresh.extend(self._shelf.add(segment) for segment in build_segments(self.definition, arrays))
+                rows += table.num_rows
+                if progress is not None:
+                    progress(rows)
+        except BaseException:
+            self._shelf.discard(fresh, self.shelved)
+            raise
+        self._adopt(fresh, mode)
+        return rows
 
     def commit_segments(self, infos: Sequence[SegmentInfo], mode: LoadMode = "append") -> int:
         """Takes over segments that others have written into the map's folder, all or none."""
@@ -216,20 +240,29 @@ class MapStore:
     def create_index(self, index: IndexDefinition) -> MapDefinition:
         """Builds the index over all segments while writes go on; the log indexes itself when asked."""
         with self._structure:
-            shelved = tuple(self._shelf.with_index(each, index) for each in self.shelved)
-            return self._change_definition(self.definition.with_index(index), shelved)
+            shelved = self._shelf.with_index_everywhere(self.shelved, index)
+            return self.change_definition(self.definition.with_index(index), shelved)
 
     def drop_index(self, index: IndexDefinition) -> MapDefinition:
         with self._structure:
             shelved = tuple(self._shelf.without_index(each, index) for each in self.shelved)
-            return self._change_definition(self.definition.without_index(index), shelved)
+            return self.change_definition(self.definition.without_index(index), shelved)
 
-    def restore(self, definition: MapDefinition, shelved: Sequence[ShelvedSegment], folded: int) -> None:
-        """The state that a manifest describes, at opening."""
+    def restore(
+        self, definition: MapDefinition, shelved: Sequence[ShelvedSegment], folded: int, hold: object = None
+    ) -> None:
+        """The state that a manifest describes, at opening; `hold` lives as long as anybody uses it."""
         with self._writer:
             self.shelved = tuple(shelved)
-            self._version = _version_of(definition, shelved)
+            version = _version_of(definition, shelved)
+            version.hold = hold
+            self._use(version)
             self.folded = self.applied = folded
+
+    def _use(self, version: MapVersion) -> None:
+        self._version = version
+        # The snapshot kept for the next reader would keep the version before it, and its files.
+        self._snapshot = MapSnapshot(version, version.log.committed, self._shelf.folder)
 
     def attach(self, journal: WriteAheadLog) -> None:
         """From now on writes are recorded: what was replayed came from there."""
@@ -376,11 +409,16 @@ class MapStore:
 
     def _install(self, shelved: Sequence[ShelvedSegment], definition: MapDefinition, folded: int) -> None:
         """Puts segments that hold everything in the place of the present version; both locks are held."""
-        before = self.shelved
-        end = self._version.log.committed
+        before, version, unsafe, folded_before = self.shelved, self._version, self._unsafe, self.folded
+        end = version.log.committed
         self._replace_version(shelved, definition, carried=(end, end))
         self.folded = folded
-        self._commit_structure()
+        try:
+            self._commit_structure()
+        except BaseException:
+            self.shelved, self._unsafe, self.folded = before, unsafe, folded_before
+            self._use(version)
+            raise
         self._shelf.discard(before, shelved)
 
     def _replace_version(
@@ -395,9 +433,9 @@ class MapStore:
         version.commit(added)
         self._unsafe = deque((sequence, length - start) for sequence, length in self._unsafe if start <= length < stop)
         self.shelved = tuple(shelved)
-        self._version = version
+        self._use(version)
 
-    def _change_definition(self, definition: MapDefinition, shelved: tuple[ShelvedSegment, ...]) -> MapDefinition:
+    def change_definition(self, definition: MapDefinition, shelved: tuple[ShelvedSegment, ...]) -> MapDefinition:
         """Only indexes differ: positions stay, so the log and what it hides are shared with the version before."""
         with self._writer:
             present = self._version
@@ -405,7 +443,7 @@ class MapStore:
             version = MapVersion(definition, segments, present.hidden, present.columns, _infos(shelved))
             version.live = present.live
             self.shelved = shelved
-            self._version = version
+            self._use(version)
         return definition
 
     def _refuse_unreadable(self) -> None:

@@ -23,15 +23,18 @@ if TYPE_CHECKING:
 
 
 class MapVersion:
-    """`live` is the number of live rows at the committed length; `infos` describe segments that are in a folder."""
+    """`live` is the number of live rows at the committed length; `infos` describe segments that are in a folder;
+    `hold` is whatever must live as long as the version does: the lease of a reader."""
 
     __slots__ = (
+        "__weakref__",
         "_finders",
         "_key_hash",
         "columns",
         "covering",
         "definition",
         "hidden",
+        "hold",
         "infos",
         "live",
         "log",
@@ -53,6 +56,7 @@ class MapVersion:
         self.columns = columns or LogColumns(definition, WriteLog())
         self.log = self.columns.log
         self.infos = tuple(infos)
+        self.hold: object = None
         self.live = sum(each.rows - gone.deleted for each, gone in zip(self.segments, self.hidden, strict=True))
         self._key_hash = key_hasher(definition)
         self.partition_of_key = partition_finder(definition)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from remuda.catalog import IndexDefinition, MapDefinition
     from remuda.storage.column_summary import ColumnSummary
+    from remuda.storage.disposal import Disposal
 
 FORMAT = "1"
 _FORMAT_KEY = b"remuda.format"
@@ -56,11 +57,11 @@ class SegmentFiles:
     def __init__(self, folder: Path, segment_id: str, *, verified: bool) -> None:
         self.verified = verified
         # Shared with the finaliser, which must not hold the guard itself: empty as long as the files are needed.
-        self._obsolete: list[bool] = []
+        self._obsolete: list[tuple[Disposal, int]] = []
         weakref.finalize(self, _remove_files, folder, segment_id, self._obsolete)
 
-    def mark_obsolete(self) -> None:
-        self._obsolete.append(True)
+    def mark_obsolete(self, disposal: Disposal) -> None:
+        self._obsolete.append((disposal, disposal.version))
 
 
 def write_segment(folder: Path, definition: MapDefinition, table: pa.Table) -> SegmentInfo:
@@ -70,17 +71,24 @@ def write_segment(folder: Path, definition: MapDefinition, table: pa.Table) -> S
 
 def save_segment(folder: Path, segment: Segment) -> SegmentInfo:
     """Writes and fsyncs all files of the segment; the manifest that names it comes after."""
-    folder.mkdir(parents=True, exist_ok=True)
     path = _rows_path(folder, segment.id)
-    schema = segment.batch.schema.with_metadata({_FORMAT_KEY: FORMAT})
-    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
-        writer.write_batch(segment.batch)
-    size, checksum = _sync_and_digest(path)
-    write_array_file(
-        _keys_path(folder, segment.id), {"partition_offsets": segment.partition_offsets, "table": segment.key_table}
-    )
-    for index_id, arrays in segment.index_arrays.items():
-        write_array_file(index_path(folder, segment.id, index_id), arrays)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        schema = segment.batch.schema.with_metadata({_FORMAT_KEY: FORMAT})
+        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
+            writer.write_batch(segment.batch)
+        size, checksum = _sync_and_digest(path)
+        write_array_file(
+            _keys_path(folder, segment.id), {"partition_offsets": segment.partition_offsets, "table": segment.key_table}
+        )
+        for index_id, arrays in segment.index_arrays.items():
+            write_array_file(index_path(folder, segment.id, index_id), arrays)
+    except OSError as error:
+        _remove_all(folder, segment.id)
+        raise StorageError(f"a segment cannot be written: {os.strerror(error.errno or 0)}", path) from error
+    except BaseException:
+        _remove_all(folder, segment.id)
+        raise
     return SegmentInfo(segment.id, segment.rows, tuple(segment.index_arrays), size, checksum, segment.summaries)
 
 
@@ -154,6 +162,11 @@ def _open_rows(path: Path, definition: MapDefinition, info: SegmentInfo) -> pa.R
     return batch
 
 
+def _remove_all(folder: Path, segment_id: str) -> None:
+    for path in folder.glob(f"{segment_id}.*"):
+        path.unlink(missing_ok=True)
+
+
 def _sync_and_digest(path: Path) -> tuple[int, str]:
     descriptor = os.open(path, os.O_RDONLY)
     try:
@@ -169,7 +182,7 @@ def _digest(path: Path, pause: Callable[[], None] = no_pause) -> tuple[int, str]
         return size, checksum_of(file, 0, size, pause)
 
 
-def _remove_files(folder: Path, segment_id: str, obsolete: list[bool]) -> None:
+def _remove_files(folder: Path, segment_id: str, obsolete: list[tuple[Disposal, int]]) -> None:
     if obsolete:
-        for path in folder.glob(f"{segment_id}.*"):
-            path.unlink(missing_ok=True)
+        disposal, version = obsolete[0]
+        disposal.retire(list(folder.glob(f"{segment_id}.*")), version)

@@ -27,6 +27,8 @@ from remuda.storage.segment_file import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from remuda.storage.disposal import Disposal
+
 
 @dataclass(frozen=True, slots=True)
 class ShelvedSegment:
@@ -43,18 +45,29 @@ class ShelvedSegment:
 
 
 class SegmentShelf:
-    """`folder` is None in memory."""
+    """`folder` is None in memory; `disposal` takes what is not needed any more, and is there for the writer alone."""
 
-    __slots__ = ("folder",)
+    __slots__ = ("disposal", "folder")
 
-    def __init__(self, folder: Path | None) -> None:
+    def __init__(self, folder: Path | None, disposal: Disposal | None = None) -> None:
         self.folder = folder
+        self.disposal = disposal
 
     def add(self, segment: Segment) -> ShelvedSegment:
         """Keeps a new segment. In a folder it is used memory-mapped at once: the memory it was built in is freed."""
         if self.folder is None:
             return ShelvedSegment(segment, _nothing())
         return self.open(segment.definition, save_segment(self.folder, segment), verified=True)
+
+    def add_all(self, segments: Iterable[Segment]) -> list[ShelvedSegment]:
+        """All of them or none."""
+        added: list[ShelvedSegment] = []
+        try:
+            added.extend(self.add(segment) for segment in segments)
+        except BaseException:
+            self.discard(added, ())
+            raise
+        return added
 
     def open(
         self,
@@ -90,7 +103,22 @@ class SegmentShelf:
             arrays = open_array_file(index_path(self.folder, info.id, index.id)).arrays
         return replace(shelved, segment=shelved.segment.with_index(index, arrays), info=info)
 
+    def with_index_everywhere(
+        self, shelved: Iterable[ShelvedSegment], index: IndexDefinition
+    ) -> tuple[ShelvedSegment, ...]:
+        """The index in all segments or in none."""
+        made: list[ShelvedSegment] = []
+        try:
+            made.extend(self.with_index(each, index) for each in shelved)
+        except BaseException:
+            for each in made:
+                if self.folder is not None:
+                    index_path(self.folder, each.segment.id, index.id).unlink(missing_ok=True)
+            raise
+        return tuple(made)
+
     def without_index(self, shelved: ShelvedSegment, index: IndexDefinition) -> ShelvedSegment:
+        """Its file stays as long as the segment: a snapshot that others have been told of may still want it."""
         info = shelved.info
         if info is not None:
             info = replace(info, indexes=tuple(each for each in info.indexes if each != index.id))
@@ -98,25 +126,25 @@ class SegmentShelf:
 
     def discard(self, before: Iterable[ShelvedSegment], after: Iterable[ShelvedSegment]) -> None:
         """Lets go of what the committed state no longer names: files are removed when nobody reads them."""
+        if self.folder is None or self.disposal is None:
+            return
         needed = {each.segment.id: each for each in after}
         for old in before:
             kept = needed.get(old.segment.id)
             if kept is None:
                 if isinstance(old.segment.hold, SegmentFiles):
-                    old.segment.hold.mark_obsolete()
-            elif self.folder is not None and old.deletion_file not in (None, kept.deletion_file):
-                (self.folder / str(old.deletion_file)).unlink(missing_ok=True)
+                    old.segment.hold.mark_obsolete(self.disposal)
+            elif old.deletion_file not in (None, kept.deletion_file):
+                self.disposal.retire([self.folder / str(old.deletion_file)])
 
     def remove_strangers(self, known: Iterable[ShelvedSegment]) -> None:
         """Removes files of segments that no manifest names: left behind by a process that was killed."""
-        if self.folder is None or not self.folder.exists():
+        if self.folder is None or self.disposal is None or not self.folder.exists():
             return
         needed = {
             name for each in known if each.info is not None for name in _file_names(each.info, each.deletion_file)
         }
-        for path in self.folder.iterdir():
-            if path.name not in needed:
-                path.unlink(missing_ok=True)
+        self.disposal.retire(path for path in self.folder.iterdir() if path.name not in needed)
 
     def verify(self, shelved: ShelvedSegment, pause: Callable[[], None] = no_pause) -> None:
         """Compares every byte with its checksum."""

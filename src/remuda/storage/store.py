@@ -2,6 +2,7 @@
 
 MANIFEST                        what the folder holds (`manifest`)
 LOCK                            held by the one process that writes
+readers/<id>.lease              which state a reader uses (`reader_lease`)
 wal/<number>.log                statements since the last checkpoint (`write_ahead_log`)
 maps/<map id>/<segment id>.*    segments (`segment_file`)
 """
@@ -10,11 +11,13 @@ from __future__ import annotations
 
 import logging
 import time
+from contextlib import suppress
 from threading import Lock, RLock, Thread
 from typing import TYPE_CHECKING
 
 from remuda.catalog import Catalog, IndexDefinition, MapDefinition
 from remuda.errors import ErrorCode, SqlError, StorageError
+from remuda.storage.disposal import Disposal
 from remuda.storage.folder_lock import FolderLock
 from remuda.storage.manifest import (
     NAME,
@@ -26,13 +29,14 @@ from remuda.storage.manifest import (
     write_manifest,
 )
 from remuda.storage.map_store import MapStore
+from remuda.storage.reader_lease import ReaderLease, take_lease
 from remuda.storage.records import decode_record, restore
 from remuda.storage.segment_shelf import SegmentShelf, ShelvedSegment
 from remuda.storage.verification import Verification
 from remuda.storage.write_ahead_log import Durability, LogFile, WriteAheadLog, log_numbers, log_path, read_log
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from remuda.storage.segment_file import SegmentInfo
@@ -64,6 +68,8 @@ class Store:
         self._sequence = 0
         self._safe_log = (0, 0)
         self._checkpointing = Lock()
+        self._disposal = None if path is None or read_only else Disposal(path)
+        self._lease: ReaderLease | None = None
         self.verification = Verification(lambda: list(self._maps.values()))
 
     @classmethod
@@ -123,23 +129,23 @@ class Store:
             created = self._new_map(definition)
             created.folded = created.applied = self._journal.sequence if self._journal is not None else 0
             self._maps[definition.id] = created
-            self._change_catalog(self.catalog.with_map(definition))
+            self._change_catalog(self.catalog.with_map(definition), lambda: self._maps.pop(definition.id))
 
     def drop_map(self, definition: MapDefinition) -> None:
         with self._structure:
             self._refuse_unwritable()
             dropped = self.map(definition)
             del self._maps[definition.id]
-            self._change_catalog(self.catalog.without_map(dropped.definition))
+            self._change_catalog(
+                self.catalog.without_map(dropped.definition), lambda: self._maps.update({definition.id: dropped})
+            )
             dropped.destroy()
 
     def create_index(self, definition: MapDefinition, index: IndexDefinition) -> MapDefinition:
         """The index is complete when the new definition is returned; until then the old one stays in force."""
         with self._structure:
             self._refuse_unwritable()
-            changed = self.map(definition).create_index(index)
-            self._change_catalog(self.catalog.with_map(changed))
-            return changed
+            return self._change_indexes(self.map(definition), lambda found: found.create_index(index))
 
     def drop_index(self, definition: MapDefinition, index: IndexDefinition) -> MapDefinition:
         with self._structure:
@@ -147,9 +153,7 @@ class Store:
             found = self.map(definition)
             if index not in found.definition.indexes:
                 raise SqlError(ErrorCode.INDEX_INVALID, f"the index {index.name} is gone")
-            changed = found.drop_index(index)
-            self._change_catalog(self.catalog.with_map(changed))
-            return changed
+            return self._change_indexes(found, lambda found: found.drop_index(index))
 
     # Life
 
@@ -178,7 +182,9 @@ class Store:
         for attempt in range(_OPENING_TRIES):
             try:
                 with self._structure:
-                    self._load(self.path)
+                    lease = take_lease(self.path) if self.path.exists() else None
+                    self._load(self.path, lease)
+                    self._lease = lease
                 self.verification.start()
                 return
             except FileNotFoundError as error:
@@ -206,6 +212,8 @@ class Store:
             finally:
                 self.closed = True
                 self.verification.stop()
+                if self._lease is not None:
+                    self._lease.release()
                 for each in self._maps.values():
                     each.refusal = "the store is closed"
                 if self._lock is not None:
@@ -219,9 +227,6 @@ class Store:
                 files = self._load(path)
             except FileNotFoundError as error:
                 raise StorageError("a file named in the manifest is missing", error.filename) from error
-            for each in self._maps.values():
-                self._shelf(each.definition).remove_strangers(each.shelved)
-            _remove_other_folders(path / "maps", self._maps)
         else:
             if any(path.glob("maps/*")) or log_numbers(path / "wal"):
                 raise StorageError("the manifest is missing", path / NAME)
@@ -232,9 +237,20 @@ class Store:
             for each in self._maps.values():
                 each.attach(self._journal)
         self._commit_manifest()
-        for number in log_numbers(path / "wal"):
-            if number < self._log_files[0][0]:
-                log_path(path / "wal", number).unlink()
+        self._remove_strangers(path)
+
+    def _remove_strangers(self, path: Path) -> None:
+        """Files that the manifest does not name: left behind by a process that was killed, or for readers."""
+        assert self._disposal is not None
+        first, folder = self._log_files[0][0], path / "wal"
+        self._disposal.retire(log_path(folder, number) for number in log_numbers(folder) if number < first)
+        for each in self._maps.values():
+            self._shelf(each.definition).remove_strangers(each.shelved)
+        for folder in (path / "maps").iterdir():
+            if folder.name not in self._maps:
+                self._disposal.retire(folder.iterdir())
+                with suppress(OSError):  # Not empty: somebody reads it.
+                    folder.rmdir()
 
     def _open_journal(self, folder: Path, last: LogFile | None) -> WriteAheadLog:
         """Goes on behind the last whole record; a file that was cut off inside its header makes room for its like."""
@@ -248,7 +264,7 @@ class Store:
         journal.skip_to(self._sequence)
         return journal
 
-    def _load(self, path: Path) -> list[LogFile]:
+    def _load(self, path: Path, lease: ReaderLease | None = None) -> list[LogFile]:
         """Reads the manifest, opens the segments and applies the write-ahead log."""
         manifest = read_manifest(path)
         present = self._maps
@@ -267,10 +283,14 @@ class Store:
                 if held is None or (held.info, held.deletion_file) != (info, each.deletion_file):
                     held = shelf.open(definition, info, each.deletion_file)
                 shelved.append(held)
-            found.restore(definition, shelved, entry.folded)
+            found.restore(definition, shelved, entry.folded, lease)
             maps[definition.id] = found
             catalog = catalog.with_map(definition)
         files = self._replay(path, manifest, maps)
+        if lease is not None:
+            lease.narrow(manifest.version)
+        if self._disposal is not None:
+            self._disposal.version = manifest.version
         for map_id, gone in present.items():
             if map_id not in maps:
                 gone.forget()
@@ -314,16 +334,28 @@ class Store:
         return created
 
     def _shelf(self, definition: MapDefinition) -> SegmentShelf:
-        return SegmentShelf(None if self.path is None else self.path / "maps" / definition.id)
+        return SegmentShelf(None if self.path is None else self.path / "maps" / definition.id, self._disposal)
 
     # Committing
 
-    def _change_catalog(self, catalog: Catalog) -> None:
+    def _change_indexes(self, found: MapStore, change: Callable[[MapStore], MapDefinition]) -> MapDefinition:
+        definition, shelved = found.definition, found.shelved
+        changed = change(found)
+        self._change_catalog(self.catalog.with_map(changed), lambda: found.change_definition(definition, shelved))
+        return changed
+
+    def _change_catalog(self, catalog: Catalog, undo: Callable[[], object]) -> None:
+        before = self.catalog
         self.catalog = catalog
-        self._commit_manifest()
+        try:
+            self._commit_manifest()
+        except BaseException:
+            self.catalog = before
+            undo()
+            raise
 
     def _commit_manifest(self) -> None:
-        if self.path is None:
+        if self.path is None or self._disposal is None:
             return
         with self._structure:
             entries = [map_entry(each.definition, each.folded, _saved(each.shelved)) for each in self._maps.values()]
@@ -331,13 +363,16 @@ class Store:
             if self._journal is not None:
                 self._safe_log = self._journal.synced
             first_log = self._log_files[0][0]
+            version = self._disposal.version + 1
             write_manifest(
                 self.path,
-                Manifest(self.partitions, self.catalog.version, first_log, self._safe_log, sequence, entries),
+                Manifest(version, self.partitions, self.catalog.version, first_log, self._safe_log, sequence, entries),
             )
+            self._disposal.version = version
+            self._disposal.sweep()
 
     def _drop_old_logs(self) -> None:
-        if self._journal is None or self.path is None:
+        if self._journal is None or self.path is None or self._disposal is None:
             return
         waiting = [each.folded + 1 for each in self._maps.values() if each.log_length]
         needed = min(waiting, default=self._journal.sequence + 1)
@@ -348,8 +383,7 @@ class Store:
         if dropped:
             self._log_files = kept
             self._commit_manifest()
-            for number, _ in dropped:
-                log_path(self.path / "wal", number).unlink(missing_ok=True)
+            self._disposal.retire(log_path(self.path / "wal", number) for number, _ in dropped)
 
     def _request_checkpoint(self) -> None:
         """Starts a checkpoint in the background unless one is running."""
@@ -376,12 +410,3 @@ class Store:
 
 def _saved(shelved: Sequence[ShelvedSegment]) -> list[tuple[SegmentInfo, str | None]]:
     return [(each.info, each.deletion_file) for each in shelved if each.info is not None]
-
-
-def _remove_other_folders(maps: Path, known: dict[str, MapStore]) -> None:
-    """Folders of maps that were dropped while somebody still read them."""
-    for folder in maps.iterdir():
-        if folder.name not in known:
-            for path in folder.iterdir():
-                path.unlink(missing_ok=True)
-            folder.rmdir()

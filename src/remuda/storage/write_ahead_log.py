@@ -196,6 +196,7 @@ class WriteAheadLog:
                 descriptor = os.open(path, os.O_WRONLY)
                 os.ftruncate(descriptor, length)
                 os.lseek(descriptor, length, os.SEEK_SET)
+                os.fsync(descriptor)
                 return descriptor, length
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
             os.write(descriptor, _file_header(self._durable_sequence + 1))

@@ -1,0 +1,47 @@
+"""The removal of files that the committed state no longer names: at once, or when the last reader has left them."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from remuda.storage.reader_lease import oldest_version_read
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+
+class Disposal:
+    """Of one folder. `version` is that of the manifest committed last."""
+
+    __slots__ = ("_store", "_waiting", "version")
+
+    def __init__(self, store: Path) -> None:
+        self._store = store
+        self._waiting: deque[tuple[int, Path]] = deque()
+        self.version = 0
+
+    def retire(self, paths: Iterable[Path], version: int | None = None) -> None:
+        """Removes files that no manifest from this version on (default: the last one) names, or sees to it later.
+
+        A finaliser may call this in any thread at any moment, so there is no lock here: the queue needs none.
+        """
+        since = self.version if version is None else version
+        self._waiting.extend((since, path) for path in paths)
+        self.sweep()
+
+    def sweep(self) -> None:
+        """Removes what was waiting for readers that are gone."""
+        if not self._waiting:
+            return
+        oldest = oldest_version_read(self._store)
+        for _ in range(len(self._waiting)):
+            try:
+                since, path = self._waiting.popleft()
+            except IndexError:  # Another thread sweeps too.
+                return
+            if oldest is None or oldest >= since:
+                path.unlink(missing_ok=True)
+            else:
+                self._waiting.append((since, path))

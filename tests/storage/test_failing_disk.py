@@ -1,0 +1,234 @@
+"""Disks that are full and folders that may not be written, real ones: a clear error, reads go on, nothing is lost."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from remuda.errors import StorageError
+from remuda.storage import Durability, Lookup, Store
+from tests.storage.crash_writer import statement_rows
+from tests.storage.folders import abandon, filled, log_files, only_map
+from tests.storage.maps import contents, index_on, table_of
+
+NOBODY = 65534
+SMALL_DISK = "256k"
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of its own that is soon full; only the superuser can have one."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={SMALL_DISK}", "tmpfs", str(folder)], check=False, capture_output=True
+    )
+    if mounted.returncode:
+        pytest.skip("a disk cannot be mounted here")
+    yield folder
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def test_a_full_disk_refuses_writes_and_keeps_all_that_was_acknowledged(small_disk: Path) -> None:
+    folder = small_disk / "store"
+    store = filled(folder, Durability.FSYNC)
+    orders = only_map(store)
+    acknowledged: list[tuple[int, str, float]] = []
+
+    def write_until_full() -> None:
+        for number in range(10_000):
+            row = (number, "x" * 200, float(number))
+            orders.insert([row])
+            acknowledged.append(row)
+
+    with pytest.raises(StorageError, match=r"could not be made durable: No space left on device.*\.log"):
+        write_until_full()
+    assert len(acknowledged) > 100
+    assert contents(orders.snapshot()) == acknowledged
+    assert orders.lookup(len(acknowledged), (0,)) is None
+    for write in (
+        lambda: orders.put([(0, "y", 1.0)]),
+        lambda: orders.load(table_of(orders.definition, [(-1, "y", 1.0)]), "replace"),
+        lambda: store.create_index(orders.definition, index_on("customer", "amount")),
+        orders.truncate,
+    ):
+        with pytest.raises(StorageError):
+            write()
+        assert contents(orders.snapshot()) == acknowledged
+    abandon(store)
+    subprocess.run(["mount", "-o", "remount,size=4m", str(small_disk)], check=True)
+    store = Store.open(folder)
+    assert contents(only_map(store).snapshot()) == acknowledged
+    only_map(store).put([(0, "y", 1.0)])
+    store.close()
+
+
+@pytest.mark.parametrize("mode", ["append", "upsert", "replace"])
+def test_a_load_that_does_not_fit_leaves_everything_as_it_was(small_disk: Path, mode: str) -> None:
+    store = filled(small_disk / "store", Durability.FSYNC)
+    orders = only_map(store)
+    orders.insert(statement_rows(1))
+    large = table_of(orders.definition, [(number, f"customer {number}", 1.0) for number in range(20_000)])
+    with pytest.raises(StorageError, match="No space left on device"):
+        orders.load(large, mode)
+    assert contents(orders.snapshot()) == statement_rows(1)
+    orders.insert(statement_rows(2))
+    with pytest.raises(StorageError, match="No space left on device"):
+        orders.load(large, mode)
+    store.close()
+    again = Store.open(small_disk / "store")
+    assert contents(only_map(again).snapshot()) == statement_rows(1) + statement_rows(2)
+    assert len(list(small_disk.glob("store/maps/*/*"))) == 0
+    again.close()
+
+
+def test_a_checkpoint_and_an_index_that_do_not_fit_change_nothing(small_disk: Path) -> None:
+    store = filled(small_disk / "store", Durability.FSYNC)
+    orders = only_map(store)
+    rows = [(number, f"customer {number % 7}", float(number)) for number in range(1000)]
+    orders.insert(rows)
+    store.checkpoint()
+    orders.delete(list(range(0, 1000, 2)))
+    (small_disk / "ballast").write_bytes(bytes(_free(small_disk) - 4096))
+    definition = orders.definition
+    with pytest.raises(StorageError, match="No space left on device"):
+        store.create_index(definition, index_on("customer", "amount"))
+    with pytest.raises(StorageError, match="No space left on device"):
+        store.checkpoint()
+    assert orders.definition == definition
+    assert store.catalog.holds(definition)
+    assert contents(orders.snapshot()) == rows[1::2]
+    abandon(store)
+    (small_disk / "ballast").unlink()
+    again = Store.open(small_disk / "store")
+    assert contents(only_map(again).snapshot()) == rows[1::2]
+    again.close()
+
+
+def _free(folder: Path) -> int:
+    state = os.statvfs(folder)
+    return state.f_bavail * state.f_frsize
+
+
+def test_a_write_that_ends_half_way_is_taken_back(tmp_path: Path) -> None:
+    """The system's own limit on the size of files stands in for the full disk."""
+    store = filled(tmp_path, Durability.FSYNC)
+    orders = only_map(store)
+    orders.insert(statement_rows(1))
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (log_files(tmp_path)[-1].stat().st_size + 30, hard))
+    try:
+        with pytest.raises(StorageError, match="could not be made durable: File too large"):
+            orders.insert(statement_rows(2))
+        with pytest.raises(StorageError, match="File too large"):
+            orders.insert(statement_rows(3))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert contents(orders.snapshot()) == statement_rows(1)
+    assert len(orders) == len(statement_rows(1))
+    assert orders.lookup(20, (1,)) is None
+    by_amount = orders.definition.indexes[1].id
+    assert not any(len(source.positions(by_amount, Lookup((2.0,)))) for source in orders.snapshot().sources)
+    store.close()
+    again = only_map(Store.open(tmp_path))
+    assert contents(again.snapshot()) == statement_rows(1)
+    again.insert(statement_rows(2))
+
+
+def test_a_statement_of_several_writes_is_taken_back_and_a_snapshot_keeps_what_it_saw(tmp_path: Path) -> None:
+    store = filled(tmp_path, Durability.FSYNC)
+    orders = only_map(store)
+    orders.insert(statement_rows(1))
+    store.checkpoint()
+    orders.insert(statement_rows(2))
+    orders.delete([10])
+    held = []
+
+    def write_three() -> None:
+        with orders.writing():
+            orders.insert(statement_rows(3))
+            orders.delete([11, 20, 30])
+            held.append(orders.snapshot())
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (log_files(tmp_path)[-1].stat().st_size + 30, hard))
+    before = contents(orders.snapshot())
+    try:
+        with pytest.raises(StorageError, match="File too large"):
+            write_three()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert contents(orders.snapshot()) == before
+    assert [orders.lookup(key, (0,)) for key in (10, 11, 20, 30)] == [None, (11,), (20,), None]
+    assert len(contents(held[0])) == len(before) + 1
+    store.close()
+
+
+AS_NOBODY = """
+import os
+import sys
+from pathlib import Path
+from remuda.errors import StorageError
+from remuda.storage import Store
+
+def rows(folder, **options):
+    store = Store.open(folder, **options)
+    (definition,) = store.catalog.maps.values()
+    found = store.map(definition).snapshot().rows
+    store.close()
+    return found
+
+folder = Path(sys.argv[1])
+rows(folder)
+os.setuid(int(sys.argv[2]))
+try:
+    rows(folder)
+except StorageError as error:
+    print(error)
+print(rows(folder, read_only=True))
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only the superuser can become somebody else")
+def test_a_folder_without_permission_can_still_be_read() -> None:
+    with tempfile.TemporaryDirectory(prefix="remuda-test-") as name:
+        Path(name).chmod(0o755)
+        folder = Path(name) / "store"
+        store = filled(folder)
+        only_map(store).insert(statement_rows(1))
+        store.checkpoint()
+        only_map(store).insert(statement_rows(2))
+        store.close()
+        child = subprocess.run(
+            [sys.executable, "-c", AS_NOBODY, str(folder), str(NOBODY)],
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(["src", *sys.path])},
+        )
+    assert child.returncode == 0, child.stderr
+    refused, rows = child.stdout.splitlines()
+    assert "the folder cannot be written: Permission denied" in refused
+    assert rows == "8"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write everywhere")
+def test_a_folder_that_becomes_unwritable_refuses_structure_and_keeps_reads(tmp_path: Path) -> None:
+    store = filled(tmp_path / "store")
+    orders = only_map(store)
+    orders.insert(statement_rows(1))
+    (tmp_path / "store").chmod(0o500)
+    try:
+        with pytest.raises(StorageError, match="Permission denied"):
+            store.create_index(orders.definition, index_on("customer", "amount"))
+        assert contents(orders.snapshot()) == statement_rows(1)
+    finally:
+        (tmp_path / "store").chmod(0o700)
+    store.close()
