@@ -7,6 +7,7 @@ also finds the plans that nobody asks for any more.
 
 from __future__ import annotations
 
+import heapq
 import time
 import weakref
 from threading import Event, Lock, Thread
@@ -86,7 +87,7 @@ class PlanCache:
     def _evict(self) -> None:
         """At once, by the thread that adds: otherwise many distinct queries could outrun it."""
         surplus = len(self._entries) - self._limit
-        oldest = sorted(self._entries.items(), key=lambda item: item[1].last_used)[:surplus]
+        oldest = heapq.nsmallest(surplus, self._entries.items(), key=lambda item: item[1].last_used)
         for key, _ in oldest:
             del self._entries[key]
 
