@@ -143,7 +143,6 @@ def test_a_reader_writes_nothing(tmp_path: Path) -> None:
         assert reader.sql("SELECT * FROM m").fetchall() == [(1, 1, "x")]
 
 
-@pytest.mark.xfail(reason="a refresh empties the map before it applies the log again", strict=True)
 def test_a_refresh_is_seen_whole_or_not_at_all(tmp_path: Path) -> None:
     """A query that runs while the reader refreshes reads the state before or the one after."""
     count = 3_000

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 FEW_ROWS = 64
 """Up to this many rows are read one by one: starting Arrow's kernels would cost more."""
-FIRST_CHUNK = 64
+FIRST_CHUNK = 16
 LARGEST_CHUNK = 65_536
 """An ordered scan reads in growing chunks, as a LIMIT above it may need only the first."""
 
@@ -86,6 +86,9 @@ class IndexScanExec(IteratorExec):
     ) -> Iterator[RowBatch]:
         """Each source is one ordered stream; several are merged."""
         node = self._node
+        if len(sources) == 1:
+            yield from self._read_in_order(sources[0], lookups, partitions, context)
+            return
         streams = [Stream() for _ in sources]
         readers = [self._read_in_order(source, lookups, partitions, context) for source in sources]
         layout = layout_of(node.columns)
@@ -117,5 +120,8 @@ class IndexScanExec(IteratorExec):
         while first < len(positions):
             chunk = positions[first : first + size]
             context.activity.index_entries += len(chunk)
-            yield rows.apply_to_arrow(source.take(rows.names, chunk), context.parameters)
+            if len(chunk) <= FEW_ROWS:
+                yield rows.apply_to_tuples(source.rows_at(rows.positions, chunk), context.parameters)
+            else:
+                yield rows.apply_to_arrow(source.take(rows.names, chunk), context.parameters)
             first, size = first + size, min(size * 4, LARGEST_CHUNK)
