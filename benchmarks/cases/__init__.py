@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from benchmarks.cases import lookup, scan, spark, write
+from benchmarks.cases import durable, lookup, scan, spark, write
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -15,5 +15,6 @@ GROUPS: dict[str, Callable[[Setting], Iterator[Case]]] = {
     "lookup": lookup.cases,
     "scan": scan.cases,
     "write": write.cases,
+    "durable": durable.cases,
     "spark": spark.cases,  # last: a Java beside them would disturb the others
 }

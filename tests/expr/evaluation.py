@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 Row = tuple[Any, ...]
 
-_AS_INTEGERS = {pa.date32(): pa.int32(), pa.time64("us"): pa.int64()}
+_AS_INTEGERS = {pa.date32(): pa.int32(), pa.time64("us"): pa.int64(), pa.duration("us"): pa.int64()}
 
 
 @dataclass(frozen=True, slots=True)

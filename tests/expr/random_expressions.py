@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any
 
 from hypothesis import strategies as st
@@ -16,6 +16,9 @@ from remuda.types import (
     DOUBLE,
     INTEGER,
     INTEGER_RANGES,
+    INTERVAL_MONTHS,
+    INTERVAL_TIME,
+    JSON,
     REAL,
     SMALLINT,
     TIME,
@@ -25,31 +28,12 @@ from remuda.types import (
     VARBINARY,
     VARCHAR,
     SqlType,
-    decimal,
     to_stored,
 )
+from tests.expr.random_functions import CALLS, FRACTION, MONEY, TYPES, WIDE
 
 Row = tuple[Any, ...]
 
-MONEY = decimal(10, 2)
-WIDE = decimal(38, 0)
-TYPES: tuple[SqlType, ...] = (
-    BOOLEAN,
-    TINYINT,
-    SMALLINT,
-    INTEGER,
-    BIGINT,
-    MONEY,
-    WIDE,
-    REAL,
-    DOUBLE,
-    VARCHAR,
-    VARBINARY,
-    DATE,
-    TIME,
-    TIMESTAMP,
-    TIMESTAMP_TZ,
-)
 COLUMNS = tuple(Column(number, str(type_).lower(), type_) for number, type_ in enumerate(TYPES))
 PARAMETERS = tuple(Parameter(number, type_) for number, type_ in enumerate(TYPES))
 LAYOUT = {column.id: column.id for column in COLUMNS}
@@ -84,23 +68,26 @@ def _integers(type_: SqlType) -> list[int]:
     return [*_NUMBERS, low, low + 1, high - 1, high]
 
 
-DOMAINS: dict[SqlType, st.SearchStrategy[Any]] = {
-    BOOLEAN: st.booleans(),
-    **{type_: st.sampled_from(_integers(type_)) for type_ in (TINYINT, SMALLINT, INTEGER, BIGINT)},
-    MONEY: st.sampled_from(
-        [Decimal(text) for text in ("0.00", "1.50", "-1.50", "0.05", "99999999.99", "-99999999.99")]
-    ),
-    WIDE: st.sampled_from(
-        [Decimal(0), Decimal(7), Decimal(-3), Decimal("9" * 38), -1 * Decimal(10**28), Decimal(2**63)]
-    ),
-    REAL: st.sampled_from([to_stored(REAL, number) for number in _FLOATS if not 1e38 < abs(number) < math.inf]),
-    DOUBLE: st.sampled_from(_FLOATS),
-    VARCHAR: st.sampled_from([*_TEXTS, "2024-02-29"]),
-    VARBINARY: st.sampled_from([b"", b"\x00", b"a", b"\xff\x00"]),
-    DATE: st.sampled_from([0, -1, 19_782, -719_162, 2_932_896]),
-    TIME: st.sampled_from([0, 1, _DAY - 1, _DAY // 2]),
-    TIMESTAMP: st.sampled_from([0, -1, 1_709_164_800_123_456, -_DAY, 253_402_300_799_999_999]),
-    TIMESTAMP_TZ: st.sampled_from([0, -1, 1_709_164_800_123_456, -_DAY]),
+_EXACT = Context(prec=60)
+_FRACTIONS = ["0", "1.5", "-2.5", "99999999.999999999999999999999999999999", "1e-30", "-0.000000000000005", "3"]
+
+SAMPLES: dict[SqlType, list[Any]] = {
+    BOOLEAN: [False, True],
+    **{type_: _integers(type_) for type_ in (TINYINT, SMALLINT, INTEGER, BIGINT)},
+    MONEY: [Decimal(text) for text in ("0.00", "1.50", "-1.50", "0.05", "99999999.99", "-99999999.99")],
+    WIDE: [Decimal(0), Decimal(7), Decimal(-3), Decimal("9" * 38), -1 * Decimal(10**28), Decimal(2**63)],
+    FRACTION: [Decimal(text).quantize(Decimal(1).scaleb(-30), context=_EXACT) for text in _FRACTIONS],
+    REAL: [to_stored(REAL, number) for number in _FLOATS if not 1e38 < abs(number) < math.inf],
+    DOUBLE: _FLOATS,
+    VARCHAR: [*_TEXTS, "2024-02-29"],
+    VARBINARY: [b"", b"\x00", b"a", b"\xff\x00"],
+    DATE: [0, -1, 19_782, -719_162, 2_932_896],
+    TIME: [0, 1, _DAY - 1, _DAY // 2],
+    TIMESTAMP: [0, -1, 1_709_164_800_123_456, -_DAY, 253_402_300_799_999_999],
+    TIMESTAMP_TZ: [0, -1, 1_709_164_800_123_456, -_DAY],
+    JSON: ["{}", '{"a": 1, "ab": "x"}', "[1, null, {}]", '"a"', "null", " 12 "],
+    INTERVAL_MONTHS: [0, 1, -1, 11, 12, -25, 2**40, -(2**63), 2**63 - 1],
+    INTERVAL_TIME: [0, 1, -1, _DAY, -_DAY - 1, 3_661_500_000, -(2**63), 2**63 - 1],
 }
 _PATTERNS = [
     "",
@@ -121,13 +108,10 @@ _PATTERNS = [
     "%'s",
     "\\",
 ]
-_NUMERIC = tuple(type_ for type_ in TYPES if type_.is_integer or type_.is_floating)
-_TESTS = ("is true", "is not true", "is false", "is not false")
-_COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
 
 
 def values(type_: SqlType) -> st.SearchStrategy[Any]:
-    return st.none() | DOMAINS[type_]
+    return st.none() | st.sampled_from(SAMPLES[type_])
 
 
 rows = st.tuples(*(values(type_) for type_ in TYPES))
@@ -152,12 +136,36 @@ def expressions(type_: SqlType, depth: int = 2) -> st.SearchStrategy[Expression]
 
 def _makers_for(type_: SqlType) -> list[Any]:
     if type_ == BOOLEAN:
-        return [_comparison, _comparison, _in, _null_test, _truth_test, _logic, _not, _like]
-    if type_ == VARCHAR:
-        return [_letters, _concatenation]
-    if type_ in _NUMERIC:
-        return [_arithmetic, _arithmetic, _sign, *([_length] if type_ == BIGINT else [])]
-    return [_sign] if type_.is_exact else []
+        return [_function, _function, _in, _logic, _not, _like]
+    return [_function, _function]
+
+
+def _function(type_: SqlType, depth: int) -> st.SearchStrategy[Expression]:
+    """A function with a result of the type, or of a type that can be cast to it."""
+    results = [result for result in CALLS if result == type_ or can_cast(result, type_)]
+    preferred = [type_] * len(results) if type_ in results else []
+
+    def of(call_: tuple[str, tuple[SqlType, ...]]) -> st.SearchStrategy[Expression]:
+        name, types = call_
+        arguments = st.tuples(*(expressions(argument, depth) for argument in types))
+        return arguments.map(lambda made: _as(type_, _called(name, *made)))
+
+    if not results:
+        return leaves(type_)
+    names = st.sampled_from([*results, *preferred]).flatmap(lambda result: _evenly(CALLS[result]))
+    return names.flatmap(of)
+
+
+def _evenly(calls: list[tuple[str, tuple[SqlType, ...]]]) -> st.SearchStrategy[tuple[str, tuple[SqlType, ...]]]:
+    """Every function is as probable as any other, however many types it takes."""
+    by_name: dict[str, list[tuple[str, tuple[SqlType, ...]]]] = {}
+    for call_ in calls:
+        by_name.setdefault(call_[0], []).append(call_)
+    return st.sampled_from(sorted(by_name)).flatmap(lambda name: st.sampled_from(by_name[name]))
+
+
+def _as(type_: SqlType, expression: Expression) -> Expression:
+    return expression if expression.type == type_ else Cast(expression, type_)
 
 
 def _called(name: str, *arguments: Expression) -> Expression:
@@ -183,28 +191,12 @@ def _cast(type_: SqlType, depth: int) -> st.SearchStrategy[Expression]:
     return st.sampled_from(sources).flatmap(lambda source: expressions(source, depth)).map(lambda e: Cast(e, type_))
 
 
-def _comparison(_: SqlType, depth: int) -> st.SearchStrategy[Expression]:
-    def of(type_: SqlType) -> st.SearchStrategy[Expression]:
-        return st.builds(_called, st.sampled_from(_COMPARISONS), expressions(type_, depth), expressions(type_, depth))
-
-    return st.sampled_from(TYPES).flatmap(of)
-
-
 def _in(_: SqlType, depth: int) -> st.SearchStrategy[Expression]:
     def of(type_: SqlType) -> st.SearchStrategy[Expression]:
         candidates = st.lists(literals(type_), min_size=1, max_size=3) | st.lists(leaves(type_), min_size=1, max_size=3)
         return st.builds(lambda value, others: _called("in", value, *others), expressions(type_, depth), candidates)
 
     return st.sampled_from(TYPES).flatmap(of)
-
-
-def _null_test(_: SqlType, depth: int) -> st.SearchStrategy[Expression]:
-    operand = st.sampled_from(TYPES).flatmap(lambda type_: expressions(type_, depth))
-    return st.builds(_called, st.sampled_from(["is null", "is not null"]), operand)
-
-
-def _truth_test(_: SqlType, depth: int) -> st.SearchStrategy[Expression]:
-    return st.builds(_called, st.sampled_from(_TESTS), expressions(BOOLEAN, depth))
 
 
 def _logic(_: SqlType, depth: int) -> st.SearchStrategy[Expression]:
@@ -219,27 +211,6 @@ def _not(_: SqlType, depth: int) -> st.SearchStrategy[Expression]:
 def _like(_: SqlType, depth: int) -> st.SearchStrategy[Expression]:
     pattern = st.sampled_from(_PATTERNS).map(lambda text: Literal(text, VARCHAR)) | leaves(VARCHAR)
     return st.builds(_called, st.sampled_from(["like", "ilike"]), expressions(VARCHAR, depth), pattern)
-
-
-def _letters(_: SqlType, depth: int) -> st.SearchStrategy[Expression]:
-    return st.builds(_called, st.sampled_from(["upper", "lower"]), expressions(VARCHAR, depth))
-
-
-def _concatenation(_: SqlType, depth: int) -> st.SearchStrategy[Expression]:
-    return st.builds(_called, st.just("||"), expressions(VARCHAR, depth), expressions(VARCHAR, depth))
-
-
-def _length(_: SqlType, depth: int) -> st.SearchStrategy[Expression]:
-    return expressions(VARCHAR, depth).map(lambda text: _called("length", text))
-
-
-def _arithmetic(type_: SqlType, depth: int) -> st.SearchStrategy[Expression]:
-    operators = st.sampled_from(["+", "-", "*", "/", "%"])
-    return st.builds(_called, operators, expressions(type_, depth), expressions(type_, depth))
-
-
-def _sign(type_: SqlType, depth: int) -> st.SearchStrategy[Expression]:
-    return st.builds(_called, st.sampled_from(["negate", "abs"]), expressions(type_, depth))
 
 
 anything = st.sampled_from(TYPES).flatmap(expressions)

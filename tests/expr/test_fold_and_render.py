@@ -96,7 +96,7 @@ RENDERED: list[tuple[Any, str]] = [
     (Literal(19_782, DATE), "DATE '2024-02-29'"),
     (Literal(3_600_000_000, TIME), "TIME '01:00:00'"),
     (Literal(0, TIMESTAMP), "TIMESTAMP '1970-01-01 00:00:00'"),
-    (Literal(0, TIMESTAMP_TZ), "TIMESTAMP '1970-01-01 00:00:00+00:00'"),
+    (Literal(0, TIMESTAMP_TZ), "TIMESTAMP WITH TIME ZONE '1970-01-01 00:00:00+00:00'"),
     (minus(A, minus(B, C)), "a - (b - c)"),
     (minus(minus(A, B), C), "a - b - c"),
     (times(plus(A, B), C), "(a + b) * c"),

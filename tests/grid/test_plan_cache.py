@@ -334,7 +334,13 @@ def test_many_threads_with_definitions_going_on() -> None:
             chance = random.Random(number)
             while time.monotonic() < end:
                 wanted, column = chance.randrange(10), chance.randrange(12)
-                found = grid.sql(f"SELECT id, {column} AS c FROM m WHERE n = ?", wanted).fetchall()
+                try:
+                    found = grid.sql(f"SELECT id, {column} AS c FROM m WHERE n = ?", wanted).fetchall()
+                except SqlError as error:
+                    # On a busy machine members can change faster than a query is planned; any other error is one.
+                    if error.code is not ErrorCode.TOPOLOGY_CHANGE:
+                        raise
+                    continue
                 assert sorted(found) == [(id_, column) for id_ in range(wanted, rows, 10)]
                 assert len(grid.queries.plans) <= 8
 

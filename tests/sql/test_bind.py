@@ -46,7 +46,7 @@ PARAMETER_TYPES = [
     ("SELECT order_id FROM lines WHERE price >= ?", ["DECIMAL(10, 2)"]),
     ("INSERT INTO orders (id, customer, paid) VALUES (?, ?, ?)", ["BIGINT", "VARCHAR", "BOOLEAN"]),
     ("INSERT INTO odds VALUES (?, ?, ?, ?)", ["SMALLINT", "REAL", "VARBINARY", "INTEGER"]),
-    ("UPDATE orders SET amount = ?, customer = UPPER(?) WHERE id = ?", None),
+    ("UPDATE orders SET amount = ?, customer = UPPER(?) WHERE id = ?", ["DOUBLE", "VARCHAR", "BIGINT"]),
     ("UPDATE orders SET amount = ?, paid = ? WHERE id = ?", ["DOUBLE", "BOOLEAN", "BIGINT"]),
     ("DELETE FROM orders WHERE amount < ?", ["DOUBLE"]),
     ("SELECT status FROM orders GROUP BY status HAVING COUNT(*) > ?", ["BIGINT"]),

@@ -109,7 +109,7 @@ def test_upsert_keeps_the_last_of_each_key_and_replaces_what_was_there() -> None
 
 
 def test_large_loads_become_segments_with_disjoint_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bulk_load, "SEGMENT_ROWS", 2_000)
+    monkeypatch.setattr(bulk_load, "PART_ROWS", 2_000)
     store = Store.open()
     definition = orders_map(partitions=271)
     store.create_map(definition)

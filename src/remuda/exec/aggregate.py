@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from remuda.exec.aggregate_kernels import StateSpec, group
+from remuda.exec.aggregate_kernels import StateSpec, average, group
 from remuda.exec.batch import ArrowBatch, RowBatch, layout_of, positional
 from remuda.exec.operator import BlockingExec, Exec
 from remuda.plan.aggregates import AGGREGATES, partial_type
@@ -81,12 +81,7 @@ class HashAggregateExec(BlockingExec):
         place = len(self._keys)
         for call in self._node.calls:
             if call.function == "avg":
-                total, count = states.column(place), states.column(place + 1)
-                arrays.append(
-                    pc.divide(
-                        total, pc.if_else(pc.equal(count, 0), pa.scalar(None, pa.int64()), count).cast(pa.float64())
-                    )
-                )
+                arrays.append(average(states.column(place), states.column(place + 1), call.column.type))
             else:
                 state = states.column(place)
                 is_count = call.function == "count"

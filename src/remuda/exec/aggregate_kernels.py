@@ -14,7 +14,9 @@ import pyarrow.compute as pc
 
 from remuda.errors import data_error
 from remuda.exec.ordering import floats_from_ordered, ordered_integers
-from remuda.types import Kind, SqlType
+from remuda.expr.decimals import divide_batch
+from remuda.expr.function import Signature
+from remuda.types import BIGINT, Kind, SqlType, exact_digits, from_arrow
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -119,11 +121,20 @@ class _Argument:
             raise data_error(f"the {self.spec.function} overflows {self.spec.type}") from error
 
 
+def average(total: pa.Array, count: pa.Array, result: SqlType) -> pa.Array:
+    """From the states of AVG; NULL for no values. A DECIMAL is rounded half away from zero, like any quotient."""
+    values = pc.if_else(pc.equal(count, 0), pa.scalar(None, pa.int64()), count)
+    if result.kind is not Kind.DECIMAL:
+        return pc.divide(total.cast(pa.float64(), safe=False), values.cast(pa.float64()))
+    whole = SqlType(Kind.DECIMAL, *exact_digits(BIGINT))
+    divide = divide_batch(Signature((from_arrow(total.type), whole), result))
+    return divide(total, values.cast(whole.arrow))
+
+
 def _summable(values: pa.ChunkedArray, result: SqlType) -> pa.ChunkedArray:
     """Values whose sum cannot wrap: they are made wider only where their sum might not fit."""
     if result.kind is not Kind.DECIMAL:
-        # Only an average of integers loses digits here, and it is a DOUBLE.
-        return values if values.type == result.arrow else values.cast(result.arrow, safe=False)
+        return values if values.type == result.arrow else values.cast(result.arrow)
     if pa.types.is_integer(values.type):
         ends = pc.min_max(values).as_py()
         largest = max(abs(ends["min"] or 0), abs(ends["max"] or 0))

@@ -13,14 +13,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from remuda.errors import data_error
-from remuda.expr.function import Datum, Function, Signature
+from remuda.expr import decimals, moments
+from remuda.expr.decimals import DIVISION_BY_ZERO, OVERFLOW
+from remuda.expr.function import Datum, Function, Overload, Signature, overloaded
 from remuda.types import INTEGER_RANGES, Kind, SqlType, common_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-OVERFLOW = "the result overflows {}"
-DIVISION_BY_ZERO = "division by zero"
 
 
 def _resolve_binary(given: Sequence[SqlType]) -> Signature | None:
@@ -74,8 +73,7 @@ def truncating_divide(left: int, right: int) -> int:
 
 
 def _negate(value: Any) -> Any:
-    """Python's minus rounds a Decimal to the 28 digits of its context."""
-    return value.copy_negate() if isinstance(value, Decimal) else -value
+    return decimals.negate_row(value) if isinstance(value, Decimal) else -value
 
 
 def _absolute(value: Any) -> Any:
@@ -129,22 +127,26 @@ def _numbers(datum: Datum, missing: int) -> np.ndarray:
     return np.asarray(datum.as_py() if datum.is_valid else missing)
 
 
-def _arithmetic(
-    name: str,
-    resolve: Callable[[Sequence[SqlType]], Signature | None],
-    batch: Callable[[Signature], Callable[..., Datum]],
-    row: Callable[[Signature], Callable[..., Any]],
-    symbol: str | None = None,
+def _binary(
+    name: str, batch: Callable[[Signature], Callable[..., Datum]], row: Callable[[Signature], Callable[..., Any]]
 ) -> Function:
-    return Function(name, resolve, batch, row, symbol=symbol, can_fail=True)
+    numbers = Overload(_resolve_binary, batch, row)
+    temporal = moments.OVERLOADS.get(name, ())
+    return overloaded(name, decimals.OVERLOADS[name], numbers, *temporal, symbol=name, can_fail=True)
 
 
 FUNCTIONS = (
-    _arithmetic("+", _resolve_binary, _batch(pc.add_checked), _checked_row(operator.add), "+"),
-    _arithmetic("-", _resolve_binary, _batch(pc.subtract_checked), _checked_row(operator.sub), "-"),
-    _arithmetic("*", _resolve_binary, _batch(pc.multiply_checked), _checked_row(operator.mul), "*"),
-    _arithmetic("/", _resolve_binary, _batch(pc.divide_checked), _divide_row, "/"),
-    _arithmetic("%", _resolve_binary, _remainder_batch, _remainder_row, "%"),
-    _arithmetic("negate", _resolve_unary, _batch(pc.negate_checked), _checked_row(_negate), "-"),
-    _arithmetic("abs", _resolve_unary, _batch(pc.abs_checked), _checked_row(_absolute)),
+    _binary("+", _batch(pc.add_checked), _checked_row(operator.add)),
+    _binary("-", _batch(pc.subtract_checked), _checked_row(operator.sub)),
+    _binary("*", _batch(pc.multiply_checked), _checked_row(operator.mul)),
+    _binary("/", _batch(pc.divide_checked), _divide_row),
+    _binary("%", _remainder_batch, _remainder_row),
+    overloaded(
+        "negate",
+        Overload(_resolve_unary, _batch(pc.negate_checked), _checked_row(_negate)),
+        *moments.OVERLOADS["negate"],
+        symbol="-",
+        can_fail=True,
+    ),
+    Function("abs", _resolve_unary, _batch(pc.abs_checked), _checked_row(_absolute), can_fail=True),
 )

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from remuda.errors import SqlError, data_error
-from remuda.expr.arithmetic import DIVISION_BY_ZERO, OVERFLOW
 from remuda.expr.cast import cast_batch
+from remuda.expr.decimals import DIVISION_BY_ZERO, OVERFLOW
 from remuda.expr.function import Datum, Signature
 from remuda.expr.functions import FUNCTIONS
 from remuda.expr.nodes import Call, Case, Cast, Column, Expression, Literal, Parameter
@@ -94,7 +94,7 @@ def _apply(
 def _arrow_message(error: pa.ArrowInvalid, result: SqlType) -> str:
     """What the row kernels say in the same case."""
     text = str(error)
-    if "divide by zero" in text:
+    if "ivide by zero" in text:
         return DIVISION_BY_ZERO
     return OVERFLOW.format(result) if "overflow" in text else text.splitlines()[0]
 

@@ -11,14 +11,29 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from remuda.expr.function import Datum, Function, Signature
-from remuda.types import BOOLEAN, SqlType, common_type
+from remuda.types import BOOLEAN, Kind, SqlType, common_type, exact_digits
 
 Kernel = Callable[[Datum, Datum], Datum]
 
+_WIDEST = 76
+"""Digits of Arrow's wider decimal, which holds any two of 38 digits at one scale."""
 
-def _resolve_comparison(given: Sequence[SqlType]) -> Signature | None:
+
+def resolve_comparison(given: Sequence[SqlType]) -> Signature | None:
     shared = common_type(*given) if len(given) == 2 else None
-    return None if shared is None else Signature((shared, shared), BOOLEAN)
+    if shared is None:
+        return None
+    if shared.kind is Kind.DECIMAL and not all(_holds(shared, type_) for type_ in given):
+        return Signature(tuple(SqlType(Kind.DECIMAL, *exact_digits(type_)) for type_ in given), BOOLEAN)
+    return Signature((shared, shared), BOOLEAN)
+
+
+def _holds(shared: SqlType, type_: SqlType) -> bool:
+    """Whether a DECIMAL has room for every value: two of 38 digits may have no common type that has."""
+    if type_.kind is Kind.NULL:
+        return True
+    precision, scale = exact_digits(type_)
+    return precision - scale <= shared.precision - shared.scale and scale <= shared.scale
 
 
 def _resolve_in(given: Sequence[SqlType]) -> Signature | None:
@@ -71,7 +86,14 @@ def _floating_less(left: Datum, right: Datum) -> Datum:
 
 
 def _batch(plain: Kernel, floating: Kernel) -> Callable[[Signature], Kernel]:
-    return lambda signature: floating if signature.arguments[0].is_floating else plain
+    def for_signature(signature: Signature) -> Kernel:
+        left, right = signature.arguments
+        if left != right:  # two DECIMALs
+            wide = pa.decimal256(_WIDEST, max(left.scale, right.scale))
+            return lambda first, second: plain(pc.cast(first, wide), pc.cast(second, wide))
+        return floating if left.is_floating else plain
+
+    return for_signature
 
 
 def _in_batch(signature: Signature) -> Callable[..., Datum]:
@@ -110,32 +132,32 @@ def _in_row(signature: Signature) -> Callable[..., Any]:
 
 
 FUNCTIONS = (
-    Function("=", _resolve_comparison, _batch(pc.equal, _not_nan_equal), _row(operator.eq), symbol="="),
+    Function("=", resolve_comparison, _batch(pc.equal, _not_nan_equal), _row(operator.eq), symbol="="),
     Function(
         "<>",
-        _resolve_comparison,
+        resolve_comparison,
         _batch(pc.not_equal, lambda left, right: pc.invert(_not_nan_equal(left, right))),
         _row(operator.ne),
         symbol="<>",
     ),
-    Function("<", _resolve_comparison, _batch(pc.less, _floating_less), _row(operator.lt), symbol="<"),
+    Function("<", resolve_comparison, _batch(pc.less, _floating_less), _row(operator.lt), symbol="<"),
     Function(
         "<=",
-        _resolve_comparison,
+        resolve_comparison,
         _batch(pc.less_equal, lambda left, right: pc.invert(_floating_less(right, left))),
         _row(operator.le),
         symbol="<=",
     ),
     Function(
         ">",
-        _resolve_comparison,
+        resolve_comparison,
         _batch(pc.greater, lambda left, right: _floating_less(right, left)),
         _row(operator.gt),
         symbol=">",
     ),
     Function(
         ">=",
-        _resolve_comparison,
+        resolve_comparison,
         _batch(pc.greater_equal, lambda left, right: pc.invert(_floating_less(left, right))),
         _row(operator.ge),
         symbol=">=",

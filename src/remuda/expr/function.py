@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from remuda.types import common_type
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -39,13 +41,47 @@ class Function:
     can_fail: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Overload:
+    """One of several meanings of a name, told apart by the types of the arguments."""
+
+    resolve: Callable[[Sequence[SqlType]], Signature | None]
+    batch: Callable[[Signature], Callable[..., Datum]]
+    row: Callable[[Signature], Callable[..., Any]]
+
+
+def overloaded(
+    name: str, *overloads: Overload, strict: bool = True, symbol: str | None = None, can_fail: bool = False
+) -> Function:
+    """The function that means the first overload which takes the types.
+
+    Resolving the types that an overload asked for must give the same overload again: that is how evaluation finds it.
+    """
+
+    def resolve(given: Sequence[SqlType]) -> Signature | None:
+        return next((found for overload in overloads if (found := overload.resolve(given)) is not None), None)
+
+    def of(signature: Signature) -> Overload:
+        return next(overload for overload in overloads if overload.resolve(signature.arguments) == signature)
+
+    return Function(
+        name,
+        resolve,
+        lambda signature: of(signature).batch(signature),
+        lambda signature: of(signature).row(signature),
+        strict=strict,
+        symbol=symbol,
+        can_fail=can_fail,
+    )
+
+
 def fixed(arguments: Sequence[SqlType], result: SqlType) -> Callable[[Sequence[SqlType]], Signature | None]:
-    """Resolves exactly these argument types (and NULL in their place)."""
+    """Resolves these argument types, and what widens to them without loss of meaning: an INTEGER for a BIGINT."""
     wanted = tuple(arguments)
 
     def resolve(given: Sequence[SqlType]) -> Signature | None:
         fits = len(given) == len(wanted) and all(
-            type_ == want or type_.kind.value == "NULL" for type_, want in zip(given, wanted, strict=True)
+            common_type(type_, want) == want for type_, want in zip(given, wanted, strict=True)
         )
         return Signature(wanted, result) if fits else None
 

@@ -1,14 +1,14 @@
 """The registry: every function and operator, by name, with its types and its two evaluations.
 
-A new function is one entry in a list of the module that holds its kin (`arithmetic`, `comparison`, `logic`, `text`)
-and nothing else: binding, folding, printing and both evaluations find it here.
+A new function is one entry in a list of the module that holds its kin: folding, printing and both evaluations find it
+here. Binding finds it here too, unless the parser has a node of its own for it; then that node is listed with it.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from remuda.expr import arithmetic, comparison, logic, text
+from remuda.expr import arithmetic, calendar_fields, comparison, json, logic, numbers, selection, text, text_parts
 from remuda.expr.nodes import Call, Cast, Expression, Literal
 from remuda.types import Kind
 
@@ -19,7 +19,17 @@ if TYPE_CHECKING:
 
 FUNCTIONS: dict[str, Function] = {
     function.name: function
-    for function in (*logic.FUNCTIONS, *comparison.FUNCTIONS, *arithmetic.FUNCTIONS, *text.FUNCTIONS)
+    for function in (
+        *logic.FUNCTIONS,
+        *comparison.FUNCTIONS,
+        *selection.FUNCTIONS,
+        *arithmetic.FUNCTIONS,
+        *numbers.FUNCTIONS,
+        *text.FUNCTIONS,
+        *text_parts.FUNCTIONS,
+        *calendar_fields.FUNCTIONS,
+        *json.FUNCTIONS,
+    )
 }
 
 

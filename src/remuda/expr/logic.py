@@ -25,7 +25,7 @@ def _resolve_any(given: Sequence[SqlType]) -> Signature | None:
     return Signature((given[0],), BOOLEAN) if len(given) == 1 else None
 
 
-def _resolve_same(given: Sequence[SqlType]) -> Signature | None:
+def resolve_same(given: Sequence[SqlType]) -> Signature | None:
     shared: SqlType | None = given[0] if given else None
     for type_ in given[1:]:
         shared = None if shared is None else common_type(shared, type_)
@@ -86,5 +86,5 @@ FUNCTIONS = (
     _test("is not true", True, negated=True),
     _test("is false", False, negated=False),
     _test("is not false", False, negated=True),
-    Function("coalesce", _resolve_same, lambda _: pc.coalesce, _coalesce_row, strict=False),
+    Function("coalesce", resolve_same, lambda _: pc.coalesce, _coalesce_row, strict=False),
 )

@@ -6,9 +6,10 @@ from typing import assert_never
 
 from remuda.expr.functions import FUNCTIONS
 from remuda.expr.nodes import Call, Case, Cast, Column, Expression, Literal, Parameter
-from remuda.types import to_python
+from remuda.types import interval_text, to_python
 
 _PRECEDENCE = {"OR": 1, "AND": 2, "NOT": 3, "=": 4, "<>": 4, "<": 4, "<=": 4, ">": 4, ">=": 4, "LIKE": 4, "ILIKE": 4}
+_PRECEDENCE |= {"IS DISTINCT FROM": 4, "IS NOT DISTINCT FROM": 4, "->": 7, "->>": 7}
 _PRECEDENCE |= {"+": 5, "-": 5, "||": 5, "*": 6, "/": 6, "%": 6}
 _COMPARISON = 4
 _ATOM = 9
@@ -44,8 +45,14 @@ def _render_call(expression: Call) -> tuple[str, int]:
     if expression.function == "in":
         candidates = ", ".join(render(argument) for argument in arguments[1:])
         return f"{_within(arguments[0], _COMPARISON + 1)} IN ({candidates})", _COMPARISON
-    if expression.function.startswith("is "):
+    if symbol is None and expression.function.startswith("is "):
         return f"{_within(arguments[0], _COMPARISON + 1)} {expression.function.upper()}", _COMPARISON
+    if expression.function.startswith("extract "):
+        field = expression.function.removeprefix("extract ")
+        return f"EXTRACT({field.upper()} FROM {render(arguments[0])})", _ATOM
+    if expression.function.startswith("date_trunc "):
+        unit = expression.function.removeprefix("date_trunc ")
+        return f"DATE_TRUNC('{unit}', {render(arguments[0])})", _ATOM
     if symbol is None:
         return f"{expression.function.upper()}({', '.join(render(argument) for argument in arguments)})", _ATOM
     binding = _PRECEDENCE[symbol]
@@ -71,15 +78,17 @@ def _within(expression: Expression, binding: int) -> str:
 
 
 def _render_literal(literal: Literal) -> str:
-    value = to_python(literal.type, literal.value)
-    if value is None:
+    if literal.value is None:
         return "NULL"
+    if literal.type.is_interval:
+        return interval_text(literal.type, literal.value)
+    value = to_python(literal.type, literal.value)
     if isinstance(value, bool):
         return str(value).upper()
     if isinstance(value, str):
-        return "'" + value.replace("'", "''") + "'"
+        return ("JSON " if literal.type.json else "") + "'" + value.replace("'", "''") + "'"
     if isinstance(value, bytes):
         return f"X'{value.hex().upper()}'"
     if literal.type.is_temporal:
-        return f"{literal.type.kind.name.removesuffix('_TZ')} '{value}'"
+        return f"{literal.type.name} '{value}'"
     return str(value)

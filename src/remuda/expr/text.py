@@ -1,4 +1,4 @@
-"""Functions of strings. LIKE is case-sensitive, ILIKE is not; `\\` escapes a wildcard."""
+"""LIKE, letters and length. LIKE is case-sensitive, ILIKE is not; `\\` escapes a wildcard."""
 
 from __future__ import annotations
 
@@ -84,17 +84,10 @@ def _length_batch(_: Signature) -> Callable[[Datum], Datum]:
     return lambda value: pc.cast(pc.utf8_length(value), pa.int64())
 
 
-def _concatenate(left: Datum, right: Datum) -> Datum:
-    return pc.binary_join_element_wise(left, right, "")
-
-
 FUNCTIONS = (
     _like("like", ignore_case=False),
     _like("ilike", ignore_case=True),
     _letters("upper", pc.utf8_upper),
     _letters("lower", pc.utf8_lower),
     Function("length", fixed([VARCHAR], BIGINT), _length_batch, lambda _: len),
-    Function(
-        "||", fixed([VARCHAR, VARCHAR], VARCHAR), lambda _: _concatenate, lambda _: lambda a, b: a + b, symbol="||"
-    ),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from remuda.types import BIGINT, DOUBLE, Kind, SqlType, decimal
+from remuda.types import BIGINT, BOOLEAN, DOUBLE, MAXIMUM_PRECISION, Kind, SqlType, decimal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,11 +48,20 @@ def _sum_type(argument: SqlType | None) -> SqlType | None:
 
 
 def _average_type(argument: SqlType | None) -> SqlType | None:
-    return DOUBLE if argument is not None and (argument.is_integer or argument.is_floating) else None
+    """Of DECIMALs: a DECIMAL with four digits more after the point, as far as there are 38."""
+    if argument is None or not argument.is_numeric:
+        return None
+    if argument.kind is not Kind.DECIMAL:
+        return DOUBLE
+    return decimal(min(argument.precision + 4, MAXIMUM_PRECISION), min(argument.scale + 4, MAXIMUM_PRECISION))
 
 
 def _same_type(argument: SqlType | None) -> SqlType | None:
-    return argument
+    return None if argument is None or argument.is_interval else argument
+
+
+def _boolean_type(argument: SqlType | None) -> SqlType | None:
+    return argument if argument == BOOLEAN else None
 
 
 AGGREGATES: dict[str, AggregateFunction] = {
@@ -62,6 +71,8 @@ AGGREGATES: dict[str, AggregateFunction] = {
         AggregateFunction("sum", _sum_type, ("sum",), ("sum",)),
         AggregateFunction("min", _same_type, ("min",), ("min",)),
         AggregateFunction("max", _same_type, ("max",), ("max",)),
+        AggregateFunction("bool_and", _boolean_type, ("min",), ("min",)),
+        AggregateFunction("bool_or", _boolean_type, ("max",), ("max",)),
         AggregateFunction("avg", _average_type, ("sum", "count"), ("sum", "sum")),
     )
 }
@@ -70,8 +81,6 @@ AGGREGATES: dict[str, AggregateFunction] = {
 def partial_type(function: str, call: AggregateCall) -> SqlType:
     """The type of one partial result of a call."""
     argument = None if call.argument is None else call.argument.type
-    if call.function == "avg" and function == "sum":
-        return DOUBLE
     result = AGGREGATES[function].result(argument)
     assert result is not None, "the binder resolved the call"
     return result

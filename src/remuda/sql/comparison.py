@@ -7,9 +7,19 @@ from decimal import Decimal
 from typing import Any
 
 from remuda.errors import Span, SqlError, parsing_error
-from remuda.expr import Call, Case, Column, Expression, Literal, call
+from remuda.expr import Call, Case, Cast, Column, Expression, Literal, call, evaluate_constant
 from remuda.expr.constant import FALSE, TRUE
-from remuda.types import BOOLEAN, INTEGER_RANGES, Kind, SqlType, to_stored
+from remuda.types import (
+    BOOLEAN,
+    INTEGER_RANGES,
+    MAXIMUM_PRECISION,
+    VARCHAR,
+    Kind,
+    SqlType,
+    decimal,
+    to_stored,
+    type_of_value,
+)
 
 MIRRORED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
@@ -34,23 +44,48 @@ def adapt_literal(literal: Literal, target: SqlType, span: Span | None) -> Liter
     """A literal takes the type of the column it meets where that keeps its value: '2024-01-01' becomes a DATE."""
     if literal.type == target or target.kind is Kind.NULL:
         return literal
-    text = literal.type.kind is Kind.VARCHAR and (target.is_temporal or target.is_numeric)
+    if literal.value is None or target.kind in {Kind.VARBINARY, Kind.NULL}:
+        return literal
+    if (literal.type == VARCHAR and target.kind is not Kind.VARCHAR) or target.json:
+        return _read(literal, target, span)
     if target.is_floating and literal.type.is_exact:
         return Literal(to_stored(target, literal.value), target)
     if target.kind is Kind.DECIMAL and literal.type.is_exact and _scale(literal.value) <= target.scale:
         return Literal(to_stored(target, literal.value), target) if _digits_fit(literal.value, target) else literal
-    if not text:
-        return literal
+    return literal
+
+
+def _read(literal: Literal, target: SqlType, span: Span | None) -> Literal:
+    """The value that a string means in the place of a `target`; of a DECIMAL every digit is kept."""
+    if target.kind is Kind.DECIMAL:
+        exact = decimal(MAXIMUM_PRECISION, min(_scale_of_text(literal.value), MAXIMUM_PRECISION))
+        value = _cast(literal, exact, span).value
+        return adapt_literal(Literal(value, type_of_value(value)), target, span)
+    if target.is_temporal:
+        try:
+            return Literal(to_stored(target, literal.value), target)
+        except SqlError as error:
+            raise _not_a_value(literal, target, span) from error
+    return _cast(literal, target, span)
+
+
+def _cast(literal: Literal, target: SqlType, span: Span | None) -> Literal:
     try:
-        value = _parse_number(literal.value, target) if target.is_numeric else literal.value
-        return Literal(to_stored(target, value), target)
-    except (SqlError, ArithmeticError) as error:
-        raise parsing_error(f"{literal.value!r} is not a value of type {target}", span=span) from error
+        return Literal(evaluate_constant(Cast(literal, target)), target)
+    except SqlError as error:
+        raise _not_a_value(literal, target, span) from error
 
 
-def _parse_number(text: str, target: SqlType) -> Any:
-    number = Decimal(text.strip())
-    return float(number) if target.is_floating else number
+def _not_a_value(literal: Literal, target: SqlType, span: Span | None) -> SqlError:
+    return parsing_error(f"{literal.value!r} is not a value of type {target}", span=span)
+
+
+def _scale_of_text(text: str) -> int:
+    """Digits after the point, as written."""
+    try:
+        return _scale(Decimal(text.strip()))
+    except ArithmeticError:
+        return 0
 
 
 def _scale(value: Any) -> int:

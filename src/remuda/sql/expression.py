@@ -22,10 +22,13 @@ from remuda.expr import (
     call,
     can_cast,
     coerce,
+    find_function,
     fold,
 )
 from remuda.plan.aggregates import AGGREGATES
 from remuda.sql.comparison import adapt_literal, compare
+from remuda.sql.functions import FUNCTION_NODES, PARTS, SPECIAL_NODES, bind_function, bind_registered
+from remuda.sql.intervals import bind_interval
 from remuda.sql.places import place_of, readable, refuse_unknown_parts, unsupported
 from remuda.sql.types import type_named
 from remuda.types import (
@@ -33,7 +36,9 @@ from remuda.types import (
     BOOLEAN,
     DOUBLE,
     INTEGER,
+    INTERVAL_TIME,
     NULL,
+    TIMESTAMP,
     VARBINARY,
     VARCHAR,
     Kind,
@@ -64,13 +69,8 @@ AGGREGATE_NODES: dict[type[exp.Expression], str] = {
     exp.Min: "min",
     exp.Max: "max",
     exp.Avg: "avg",
-}
-FUNCTION_NODES: dict[type[exp.Expression], str] = {
-    exp.Upper: "upper",
-    exp.Lower: "lower",
-    exp.Length: "length",
-    exp.Abs: "abs",
-    exp.Coalesce: "coalesce",
+    exp.LogicalAnd: "bool_and",
+    exp.LogicalOr: "bool_or",
 }
 
 
@@ -117,9 +117,6 @@ class ExpressionBinder:
             self.refuse_untyped(arguments)
             name = FUNCTIONS[name].symbol or name
             types = ", ".join(str(argument.type) for argument in arguments)
-            if any(argument.type.kind is Kind.DECIMAL for argument in arguments) and name in {"+", "-", "*", "/", "%"}:
-                hint = "Arithmetic on DECIMAL is not supported yet: use CAST(... AS DOUBLE)."
-                raise parsing_error(f"{name} does not take ({types})", span=place_of(node), suggestion=hint)
             raise parsing_error(f"{name} does not take ({types})", span=place_of(node))
         return bound
 
@@ -185,20 +182,34 @@ def _bind_parentheses(self: ExpressionBinder, node: Any, expected: SqlType | Non
 
 
 def _bind_arithmetic(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
-    left, right = self.bind_pair(node.this, node.expression)
+    if isinstance(node.this, exp.Placeholder):
+        right = self.bind(node.expression)
+        left = self.bind(node.this, _beside(right.type, node))
+    else:
+        left = self.bind(node.this)
+        right = self.bind(node.expression, _beside(left.type, node))
     left, right = _adapt_number(left, right.type), _adapt_number(right, left.type)
     return self.call(BINARY[type(node)], node, left, right)
 
 
+def _beside(other: SqlType, node: Any) -> SqlType:
+    """The type of a parameter beside a value: mostly the same, but what is added to a moment is no moment."""
+    if other.is_interval:
+        return BIGINT if isinstance(node, exp.Mul) else TIMESTAMP
+    if other.is_temporal and isinstance(node, exp.Add):
+        return BIGINT if other.kind is Kind.DATE else INTERVAL_TIME
+    return other
+
+
 def _adapt_number(expression: Expression, other: SqlType) -> Expression:
-    """In `amount * 1.5` the literal is a DOUBLE, as the column is."""
-    if (
-        isinstance(expression, Literal)
-        and expression.type.is_exact
-        and other.is_floating
-        and expression.value is not None
-    ):
+    """In `amount * 1.5` the literal is a DOUBLE, as the column is; in `price * 2` it is a DECIMAL of one digit."""
+    if not isinstance(expression, Literal) or expression.value is None or not expression.type.is_exact:
+        return expression
+    if other.is_floating:
         return Literal(to_stored(other, expression.value), other)
+    if other.kind is Kind.DECIMAL and expression.type.is_integer:
+        value = Decimal(expression.value)
+        return Literal(value, type_of_value(value))
     return expression
 
 
@@ -294,7 +305,11 @@ def _bind_between(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expre
     operand = self.bind(node.this)
     low, high = self.bind(node.args["low"], operand.type), self.bind(node.args["high"], operand.type)
     span = place_of(node)
-    return Call("and", (compare(">=", operand, low, span), compare("<=", operand, high, span)), BOOLEAN)
+    between = Call("and", (compare(">=", operand, low, span), compare("<=", operand, high, span)), BOOLEAN)
+    if not node.args.get("symmetric"):
+        return between
+    turned = Call("and", (compare(">=", operand, high, span), compare("<=", operand, low, span)), BOOLEAN)
+    return Call("or", (between, turned), BOOLEAN)
 
 
 def _bind_like(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
@@ -312,14 +327,19 @@ def _bind_cast(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expressi
     target = _cast_target(node)
     operand = self.bind(node.this, target)
     span = place_of(node)
-    if isinstance(operand, Literal) and operand.type.kind is Kind.VARCHAR and target.is_temporal:
+    if isinstance(operand, Literal) and operand.type == VARCHAR and target.is_temporal:
         return adapt_literal(operand, target, span)
     if not can_cast(operand.type, target):
         raise parsing_error(f"{operand.type} cannot be cast to {target}", span=span)
-    return operand if operand.type == target else Cast(operand, target, span)
+    cast = operand if operand.type == target else Cast(operand, target, span)
+    if target == VARCHAR and node.to.expressions:
+        return self.call("left", node, cast, Literal(int(node.to.expressions[0].name), BIGINT))
+    return cast
 
 
 def _cast_target(node: Any) -> SqlType:
+    if isinstance(node.to, exp.Interval) or node.to.this == exp.DataType.Type.INTERVAL:
+        raise unsupported(node, "CAST to INTERVAL")
     written = node.to.sql("postgres").upper()
     name, _, rest = written.partition("(")
     arguments = [part.strip() for part in rest.rstrip(")").split(",")] if rest else []
@@ -345,16 +365,6 @@ def _bind_case(self: ExpressionBinder, node: Any, expected: SqlType | None) -> E
     if shared is None:
         raise parsing_error("the branches of CASE have different types", span=place_of(node))
     return Case(tuple((when, coerce(then, shared)) for when, then in branches), coerce(otherwise, shared), shared)
-
-
-def _bind_function(self: ExpressionBinder, node: Any, expected: SqlType | None) -> Expression:
-    name = FUNCTION_NODES[type(node)]
-    arguments = [node.this, *node.expressions]
-    wanted = expected if name == "coalesce" else None
-    bound: list[Expression] = []
-    for argument in arguments:
-        bound.append(self.bind(argument, wanted or (bound[0].type if bound else None)))
-    return self.call(name, node, *bound)
 
 
 def _bind_aggregate(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
@@ -386,19 +396,24 @@ def _bind_aggregate(self: ExpressionBinder, node: Any, _: SqlType | None) -> Exp
     return column
 
 
-def _bind_unknown_function(_: ExpressionBinder, node: Any, _expected: SqlType | None) -> Expression:
+def _bind_other_function(self: ExpressionBinder, node: Any, _expected: SqlType | None) -> Expression:
+    function = find_function(node.name)
+    if function is not None and function.symbol is None and function.name.isidentifier():
+        return bind_registered(self, function.name, node)
     known = [*(name for name in FUNCTIONS if name.isidentifier()), *AGGREGATES]
     raise parsing_error(f"unknown function: {node.name}", span=place_of(node), suggestion=nearest(node.name, known))
 
 
 _COMMON_PARTS = frozenset({"this", "expression", "expressions"})
-_PARTS = {
+_PARTS: dict[type[exp.Expression], frozenset[str]] = {
     exp.Column: frozenset({"this", "table"}),
     exp.Literal: frozenset({"this", "is_string"}),
     exp.Is: _COMMON_PARTS | {"negate"},
     exp.Like: _COMMON_PARTS | {"negate"},
     exp.ILike: _COMMON_PARTS | {"negate"},
-    exp.Between: _COMMON_PARTS | {"low", "high"},
+    exp.Between: _COMMON_PARTS | {"low", "high", "symmetric"},
+    exp.Interval: _COMMON_PARTS | {"unit", "fraction_in_string"},
+    **PARTS,
     exp.Div: _COMMON_PARTS | {"typed"},
     exp.DPipe: _COMMON_PARTS | {"safe"},
     exp.Cast: _COMMON_PARTS | {"to", "_type"},
@@ -427,9 +442,11 @@ _NODES: dict[type[exp.Expression], Callable[[ExpressionBinder, Any, SqlType | No
     exp.DPipe: _bind_concatenation,
     exp.Cast: _bind_cast,
     exp.Case: _bind_case,
-    exp.Anonymous: _bind_unknown_function,
+    exp.Anonymous: _bind_other_function,
+    exp.Interval: bind_interval,
+    **SPECIAL_NODES,
     **dict.fromkeys(BINARY, _bind_arithmetic),
     **dict.fromkeys(COMPARISONS, _bind_comparison),
-    **dict.fromkeys(FUNCTION_NODES, _bind_function),
+    **dict.fromkeys(FUNCTION_NODES, bind_function),
     **dict.fromkeys(AGGREGATE_NODES, _bind_aggregate),
 }

@@ -62,6 +62,7 @@ def locate(tree: exp.Expression, tokens: Sequence[Token], parameters: ParameterN
                 raise parsing_error("a parameter is written ? or :name", span=_span_of_first(words["%"]))
             node.meta.update(start=span.start, end=span.end - 1)
     _locate_keywords(nodes, words)
+    _keep_intervals(nodes, tokens, starts)
     for node in nodes:
         heads = _HEADS.get(type(node))
         inner = place_of(node) if heads is not None else None
@@ -87,6 +88,8 @@ def _locate_keywords(nodes: Sequence[Any], words: dict[str, list[Token]]) -> Non
                 by_word["NULL"].append(node)
             case exp.Boolean():
                 by_word[str(bool(node.this)).upper()].append(node)
+            case exp.Interval():
+                by_word["INTERVAL"].append(node)
             case exp.Var():
                 by_word[node.name.upper()].append(node)
             case exp.Func() if "start" not in node.meta:
@@ -96,6 +99,15 @@ def _locate_keywords(nodes: Sequence[Any], words: dict[str, list[Token]]) -> Non
         if len(tokens) == len(found):
             for node, token in zip(found, tokens, strict=True):
                 node.meta.update(start=token.start, end=token.end)
+
+
+def _keep_intervals(nodes: Sequence[Any], tokens: Sequence[Token], starts: Sequence[int]) -> None:
+    """sqlglot reads '1 day 02:30:00' as one day: the literal is kept as it is written."""
+    for node in nodes:
+        if isinstance(node, exp.Interval) and "start" in node.meta:
+            after = bisect_left(starts, node.meta["start"]) + 1
+            if after < len(tokens):
+                node.meta.update(literal=tokens[after].text, end=tokens[after].end)
 
 
 def place_of(node: exp.Expression) -> Span | None:

@@ -34,6 +34,12 @@ TYPE_NAMES: dict[str, SqlType] = {
     "TIME": types.TIME,
     "TIMESTAMP": types.TIMESTAMP,
     "TIMESTAMPTZ": types.TIMESTAMP_TZ,
+    "JSON": types.JSON,
+    "INT2": types.SMALLINT,
+    "INT4": types.INTEGER,
+    "INT8": types.BIGINT,
+    "FLOAT4": types.REAL,
+    "FLOAT8": types.DOUBLE,
 }
 DEFAULT_DECIMAL = (38, 10)
 
@@ -44,6 +50,8 @@ def parse_type(cursor: Cursor) -> SqlType:
     if cursor.current is not None and not cursor.current.text[:1].isalpha():
         raise cursor.unexpected("a type")
     written = cursor.take("a type").text.upper()
+    if written == "INTERVAL":
+        raise parsing_error("INTERVAL is a type of expressions, not of columns", span=span)
     if written == "DOUBLE":
         cursor.accept("PRECISION")
     arguments: list[int] = []
@@ -69,4 +77,7 @@ def type_named(written: str, arguments: list[int], span: Span | None) -> SqlType
     known = TYPE_NAMES.get(written)
     if known is None:
         raise parsing_error(f"unknown type: {written}", span=span, suggestion=nearest(written, TYPE_NAMES))
+    if arguments and not (known == types.VARCHAR or (known.is_temporal and arguments == [6])):
+        what = "always has a precision of 6" if known.is_temporal else "takes no arguments"
+        raise parsing_error(f"{written} {what}", span=span)
     return known

@@ -7,7 +7,8 @@ sources.
 
 from remuda.storage.column_hash import hash_columns
 from remuda.storage.conditions import UNBOUNDED, Lookup, Range
-from remuda.storage.map_store import LoadMode, MapStore
+from remuda.storage.load_merge import LoadMode
+from remuda.storage.map_store import MapStore
 from remuda.storage.partition_hash import hash_values, partition_of, scalar_hasher
 from remuda.storage.segment import Segment
 from remuda.storage.segment_builder import build_segment

@@ -1,4 +1,4 @@
-"""Whole tables at once: cut into segments of about a million rows, each with its own range of partitions."""
+"""Whole tables at once: cut into segments of some million rows, each with its own range of partitions."""
 
 from __future__ import annotations
 
@@ -22,23 +22,29 @@ if TYPE_CHECKING:
     from remuda.catalog import MapDefinition
 
 SEGMENT_ROWS = 1_000_000
+"""What is worth a segment of its own, for those who do not know how many rows will come."""
+
+PART_ROWS = 4_000_000
+"""Of a load of known size: an index is asked in every segment, so few large ones are better than many."""
+
 MOST_PARTS = 16
 """Beyond so many segments they grow larger instead of more."""
 
 
 def build_segments(definition: MapDefinition, columns: Sequence[pa.Array | pa.ChunkedArray]) -> list[Segment]:
     """The segments of conforming columns in declared order. Duplicate keys are refused: they share a segment."""
-    arrays = [encoded(flat(column)) for column in columns]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        arrays = list(pool.map(lambda column: encoded(flat(column)), columns))
     partitions = partition_ids(definition, arrays)
     order = np.argsort(partitions, kind="stable")
     counts = np.bincount(partitions, minlength=definition.partitions)
     offsets = np.concatenate([[0], np.cumsum(counts)])
 
     def build(first: int, end: int) -> Segment:
-        taken = pa.array(order[offsets[first] : offsets[end]])
+        taken = pa.array(order[offsets[first] : offsets[end]].astype(np.uint32))
         inside = np.zeros_like(counts)
         inside[first:end] = counts[first:end]
-        return finish_segment(definition, [array.take(taken) for array in arrays], inside)
+        return finish_segment(definition, [array.take(taken) for array in arrays], inside, alone=len(parts) == 1)
 
     parts = _cut(offsets)
     with ThreadPoolExecutor(max(1, min(len(parts), os.cpu_count() or 1))) as pool:
@@ -98,7 +104,7 @@ def _hashes(segment: Segment) -> np.ndarray:
 def _cut(offsets: np.ndarray) -> list[tuple[int, int]]:
     """Ranges [first, end) of partitions with about equally many rows each."""
     rows, partitions = int(offsets[-1]), len(offsets) - 1
-    parts = min(MOST_PARTS, partitions, max(1, round(rows / SEGMENT_ROWS)))
+    parts = min(MOST_PARTS, partitions, max(1, round(rows / PART_ROWS)))
     wanted = [rows * part // parts for part in range(1, parts)]
     ends = sorted({int(each) for each in np.searchsorted(offsets, wanted)} | {0, partitions})
     return [(first, end) for first, end in itertools.pairwise(ends) if offsets[end] > offsets[first]]

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 FEW = 24
 """Up to so many values are read one by one; for more, one call over all of them is cheaper (measured)."""
 
+SMALL_DICTIONARY = 1024
+"""Up to so many strings are decoded once and for all."""
+
 _EXACT = Context(prec=100)
 
 
@@ -83,6 +86,9 @@ def bytes_reader(array: pa.Array) -> Callable[[int], bytes]:
 def _value_reader(array: pa.Array, sql_type: SqlType) -> Callable[[int], Any]:
     if is_dictionary(array):
         codes = memoryview(code_values(array))
+        if len(array.dictionary) <= SMALL_DICTIONARY:
+            names = stored_list(array.dictionary, sql_type)
+            return lambda position: names[codes[position]]
         entry = _value_reader(array.dictionary, sql_type)
         return lambda position: entry(codes[position])
     match sql_type.kind:

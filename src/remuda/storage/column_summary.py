@@ -17,8 +17,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from remuda.catalog import ColumnStatistics
-from remuda.storage.arrow_arrays import code_values, is_dictionary, null_mask, stored_list
-from remuda.storage.value_order import comparable
+from remuda.storage.arrow_arrays import (
+    code_values,
+    fixed_values,
+    is_dictionary,
+    is_fixed_width,
+    null_mask,
+    stored_list,
+)
+from remuda.storage.histogram import MAP_BUCKETS, combined_histogram, histogram_of
+from remuda.storage.value_order import comparable, number_keys
 from remuda.types import Kind, SqlType
 
 if TYPE_CHECKING:
@@ -38,11 +46,14 @@ class ColumnSummary:
     distinct: int
     minimum: Any
     maximum: Any
+    histogram: tuple[Any, ...] = ()
+    """See `ColumnStatistics`."""
 
 
 def summarise(array: pa.Array, sql_type: SqlType) -> ColumnSummary:
     minimum, maximum = _bounds(array, sql_type)
-    return ColumnSummary(len(array), array.null_count, _distinct(array), minimum, maximum)
+    histogram = () if minimum is None else histogram_of(array, sql_type, minimum, maximum)
+    return ColumnSummary(len(array), array.null_count, _distinct(array, sql_type), minimum, maximum, histogram)
 
 
 def combine(summaries: Sequence[ColumnSummary]) -> ColumnStatistics:
@@ -58,6 +69,9 @@ def combine(summaries: Sequence[ColumnSummary]) -> ColumnStatistics:
         null_share=sum(summary.nulls for summary in summaries) / rows,
         minimum=None if None in minima else _least(minima),
         maximum=None if None in maxima else _greatest(maxima),
+        histogram=combined_histogram(
+            [(summary.rows - summary.nulls, summary.histogram) for summary in present], MAP_BUCKETS
+        ),
     )
 
 
@@ -91,7 +105,7 @@ def _combined_distinct(summaries: Sequence[ColumnSummary]) -> int:
     return max(*(summary.distinct for summary in summaries), round(expected_distinct(max(domains), total)))
 
 
-def _distinct(array: pa.Array) -> int:
+def _distinct(array: pa.Array, sql_type: SqlType) -> int:
     if is_dictionary(array):
         if len(array.dictionary) <= len(array):
             return len(array.dictionary)
@@ -100,11 +114,20 @@ def _distinct(array: pa.Array) -> int:
     present: int = len(array) - array.null_count
     sample = array if len(array) <= SAMPLE_ROWS else array.take(_sample(len(array)))
     seen = len(sample) - sample.null_count
-    distinct = int(pc.count_distinct(sample, mode="only_valid").as_py())
+    distinct = _exactly_distinct(sample.drop_null(), sql_type)
     if seen == present:
         return distinct
     domain = domain_of(distinct, seen)
     return present if math.isinf(domain) else min(present, round(expected_distinct(domain, present)))
+
+
+def _exactly_distinct(values: pa.Array, sql_type: SqlType) -> int:
+    """Sorting numbers takes a tenth of the time that Arrow's hashing takes."""
+    if not is_fixed_width(sql_type) or len(values) == 0:
+        return int(pc.count_distinct(values).as_py())
+    numbers = fixed_values(values, sql_type)
+    ordered = np.sort(number_keys(numbers) if sql_type.is_floating else numbers)
+    return int(np.count_nonzero(ordered[1:] != ordered[:-1])) + 1
 
 
 def _sample(rows: int) -> pa.Array:

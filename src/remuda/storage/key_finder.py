@@ -39,6 +39,10 @@ def make_finder(version: MapVersion, columns: tuple[int, ...]) -> Finder:
                 version.segments[0], numbers, encode, row_reader(version.segments[0], columns), newest, in_log
             )
 
+    disjoint = _in_disjoint(version, columns, newest, in_log)
+    if disjoint is not None:
+        return disjoint
+
     def find(key: Any) -> Row | None:
         return in_segments(key) if newest(key) is None else in_log(key)
 
@@ -77,6 +81,44 @@ def _in_one(
         if newest(key) is not None:
             return in_log(key)
         slot = digest(encode(key), SEED) >> shift
+        while found := slots[slot]:
+            if numbers[found - 1] == key:
+                return read(found - 1)
+            slot += 1
+        return None
+
+    return find
+
+
+def _in_disjoint(
+    version: MapVersion, columns: tuple[int, ...], newest: Callable[[Any], int | None], in_log: Finder
+) -> Finder | None:
+    """The same for segments at rest, each with partitions of its own; None where it is not so."""
+    definition = version.definition
+    if definition.partitioned_by != definition.key or any(len(numbers) > 1 for numbers in version.covering):
+        return None
+    places: list[tuple[memoryview, int, memoryview, Callable[[int], Row]]] = []
+    for segment, hidden in zip(version.segments, version.hidden, strict=True):
+        numbers, _ = key_access(segment)
+        if numbers is None or hidden.deleted:
+            return None
+        places.append(
+            (memoryview(segment.key_table), 64 - table_bits(segment.rows), numbers, row_reader(segment, columns))
+        )
+    if not places:
+        return None
+    covering = [places[numbers[0]] if numbers else None for numbers in version.covering]
+    encode, partitions, digest = hashed_bytes(definition.column(definition.key[0]).type), len(covering), xxh64_intdigest
+
+    def find(key: Any) -> Row | None:
+        if newest(key) is not None:
+            return in_log(key)
+        hashed = digest(encode(key), SEED)
+        place = covering[(hashed - WRAP if hashed & SIGN else hashed) % partitions]
+        if place is None:
+            return None
+        slots, shift, numbers, read = place
+        slot = hashed >> shift
         while found := slots[slot]:
             if numbers[found - 1] == key:
                 return read(found - 1)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from remuda.catalog import MapDefinition
-    from remuda.storage.conditions import Lookup
+    from remuda.storage.conditions import Lookup, Range
     from remuda.storage.log_columns import LogColumns
 
 
@@ -41,6 +41,10 @@ class LogSource:
             return [(0, self._length)] if self._length else []
         _, offsets = self._partitioned()
         return [(self._length + start, self._length + stop) for start, stop in coalesced(offsets, partitions)]
+
+    def blocks(self, partitions: np.ndarray | None, column: str, wanted: Range) -> list[tuple[int, int]]:  # noqa: ARG002
+        """The log is short, and in no order: there is nothing to leave out."""
+        return self.ranges(partitions)
 
     def read(self, columns: Sequence[str], start: int, stop: int) -> pa.RecordBatch:
         if start >= self._length:

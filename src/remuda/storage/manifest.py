@@ -19,7 +19,7 @@ from remuda.catalog import ColumnDefinition, IndexDefinition, IndexKind, MapDefi
 from remuda.errors import StorageError
 from remuda.storage.column_summary import ColumnSummary
 from remuda.storage.segment_file import SegmentInfo
-from remuda.storage.write_ahead_log import sync_folder
+from remuda.storage.write_ahead_file import sync_folder
 from remuda.types import Kind, SqlType
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ class SummaryEntry(msgspec.Struct, frozen=True):
     distinct: int
     minimum: Any
     maximum: Any
+    histogram: list[Any]
 
 
 class SegmentEntry(msgspec.Struct, frozen=True):
@@ -131,9 +132,7 @@ def map_entry(definition: MapDefinition, folded: int, segments: list[tuple[Segme
         definition.schema,
         definition.name,
         [
-            ColumnEntry(
-                each.name, each.type.kind.value, each.type.precision, each.type.scale, each.nullable, each.hidden
-            )
+            ColumnEntry(each.name, each.type.name, each.type.precision, each.type.scale, each.nullable, each.hidden)
             for each in definition.columns
         ],
         definition.key,
@@ -153,7 +152,7 @@ def map_definition(entry: MapEntry) -> MapDefinition:
         entry.name,
         tuple(
             ColumnDefinition(
-                each.name, SqlType(Kind(each.kind), each.precision, each.scale), each.nullable, each.hidden
+                each.name, SqlType.named(each.kind, each.precision, each.scale), each.nullable, each.hidden
             )
             for each in entry.columns
         ),
@@ -174,6 +173,7 @@ def segment_info(entry: SegmentEntry, definition: MapDefinition) -> SegmentInfo:
             each.distinct,
             _from_text(types[name], each.minimum),
             _from_text(types[name], each.maximum),
+            tuple(_from_text(types[name], end) for end in each.histogram),
         )
         for name, each in entry.summaries.items()
     }
@@ -188,6 +188,7 @@ def _segment_entry(info: SegmentInfo, deletion_file: str | None, types: dict[str
             each.distinct,
             _to_text(types[name], each.minimum),
             _to_text(types[name], each.maximum),
+            [_to_text(types[name], end) for end in each.histogram],
         )
         for name, each in info.summaries.items()
     }

@@ -6,24 +6,25 @@ Readers take neither. A writer holds its lock for the microseconds of applying a
 
 from __future__ import annotations
 
-from collections import deque
-from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from remuda.errors import ErrorCode, SqlError, StorageError, data_error
+from remuda.errors import ErrorCode, SqlError, StorageError
 from remuda.storage.arrow_arrays import stored_list
-from remuda.storage.bulk_load import build_segments, common_keys, last_of_each_key
+from remuda.storage.bulk_load import build_segments, last_of_each_key
 from remuda.storage.checksum import no_pause
-from remuda.storage.compaction import fold, merge_small
+from remuda.storage.compaction import fold
 from remuda.storage.conforming import conform
-from remuda.storage.encodable import naming_columns, refuse_unencodable, text_columns, unencodable
-from remuda.storage.hidden_rows import HiddenRows
+from remuda.storage.encodable import naming_columns, unencodable
+from remuda.storage.load_merge import LoadMode, merge_load
 from remuda.storage.map_statistics import StatisticsKeeper
 from remuda.storage.map_version import MapVersion
 from remuda.storage.records import DELETE, PUT, encode_record
+from remuda.storage.recovery import version_of
+from remuda.storage.row_check import RowCheck
 from remuda.storage.segment_builder import duplicate_key
 from remuda.storage.segment_shelf import is_verified
 from remuda.storage.snapshot import MapSnapshot
+from remuda.storage.unsafe_records import UnsafeRecords
 from remuda.storage.value_order import canonical_key
 from remuda.storage.writer_lock import WriterLock
 
@@ -36,17 +37,19 @@ if TYPE_CHECKING:
 
     from remuda.catalog import IndexDefinition, MapDefinition, MapStatistics
     from remuda.storage.key_finder import Row
+    from remuda.storage.recovery import RecoveredMap
     from remuda.storage.segment_file import SegmentInfo
     from remuda.storage.segment_shelf import SegmentShelf, ShelvedSegment
     from remuda.storage.write_ahead_log import WriteAheadLog
-
-LoadMode = Literal["append", "replace", "upsert"]
 
 SMALL_LOAD = 10_000
 """Fewer rows are written through the log: a segment of its own would only have to be merged soon."""
 
 FOLD_ENTRIES = 65_536
 """A log of so many entries is folded into a segment in the background."""
+
+ADOPTION_TRIES = 3
+"""How often a load makes way for writers of the same keys before it keeps them out."""
 
 
 class MapStore:
@@ -77,19 +80,12 @@ class MapStore:
         self._request_checkpoint = request_checkpoint
         self._journal = journal
         self._writer = WriterLock(journal, self._take_back)
-        self._unsafe: deque[tuple[int, int]] = deque()
-        """Records that may not be durable yet, each with the length of the log before it."""
+        self._unsafe = UnsafeRecords()
         self.shelved: tuple[ShelvedSegment, ...] = ()
         self._version = MapVersion(definition)
         self._snapshot = MapSnapshot(self._version, 0, shelf.folder)
         self._statistics = StatisticsKeeper()
-        self._key_of = _key_maker(definition)
-        self._required = tuple(
-            number
-            for number, column in enumerate(definition.columns)
-            if not column.nullable or column.name in definition.key
-        )
-        self._texts = text_columns(definition)
+        self._check = RowCheck(definition)
 
     # Reading
 
@@ -137,7 +133,7 @@ class MapStore:
 
     def insert(self, rows: Sequence[Row]) -> int:
         """Adds rows; a key that exists, or comes twice, is refused and nothing is applied."""
-        keys = self._keys_of(rows)
+        keys = self._check.keys_of(rows)
 
         def apply(version: MapVersion) -> int:
             for key, row in zip(keys, rows, strict=True):
@@ -149,7 +145,7 @@ class MapStore:
 
     def put(self, rows: Sequence[Row]) -> None:
         """Adds rows or puts them in the place of those with their keys; of equal keys the last counts."""
-        keys = self._keys_of(rows)
+        keys = self._check.keys_of(rows)
 
         def apply(version: MapVersion) -> int:
             write = version.write
@@ -168,7 +164,8 @@ class MapStore:
         with self._structure, self._writer:
             self._refuse_unwritable()
             count = len(self)
-            self._install((), self._version.definition, self.applied)
+            end = self._version.log.committed
+            self._install((), self.applied, (end, end))
             return count
 
     def load(self, table: pa.Table, mode: LoadMode = "append") -> int:
@@ -248,16 +245,12 @@ class MapStore:
             shelved = tuple(self._shelf.without_index(each, index) for each in self.shelved)
             return self.change_definition(self.definition.without_index(index), shelved)
 
-    def restore(
-        self, definition: MapDefinition, shelved: Sequence[ShelvedSegment], folded: int, hold: object = None
-    ) -> None:
-        """The state that a manifest describes, at opening; `hold` lives as long as anybody uses it."""
+    def restore(self, recovered: RecoveredMap) -> None:
+        """The state that the files describe, at opening and at a refresh."""
         with self._writer:
-            self.shelved = tuple(shelved)
-            version = _version_of(definition, shelved)
-            version.hold = hold
-            self._use(version)
-            self.folded = self.applied = folded
+            self.shelved = recovered.shelved
+            self._use(recovered.version)
+            self.folded, self.applied = recovered.folded, recovered.applied
 
     def _use(self, version: MapVersion) -> None:
         self._version = version
@@ -268,16 +261,6 @@ class MapStore:
         """From now on writes are recorded: what was replayed came from there."""
         self._journal = journal
         self._writer = WriterLock(journal, self._take_back)
-
-    def replay(self, kind: int, values: Sequence[Any], sequence: int) -> None:
-        """Applies a record of the write-ahead log again."""
-        version = self._version
-        if kind == PUT:
-            added = sum([not version.write(self._key_of(row), row) for row in values])
-        else:
-            added = -sum([version.erase(canonical_key(key)) for key in values])
-        version.commit(added)
-        self.applied = sequence
 
     def destroy(self) -> None:
         """Marks the map as gone; its files go when the last snapshot does."""
@@ -328,7 +311,7 @@ class MapStore:
                 if payload is not None and journal is not None and len(version.log.keys) > version.log.committed:
                     sequence = journal.append(payload)
                     self.applied = self._writer.pending = sequence
-                    self._remember(sequence, version.log.committed)
+                    self._unsafe.add(sequence, version.log.committed, journal.durable_sequence)
             except BaseException:
                 version.roll_back()
                 raise
@@ -336,13 +319,6 @@ class MapStore:
         if version.log.committed >= FOLD_ENTRIES:
             self._request_checkpoint()
         return added
-
-    def _remember(self, sequence: int, length: int) -> None:
-        assert self._journal is not None
-        unsafe, durable = self._unsafe, self._journal.durable_sequence
-        while unsafe and unsafe[0][0] <= durable:
-            unsafe.popleft()
-        unsafe.append((sequence, length))
 
     def _take_back(self) -> None:
         """After a record could not be made durable: puts a version without it, and without those behind it, in place.
@@ -352,66 +328,54 @@ class MapStore:
         with self._writer:
             assert self._journal is not None
             durable = self._journal.durable_sequence
-            lengths = [length for sequence, length in self._unsafe if sequence > durable]
-            self._unsafe.clear()
-            if lengths:
-                self._replace_version(self.shelved, self.definition, carried=(0, lengths[0]))
+            safe = self._unsafe.safe_length(durable)
+            if safe is not None:
+                self._replace_version(self.shelved, self.definition, carried=(0, safe))
                 self.applied = min(self.applied, durable)
 
-    def _keys_of(self, rows: Sequence[Row]) -> list[Any]:
-        required, texts = self._required, self._texts
-        for row in rows:
-            refuse_unencodable(self.definition, texts, row)
-            for number in required:
-                if row[number] is None:
-                    column = self.definition.columns[number]
-                    what = "the key" if column.name in self.definition.key else "the column"
-                    raise data_error(f"{what} {self.definition.name}.{column.name} must not be NULL")
-        return [self._key_of(row) for row in rows]
-
     def _adopt(self, fresh: Sequence[ShelvedSegment], mode: LoadMode) -> None:
-        """Installs new segments, after the log is folded: a deletion replayed from it must not meet what came later."""
+        """Installs new segments. Writers are kept out only while that is done, not while it is prepared."""
         try:
-            with self._structure, self._writer:
+            with self._structure:
                 self._refuse_unreadable()
-                kept: list[ShelvedSegment] = []
-                if mode != "replace":
-                    self.checkpoint()
-                    kept = list(self.shelved)
-                for each in fresh:
-                    kept = [self._make_way(held, each, mode) for held in kept]
-                    kept.append(self._with_all_indexes(each))
-                shelved = merge_small(self._shelf, self.definition, [each for each in kept if each.live])
-                self._install(shelved, self.definition, self.applied)
+                if not any(self._try_to_adopt(fresh, mode) for _ in range(ADOPTION_TRIES)):
+                    with self._writer:
+                        self._try_to_adopt(fresh, mode)
         except BaseException:
             self._shelf.discard(fresh, self.shelved)
             raise
 
-    def _with_all_indexes(self, shelved: ShelvedSegment) -> ShelvedSegment:
-        """An index created while the segments were being built elsewhere is made up for."""
-        for index in self.definition.indexes:
-            if index.id not in shelved.segment.index_arrays:
-                shelved = self._shelf.with_index(shelved, index)
-        return shelved
+    def _try_to_adopt(self, fresh: Sequence[ShelvedSegment], mode: LoadMode) -> bool:
+        """False if a key of the load was written meanwhile.
 
-    def _make_way(self, held: ShelvedSegment, fresh: ShelvedSegment, mode: LoadMode) -> ShelvedSegment:
-        """Duplicates between what is there and what is loaded: refused, or deleted from what is there."""
-        positions, _ = common_keys(held.segment, fresh.segment)
-        hidden = HiddenRows(held.segment.rows, held.deleted)
-        alive = [position for position in positions.tolist() if not hidden.is_deleted(position)]
-        if not alive:
-            return held
-        if mode != "upsert":
-            raise duplicate_key(self.definition, held.segment.key_at(alive[0]))
-        for position in alive:
-            hidden.hide(position, 0)
-        return self._shelf.with_deleted(held, hidden.positions(1))
+        What was written since the checkpoint stays in the log, and so on top of the load. Statements on other keys do
+        not mind which came first; one on a loaded key must be in a segment before the load is compared with it.
+        """
+        if mode != "replace":
+            self.checkpoint()
+        shelved = merge_load(self._shelf, self.definition, self.shelved, fresh, mode)
+        with self._writer:
+            log = self._version.log
+            if mode == "replace":
+                self._install(shelved, self.applied, (log.committed, log.committed), fresh)
+                return True
+            loaded = version_of(self.definition, fresh)
+            if any(loaded.locate(key) is not None for key in log.keys):
+                self._shelf.discard(shelved, [*self.shelved, *fresh])
+                return False
+            self._install(shelved, self.folded, (0, log.committed), fresh)
+            return True
 
-    def _install(self, shelved: Sequence[ShelvedSegment], definition: MapDefinition, folded: int) -> None:
-        """Puts segments that hold everything in the place of the present version; both locks are held."""
+    def _install(
+        self,
+        shelved: Sequence[ShelvedSegment],
+        folded: int,
+        carried: tuple[int, int],
+        fresh: Sequence[ShelvedSegment] = (),
+    ) -> None:
+        """Puts segments, and these entries of the log, in the place of the present version; both locks are held."""
         before, version, unsafe, folded_before = self.shelved, self._version, self._unsafe, self.folded
-        end = version.log.committed
-        self._replace_version(shelved, definition, carried=(end, end))
+        self._replace_version(shelved, version.definition, carried=carried)
         self.folded = folded
         try:
             self._commit_structure()
@@ -419,19 +383,19 @@ class MapStore:
             self.shelved, self._unsafe, self.folded = before, unsafe, folded_before
             self._use(version)
             raise
-        self._shelf.discard(before, shelved)
+        self._shelf.discard([*before, *fresh], shelved)
 
     def _replace_version(
         self, shelved: Sequence[ShelvedSegment], definition: MapDefinition, *, carried: tuple[int, int]
     ) -> None:
         """Installs a version of these segments and of the entries [start, stop) of the log; the lock is held."""
         start, stop = carried
-        version = _version_of(definition, shelved)
+        version = version_of(definition, shelved)
         added = 0
         for key, row in self._version.log.entries(start, stop):
             added += -version.erase(key) if row is None else not version.write(key, row)
         version.commit(added)
-        self._unsafe = deque((sequence, length - start) for sequence, length in self._unsafe if start <= length < stop)
+        self._unsafe = self._unsafe.carried(start, stop)
         self.shelved = tuple(shelved)
         self._use(version)
 
@@ -440,7 +404,13 @@ class MapStore:
         with self._writer:
             present = self._version
             segments = [each.segment for each in shelved]
-            version = MapVersion(definition, segments, present.hidden, present.columns, _infos(shelved))
+            version = MapVersion(
+                definition,
+                segments,
+                present.hidden,
+                present.columns,
+                [each.info for each in shelved if each.info is not None],
+            )
             version.live = present.live
             self.shelved = shelved
             self._use(version)
@@ -457,21 +427,3 @@ class MapStore:
             raise StorageError(self.refusal, self._shelf.folder)
         if self._journal is not None:
             self._journal.refuse_after_failure()
-
-
-def _version_of(definition: MapDefinition, shelved: Sequence[ShelvedSegment]) -> MapVersion:
-    """A version with an empty log."""
-    hidden = [HiddenRows(each.segment.rows, each.deleted) for each in shelved]
-    return MapVersion(definition, [each.segment for each in shelved], hidden, infos=_infos(shelved))
-
-
-def _infos(shelved: Sequence[ShelvedSegment]) -> list[SegmentInfo]:
-    return [each.info for each in shelved if each.info is not None]
-
-
-def _key_maker(definition: MapDefinition) -> Callable[[Row], Any]:
-    """The function from a row to its key."""
-    pick = itemgetter(*definition.positions(definition.key))
-    if any(definition.column(name).type.is_floating for name in definition.key):
-        return lambda row: canonical_key(pick(row))
-    return pick

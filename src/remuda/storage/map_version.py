@@ -6,12 +6,14 @@ taken from. Of all rows with one key, in all segments and the log, at most one i
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from remuda.storage.hidden_rows import HiddenRows
 from remuda.storage.key_finder import Row, make_finder
 from remuda.storage.log_columns import LogColumns
 from remuda.storage.partition_hash import partition_of, scalar_hasher, to_signed, unsigned_hasher
+from remuda.storage.value_order import canonical_key
 from remuda.storage.write_log import WriteLog
 
 if TYPE_CHECKING:
@@ -102,7 +104,7 @@ class MapVersion:
             found = self._finders[columns] = make_finder(self, columns)
         return found
 
-    def _locate(self, key: Any) -> tuple[int, int] | None:
+    def locate(self, key: Any) -> tuple[int, int] | None:
         """The segment and position that hold the key, whether or not the log hides it; deleted rows do not count."""
         if not self.segments:
             return None
@@ -120,7 +122,7 @@ class MapVersion:
         return self.covering[self.partition_of_key(key, hashed)]
 
     def _hide(self, key: Any, entry: int) -> bool:
-        place = self._locate(key)
+        place = self.locate(key)
         if place is None:
             return False
         number, position = place
@@ -131,6 +133,14 @@ class MapVersion:
 def key_hasher(definition: MapDefinition) -> Callable[[Any], int]:
     """The unsigned hash of a whole key."""
     return unsigned_hasher([definition.column(name).type for name in definition.key])
+
+
+def key_maker(definition: MapDefinition) -> Callable[[Row], Any]:
+    """The function from a row to its key."""
+    pick = itemgetter(*definition.positions(definition.key))
+    if any(definition.column(name).type.is_floating for name in definition.key):
+        return lambda row: canonical_key(pick(row))
+    return pick
 
 
 def partition_finder(definition: MapDefinition) -> Callable[[Any, int], int]:

@@ -16,6 +16,7 @@ from remuda.storage.hash_index import HashIndex, build_hash_index
 from remuda.storage.key_index import prober
 from remuda.storage.sorted_index import SortedIndex, build_sorted_index
 from remuda.storage.value_order import hashable
+from remuda.storage.zone_map import ZoneMap, open_zones
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -31,7 +32,6 @@ class Segment:
     """`hold` is whatever must live as long as the segment does: the guard of its files."""
 
     __slots__ = (
-        "_indexes",
         "_probe",
         "_readers",
         "batch",
@@ -40,8 +40,10 @@ class Segment:
         "id",
         "index_arrays",
         "key_table",
+        "open_indexes",
         "partition_offsets",
         "summaries",
+        "zone_arrays",
     )
 
     def __init__(
@@ -53,6 +55,7 @@ class Segment:
         key_table: np.ndarray,
         index_arrays: Mapping[str, dict[str, np.ndarray]],
         summaries: Mapping[str, ColumnSummary],
+        zone_arrays: Mapping[str, np.ndarray],
         hold: object = None,
     ) -> None:
         self.id = segment_id
@@ -62,9 +65,10 @@ class Segment:
         self.key_table = key_table
         self.index_arrays = index_arrays
         self.summaries = summaries
+        self.zone_arrays = zone_arrays
         self.hold = hold
         self._readers: dict[int, ColumnReader] = {}
-        self._indexes: dict[str, Index] = {}
+        self.open_indexes: dict[str, Index] = {}
         self._probe: Callable[[Any, int], int] | None = None
 
     @property
@@ -100,14 +104,18 @@ class Segment:
 
     def index(self, definition: IndexDefinition) -> Index:
         """The open index. Built here and now only for segments that were made without any, which are small."""
-        found = self._indexes.get(definition.id)
+        found = self.open_indexes.get(definition.id)
         if found is None:
             arrays = self.index_arrays.get(definition.id)
             if arrays is None:
                 arrays = build_index(definition, self.definition, self.batch)
             found = self._open(definition, arrays)
-            self._indexes[definition.id] = found
+            self.open_indexes[definition.id] = found
         return found
+
+    def zones(self, column: int) -> ZoneMap | None:
+        """The zone map of a column; None where its type has none."""
+        return open_zones(self.zone_arrays, column, self.batch.column(column), self.definition.columns[column].type)
 
     def with_index(self, definition: IndexDefinition, arrays: dict[str, np.ndarray]) -> Segment:
         """The same segment with one more index; a snapshot that holds this one is not disturbed."""
@@ -125,6 +133,7 @@ class Segment:
             self.key_table,
             index_arrays,
             self.summaries,
+            self.zone_arrays,
             self.hold,
         )
 

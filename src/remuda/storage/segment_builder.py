@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,10 +19,14 @@ from remuda.storage.key_index import build_table, equal_neighbours
 from remuda.storage.row_order import stable_order
 from remuda.storage.segment import Segment, build_index
 from remuda.storage.value_order import hashable
+from remuda.storage.zone_map import build_zones
 from remuda.types import to_python
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+PARALLEL_ROWS = 200_000
+"""From so many rows on the indexes of a segment are built by several threads."""
 
 DICTIONARY_SHARE = 0.5
 """Strings are dictionary-encoded where at most so many of the rows are different."""
@@ -44,24 +49,47 @@ def build_segment(definition: MapDefinition, table: pa.Table | pa.RecordBatch, *
 
 
 def finish_segment(
-    definition: MapDefinition, columns: list[pa.Array], partition_rows: np.ndarray, *, indexes: bool = True
+    definition: MapDefinition,
+    columns: list[pa.Array],
+    partition_rows: np.ndarray,
+    *,
+    indexes: bool = True,
+    alone: bool = True,
 ) -> Segment:
-    """The segment of columns that are in order of partition ids, so many rows for each partition."""
+    """The segment of columns that are in order of partition ids, so many rows for each partition.
+
+    `alone` says that no other segment is being built, so that there are processors, and memory, for several threads.
+    """
     columns = [compacted(column) for column in columns]
     batch = pa.RecordBatch.from_arrays(columns, names=[column.name for column in definition.columns])
-    hashes = key_hashes(definition, columns)
-    order = stable_order(hashes)
-    hashes = hashes.take(order)
-    _refuse_duplicates(definition, columns, hashes, order)
+    wanted = definition.indexes if indexes else ()
+    if len(batch) < PARALLEL_ROWS or not alone:
+        key_table = _key_table(definition, columns)
+        built = [build_index(index, definition, batch) for index in wanted]
+    else:
+        # Sorts and takes leave the interpreter's lock to others.
+        with ThreadPoolExecutor(len(wanted) + 1) as pool:
+            table = pool.submit(_key_table, definition, columns)
+            built = list(pool.map(lambda index: build_index(index, definition, batch), wanted))
+            key_table = table.result()
     return Segment(
         new_id(),
         definition,
         batch,
         np.concatenate([[0], np.cumsum(partition_rows)]).astype(np.int64),
-        build_table(hashes, (order + 1).astype(np.uint32)),
-        {index.id: build_index(index, definition, batch) for index in definition.indexes} if indexes else {},
+        key_table,
+        {index.id: arrays for index, arrays in zip(wanted, built, strict=True)},
         {column.name: summarise(array, column.type) for column, array in zip(definition.columns, columns, strict=True)},
+        build_zones(columns, [column.type for column in definition.columns]),
     )
+
+
+def _key_table(definition: MapDefinition, columns: list[pa.Array]) -> np.ndarray:
+    hashes = key_hashes(definition, columns)
+    order = stable_order(hashes)
+    hashes = hashes.take(order)
+    _refuse_duplicates(definition, columns, hashes, order)
+    return build_table(hashes, (order + 1).astype(np.uint32))
 
 
 def partition_ids(definition: MapDefinition, columns: list[pa.Array]) -> np.ndarray:

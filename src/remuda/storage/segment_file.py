@@ -1,7 +1,7 @@
 """Segments on disk: what is written for one, how it is opened again, and when its files may go.
 
 <segment id>.arrow               the rows: an Arrow IPC file of one record batch
-<segment id>.keys                partition offsets and key table (`array_file`)
+<segment id>.keys                partition offsets, key table and zone maps (`array_file`)
 <segment id>.<index id>.index    one index (`array_file`)
 """
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 FORMAT = "1"
 _FORMAT_KEY = b"remuda.format"
+_KEY_ARRAYS = frozenset({"partition_offsets", "table"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,8 @@ def save_segment(folder: Path, segment: Segment) -> SegmentInfo:
             writer.write_batch(segment.batch)
         size, checksum = _sync_and_digest(path)
         write_array_file(
-            _keys_path(folder, segment.id), {"partition_offsets": segment.partition_offsets, "table": segment.key_table}
+            _keys_path(folder, segment.id),
+            {"partition_offsets": segment.partition_offsets, "table": segment.key_table, **segment.zone_arrays},
         )
         for index_id, arrays in segment.index_arrays.items():
             write_array_file(index_path(folder, segment.id, index_id), arrays)
@@ -105,6 +107,7 @@ def open_segment(folder: Path, definition: MapDefinition, info: SegmentInfo, *, 
         keys["table"],
         {index_id: open_array_file(index_path(folder, info.id, index_id)).arrays for index_id in info.indexes},
         info.summaries,
+        {name: array for name, array in keys.items() if name not in _KEY_ARRAYS},
         SegmentFiles(folder, info.id, verified=verified),
     )
 

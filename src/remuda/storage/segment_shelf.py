@@ -137,14 +137,14 @@ class SegmentShelf:
             elif old.deletion_file not in (None, kept.deletion_file):
                 self.disposal.retire([self.folder / str(old.deletion_file)])
 
-    def remove_strangers(self, known: Iterable[ShelvedSegment]) -> None:
-        """Removes files of segments that no manifest names: left behind by a process that was killed."""
+    def remove_strangers(self, known: Iterable[ShelvedSegment], version: int) -> None:
+        """Removes files of segments that are not known to the manifest of this version."""
         if self.folder is None or self.disposal is None or not self.folder.exists():
             return
         needed = {
             name for each in known if each.info is not None for name in _file_names(each.info, each.deletion_file)
         }
-        self.disposal.retire(path for path in self.folder.iterdir() if path.name not in needed)
+        self.disposal.retire((path for path in self.folder.iterdir() if path.name not in needed), version)
 
     def verify(self, shelved: ShelvedSegment, pause: Callable[[], None] = no_pause) -> None:
         """Compares every byte with its checksum."""

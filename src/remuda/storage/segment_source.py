@@ -7,16 +7,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from remuda.storage.column_reader import FEW
 from remuda.storage.encodable import naming_columns, unencodable
 from remuda.storage.index_access import index_definition
 from remuda.storage.source import coalesced
 from remuda.storage.value_order import canonical_key
+from remuda.storage.zone_map import common_ranges
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from remuda.catalog import MapDefinition
-    from remuda.storage.conditions import Lookup
+    from remuda.storage.conditions import Lookup, Range
     from remuda.storage.hidden_rows import HiddenRows
     from remuda.storage.segment import Segment
 
@@ -47,6 +49,13 @@ class SegmentSource:
             return [(0, self.segment.rows)] if self.segment.rows else []
         return coalesced(self.segment.partition_offsets, partitions)
 
+    def blocks(self, partitions: np.ndarray | None, column: str, wanted: Range) -> list[tuple[int, int]]:
+        ranges, zones = self.ranges(partitions), self.segment.zones(self._definition.position(column))
+        if zones is None:
+            return ranges
+        with naming_columns(self._definition, (column,)):
+            return common_ranges(ranges, zones.runs(wanted, self.segment.rows))
+
     def read(self, columns: Sequence[str], start: int, stop: int) -> pa.RecordBatch:
         batch = self.segment.batch.select(list(columns)).slice(start, stop - start)
         marks = self._hidden.marks
@@ -73,6 +82,9 @@ class SegmentSource:
     def rows_at(self, columns: Sequence[int], positions: Sequence[int] | np.ndarray) -> list[tuple[Any, ...]]:
         if not columns:
             return [()] * len(positions)
+        if len(positions) > FEW:
+            # Once for all columns: numpy would convert any other kind of positions for each of them.
+            positions = np.asarray(positions, np.intp)
         return list(zip(*[self.segment.reader(column).values(positions) for column in columns], strict=True))
 
     def key_positions(self, keys: Sequence[Any]) -> np.ndarray:
@@ -86,12 +98,14 @@ class SegmentSource:
 
     def _span(self, index_id: str, lookup: Lookup) -> tuple[np.ndarray, int, int]:
         """The positions of an index, and from where to where among them the matches stand."""
-        definition = index_definition(self._definition, index_id)
-        index = self.segment.index(definition)
+        index = self.segment.open_indexes.get(index_id)
+        if index is None:
+            index = self.segment.index(index_definition(self._definition, index_id))
         try:
             return index.positions, *index.span(lookup)
         except UnicodeEncodeError as error:
-            raise unencodable(self._definition, ", ".join(definition.columns), error.object) from error
+            columns = index_definition(self._definition, index_id).columns
+            raise unencodable(self._definition, ", ".join(columns), error.object) from error
 
     def _inside(self, positions: np.ndarray, partitions: np.ndarray) -> np.ndarray:
         """Whether each position is in one of the partitions: between the ends of one of their ranges."""

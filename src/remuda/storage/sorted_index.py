@@ -35,31 +35,55 @@ if TYPE_CHECKING:
     from remuda.types import SqlType
 
 _NULL_CODE = -1
+_STRIDE = 1024
+_NEAR = 128
 
 
 @dataclass(frozen=True, slots=True)
 class _SortedColumn:
-    """A sequence in index order (within equal columns before it), and how values are translated to find them there."""
+    """A sequence in index order (within equal columns before it), and how values are translated to find them there.
+
+    `landmarks` are every `_STRIDE`-th place of a first column, as a list: bisecting that first keeps nearly all steps
+    out of the large array, where each one waits for memory.
+    """
 
     places: Any
     place: Callable[[Any], tuple[Any, Any]]
     after_null: Any
+    landmarks: list[Any]
 
     def equal(self, value: Any, low: int, high: int) -> tuple[int, int]:
         first, end = self.place(value)
-        low = bisect_left(self.places, first, low, high)
-        return low, bisect_left(self.places, end, low, high)
+        low = self._first_from(first, low, high)
+        return low, self._first_near(end, low, high)
 
     def within(self, wanted: Range, low: int, high: int) -> tuple[int, int]:
         if wanted.low is None or wanted.high is None:
             return low, low
         start = self.after_null if wanted.low is UNBOUNDED else self.place(wanted.low)[0 if wanted.low_inclusive else 1]
         if start is not None:
-            low = bisect_left(self.places, start, low, high)
+            low = self._first_from(start, low, high)
         if wanted.high is not UNBOUNDED:
-            end = self.place(wanted.high)[1 if wanted.high_inclusive else 0]
-            high = bisect_left(self.places, end, low, high)
+            high = self._first_near(self.place(wanted.high)[1 if wanted.high_inclusive else 0], low, high)
         return low, high
+
+    def _first_from(self, place: Any, low: int, high: int) -> int:
+        """Where in [low, high) the first one not below `place` stands."""
+        if self.landmarks and low == 0 and high == len(self.places):
+            mark = bisect_left(self.landmarks, place)
+            low, high = max(0, (mark - 1) * _STRIDE), min(high, mark * _STRIDE)
+        return bisect_left(self.places, place, low, high)
+
+    def _first_near(self, place: Any, low: int, high: int) -> int:
+        """The same where the answer is probably not far: few rows are what an index is asked for."""
+        near = low + _NEAR
+        if near < high:
+            if self.places[near] >= place:
+                return bisect_left(self.places, place, low, near)
+            mark = bisect_left(self.landmarks, place)
+            if self.landmarks:
+                low, high = max(near, (mark - 1) * _STRIDE), max(near, min(high, mark * _STRIDE))
+        return bisect_left(self.places, place, low, high)
 
 
 class SortedIndex:
@@ -76,7 +100,7 @@ class SortedIndex:
     ) -> None:
         self.positions = arrays["order"]
         self._columns = tuple(
-            _open_column(arrays.get(f"keys{number}"), self.positions, *parts)
+            _open_column(number == 0, arrays.get(f"keys{number}"), self.positions, *parts)
             for number, parts in enumerate(zip(columns, readers, types, strict=True))
         )
 
@@ -129,16 +153,18 @@ def _ranks(column: pa.Array) -> np.ndarray:
 
 
 def _open_column(
-    keys: np.ndarray | None, order: np.ndarray, column: pa.Array, reader: ColumnReader, sql_type: SqlType
+    first: bool, keys: np.ndarray | None, order: np.ndarray, column: pa.Array, reader: ColumnReader, sql_type: SqlType
 ) -> _SortedColumn:
     nullable = column.null_count > 0
     if keys is None:
         return _referenced(order, reader)
+    landmarks = keys[::_STRIDE].tolist() if first else []
     if is_dictionary(column):
-        return _SortedColumn(memoryview(keys), _code_place(column.dictionary), 0)
+        return _SortedColumn(memoryview(keys), code_place(column.dictionary), 0, landmarks)
     key_of = direct_key(sql_type)
     assert key_of is not None, f"values of {sql_type} have direct keys"
-    return _SortedColumn(memoryview(keys), _direct_place(key_of, nullable), NULL_KEY + 1 if nullable else None)
+    after_null = NULL_KEY + 1 if nullable else None
+    return _SortedColumn(memoryview(keys), _direct_place(key_of, nullable), after_null, landmarks)
 
 
 def _direct_place(key_of: Callable[[Any], int], nullable: bool) -> Callable[[Any], tuple[int, int]]:
@@ -154,7 +180,8 @@ def _direct_place(key_of: Callable[[Any], int], nullable: bool) -> Callable[[Any
     return place
 
 
-def _code_place(dictionary: pa.Array) -> Callable[[Any], tuple[int, int]]:
+def code_place(dictionary: pa.Array) -> Callable[[Any], tuple[int, int]]:
+    """The function from a string to the range of codes that equal it: empty, but in its place, where there is none."""
     entries = _Sequence(len(dictionary), bytes_reader(dictionary))
 
     def place(value: Any) -> tuple[int, int]:
@@ -170,7 +197,7 @@ def _referenced(order: np.ndarray, reader: ColumnReader) -> _SortedColumn:
     positions, value = memoryview(order), reader.value
     places = _Sequence(len(order), lambda index: comparable(value(positions[index])))
     # A longer tuple is above the shorter one that begins it: (1, v, 0) is behind every (1, v).
-    return _SortedColumn(places, lambda value: (comparable(value), (*comparable(value), 0)), (1,))
+    return _SortedColumn(places, lambda value: (comparable(value), (*comparable(value), 0)), (1,), [])
 
 
 class _Sequence:

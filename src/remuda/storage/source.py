@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
-    from remuda.storage.conditions import Lookup
+    from remuda.storage.conditions import Lookup, Range
 
 
 class Source(Protocol):
@@ -25,6 +25,9 @@ class Source(Protocol):
 
     def ranges(self, partitions: np.ndarray | None) -> list[tuple[int, int]]:
         """The ranges [start, stop) to read for these partitions (ascending ids; None: all), neighbours joined."""
+
+    def blocks(self, partitions: np.ndarray | None, column: str, wanted: Range) -> list[tuple[int, int]]:
+        """Those parts of `ranges` in which a value of the column may be within the wanted range."""
 
     def read(self, columns: Sequence[str], start: int, stop: int) -> pa.RecordBatch:
         """The live rows of a range, without a copy where nothing in it is hidden."""

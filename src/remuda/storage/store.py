@@ -19,21 +19,14 @@ from remuda.catalog import Catalog, IndexDefinition, MapDefinition
 from remuda.errors import ErrorCode, SqlError, StorageError
 from remuda.storage.disposal import Disposal
 from remuda.storage.folder_lock import FolderLock
-from remuda.storage.manifest import (
-    NAME,
-    Manifest,
-    map_definition,
-    map_entry,
-    read_manifest,
-    segment_info,
-    write_manifest,
-)
+from remuda.storage.manifest import NAME, Manifest, map_entry, write_manifest
 from remuda.storage.map_store import MapStore
 from remuda.storage.reader_lease import ReaderLease, take_lease
-from remuda.storage.records import decode_record, restore
+from remuda.storage.recovery import recover
 from remuda.storage.segment_shelf import SegmentShelf, ShelvedSegment
 from remuda.storage.verification import Verification
-from remuda.storage.write_ahead_log import Durability, LogFile, WriteAheadLog, log_numbers, log_path, read_log
+from remuda.storage.write_ahead_file import LogFile, log_numbers, log_path
+from remuda.storage.write_ahead_log import Durability, WriteAheadLog
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -60,6 +53,8 @@ class Store:
         self.catalog = Catalog()
         self.closed = False
         self._structure = RLock()
+        self._installing = Lock()
+        """Held while a refresh replaces the maps by their newer states."""
         self._maps: dict[str, MapStore] = {}
         self._lock: FolderLock | None = None
         self._journal: WriteAheadLog | None = None
@@ -111,7 +106,13 @@ class Store:
         return found
 
     def snapshot(self, definitions: Sequence[MapDefinition]) -> tuple[MapSnapshot, ...]:
-        """Snapshots of several maps at one moment: two passes that find the same had that moment between them."""
+        """Snapshots of several maps at one moment: two passes that find the same had that moment between them.
+
+        Only a refresh changes several maps at once.
+        """
+        if self.read_only and len(definitions) > 1:
+            with self._installing:
+                return tuple(self.map(definition).snapshot() for definition in definitions)
         maps = [self.map(definition) for definition in definitions]
         taken = tuple(each.snapshot() for each in maps)
         while len(maps) > 1:
@@ -236,19 +237,20 @@ class Store:
             self._journal = self._open_journal(path / "wal", files[-1] if files else None)
             for each in self._maps.values():
                 each.attach(self._journal)
-        self._commit_manifest()
-        self._remove_strangers(path)
-
-    def _remove_strangers(self, path: Path) -> None:
-        """Files that the manifest does not name: left behind by a process that was killed, or for readers."""
         assert self._disposal is not None
+        found = self._disposal.version
+        self._commit_manifest()
+        self._remove_strangers(path, self._disposal, found)
+
+    def _remove_strangers(self, path: Path, disposal: Disposal, version: int) -> None:
+        """Files that the manifest of this version does not name: left by a process that was killed, or for readers."""
         first, folder = self._log_files[0][0], path / "wal"
-        self._disposal.retire(log_path(folder, number) for number in log_numbers(folder) if number < first)
+        disposal.retire((log_path(folder, number) for number in log_numbers(folder) if number < first), version)
         for each in self._maps.values():
-            self._shelf(each.definition).remove_strangers(each.shelved)
+            self._shelf(each.definition).remove_strangers(each.shelved, version)
         for folder in (path / "maps").iterdir():
             if folder.name not in self._maps:
-                self._disposal.retire(folder.iterdir())
+                disposal.retire(folder.iterdir(), version)
                 with suppress(OSError):  # Not empty: somebody reads it.
                     folder.rmdir()
 
@@ -265,59 +267,33 @@ class Store:
         return journal
 
     def _load(self, path: Path, lease: ReaderLease | None = None) -> list[LogFile]:
-        """Reads the manifest, opens the segments and applies the write-ahead log."""
-        manifest = read_manifest(path)
+        """Reads what the folder holds and then makes all of it visible at once."""
         present = self._maps
-        maps = {}
-        catalog = Catalog()
-        for entry in manifest.maps:
-            definition = map_definition(entry)
-            known = present.get(definition.id)
-            opened = {} if known is None else {each.segment.id: each for each in known.shelved}
-            found = known or self._new_map(definition)
-            shelf = self._shelf(definition)
-            shelved = []
-            for each in entry.segments:
-                info = segment_info(each, definition)
-                held = opened.get(each.id)
-                if held is None or (held.info, held.deletion_file) != (info, each.deletion_file):
-                    held = shelf.open(definition, info, each.deletion_file)
-                shelved.append(held)
-            found.restore(definition, shelved, entry.folded, lease)
-            maps[definition.id] = found
-            catalog = catalog.with_map(definition)
-        files = self._replay(path, manifest, maps)
+        recovered = recover(path, self._shelf, lambda map_id: present[map_id].shelved if map_id in present else ())
+        manifest, files = recovered.manifest, recovered.files
         if lease is not None:
             lease.narrow(manifest.version)
-        if self._disposal is not None:
-            self._disposal.version = manifest.version
-        for map_id, gone in present.items():
-            if map_id not in maps:
-                gone.forget()
+        maps, catalog = {}, Catalog()
+        for map_id, found in recovered.maps.items():
+            found.version.hold = lease
+            maps[map_id] = present.get(map_id) or self._new_map(found.definition)
+            catalog = catalog.with_map(found.definition)
+        with self._installing:
+            for map_id, found in recovered.maps.items():
+                maps[map_id].restore(found)
+            for map_id, gone in present.items():
+                if map_id not in maps:
+                    gone.forget()
+            self.catalog = Catalog(manifest.catalog_version, catalog.maps)
+            self._maps = maps
         self.partitions = manifest.partitions
-        self.catalog = Catalog(manifest.catalog_version, catalog.maps)
-        self._maps = maps
-        return files
-
-    def _replay(self, path: Path, manifest: Manifest, maps: dict[str, MapStore]) -> list[LogFile]:
-        files = list(read_log(path / "wal", manifest.first_log, manifest.safe_log))
-        self._sequence = manifest.sequence
+        self._sequence = recovered.sequence
         self._safe_log = manifest.safe_log
-        if files and files[0].number != manifest.first_log:
-            raise FileNotFoundError(2, "missing", str(log_path(path / "wal", manifest.first_log)))
-        for file in files:
-            for sequence, payload in enumerate(file.payloads, file.first_sequence):
-                if not payload:
-                    continue
-                record = decode_record(payload)
-                found = maps.get(record.map_id)
-                # A record of a map that is not in the manifest: the map was dropped later.
-                if found is not None and sequence > found.folded:
-                    found.replay(record.kind, restore(found.definition, record), sequence)
-            self._sequence = max(self._sequence, file.last_sequence)
         self._log_files = [(file.number, file.first_sequence) for file in files] or [
             (manifest.first_log, self._sequence + 1)
         ]
+        if self._disposal is not None:
+            self._disposal.version = manifest.version
         return files
 
     def _new_map(self, definition: MapDefinition) -> MapStore:

@@ -49,10 +49,7 @@ def direct_keys(array: pa.Array, sql_type: SqlType) -> np.ndarray | None:
     """`direct_key` over a column, NULLs included; None where NULL's key is also the key of a value."""
     match sql_type.kind:
         case Kind.DOUBLE | Kind.REAL:
-            doubles = fixed_values(array, sql_type).astype(np.float64) + 0.0
-            doubles[np.isnan(doubles)] = np.nan
-            bits = doubles.view(np.int64)
-            keys = np.where(bits < 0, bits ^ np.int64(_POSITIVE), bits)
+            keys = number_keys(fixed_values(array, sql_type))
         case Kind.DECIMAL:
             keys = decimal_words(array)[0].view(np.int64)
         case _:
@@ -63,6 +60,14 @@ def direct_keys(array: pa.Array, sql_type: SqlType) -> np.ndarray | None:
     if sql_type.kind is not Kind.DOUBLE and bool(np.any((keys == NULL_KEY) & ~nulls)):
         return None
     return np.where(nulls, np.int64(NULL_KEY), keys)
+
+
+def number_keys(values: np.ndarray) -> np.ndarray:
+    """The keys of floating-point numbers."""
+    doubles = values.astype(np.float64) + 0.0
+    doubles[np.isnan(doubles)] = np.nan
+    bits = doubles.view(np.int64)
+    return np.where(bits < 0, bits ^ np.int64(_POSITIVE), bits)
 
 
 def _double_key(value: float) -> int:

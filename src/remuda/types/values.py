@@ -1,246 +1,38 @@
-"""SQL types as values, and the one place that maps them to Arrow, to Spark and to Python.
-
-A value has two forms. The *Python form* is what users give and get: `datetime.date`, `datetime.datetime`, `Decimal`.
-The *stored form* is what segments, logs, indexes and hashes work with; it differs only for DATE (days since 1970),
-TIME, TIMESTAMP and TIMESTAMP WITH TIME ZONE (microseconds), which are plain integers there.
-
-This module knows no expressions, no catalog and no data.
-"""
+"""Values: from what users give and get to what is stored, and back; the type of a value that has none yet."""
 
 from __future__ import annotations
 
 import datetime as dt
 import math
 import struct
-from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation, localcontext
-from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
+import msgspec
 
-from remuda.errors import SqlError, data_error, parsing_error
+from remuda.errors import SqlError, data_error
+from remuda.types.intervals import parse_interval
+from remuda.types.sql_type import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INTEGER_RANGES,
+    INTERVAL_TIME,
+    MAXIMUM_PRECISION,
+    NULL,
+    TIME,
+    TIMESTAMP,
+    TIMESTAMP_TZ,
+    VARBINARY,
+    VARCHAR,
+    Kind,
+    SqlType,
+    decimal,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-
-class Kind(Enum):
-    NULL = "NULL"
-    BOOLEAN = "BOOLEAN"
-    TINYINT = "TINYINT"
-    SMALLINT = "SMALLINT"
-    INTEGER = "INTEGER"
-    BIGINT = "BIGINT"
-    DECIMAL = "DECIMAL"
-    REAL = "REAL"
-    DOUBLE = "DOUBLE"
-    VARCHAR = "VARCHAR"
-    VARBINARY = "VARBINARY"
-    DATE = "DATE"
-    TIME = "TIME"
-    TIMESTAMP = "TIMESTAMP"
-    TIMESTAMP_TZ = "TIMESTAMP WITH TIME ZONE"
-
-    # Enum members are singletons; hashing by identity makes them cheap dictionary keys.
-    __hash__ = object.__hash__
-
-
-@dataclass(frozen=True, slots=True)
-class SqlType:
-    """One SQL type. `precision` and `scale` are set for DECIMAL alone.
-
-    >>> str(decimal(10, 2)), decimal(10, 2).arrow
-    ('DECIMAL(10, 2)', Decimal128Type(decimal128(10, 2)))
-    """
-
-    kind: Kind
-    precision: int = 0
-    scale: int = 0
-
-    @property
-    def arrow(self) -> pa.DataType:
-        return pa.decimal128(self.precision, self.scale) if self.kind is Kind.DECIMAL else _ARROW[self.kind]
-
-    @property
-    def spark(self) -> str:
-        """The type's name in a Spark schema string."""
-        return f"decimal({self.precision},{self.scale})" if self.kind is Kind.DECIMAL else _SPARK[self.kind]
-
-    @property
-    def is_integer(self) -> bool:
-        return self.kind in INTEGER_RANGES
-
-    @property
-    def is_exact(self) -> bool:
-        return self.kind is Kind.DECIMAL or self.kind in INTEGER_RANGES
-
-    @property
-    def is_floating(self) -> bool:
-        return self.kind is Kind.REAL or self.kind is Kind.DOUBLE
-
-    @property
-    def is_numeric(self) -> bool:
-        return self.is_exact or self.is_floating
-
-    @property
-    def is_temporal(self) -> bool:
-        return self.kind in _TEMPORAL
-
-    @property
-    def byte_width(self) -> int:
-        """Bytes a value takes on average: what cost estimates multiply rows with."""
-        return _BYTE_WIDTHS.get(self.kind, 8)
-
-    def __str__(self) -> str:
-        return f"DECIMAL({self.precision}, {self.scale})" if self.kind is Kind.DECIMAL else self.kind.value
-
-
-NULL = SqlType(Kind.NULL)
-BOOLEAN = SqlType(Kind.BOOLEAN)
-TINYINT = SqlType(Kind.TINYINT)
-SMALLINT = SqlType(Kind.SMALLINT)
-INTEGER = SqlType(Kind.INTEGER)
-BIGINT = SqlType(Kind.BIGINT)
-REAL = SqlType(Kind.REAL)
-DOUBLE = SqlType(Kind.DOUBLE)
-VARCHAR = SqlType(Kind.VARCHAR)
-VARBINARY = SqlType(Kind.VARBINARY)
-DATE = SqlType(Kind.DATE)
-TIME = SqlType(Kind.TIME)
-TIMESTAMP = SqlType(Kind.TIMESTAMP)
-TIMESTAMP_TZ = SqlType(Kind.TIMESTAMP_TZ)
-
-MAXIMUM_PRECISION = 38
-
-
-def decimal(precision: int, scale: int) -> SqlType:
-    """The DECIMAL type; refuses what 38 digits cannot hold."""
-    if not (1 <= precision <= MAXIMUM_PRECISION and 0 <= scale <= precision):
-        raise parsing_error(
-            f"DECIMAL({precision}, {scale}) is not a type: up to {MAXIMUM_PRECISION} digits are possible"
-        )
-    return SqlType(Kind.DECIMAL, precision, scale)
-
-
-INTEGER_RANGES: dict[Kind, tuple[int, int]] = {
-    Kind.TINYINT: (-(2**7), 2**7 - 1),
-    Kind.SMALLINT: (-(2**15), 2**15 - 1),
-    Kind.INTEGER: (-(2**31), 2**31 - 1),
-    Kind.BIGINT: (-(2**63), 2**63 - 1),
-}
-_INTEGER_DIGITS = {Kind.TINYINT: 3, Kind.SMALLINT: 5, Kind.INTEGER: 10, Kind.BIGINT: 20}
-_TEMPORAL = frozenset({Kind.DATE, Kind.TIME, Kind.TIMESTAMP, Kind.TIMESTAMP_TZ})
-_WIDENING = (Kind.TINYINT, Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT)
-_BYTE_WIDTHS = {
-    Kind.BOOLEAN: 1,
-    Kind.TINYINT: 1,
-    Kind.SMALLINT: 2,
-    Kind.INTEGER: 4,
-    Kind.REAL: 4,
-    Kind.DATE: 4,
-    Kind.DECIMAL: 16,
-    Kind.VARCHAR: 16,
-    Kind.VARBINARY: 32,
-}
-
-_ARROW: dict[Kind, pa.DataType] = {
-    Kind.NULL: pa.null(),
-    Kind.BOOLEAN: pa.bool_(),
-    Kind.TINYINT: pa.int8(),
-    Kind.SMALLINT: pa.int16(),
-    Kind.INTEGER: pa.int32(),
-    Kind.BIGINT: pa.int64(),
-    Kind.REAL: pa.float32(),
-    Kind.DOUBLE: pa.float64(),
-    Kind.VARCHAR: pa.string(),
-    Kind.VARBINARY: pa.binary(),
-    Kind.DATE: pa.date32(),
-    Kind.TIME: pa.time64("us"),
-    Kind.TIMESTAMP: pa.timestamp("us"),
-    Kind.TIMESTAMP_TZ: pa.timestamp("us", tz="UTC"),
-}
-
-_SPARK: dict[Kind, str] = {
-    Kind.NULL: "void",
-    Kind.BOOLEAN: "boolean",
-    Kind.TINYINT: "tinyint",
-    Kind.SMALLINT: "smallint",
-    Kind.INTEGER: "int",
-    Kind.BIGINT: "bigint",
-    Kind.REAL: "float",
-    Kind.DOUBLE: "double",
-    Kind.VARCHAR: "string",
-    Kind.VARBINARY: "binary",
-    Kind.DATE: "date",
-    Kind.TIME: "time(6)",
-    Kind.TIMESTAMP: "timestamp_ntz",
-    Kind.TIMESTAMP_TZ: "timestamp",
-}
-
-_EXACT_FROM_ARROW: dict[pa.DataType, SqlType] = {
-    **{arrow: SqlType(kind) for kind, arrow in _ARROW.items()},
-    pa.large_string(): VARCHAR,
-    pa.string_view(): VARCHAR,
-    pa.large_binary(): VARBINARY,
-    pa.date64(): DATE,
-    pa.uint8(): SMALLINT,
-    pa.uint16(): INTEGER,
-    pa.uint32(): BIGINT,
-}
-
-
-def from_arrow(arrow: pa.DataType) -> SqlType:
-    """The SQL type that holds every value of an Arrow type.
-
-    >>> str(from_arrow(pa.dictionary(pa.int32(), pa.string()))), str(from_arrow(pa.timestamp("ns", tz="CET")))
-    ('VARCHAR', 'TIMESTAMP WITH TIME ZONE')
-    """
-    if pa.types.is_dictionary(arrow):
-        return from_arrow(arrow.value_type)
-    exact = _EXACT_FROM_ARROW.get(arrow)
-    if exact is not None:
-        return exact
-    if pa.types.is_timestamp(arrow):
-        return TIMESTAMP if arrow.tz is None else TIMESTAMP_TZ
-    if pa.types.is_time(arrow):
-        return TIME
-    if pa.types.is_decimal(arrow) and arrow.precision <= MAXIMUM_PRECISION:
-        return decimal(arrow.precision, arrow.scale)
-    raise data_error(f"the Arrow type {arrow} has no SQL type")
-
-
-def common_type(left: SqlType, right: SqlType) -> SqlType | None:
-    """The type to which both sides of a comparison, a CASE or a set operation are brought; None where there is none.
-
-    >>> str(common_type(INTEGER, DOUBLE)), str(common_type(decimal(10, 2), BIGINT)), common_type(VARCHAR, INTEGER)
-    ('DOUBLE', 'DECIMAL(22, 2)', None)
-    """
-    if left == right or right.kind is Kind.NULL:
-        return left
-    if left.kind is Kind.NULL:
-        return right
-    if left.is_integer and right.is_integer:
-        return max(left, right, key=lambda side: _WIDENING.index(side.kind))
-    if left.is_numeric and right.is_numeric:
-        if left.is_floating or right.is_floating:
-            return REAL if left.kind is right.kind is Kind.REAL else DOUBLE
-        (left_digits, left_scale), (right_digits, right_scale) = _digits(left), _digits(right)
-        scale = max(left_scale, right_scale)
-        whole = max(left_digits - left_scale, right_digits - right_scale)
-        return SqlType(Kind.DECIMAL, min(whole + scale, MAXIMUM_PRECISION), scale)
-    if {left.kind, right.kind} == {Kind.DATE, Kind.TIMESTAMP}:
-        return TIMESTAMP
-    if {left.kind, right.kind} in ({Kind.DATE, Kind.TIMESTAMP_TZ}, {Kind.TIMESTAMP, Kind.TIMESTAMP_TZ}):
-        return TIMESTAMP_TZ
-    return None
-
-
-def _digits(exact: SqlType) -> tuple[int, int]:
-    if exact.kind is Kind.DECIMAL:
-        return exact.precision, exact.scale
-    return _INTEGER_DIGITS[exact.kind], 0
-
 
 EPOCH = dt.datetime(1970, 1, 1)
 EPOCH_UTC = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -277,6 +69,8 @@ def stored_converter(target: SqlType) -> Callable[[Any], Any]:
             return to_stored(target, value)
 
         return integer
+    if target == VARCHAR:
+        return lambda value: value if type(value) is str and value.isascii() else to_stored(VARCHAR, value)
     exact = _STORED_AS_IS.get(target.kind)
     if exact is not None:
         return lambda value: value if type(value) is exact else to_stored(target, value)
@@ -332,6 +126,7 @@ _PYTHON_TYPES: tuple[tuple[type, SqlType | Callable[[Any], SqlType]], ...] = (
     (dt.datetime, _datetime_type_of),
     (dt.date, DATE),
     (dt.time, TIME),
+    (dt.timedelta, INTERVAL_TIME),
     (bytes, VARBINARY),
 )
 
@@ -395,9 +190,24 @@ def _store_double(target: SqlType, value: Any) -> float:
 
 
 def _store_string(target: SqlType, value: Any) -> str:
+    if target.json:
+        return _store_json(value)
     if not isinstance(value, str):
         raise _cannot_store(target, value)
+    if not value.isascii():
+        value.encode()  # Python allows half of a surrogate pair alone, no other system does
     return str(value)
+
+
+def _store_json(value: Any) -> str:
+    """Text stays as it is written; other values that JSON has are written out."""
+    try:
+        if isinstance(value, str):
+            msgspec.json.decode(value)
+            return str(value)
+        return msgspec.json.encode(value).decode()
+    except (msgspec.MsgspecError, TypeError, UnicodeEncodeError) as error:
+        raise data_error(f"{value!r} is not JSON: {error}") from error
 
 
 def _store_bytes(target: SqlType, value: Any) -> bytes:
@@ -421,7 +231,7 @@ def _store_date(target: SqlType, value: Any) -> int:
 def _store_time(target: SqlType, value: Any) -> int:
     if isinstance(value, str):
         value = dt.time.fromisoformat(value.strip())
-    if not isinstance(value, dt.time):
+    if not isinstance(value, dt.time) or value.tzinfo is not None:
         raise _cannot_store(target, value)
     return ((value.hour * 60 + value.minute) * 60 + value.second) * 1_000_000 + value.microsecond
 
@@ -434,6 +244,19 @@ def _store_timestamp(target: SqlType, value: Any) -> int:
         return (value - (EPOCH if value.tzinfo is None else EPOCH_UTC)) // _MICROSECOND
     if isinstance(value, dt.date):
         return (value.toordinal() - _EPOCH_DAY) * 86_400_000_000
+    raise _cannot_store(target, value)
+
+
+def _store_interval(target: SqlType, value: Any) -> int:
+    if isinstance(value, str):
+        found, stored = parse_interval(value)
+        if found != target:
+            raise _cannot_store(target, value)
+        return stored
+    if target.kind is Kind.INTERVAL_MONTHS and type(value) is int:
+        return value
+    if target.kind is Kind.INTERVAL_TIME and isinstance(value, dt.timedelta):
+        return value // _MICROSECOND
     raise _cannot_store(target, value)
 
 
@@ -453,9 +276,11 @@ _TO_STORED: dict[Kind, Callable[[SqlType, Any], Any]] = {
     Kind.TIME: _store_time,
     Kind.TIMESTAMP: _store_timestamp,
     Kind.TIMESTAMP_TZ: _store_timestamp,
+    Kind.INTERVAL_MONTHS: _store_interval,
+    Kind.INTERVAL_TIME: _store_interval,
 }
 
-_STORED_AS_IS: dict[Kind, type] = {Kind.BOOLEAN: bool, Kind.DOUBLE: float, Kind.VARCHAR: str, Kind.VARBINARY: bytes}
+_STORED_AS_IS: dict[Kind, type] = {Kind.BOOLEAN: bool, Kind.DOUBLE: float, Kind.VARBINARY: bytes}
 
 
 def _timestamp_to_python(stored: int) -> dt.datetime:
@@ -464,6 +289,10 @@ def _timestamp_to_python(stored: int) -> dt.datetime:
 
 def _instant_to_python(stored: int) -> dt.datetime:
     return EPOCH_UTC + dt.timedelta(0, 0, stored)
+
+
+def _interval_to_python(stored: int) -> dt.timedelta:
+    return dt.timedelta(0, 0, stored)
 
 
 def _date_to_python(stored: int) -> dt.date:
@@ -479,4 +308,5 @@ _TO_PYTHON: dict[Kind, Callable[[Any], Any]] = {
     Kind.TIME: _time_to_python,
     Kind.TIMESTAMP: _timestamp_to_python,
     Kind.TIMESTAMP_TZ: _instant_to_python,
+    Kind.INTERVAL_TIME: _interval_to_python,
 }

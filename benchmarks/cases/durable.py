@@ -1,0 +1,96 @@
+"""Folders: writes that survive a power failure, opening, and the size on disk."""
+
+from __future__ import annotations
+
+import itertools
+import sqlite3
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import duckdb
+
+import remuda
+from benchmarks.case import REMUDA, Case, Setting
+from benchmarks.data import CREATE_TABLE
+from benchmarks.peers import duckdb_peer, remuda_peer, sqlite_peer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+THREADS = 32
+PUTS = 20
+"""By each thread in one call."""
+
+ROW = ("C1", "NEW", 1.5, None, 1)
+INSERT = "INSERT INTO orders VALUES (?, ?, ?, ?, ?, ?)"
+ROW_BY_KEY = "SELECT * FROM orders WHERE id = ?"
+
+
+def cases(setting: Setting) -> Iterator[Case]:
+    with tempfile.TemporaryDirectory(prefix="remuda-bench-") as name, ThreadPoolExecutor(THREADS) as pool:
+        folder = Path(name)
+        yield Case(
+            f"{THREADS * PUTS} durable puts, {THREADS} threads",
+            {REMUDA: _puts(folder / "puts.remuda", pool), "SQLite": _sqlite_puts(folder / "puts.sqlite")},
+            same_answers=False,
+        )
+        yield _opening(setting, folder)
+
+
+def _puts(path: Path, pool: ThreadPoolExecutor) -> Callable[[], object]:
+    orders, keys = remuda_peer.create(str(path)).map("orders"), itertools.count()
+
+    def put(_: int) -> None:
+        for _ in range(PUTS):
+            orders[next(keys)] = ROW
+
+    return lambda: list(pool.map(put, range(THREADS)))
+
+
+def _sqlite_puts(path: Path) -> Callable[[], object]:
+    """One thread: SQLite lets in one writer at a time, and more of them only get in each other's way."""
+    connection = sqlite3.connect(path, isolation_level=None)
+    for statement in ("PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL", sqlite_peer.CREATE):
+        connection.execute(statement)
+    for statement in sqlite_peer.INDEXES:
+        connection.execute(statement)
+    keys = itertools.count()
+
+    def puts() -> None:
+        for _ in range(THREADS * PUTS):
+            connection.execute(INSERT, (next(keys), *ROW))
+
+    return puts
+
+
+def _opening(setting: Setting, folder: Path) -> Case:
+    """From nothing to the first row by key."""
+    ours, duck = folder / "all.remuda", folder / "all.duckdb"
+    with remuda_peer.create(str(ours)) as grid:
+        grid.load("orders", setting.data.table)
+    with duckdb.connect(str(duck)) as connection:
+        connection.execute(CREATE_TABLE)
+        duckdb_peer.load(connection, setting.data.table)
+    key = setting.data.keys[0]
+
+    def open_ours() -> None:
+        with remuda.open(str(ours)) as grid:
+            assert grid.map("orders").get(key) is not None
+
+    def open_duck() -> None:
+        with duckdb.connect(str(duck)) as connection:
+            assert connection.execute(ROW_BY_KEY, (key,)).fetchone() is not None
+
+    rows = setting.data.rows
+    sizes = [_bytes(ours) / rows, _bytes(duck) / rows]
+    return Case(
+        f"open, first key ({sizes[0]:.0f}, {sizes[1]:.0f} bytes a row)",
+        {REMUDA: open_ours, "DuckDB": open_duck},
+        same_answers=False,
+    )
+
+
+def _bytes(path: Path) -> int:
+    return path.stat().st_size if path.is_file() else sum(each.stat().st_size for each in path.rglob("*"))

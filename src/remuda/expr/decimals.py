@@ -1,0 +1,232 @@
+"""+ - * / % of DECIMAL, with the precision and scale that Spark gives their results.
+
+The exact result is rounded once, half away from zero, to the scale of its type; what the type cannot hold is an error.
+Arrow's rules for + - * are the same as long as 38 digits suffice, so there its kernels are used as they are. Beyond,
+its wider decimal computes the exact result, and only where 76 digits do not suffice Python computes row by row.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import ROUND_DOWN, ROUND_HALF_UP, Context, Decimal
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from remuda.errors import data_error
+from remuda.expr.by_rows import by_rows
+from remuda.expr.function import Datum, Overload, Signature
+from remuda.types import MAXIMUM_PRECISION, Kind, SqlType, exact_digits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+OVERFLOW = "the result overflows {}"
+DIVISION_BY_ZERO = "division by zero"
+
+_WIDEST = 76
+"""Digits of Arrow's wider decimal."""
+
+_KEPT_SCALE = 6
+"""Digits after the point that are kept where 38 digits are too few for all."""
+
+SAFE_DIGITS = 9
+_SAFE_DIVISOR = 2**32
+"""Arrow 26 divides wrongly, now and then, by numbers of more than 32 bits: 10**73 - 1 by 10**26, for instance."""
+
+_EXACT = Context(prec=160, rounding=ROUND_HALF_UP)
+_TRUNCATING = Context(prec=160, rounding=ROUND_DOWN)
+"""Twice the digits that any two operands have: every sum and product is exact, and a quotient exact enough to round."""
+
+Digits = tuple[int, int]
+"""Precision and scale."""
+
+
+def fitted(precision: int, scale: int) -> SqlType:
+    """The type of a result that would need so many digits: beyond 38, digits after the point are given up first.
+
+    >>> str(fitted(20, 4)), str(fitted(50, 20)), str(fitted(60, 20)), str(fitted(77, 4))
+    ('DECIMAL(20, 4)', 'DECIMAL(38, 8)', 'DECIMAL(38, 6)', 'DECIMAL(38, 4)')
+    """
+    if precision <= MAXIMUM_PRECISION:
+        return SqlType(Kind.DECIMAL, precision, scale)
+    kept = max(MAXIMUM_PRECISION - (precision - scale), min(scale, _KEPT_SCALE))
+    return SqlType(Kind.DECIMAL, MAXIMUM_PRECISION, kept)
+
+
+def _digits_of_sum(left: Digits, right: Digits) -> Digits:
+    scale = max(left[1], right[1])
+    return max(left[0] - left[1], right[0] - right[1]) + scale + 1, scale
+
+
+def _digits_of_product(left: Digits, right: Digits) -> Digits:
+    return left[0] + right[0] + 1, left[1] + right[1]
+
+
+def _digits_of_quotient(left: Digits, right: Digits) -> Digits:
+    scale = max(_KEPT_SCALE, left[1] + right[0] + 1)
+    return left[0] - left[1] + right[1] + scale, scale
+
+
+def _digits_of_remainder(left: Digits, right: Digits) -> Digits:
+    scale = max(left[1], right[1])
+    return min(left[0] - left[1], right[0] - right[1]) + scale, scale
+
+
+def _resolver(digits: Callable[[Digits, Digits], Digits]) -> Callable[[Sequence[SqlType]], Signature | None]:
+    """Two exact types of which one is a DECIMAL (NULL takes the type of the other side)."""
+
+    def resolve(given: Sequence[SqlType]) -> Signature | None:
+        if len(given) != 2 or not any(type_.kind is Kind.DECIMAL for type_ in given):
+            return None
+        sides = [given[1 - number] if type_.kind is Kind.NULL else type_ for number, type_ in enumerate(given)]
+        if not all(type_.is_exact for type_ in sides):
+            return None
+        left, right = (exact_digits(type_) for type_ in sides)
+        arguments = (SqlType(Kind.DECIMAL, *left), SqlType(Kind.DECIMAL, *right))
+        return Signature(arguments, fitted(*digits(left, right)))
+
+    return resolve
+
+
+def fit_row(result: SqlType) -> Callable[[Decimal], Decimal]:
+    """Rounds to the scale of the result and refuses what has too many digits."""
+    step, most = Decimal(1).scaleb(-result.scale), result.precision - result.scale
+    zero = Decimal(0).quantize(step)
+
+    def fit(value: Decimal) -> Decimal:
+        rounded = value.quantize(step, context=_EXACT)
+        if not rounded:
+            return zero  # and not -0.00
+        if rounded.adjusted() >= most:
+            raise data_error(OVERFLOW.format(result))
+        return rounded
+
+    return fit
+
+
+def fit_batch(value: Datum, result: SqlType) -> Datum:
+    """The same for Arrow's decimals, of any width and scale."""
+    try:
+        return pc.cast(round_batch(value, result.scale), result.arrow)
+    except pa.ArrowInvalid as error:
+        raise data_error(OVERFLOW.format(result)) from error
+
+
+def floating_to_decimal(source: SqlType, target: SqlType) -> Callable[[float], Decimal]:
+    """By the shortest text that means the number, as users see it: 2.675 rounds to 2.68, though its bits are below."""
+    fit = fit_row(target)
+
+    def convert(value: float) -> Decimal:
+        if not math.isfinite(value):
+            raise data_error(f"{value} is not a value of type {target}")
+        return fit(Decimal(str(np.float32(value)) if source.kind is Kind.REAL else repr(value)))
+
+    return convert
+
+
+def round_batch(value: Datum, scale: int) -> Datum:
+    """Half away from zero; the type keeps a digit more, which is 0."""
+    return pc.round(_shortened(value, scale + 1), ndigits=scale, round_mode="half_towards_infinity")
+
+
+def _shortened(value: Datum, scale: int) -> Datum:
+    """Cuts digits off down to a scale, nine at a time: Arrow divides wrongly by numbers of more than 32 bits."""
+    width = pa.decimal256 if value.type.bit_width > 128 else pa.decimal128
+    while value.type.scale > scale:
+        step = min(SAFE_DIGITS, value.type.scale - scale)
+        value = pc.cast(value, width(max(value.type.precision - step, 1), value.type.scale - step), safe=False)
+    return value
+
+
+def _fitted_row(operation: Callable[[Decimal, Decimal], Decimal]) -> Callable[[Signature], Callable[..., Decimal]]:
+    def for_signature(signature: Signature) -> Callable[..., Decimal]:
+        fit = fit_row(signature.result)
+        return lambda left, right: fit(operation(left, right))
+
+    return for_signature
+
+
+def _divide_exactly(left: Decimal, right: Decimal) -> Decimal:
+    if not right:
+        raise data_error(DIVISION_BY_ZERO)
+    return _TRUNCATING.divide(left, right)
+
+
+def _remainder_exactly(left: Decimal, right: Decimal) -> Decimal:
+    if not right:
+        raise data_error(DIVISION_BY_ZERO)
+    return _EXACT.remainder(left, right)
+
+
+def negate_row(value: Decimal) -> Decimal:
+    """Python's minus rounds to the 28 digits of its context."""
+    return _EXACT.minus(value)
+
+
+def _wide(value: Datum, type_: SqlType, scale: int | None = None) -> Datum:
+    scale = type_.scale if scale is None else scale
+    return pc.cast(value, pa.decimal256(type_.precision - type_.scale + scale, scale))
+
+
+def _exact_batch(
+    kernel: Callable[[Datum, Datum], Datum],
+    digits: Callable[[Digits, Digits], Digits],
+    row: Callable[[Signature], Callable[..., Any]],
+) -> Callable[[Signature], Callable[..., Datum]]:
+    """A kernel of Arrow whose result has exactly `digits`."""
+
+    def for_signature(signature: Signature) -> Callable[..., Datum]:
+        left_type, right_type = signature.arguments
+        precision, _ = digits(exact_digits(left_type), exact_digits(right_type))
+        if precision <= MAXIMUM_PRECISION:
+            return kernel
+        if precision > _WIDEST:
+            return by_rows(row(signature), signature)
+        return lambda left, right: fit_batch(kernel(_wide(left, left_type), _wide(right, right_type)), signature.result)
+
+    return for_signature
+
+
+def divide_batch(signature: Signature) -> Callable[[Datum, Datum], Datum]:
+    """Arrow cuts a quotient off at the scale `s1 + p2 - s2 + 1`: the dividend is given the scale that leaves one digit
+    more than is wanted, which is all that rounding needs."""
+    left_type, right_type = signature.arguments
+    (precision, scale), (right_precision, right_scale) = exact_digits(left_type), exact_digits(right_type)
+    dividend_scale = max(scale, signature.result.scale + right_scale - right_precision)
+    quotient_scale = max(4, dividend_scale + right_precision - right_scale + 1)
+    one_by_one = by_rows(_fitted_row(_divide_exactly)(signature), signature)
+    if precision - scale + right_scale + quotient_scale > _WIDEST:
+        return one_by_one
+
+    def divide(left: Datum, right: Datum) -> Datum:
+        if not _is_safe_divisor(right):
+            return one_by_one(left, right)
+        dividend = _wide(left, left_type, dividend_scale)
+        return fit_batch(pc.divide(dividend, _wide(right, right_type)), signature.result)
+
+    return divide
+
+
+def _is_safe_divisor(value: Datum) -> bool:
+    """Whether Arrow divides rightly by all of it: its division by more than 32 bits misjudges some digits."""
+    size = pc.abs(value)
+    largest = (size if isinstance(size, pa.Scalar) else pc.max(size)).as_py()
+    return largest is None or largest.scaleb(value.type.scale, _EXACT) < _SAFE_DIVISOR
+
+
+def _remainder_batch(signature: Signature) -> Callable[..., Datum]:
+    return by_rows(_fitted_row(_remainder_exactly)(signature), signature)
+
+
+_ADD, _SUBTRACT, _MULTIPLY = _fitted_row(_EXACT.add), _fitted_row(_EXACT.subtract), _fitted_row(_EXACT.multiply)
+
+OVERLOADS = {
+    "+": Overload(_resolver(_digits_of_sum), _exact_batch(pc.add, _digits_of_sum, _ADD), _ADD),
+    "-": Overload(_resolver(_digits_of_sum), _exact_batch(pc.subtract, _digits_of_sum, _SUBTRACT), _SUBTRACT),
+    "*": Overload(_resolver(_digits_of_product), _exact_batch(pc.multiply, _digits_of_product, _MULTIPLY), _MULTIPLY),
+    "/": Overload(_resolver(_digits_of_quotient), divide_batch, _fitted_row(_divide_exactly)),
+    "%": Overload(_resolver(_digits_of_remainder), _remainder_batch, _fitted_row(_remainder_exactly)),
+}

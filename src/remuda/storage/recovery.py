@@ -1,0 +1,102 @@
+"""The state of a folder as its files tell it: the manifest, its segments, and the write-ahead log on top.
+
+Nothing is installed here. A reader that refreshes goes on with the state before until the one after is complete.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from errno import ENOENT
+from typing import TYPE_CHECKING, Any
+
+from remuda.storage.hidden_rows import HiddenRows
+from remuda.storage.manifest import Manifest, MapEntry, map_definition, read_manifest, segment_info
+from remuda.storage.map_version import MapVersion, key_maker
+from remuda.storage.records import PUT, decode_record, restore
+from remuda.storage.value_order import canonical_key
+from remuda.storage.write_ahead_file import LogFile, log_path, read_log
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from remuda.catalog import MapDefinition
+    from remuda.storage.segment_shelf import SegmentShelf, ShelvedSegment
+
+
+@dataclass(slots=True)
+class RecoveredMap:
+    """`folded` is the last record whose effect is in the segments, `applied` the last that was applied at all."""
+
+    definition: MapDefinition
+    shelved: tuple[ShelvedSegment, ...]
+    version: MapVersion
+    folded: int
+    applied: int
+
+    def replay(self, kind: int, values: Sequence[Any], sequence: int) -> None:
+        """Applies a record of the write-ahead log again."""
+        version = self.version
+        if kind == PUT:
+            key_of = key_maker(self.definition)
+            added = sum([not version.write(key_of(row), row) for row in values])
+        else:
+            added = -sum([version.erase(canonical_key(key)) for key in values])
+        version.commit(added)
+        self.applied = sequence
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """`sequence` is the last record number that was ever given."""
+
+    manifest: Manifest
+    maps: Mapping[str, RecoveredMap]
+    files: list[LogFile]
+    sequence: int
+
+
+def recover(
+    folder: Path,
+    shelf_of: Callable[[MapDefinition], SegmentShelf],
+    opened: Callable[[str], Sequence[ShelvedSegment]],
+) -> Recovered:
+    """`opened` gives the segments of a map that are open already, and need not be opened again."""
+    manifest = read_manifest(folder)
+    maps = {entry.id: _recovered_map(entry, shelf_of, opened(entry.id)) for entry in manifest.maps}
+    files = list(read_log(folder / "wal", manifest.first_log, manifest.safe_log))
+    if files and files[0].number != manifest.first_log:
+        raise FileNotFoundError(ENOENT, "missing", str(log_path(folder / "wal", manifest.first_log)))
+    for file in files:
+        for sequence, payload in enumerate(file.payloads, file.first_sequence):
+            if not payload:
+                continue
+            record = decode_record(payload)
+            found = maps.get(record.map_id)
+            # A record of a map that is not in the manifest: the map was dropped later.
+            if found is not None and sequence > found.folded:
+                found.replay(record.kind, restore(found.definition, record), sequence)
+    return Recovered(manifest, maps, files, max([manifest.sequence, *(file.last_sequence for file in files)]))
+
+
+def version_of(definition: MapDefinition, shelved: Sequence[ShelvedSegment]) -> MapVersion:
+    """A version with an empty log."""
+    hidden = [HiddenRows(each.segment.rows, each.deleted) for each in shelved]
+    infos = [each.info for each in shelved if each.info is not None]
+    return MapVersion(definition, [each.segment for each in shelved], hidden, infos=infos)
+
+
+def _recovered_map(
+    entry: MapEntry, shelf_of: Callable[[MapDefinition], SegmentShelf], opened: Sequence[ShelvedSegment]
+) -> RecoveredMap:
+    definition = map_definition(entry)
+    shelf = shelf_of(definition)
+    by_id = {each.segment.id: each for each in opened}
+    shelved = []
+    for each in entry.segments:
+        info = segment_info(each, definition)
+        held = by_id.get(each.id)
+        if held is None or (held.info, held.deletion_file) != (info, each.deletion_file):
+            held = shelf.open(definition, info, each.deletion_file)
+        shelved.append(held)
+    return RecoveredMap(definition, tuple(shelved), version_of(definition, shelved), entry.folded, entry.folded)

@@ -1,0 +1,43 @@
+"""What a row must be before it is written: keys and required columns present, strings that can be stored."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from remuda.errors import data_error
+from remuda.storage.encodable import refuse_unencodable, text_columns
+from remuda.storage.map_version import key_maker
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from remuda.catalog import MapDefinition
+    from remuda.storage.key_finder import Row
+
+
+class RowCheck:
+    """For one map; its columns never change."""
+
+    __slots__ = ("_definition", "_key_of", "_required", "_texts")
+
+    def __init__(self, definition: MapDefinition) -> None:
+        self._definition = definition
+        self._key_of = key_maker(definition)
+        self._texts = text_columns(definition)
+        self._required = tuple(
+            number
+            for number, column in enumerate(definition.columns)
+            if not column.nullable or column.name in definition.key
+        )
+
+    def keys_of(self, rows: Sequence[Row]) -> list[Any]:
+        """The keys of the rows, each of which may be written."""
+        definition, required, texts = self._definition, self._required, self._texts
+        for row in rows:
+            refuse_unencodable(definition, texts, row)
+            for number in required:
+                if row[number] is None:
+                    column = definition.columns[number]
+                    what = "the key" if column.name in definition.key else "the column"
+                    raise data_error(f"{what} {definition.name}.{column.name} must not be NULL")
+        return [self._key_of(row) for row in rows]
