@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from remuda.errors import SqlError, data_error, nearest
 from remuda.storage.arrow_arrays import flat, is_dictionary
-from remuda.types import Kind
+from remuda.types import Kind, to_stored
 
 if TYPE_CHECKING:
     from remuda.catalog import ColumnDefinition, MapDefinition
@@ -39,6 +39,7 @@ def conform(definition: MapDefinition, table: pa.Table, first_row: int = 0) -> l
             array = _cast(definition, column, flat(table.column(number)), first_row)
         _refuse_nulls(definition, column, array, first_row)
         _refuse_damaged_text(definition, column, array)
+        _refuse_bad_json(definition, column, array)
         arrays.append(array)
     return arrays
 
@@ -93,6 +94,17 @@ def _refuse_nulls(definition: MapDefinition, column: ColumnDefinition, array: pa
         row = first_row + pc.index(pc.is_null(array), True).as_py() + 1
         what = "the key" if column.name in definition.key else "the column"
         raise data_error(f"{what} {definition.name}.{column.name} must not be NULL, row {row}")
+
+
+def _refuse_bad_json(definition: MapDefinition, column: ColumnDefinition, array: pa.Array) -> None:
+    if not column.type.json:
+        return
+    for row, value in enumerate(array.to_pylist(), 1):
+        try:
+            to_stored(column.type, value)
+        except SqlError as error:
+            place = f"{definition.name}.{column.name} ({column.type})"
+            raise data_error(f"{place} cannot hold {value!r}, row {row}: {error.message}") from error
 
 
 def _refuse_damaged_text(definition: MapDefinition, column: ColumnDefinition, array: pa.Array) -> None:
