@@ -286,6 +286,8 @@ class MapStore:
             self._shelf.verify(shelved, pause)
         except StorageError as error:
             present = next((each for each in self.shelved if each.segment.id == shelved.segment.id), None)
+            if self.destroyed:
+                return
             if present is shelved:
                 self.damage = error
                 self._readable = False

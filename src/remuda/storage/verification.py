@@ -47,7 +47,9 @@ class Verification:
                 self._thread.start()
 
     def stop(self) -> None:
+        """Returns when no file is being read any more: at most one piece of one."""
         self._stopped = True
+        self.wait()
 
     def wait(self) -> None:
         """Returns when everything that was opened so far has been read."""
