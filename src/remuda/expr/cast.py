@@ -13,8 +13,9 @@ import pyarrow.compute as pc
 
 from remuda.errors import data_error
 from remuda.expr.by_rows import by_rows
+from remuda.expr.cast_floating import floating_to_decimal, floating_to_decimal_batch
 from remuda.expr.cast_text import BY_VALUE_FROM_TEXT, BY_VALUE_TO_TEXT, not_a_value
-from remuda.expr.decimals import OVERFLOW, floating_to_decimal, round_batch
+from remuda.expr.decimals import OVERFLOW, round_batch
 from remuda.expr.function import Signature
 from remuda.types import INTEGER_RANGES, JSON, VARCHAR, Kind, SqlType, exact_digits, to_stored
 
@@ -51,6 +52,8 @@ def can_cast(source: SqlType, target: SqlType) -> bool:
 
 def cast_batch(source: SqlType, target: SqlType) -> Callable[[Datum], Datum]:
     """Raises where a value does not fit."""
+    if source.is_floating and target.kind is Kind.DECIMAL:
+        return floating_to_decimal_batch(source, target)
     by_value = _by_value(source, target)
     if by_value is not None:
         return by_rows(by_value, Signature((source,), target))

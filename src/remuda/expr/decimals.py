@@ -7,7 +7,6 @@ its wider decimal computes the exact result, and only where 76 digits do not suf
 
 from __future__ import annotations
 
-import math
 from decimal import ROUND_DOWN, ROUND_HALF_UP, Context, Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ import pyarrow.compute as pc
 from remuda.errors import data_error
 from remuda.expr.by_rows import by_rows
 from remuda.expr.function import Datum, Overload, Signature
+from remuda.expr.unscaled import LONG_DIGITS, from_unscaled, unscaled
 from remuda.types import MAXIMUM_PRECISION, Kind, SqlType, exact_digits
 
 if TYPE_CHECKING:
@@ -115,18 +115,6 @@ def fit_batch(value: Datum, result: SqlType) -> Datum:
         raise data_error(OVERFLOW.format(result)) from error
 
 
-def floating_to_decimal(source: SqlType, target: SqlType) -> Callable[[float], Decimal]:
-    """By the shortest text that means the number, as users see it: 2.675 rounds to 2.68, though its bits are below."""
-    fit = fit_row(target)
-
-    def convert(value: float) -> Decimal:
-        if not math.isfinite(value):
-            raise data_error(f"{value} is not a value of type {target}")
-        return fit(Decimal(str(np.float32(value)) if source.kind is Kind.REAL else repr(value)))
-
-    return convert
-
-
 def round_batch(value: Datum, scale: int) -> Datum:
     """Half away from zero; the type keeps a digit more, which is 0."""
     return pc.round(_shortened(value, scale + 1), ndigits=scale, round_mode="half_towards_infinity")
@@ -166,9 +154,16 @@ def negate_row(value: Decimal) -> Decimal:
     return _EXACT.minus(value)
 
 
-def _wide(value: Datum, type_: SqlType, scale: int | None = None) -> Datum:
+def wide_enough(precision: int) -> Callable[[int], pa.DataType]:
+    """From a scale to the Arrow decimal of the smaller width that has so many digits, with all digits that it can."""
+    if precision <= MAXIMUM_PRECISION:
+        return lambda scale: pa.decimal128(MAXIMUM_PRECISION, scale)
+    return lambda scale: pa.decimal256(_WIDEST, scale)
+
+
+def _wide(value: Datum, type_: SqlType, scale: int | None = None, width: Any = pa.decimal256) -> Datum:
     scale = type_.scale if scale is None else scale
-    return pc.cast(value, pa.decimal256(type_.precision - type_.scale + scale, scale))
+    return pc.cast(value, width(type_.precision - type_.scale + scale, scale))
 
 
 def _exact_batch(
@@ -198,14 +193,16 @@ def divide_batch(signature: Signature) -> Callable[[Datum, Datum], Datum]:
     dividend_scale = max(scale, signature.result.scale + right_scale - right_precision)
     quotient_scale = max(4, dividend_scale + right_precision - right_scale + 1)
     one_by_one = by_rows(_fitted_row(_divide_exactly)(signature), signature)
-    if precision - scale + right_scale + quotient_scale > _WIDEST:
+    quotient_precision = precision - scale + right_scale + quotient_scale
+    if quotient_precision > _WIDEST:
         return one_by_one
+    width = pa.decimal128 if quotient_precision <= MAXIMUM_PRECISION else pa.decimal256
 
     def divide(left: Datum, right: Datum) -> Datum:
         if not _is_safe_divisor(right):
             return one_by_one(left, right)
-        dividend = _wide(left, left_type, dividend_scale)
-        return fit_batch(pc.divide(dividend, _wide(right, right_type)), signature.result)
+        dividend = _wide(left, left_type, dividend_scale, width)
+        return fit_batch(pc.divide(dividend, _wide(right, right_type, None, width)), signature.result)
 
     return divide
 
@@ -218,7 +215,22 @@ def _is_safe_divisor(value: Datum) -> bool:
 
 
 def _remainder_batch(signature: Signature) -> Callable[..., Datum]:
-    return by_rows(_fitted_row(_remainder_exactly)(signature), signature)
+    """Up to 18 digits by numpy, as 64-bit integers of the larger scale."""
+    one_by_one = by_rows(_fitted_row(_remainder_exactly)(signature), signature)
+    scale = max(type_.scale for type_ in signature.arguments)
+    if any(type_.precision - type_.scale + scale > LONG_DIGITS for type_ in signature.arguments):
+        return one_by_one
+
+    def remainder(left: Datum, right: Datum) -> Datum:
+        if not isinstance(left, pa.Array) or (isinstance(right, pa.Scalar) and not right.is_valid):
+            return one_by_one(left, right)
+        divisors = unscaled(right, scale, 1)
+        if not divisors.all():
+            return one_by_one(left, right)  # which finds out whether a zero meets a NULL
+        result = from_unscaled(np.fmod(unscaled(left, scale, 0), divisors), signature.result)
+        return pc.if_else(pc.and_(pc.is_valid(left), pc.is_valid(right)), result, pa.scalar(None, result.type))
+
+    return remainder
 
 
 _ADD, _SUBTRACT, _MULTIPLY = _fitted_row(_EXACT.add), _fitted_row(_EXACT.subtract), _fitted_row(_EXACT.multiply)

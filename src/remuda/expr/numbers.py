@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from remuda.errors import data_error
 from remuda.expr.by_rows import by_rows
-from remuda.expr.decimals import SAFE_DIGITS, fit_batch, fit_row
+from remuda.expr.decimals import SAFE_DIGITS, fit_batch, fit_row, wide_enough
 from remuda.expr.function import Datum, Function, Overload, Signature, fixed, overloaded
 from remuda.types import BIGINT, DOUBLE, INTEGER, MAXIMUM_PRECISION, Kind, SqlType, decimal
 
@@ -52,7 +52,7 @@ def _to_whole(name: str, decimal_mode: str, arrow_mode: str, real: Callable[[flo
             return by_rows(decimal_row(signature), signature)
 
         def kernel(value: Datum) -> Datum:
-            wide = pc.cast(value, pa.decimal256(MAXIMUM_PRECISION + 1, scale))
+            wide = pc.cast(value, wide_enough(signature.arguments[0].precision + 1)(scale))
             return fit_batch(pc.round(wide, round_mode=arrow_mode), signature.result)
 
         return kernel
@@ -147,6 +147,17 @@ def _analytic(
     return Function(name, fixed([DOUBLE], DOUBLE), lambda _: batch, lambda _: one, can_fail=True)
 
 
+def _power_batch(signature: Signature) -> Callable[[Datum, Datum], Datum]:
+    """Arrow's kernel where no base can be the wrong one."""
+    one_by_one = by_rows(_power, signature)
+
+    def power(base: Datum, exponent: Datum) -> Datum:
+        least = (base if isinstance(base, pa.Scalar) else pc.min(base)).as_py()
+        return pc.power(base, exponent) if least is not None and least > 0 else one_by_one(base, exponent)
+
+    return power
+
+
 def _power(base: float, exponent: float) -> float:
     if base == 0 and exponent < 0:
         raise data_error("zero has no negative power")
@@ -178,7 +189,7 @@ FUNCTIONS = (
     Function(
         "power",
         fixed([DOUBLE, DOUBLE], DOUBLE),
-        lambda signature: by_rows(_power, signature),
+        _power_batch,
         lambda _: _power,
         can_fail=True,
     ),

@@ -340,7 +340,9 @@ def _bind_cast(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expressi
 def _cast_target(node: Any) -> SqlType:
     if isinstance(node.to, exp.Interval) or node.to.this == exp.DataType.Type.INTERVAL:
         raise unsupported(node, "CAST to INTERVAL")
-    written = node.to.sql("postgres").upper()
+    # PostgreSQL has no TINYINT: written in its dialect it would be a SMALLINT.
+    is_tiny = node.to.this == exp.DataType.Type.TINYINT
+    written = "TINYINT" if is_tiny else node.to.sql("postgres").upper()
     name, _, rest = written.partition("(")
     arguments = [part.strip() for part in rest.rstrip(")").split(",")] if rest else []
     if not all(argument.isdecimal() for argument in arguments):

@@ -1,0 +1,34 @@
+"""Short DECIMALs as 64-bit integers, for numpy: their value times ten to the power of their scale."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+if TYPE_CHECKING:
+    from remuda.expr.function import Datum
+    from remuda.types import SqlType
+
+LONG_DIGITS = 18
+"""Digits that a 64-bit integer holds whatever they are."""
+
+
+def unscaled(datum: Datum, scale: int, missing: int) -> np.ndarray:
+    """The integers at a scale that is not below the type's; `missing` stands for NULL. One value is an array of one."""
+    array = pa.repeat(datum, 1) if isinstance(datum, pa.Scalar) else datum
+    array = pc.cast(array, pa.decimal128(38, scale))
+    words = np.frombuffer(array.buffers()[1], "<i8", count=2 * len(array), offset=16 * array.offset)
+    low = words[0::2]
+    return np.where(np.asarray(pc.is_valid(array)), low, missing) if array.null_count else low
+
+
+def from_unscaled(integers: np.ndarray, result: SqlType) -> pa.Array:
+    """Raises Arrow's error where the type has too few digits."""
+    wide = np.empty((len(integers), 2), "<i8")
+    wide[:, 0] = integers
+    wide[:, 1] = integers >> 63  # the sign, in all bits of the higher half
+    array = pa.Array.from_buffers(pa.decimal128(38, result.scale), len(integers), [None, pa.py_buffer(wide)])
+    return pc.cast(array, result.arrow)
