@@ -9,8 +9,14 @@ from pathlib import Path
 SOURCE = Path(__file__).parents[1] / "src"
 
 
-def test_import_loads_neither_pyspark_nor_pandas() -> None:
+def test_import_loads_nothing_large() -> None:
     code = f"import sys; sys.path.insert(0, {str(SOURCE)!r}); import remuda; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
+    assert not {"pyarrow", "numpy", "sqlglot", "pyspark", "pandas"} & set(loaded)
+
+
+def test_the_engine_loads_neither_pyspark_nor_pandas() -> None:
+    code = f"import sys; sys.path.insert(0, {str(SOURCE)!r}); import remuda; remuda.open; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
     assert not {"pyspark", "py4j", "pandas", "polars", "duckdb"} & set(loaded)
     assert "remuda" in loaded

@@ -1,12 +1,15 @@
 """Remuda: a SQL engine over partitioned, keyed, indexed maps, embedded in Python and on Apache Spark.
 
-import remuda
+    import remuda
 
-grid = remuda.open("shop.remuda")
-grid.sql("CREATE TABLE orders (id BIGINT, amount DOUBLE, PRIMARY KEY (id))")
-grid.sql("INSERT INTO orders VALUES (?, ?)", 1, 9.5)
-for row in grid.sql("SELECT id, amount FROM orders WHERE id = ?", 1):
-    print(row.id, row["amount"])
+    grid = remuda.open("shop.remuda")
+    grid.sql("CREATE TABLE orders (id BIGINT, amount DOUBLE, PRIMARY KEY (id))")
+    grid.sql("INSERT INTO orders VALUES (?, ?)", 1, 9.5)
+    for row in grid.sql("SELECT id, amount FROM orders WHERE id = ?", 1):
+        print(row.id, row["amount"])
+
+The engine, and with it pyarrow and numpy, is imported with the first use of `open` or a class; pyspark with the first
+use of Spark.
 """
 
 from __future__ import annotations
@@ -15,11 +18,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from remuda.errors import ErrorCode, RemudaError, SqlError, StorageError
-from remuda.grid import Grid, Map, Result
-from remuda.grid import open_grid as open  # noqa: A004  (the name users know from gzip.open and its kin)
 
 if TYPE_CHECKING:
     from remuda import spark
+    from remuda.grid import Grid, Map, Result
+    from remuda.grid import open_grid as open  # noqa: A004  (the name users know from gzip.open and its kin)
 
 __version__ = "0.1.0"
 
@@ -36,11 +39,25 @@ __all__ = [
     "spark",
 ]
 
-_LAZY = frozenset({"spark"})
-"""Sub-packages that are imported when first named: embedded use needs none of them."""
+_LAZY = {
+    "open": ("remuda.grid", "open_grid"),
+    "Grid": ("remuda.grid", "Grid"),
+    "Map": ("remuda.grid", "Map"),
+    "Result": ("remuda.grid", "Result"),
+    "spark": ("remuda.spark", None),
+}
+"""Where a public name is found when it is first asked for: a module, and what it is called there."""
 
 
 def __getattr__(name: str) -> Any:
-    if name in _LAZY:
-        return import_module(f"remuda.{name}")
-    raise AttributeError(f"module 'remuda' has no attribute {name!r}")
+    if name not in _LAZY:
+        raise AttributeError(f"module 'remuda' has no attribute {name!r}")
+    module_name, attribute = _LAZY[name]
+    module = import_module(module_name)
+    found = module if attribute is None else getattr(module, attribute)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
