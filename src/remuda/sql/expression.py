@@ -26,6 +26,7 @@ from remuda.expr import (
     fold,
 )
 from remuda.plan.aggregates import AGGREGATES
+from remuda.sql.aggregates import AGGREGATE_NODES, bind_aggregate
 from remuda.sql.comparison import adapt_literal, compare
 from remuda.sql.functions import FUNCTION_NODES, PARTS, SPECIAL_NODES, bind_function, bind_registered
 from remuda.sql.intervals import bind_interval
@@ -63,15 +64,6 @@ COMPARISONS: dict[type[exp.Expression], str] = {
     exp.GT: ">",
     exp.GTE: ">=",
 }
-AGGREGATE_NODES: dict[type[exp.Expression], str] = {
-    exp.Count: "count",
-    exp.Sum: "sum",
-    exp.Min: "min",
-    exp.Max: "max",
-    exp.Avg: "avg",
-    exp.LogicalAnd: "bool_and",
-    exp.LogicalOr: "bool_or",
-}
 
 
 @dataclass(slots=True)
@@ -82,7 +74,7 @@ class ExpressionBinder:
     scope: Scope
     calls: list[tuple[str, Expression | None, bool, Column]] | None = None
     clause: str = "this clause"
-    _inside_aggregate: bool = field(default=False)
+    inside_aggregate: bool = field(default=False)
 
     def bind(self, node: exp.Expression, expected: SqlType | None = None) -> Expression:
         """`expected` is the type that a bare parameter takes in this place."""
@@ -369,35 +361,6 @@ def _bind_case(self: ExpressionBinder, node: Any, expected: SqlType | None) -> E
     return Case(tuple((when, coerce(then, shared)) for when, then in branches), coerce(otherwise, shared), shared)
 
 
-def _bind_aggregate(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
-    name = AGGREGATE_NODES[type(node)]
-    span = place_of(node)
-    if self.calls is None:
-        raise parsing_error(f"{name.upper()} is not allowed in {self.clause}", span=span)
-    if self._inside_aggregate:
-        raise parsing_error("an aggregate within an aggregate", span=span)
-    operand, distinct = node.this, False
-    if isinstance(operand, exp.Distinct):
-        operand, distinct = operand.expressions[0] if operand.expressions else None, True
-        if len(node.this.expressions) != 1 or name not in {"count", "min", "max"}:
-            raise unsupported(node, f"{name.upper()}(DISTINCT ...)")
-    self._inside_aggregate = True
-    argument = None if operand is None or isinstance(operand, exp.Star) else self.bind(operand)
-    self._inside_aggregate = False
-    if argument is None and name != "count":
-        raise parsing_error(f"{name.upper()} needs an argument", span=span)
-    result = AGGREGATES[name].result(None if argument is None else argument.type)
-    if result is None and argument is not None:
-        raise parsing_error(f"{name.upper()} does not take {argument.type}", span=span)
-    distinct = distinct and name == "count"
-    for known_name, known_argument, known_distinct, column in self.calls:
-        if (known_name, known_argument, known_distinct) == (name, argument, distinct):
-            return column
-    column = self.binding.new_column(f"{name}", result or BIGINT, nullable=name != "count")
-    self.calls.append((name, argument, distinct, column))
-    return column
-
-
 def _bind_other_function(self: ExpressionBinder, node: Any, _expected: SqlType | None) -> Expression:
     function = find_function(node.name)
     if function is not None and function.symbol is None and function.name.isidentifier():
@@ -450,5 +413,5 @@ _NODES: dict[type[exp.Expression], Callable[[ExpressionBinder, Any, SqlType | No
     **dict.fromkeys(BINARY, _bind_arithmetic),
     **dict.fromkeys(COMPARISONS, _bind_comparison),
     **dict.fromkeys(FUNCTION_NODES, bind_function),
-    **dict.fromkeys(AGGREGATE_NODES, _bind_aggregate),
+    **dict.fromkeys(AGGREGATE_NODES, bind_aggregate),
 }

@@ -13,8 +13,9 @@ from remuda.plan import logical
 from remuda.plan.aggregates import AggregateCall
 from remuda.plan.logical import Assignment, LogicalNode
 from remuda.plan.traits import SortKey
+from remuda.sql.aggregates import AGGREGATE_NODES
 from remuda.sql.binding import Binding, Scope, ScopeRelation
-from remuda.sql.expression import AGGREGATE_NODES, ExpressionBinder
+from remuda.sql.expression import ExpressionBinder
 from remuda.sql.places import place_of, refuse_unknown_parts, unsupported
 from remuda.types import BIGINT, NULL, VARCHAR, Kind
 
