@@ -137,11 +137,13 @@ def test_readers_in_other_processes_are_waited_for_unless_they_are_dead(tmp_path
     assert {path for path in second - first if path.suffix != ".log"} <= _files(tmp_path)
     child.send_signal(signal.SIGKILL)
     child.wait()
+    child.stdin.close()
+    child.stdout.close()
+    # This process reads the files too, to compare their checksums: they go when it has finished with them.
+    store.verification.wait()
     _rewrite(store, 6)
     assert not (second - first) & _files(tmp_path)
     assert not list((tmp_path / "readers").iterdir())
-    child.stdin.close()
-    child.stdout.close()
     store.close()
 
 
