@@ -20,7 +20,8 @@ class Column:
     id: int
     name: str
     type: SqlType
-    nullable: bool = True
+    nullable: bool = field(default=True, compare=False)
+    """Whether it may be NULL here: above an outer join a column may be that is not below it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,16 @@ from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
 from remuda.expr import Column, Expression, columns_of
+from remuda.plan.joins import JoinKind, joined_columns
 from remuda.types import BIGINT
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from remuda.catalog import MapDefinition
     from remuda.plan.aggregates import AggregateCall
     from remuda.plan.traits import Collation
+    from remuda.plan.windows import WindowCall
 
 
 class Relation(Protocol):
@@ -133,6 +137,124 @@ class Limit:
         return self.input.columns
 
 
+@dataclass(frozen=True, slots=True)
+class Join:
+    """Pairs of rows for which `condition` is true, and by `kind` rows without a pair; without a condition all pairs.
+
+    For MARK, `compared` is the comparison of `x IN (...)` or `x < ANY (...)`: the mark is true where some pair that
+    meets the condition has it true, else NULL where one has it unknown, else false. Absent it is true (EXISTS).
+    """
+
+    kind: JoinKind
+    left: Relation
+    right: Relation
+    condition: Expression | None = None
+    compared: Expression | None = None
+    mark: Column | None = None
+
+    def __post_init__(self) -> None:
+        assert (self.mark is not None) == (self.kind is JoinKind.MARK), "a MARK join, and no other, has a mark"
+        require_columns_of_both(self)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return joined_columns(self.kind, self.left.columns, self.right.columns, self.mark)
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """A join whose right side is evaluated for each left row, whose columns it may name anywhere: a sub-query, LATERAL.
+
+    The binder makes it, the rewrite turns every one into joins; no rule and no backend ever sees it.
+    """
+
+    kind: JoinKind
+    left: Relation
+    right: Relation
+    condition: Expression | None = None
+    compared: Expression | None = None
+    mark: Column | None = None
+
+    def __post_init__(self) -> None:
+        assert (self.mark is not None) == (self.kind is JoinKind.MARK), "a MARK join, and no other, has a mark"
+        assert not self.kind.keeps_right, "a right row belongs to the left row that it was evaluated for"
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return joined_columns(self.kind, self.left.columns, self.right.columns, self.mark)
+
+
+@dataclass(frozen=True, slots=True)
+class Union:
+    """All rows of all inputs, equal ones as often as they come. `sources[i]` are the columns of input i, in order.
+
+    Inputs have the same types; they may be the same tree.
+    """
+
+    inputs: tuple[Relation, ...]
+    columns: tuple[Column, ...]
+    sources: tuple[tuple[Column, ...], ...]
+
+    def __post_init__(self) -> None:
+        for source, columns in zip(self.inputs, self.sources, strict=True):
+            assert [column.type for column in columns] == [column.type for column in self.columns]
+            assert set(columns) <= set(source.columns), "a union names columns of its inputs"
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Every row of the input with what each call is for it, over the rows with the same `partition` in `order`."""
+
+    input: Relation
+    partition: tuple[Column, ...]
+    order: Collation
+    calls: tuple[WindowCall, ...]
+
+    def __post_init__(self) -> None:
+        require_columns(self, *self.partition, *(argument for call in self.calls for argument in call.arguments))
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return (*self.input.columns, *(call.column for call in self.calls))
+
+
+@dataclass(frozen=True, slots=True)
+class Expand:
+    """Every row of the input once for each of `projections`: what GROUPING SETS groups.
+
+    GROUPING SETS ((a), (b)) over x: rows (a, NULL, 0) and (NULL, b, 1), grouped by all three.
+    """
+
+    input: Relation
+    columns: tuple[Column, ...]
+    projections: tuple[tuple[Expression, ...], ...]
+
+    def __post_init__(self) -> None:
+        require_columns(self, *(expression for projection in self.projections for expression in projection))
+
+
+@dataclass(frozen=True, slots=True)
+class Recursive:
+    """WITH RECURSIVE: the rows of the first input, then of the second over the rows found last, until none are new.
+
+    The second input reads those rows by a `WorkingTable` with the same number. `distinct` drops rows seen before.
+    """
+
+    inputs: tuple[Relation, Relation]
+    columns: tuple[Column, ...]
+    sources: tuple[tuple[Column, ...], tuple[Column, ...]]
+    table: int
+    distinct: bool
+
+
+@dataclass(frozen=True, slots=True)
+class WorkingTable:
+    """Within the step of a `Recursive`: the rows that the step before found."""
+
+    table: int
+    columns: tuple[Column, ...]
+
+
 MODIFIED_COUNT = Column(-1, "count", BIGINT, nullable=False)
 
 
@@ -165,10 +287,36 @@ class Root:
     collation: Collation = ()
 
 
-LogicalNode = Scan | Values | Filter | Project | Aggregate | Sort | Limit | Modify | Root
+LogicalNode = (
+    Scan
+    | Values
+    | Filter
+    | Project
+    | Aggregate
+    | Sort
+    | Limit
+    | Join
+    | Apply
+    | Union
+    | Window
+    | Expand
+    | Recursive
+    | WorkingTable
+    | Modify
+    | Root
+)
 
 
-def require_columns(node: Filter | Project | Aggregate, *expressions: Expression) -> None:
-    known = {column.id for column in node.input.columns}
+def require_columns(node: Filter | Project | Aggregate | Window | Expand, *expressions: Expression) -> None:
+    _require(node, node.input.columns, expressions)
+
+
+def require_columns_of_both(node: Join) -> None:
+    expressions = [part for part in (node.condition, node.compared) if part is not None]
+    _require(node, (*node.left.columns, *node.right.columns), expressions)
+
+
+def _require(node: object, available: tuple[Column, ...], expressions: Iterable[Expression]) -> None:
+    known = {column.id for column in available}
     missing = [column.name for id_, column in columns_of(*expressions).items() if id_ not in known]
     assert not missing, f"{type(node).__name__} uses {missing}, which its input does not have"

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from remuda.plan.joins import JoinKind, joined_columns
 from remuda.plan.logical import MODIFIED_COUNT, Assignment, Operation, Relation
 
 if TYPE_CHECKING:
@@ -16,7 +17,9 @@ if TYPE_CHECKING:
     from remuda.expr import Column, Expression
     from remuda.plan.aggregates import AggregateCall
     from remuda.plan.bounds import Bound, Points, Pruning
+    from remuda.plan.joins import JoinKey
     from remuda.plan.traits import Collation, Traits
+    from remuda.plan.windows import WindowCall
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +199,158 @@ class Limit:
 
 
 @dataclass(frozen=True, slots=True)
+class HashJoin:
+    """Builds a table of the right side by its keys, then probes it with the left rows as they come.
+
+    `condition` is what must hold beside the keys; `compared` and `mark` are those of a logical MARK join. A MARK join
+    without keys whose `compared` is `left column = right column` looks that up in a table too: x IN (SELECT y ...).
+    """
+
+    kind: JoinKind
+    left: Relation
+    right: Relation
+    keys: tuple[JoinKey, ...]
+    condition: Expression | None
+    compared: Expression | None
+    mark: Column | None
+    traits: Traits
+    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return joined_columns(self.kind, self.left.columns, self.right.columns, self.mark)
+
+
+@dataclass(frozen=True, slots=True)
+class NestedLoopJoin:
+    """Holds the right side and compares every left row with all of it: for conditions without an equality."""
+
+    kind: JoinKind
+    left: Relation
+    right: Relation
+    condition: Expression | None
+    compared: Expression | None
+    mark: Column | None
+    traits: Traits
+    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return joined_columns(self.kind, self.left.columns, self.right.columns, self.mark)
+
+
+@dataclass(frozen=True, slots=True)
+class LookupJoin:
+    """Finds the matches of each input row in a map: by its whole key, or by equality of an index's leading columns.
+
+    `keys` are expressions over the input, of the types of the key columns or of the index's leading columns. `filter`
+    is the scan's own filter, `condition` what must hold of a pair beside the keys. Kinds: INNER, LEFT, SEMI, ANTI.
+    """
+
+    kind: JoinKind
+    input: Relation
+    map: MapDefinition
+    index: IndexDefinition | None
+    map_columns: tuple[Column, ...]
+    keys: tuple[Expression, ...]
+    filter: Expression | None
+    condition: Expression | None
+    traits: Traits
+    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return joined_columns(self.kind, self.input.columns, self.map_columns, None)
+
+
+@dataclass(frozen=True, slots=True)
+class Union:
+    """The inputs' rows, one input after the other or as they come; `sources[i]` are the columns of input i."""
+
+    inputs: tuple[Relation, ...]
+    columns: tuple[Column, ...]
+    sources: tuple[tuple[Column, ...], ...]
+    traits: Traits
+    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    input: Relation
+    partition: tuple[Column, ...]
+    order: Collation
+    calls: tuple[WindowCall, ...]
+    traits: Traits
+    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return (*self.input.columns, *(call.column for call in self.calls))
+
+
+@dataclass(frozen=True, slots=True)
+class Expand:
+    """Every row of the input once for each of `projections`."""
+
+    input: Relation
+    columns: tuple[Column, ...]
+    projections: tuple[tuple[Expression, ...], ...]
+    traits: Traits
+    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Recursive:
+    """Runs its first input once and its second again and again over the rows found last, on the initiator."""
+
+    inputs: tuple[Relation, Relation]
+    columns: tuple[Column, ...]
+    sources: tuple[tuple[Column, ...], tuple[Column, ...]]
+    table: int
+    distinct: bool
+    traits: Traits
+    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkingTable:
+    table: int
+    columns: tuple[Column, ...]
+    traits: Traits
+    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class HashExchange:
+    """Brings every row to the member that owns the partition of `keys`: where a map partitioned by them has its rows.
+
+    Partitions are those of the partition table, the hash is that of keys, so both sides of a join agree.
+    """
+
+    input: Relation
+    keys: tuple[Column, ...]
+    traits: Traits
+    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.input.columns
+
+
+@dataclass(frozen=True, slots=True)
+class BroadcastExchange:
+    """Brings every row to every member."""
+
+    input: Relation
+    traits: Traits
+    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.input.columns
+
+
+@dataclass(frozen=True, slots=True)
 class RootExchange:
     """Brings the rows of all members to the initiator; where the input has an order, the streams are merged in it."""
 
@@ -268,7 +423,17 @@ PhysicalNode = (
     | Sort
     | TopN
     | Limit
+    | HashJoin
+    | NestedLoopJoin
+    | LookupJoin
+    | Union
+    | Window
+    | Expand
+    | Recursive
+    | WorkingTable
     | RootExchange
+    | HashExchange
+    | BroadcastExchange
     | Modify
     | Root
     | Send
@@ -276,3 +441,4 @@ PhysicalNode = (
 )
 
 ScanNode = MapScan | IndexScan | KeyLookup
+ExchangeNode = RootExchange | HashExchange | BroadcastExchange

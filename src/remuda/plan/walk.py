@@ -10,16 +10,27 @@ if TYPE_CHECKING:
 
 
 def inputs(node: Any) -> tuple[Any, ...]:
-    """Leaves have none; every other operator so far has one, in its field `input`."""
+    """Leaves have none, joins `left` and `right`, unions `inputs`, every other operator one, in its field `input`."""
     only = getattr(node, "input", None)
-    return () if only is None else (only,)
+    if only is not None:
+        return (only,)
+    left = getattr(node, "left", None)
+    if left is not None:
+        return (left, node.right)
+    several: tuple[Any, ...] = getattr(node, "inputs", ())
+    return several
 
 
 def with_inputs(node: Any, new: tuple[Any, ...]) -> Any:
     """The node over other inputs; the same object where nothing changes."""
-    if not new or inputs(node)[0] is new[0]:
+    old = inputs(node)
+    if all(one is other for one, other in zip(old, new, strict=True)):
         return node
-    return replace(node, input=new[0])
+    if hasattr(node, "input"):
+        return replace(node, input=new[0])
+    if hasattr(node, "left"):
+        return replace(node, left=new[0], right=new[1])
+    return replace(node, inputs=new)
 
 
 def rewrite(node: Any, change: Callable[[Any], Any]) -> Any:

@@ -1,0 +1,74 @@
+"""Kinds of joins, and what an equality of columns that a join looks up by is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from remuda.expr import Column
+
+
+class JoinKind(Enum):
+    """INNER to FULL are SQL's. The others come from sub-queries and deliver each left row at most once.
+
+    SEMI, ANTI: left rows that have a match, or none.
+    MARK: every left row and a BOOLEAN `mark`: what `x IN (SELECT ...)` or `EXISTS (...)` is for it, NULL included.
+    SINGLE: as LEFT, but a second match of a left row is an error: a scalar sub-query that returns several rows.
+    """
+
+    INNER = "INNER"
+    LEFT = "LEFT"
+    RIGHT = "RIGHT"
+    FULL = "FULL"
+    SEMI = "SEMI"
+    ANTI = "ANTI"
+    MARK = "MARK"
+    SINGLE = "SINGLE"
+
+    __hash__ = object.__hash__
+
+    @property
+    def keeps_left(self) -> bool:
+        """Whether a left row without a match comes out."""
+        return self in _KEEP_LEFT
+
+    @property
+    def keeps_right(self) -> bool:
+        return self in {JoinKind.RIGHT, JoinKind.FULL}
+
+    @property
+    def delivers_right(self) -> bool:
+        """Whether the right side's columns come out."""
+        return self not in {JoinKind.SEMI, JoinKind.ANTI, JoinKind.MARK}
+
+
+_KEEP_LEFT = {JoinKind.LEFT, JoinKind.FULL, JoinKind.MARK, JoinKind.SINGLE, JoinKind.ANTI}
+
+
+@dataclass(frozen=True, slots=True)
+class JoinKey:
+    """`left = right`, of one type; `null_safe` where NULL equals NULL (IS NOT DISTINCT FROM)."""
+
+    left: Column
+    right: Column
+    null_safe: bool = False
+
+
+def joined_columns(
+    kind: JoinKind, left: tuple[Column, ...], right: tuple[Column, ...], mark: Column | None
+) -> tuple[Column, ...]:
+    """What a join delivers; the side that may be missing can be NULL."""
+    if mark is not None:
+        return (*left, mark)
+    if not kind.delivers_right:
+        return left
+    return (
+        *(_nullable(left) if kind.keeps_right else left),
+        *(_nullable(right) if kind.keeps_left else right),
+    )
+
+
+def _nullable(columns: tuple[Column, ...]) -> tuple[Column, ...]:
+    return tuple(column if column.nullable else replace(column, nullable=True) for column in columns)
