@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from remuda.errors import ErrorCode, RemudaError, SqlError, StorageError
 
 if TYPE_CHECKING:
-    from remuda import spark
+    from remuda import dbapi, spark
     from remuda.grid import Grid, Map, Result
     from remuda.grid import open_grid as open  # noqa: A004  (the name users know from gzip.open and its kin)
 
@@ -35,6 +35,7 @@ __all__ = [
     "SqlError",
     "StorageError",
     "__version__",
+    "dbapi",
     "open",
     "spark",
 ]
@@ -44,6 +45,7 @@ _LAZY = {
     "Grid": ("remuda.grid", "Grid"),
     "Map": ("remuda.grid", "Map"),
     "Result": ("remuda.grid", "Result"),
+    "dbapi": ("remuda.dbapi", None),
     "spark": ("remuda.spark", None),
 }
 """Where a public name is found when it is first asked for: a module, and what it is called there."""

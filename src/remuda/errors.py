@@ -114,11 +114,17 @@ class SqlError(RemudaError):
         return render(self)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _restore, (self.code, self.message, self.span, self.suggestion, self.text)
+        return _restore, (type(self), self.code, self.message, self.span, self.suggestion, self.text)
 
 
-def _restore(code: ErrorCode, message: str, span: Span | None, suggestion: str | None, text: str | None) -> SqlError:
-    error = SqlError(code, message, span=span, suggestion=suggestion)
+class ConstraintError(SqlError):
+    """A row that its map does not allow: a key that exists already, a NULL where none may be."""
+
+
+def _restore(
+    kind: type[SqlError], code: ErrorCode, message: str, span: Span | None, suggestion: str | None, text: str | None
+) -> SqlError:
+    error = kind(code, message, span=span, suggestion=suggestion)
     error.text = text
     return error
 
@@ -171,3 +177,7 @@ def data_error(message: str, *, span: Span | None = None, suggestion: str | None
 
 def parsing_error(message: str, *, span: Span | None = None, suggestion: str | None = None) -> SqlError:
     return SqlError(ErrorCode.PARSING, message, span=span, suggestion=suggestion)
+
+
+def constraint_error(message: str) -> ConstraintError:
+    return ConstraintError(ErrorCode.DATA_EXCEPTION, message)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from remuda.errors import SqlError, data_error, nearest
+from remuda.errors import SqlError, constraint_error, data_error, nearest
 from remuda.storage.arrow_arrays import flat, is_dictionary
 from remuda.types import Kind, to_stored
 
@@ -93,7 +93,7 @@ def _refuse_nulls(definition: MapDefinition, column: ColumnDefinition, array: pa
     if array.null_count and (not column.nullable or column.name in definition.key):
         row = first_row + pc.index(pc.is_null(array), True).as_py() + 1
         what = "the key" if column.name in definition.key else "the column"
-        raise data_error(f"{what} {definition.name}.{column.name} must not be NULL, row {row}")
+        raise constraint_error(f"{what} {definition.name}.{column.name} must not be NULL, row {row}")
 
 
 def _refuse_bad_json(definition: MapDefinition, column: ColumnDefinition, array: pa.Array) -> None:

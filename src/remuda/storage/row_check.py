@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from remuda.errors import data_error
+from remuda.errors import constraint_error
 from remuda.storage.encodable import refuse_unencodable, text_columns
 from remuda.storage.map_version import key_maker
 
@@ -39,5 +39,5 @@ class RowCheck:
                 if row[number] is None:
                     column = definition.columns[number]
                     what = "the key" if column.name in definition.key else "the column"
-                    raise data_error(f"{what} {definition.name}.{column.name} must not be NULL")
+                    raise constraint_error(f"{what} {definition.name}.{column.name} must not be NULL")
         return [self._key_of(row) for row in rows]

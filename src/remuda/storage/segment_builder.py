@@ -10,13 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from remuda.catalog import MapDefinition, new_id
-from remuda.errors import data_error
+from remuda.errors import constraint_error
 from remuda.storage.arrow_arrays import code_values, flat, is_dictionary, null_mask
 from remuda.storage.column_hash import hash_columns
 from remuda.storage.column_reader import value_reader
 from remuda.storage.column_summary import SAMPLE_ROWS, summarise
-from remuda.storage.key_index import build_table, equal_neighbours
-from remuda.storage.row_order import stable_order
+from remuda.storage.key_index import TableBuilder
+from remuda.storage.row_order import BLOCK, stable_order
 from remuda.storage.segment import Segment, build_index
 from remuda.storage.value_order import hashable
 from remuda.storage.zone_map import build_zones
@@ -85,11 +85,24 @@ def finish_segment(
 
 
 def _key_table(definition: MapDefinition, columns: list[pa.Array]) -> np.ndarray:
+    """Duplicate keys are refused. Only rows with equal hashes are compared: different keys may share one."""
     hashes = key_hashes(definition, columns)
     order = stable_order(hashes)
-    hashes = hashes.take(order)
-    _refuse_duplicates(definition, columns, hashes, order)
-    return build_table(hashes, (order + 1).astype(np.uint32))
+    table = TableBuilder(len(order))
+    key_at = key_reader(definition, columns)
+    seen: dict[int, set[Any]] = {}
+    for start in range(0, len(order), BLOCK):
+        # One more at the end: neighbours may lie in two blocks.
+        rows = order[start : start + BLOCK + 1]
+        ascending = hashes.take(rows)
+        for number in np.flatnonzero(ascending[1:] == ascending[:-1]).tolist():
+            keys = seen.setdefault(int(ascending[number]), {key_at(int(rows[number]))})
+            key = key_at(int(rows[number + 1]))
+            if key in keys:
+                raise duplicate_key(definition, key)
+            keys.add(key)
+        table.add(ascending[:BLOCK], (rows[:BLOCK] + 1).astype(np.uint32))
+    return table.finish()
 
 
 def partition_ids(definition: MapDefinition, columns: list[pa.Array]) -> np.ndarray:
@@ -146,25 +159,7 @@ def duplicate_key(definition: MapDefinition, key: Any) -> Exception:
     values = key if len(definition.key) > 1 else (key,)
     shown = [to_python(definition.column(name).type, value) for name, value in zip(definition.key, values, strict=True)]
     named = ", ".join(f"{name} = {value!r}" for name, value in zip(definition.key, shown, strict=True))
-    return data_error(f"duplicate key in {definition.name}: {named}")
-
-
-def _refuse_duplicates(
-    definition: MapDefinition, columns: list[pa.Array], sorted_hashes: np.ndarray, order: np.ndarray
-) -> None:
-    """Only rows with equal hashes are compared. A run of different keys with one hash is legal."""
-    candidates = equal_neighbours(sorted_hashes).tolist()
-    if not candidates:
-        return
-    key_at = key_reader(definition, columns)
-    seen: dict[int, set[Any]] = {}
-    for candidate in candidates:
-        keys = seen.setdefault(int(sorted_hashes[candidate]), set())
-        for row in (candidate - 1, candidate) if not keys else (candidate,):
-            key = key_at(int(order[row]))
-            if key in keys:
-                raise duplicate_key(definition, key)
-            keys.add(key)
+    return constraint_error(f"duplicate key in {definition.name}: {named}")
 
 
 def _is_proper_dictionary(array: pa.DictionaryArray) -> bool:
