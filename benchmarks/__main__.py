@@ -6,7 +6,7 @@ import argparse
 import sys
 import time
 
-from benchmarks import data, footprint
+from benchmarks import data, footprint, planning, space
 from benchmarks.case import Case, Setting, size_of
 from benchmarks.cases import GROUPS
 from benchmarks.measure import interleave
@@ -22,7 +22,7 @@ def main() -> int:
         "--only",
         default="",
         metavar="TEXT",
-        help=f"groups ({', '.join(GROUPS)}, footprint) or cases by part of their name",
+        help=f"groups ({', '.join(GROUPS)}, space, footprint, planning) or cases by part of their name",
     )
     parser.add_argument("--no-spark", action="store_true", help="without the cases that need a Java")
     options = parser.parse_args()
@@ -32,11 +32,15 @@ def main() -> int:
     setting = Setting(rows, Peers(rows), with_spark=not options.no_spark)
     for group, make_cases in GROUPS.items():
         whole_group = options.only in ("", group)
-        if options.only in {*GROUPS, "footprint"} and not whole_group:
+        if options.only in {*GROUPS, "space", "footprint"} and not whole_group:
             continue
         for case in make_cases(setting):
             if whole_group or options.only.casefold() in case.name.casefold():
                 _run(case)
+    if options.only in ("", "space"):
+        _show_space(rows)
+    if options.only in ("", "planning"):
+        planning.show()
     if options.only in ("", "footprint"):
         _show_footprint()
     print(f"\nin all {duration(time.perf_counter() - started)}")
@@ -49,6 +53,21 @@ def _run(case: Case) -> None:
         if len(set(sizes.values())) > 1:
             raise AssertionError(f"{case.name}: answers of different size: {sizes}")
     print(line(case.name, interleave(case.contenders)), flush=True)
+
+
+def _show_space(rows: data.Data) -> None:
+    print("\nbytes a row in a folder, and of Arrow data with dictionaries and indexes over arrays")
+    for size in space.sizes(rows):
+        ratio = f"{size.taken / size.needed:.2f}" if size.needed else ""
+        print(f"  {size.name:<22} {size.taken:>8.1f} {size.needed:>8.1f} {ratio:>6}")
+    given = rows.table.nbytes
+    print(f"\npeak memory of a process that loads {given / 2**20:,.0f} MiB, all counted")
+    for peak in space.peaks(rows):
+        peak_size, bare_size = (f"{size / 2**20:,.0f} MiB" for size in (peak.peak, peak.bare))
+        print(
+            f"  {peak.name:<22} {peak_size:>10}, {peak.peak / given:.2f} times the data "
+            f"({bare_size} without any), {duration(peak.seconds)}"
+        )
 
 
 def _show_footprint() -> None:

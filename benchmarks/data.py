@@ -22,6 +22,11 @@ CREATE_TABLE = """
         id BIGINT, customer VARCHAR, status VARCHAR, amount DOUBLE, created TIMESTAMP, qty INTEGER, PRIMARY KEY (id)
     )
 """
+INDEXES = (
+    "CREATE INDEX orders_customer ON orders (customer) TYPE HASH",
+    "CREATE INDEX orders_amount ON orders (amount) TYPE SORTED",
+)
+"""Of Remuda; peers have their own."""
 
 
 @dataclass(frozen=True, slots=True)

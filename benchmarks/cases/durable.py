@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import sqlite3
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 THREADS = 32
-PUTS = 20
+PUTS = 50
 """By each thread in one call."""
 
 ROW = ("C1", "NEW", 1.5, None, 1)
@@ -33,7 +34,11 @@ def cases(setting: Setting) -> Iterator[Case]:
         folder = Path(name)
         yield Case(
             f"{THREADS * PUTS} durable puts, {THREADS} threads",
-            {REMUDA: _puts(folder / "puts.remuda", pool), "SQLite": _sqlite_puts(folder / "puts.sqlite")},
+            {
+                REMUDA: _puts(folder / "puts.remuda", pool),
+                "SQLite": _sqlite_puts(folder / "puts.sqlite"),
+                "the disk's syncs alone": _syncs(folder / "syncs"),
+            },
             same_answers=False,
         )
         yield _opening(setting, folder)
@@ -63,6 +68,22 @@ def _sqlite_puts(path: Path) -> Callable[[], object]:
             connection.execute(INSERT, (next(keys), *ROW))
 
     return puts
+
+
+def _syncs(path: Path) -> Callable[[], object]:
+    """One sync for each put, over bytes that are there already: what a single writer cannot be faster than."""
+    record, room = b"x" * 100, bytes(1 << 20)
+    path.write_bytes(room)
+    descriptor = os.open(path, os.O_WRONLY)
+    os.fsync(descriptor)
+    places = itertools.cycle(range(0, len(room) - len(record), len(record)))
+
+    def sync() -> None:
+        for _ in range(THREADS * PUTS):
+            os.pwrite(descriptor, record, next(places))
+            os.fdatasync(descriptor)
+
+    return sync
 
 
 def _opening(setting: Setting, folder: Path) -> Case:

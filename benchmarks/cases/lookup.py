@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from benchmarks.case import REMUDA, Case, Setting, over
+from benchmarks.data import MOST_CUSTOMERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,6 +16,7 @@ BY_KEY = "SELECT id, amount * 2 FROM orders WHERE id = ?"
 ROW_BY_KEY = "SELECT * FROM orders WHERE id = ?"
 BY_CUSTOMER = "SELECT id, amount FROM orders WHERE customer = ?"
 BY_AMOUNT = "SELECT id, amount FROM orders WHERE amount BETWEEN ? AND ?"
+ROWS_BY_AMOUNT = "SELECT * FROM orders WHERE amount BETWEEN ? AND ?"
 
 
 def cases(setting: Setting) -> Iterator[Case]:
@@ -23,7 +25,8 @@ def cases(setting: Setting) -> Iterator[Case]:
     yield _map_get(setting)
     yield _by_customer(setting)
     for size in (1, 10, 100):
-        yield _by_amount(size, setting)
+        yield _by_amount(f"SORTED range, {size} row{'s' * (size > 1)}", BY_AMOUNT, size, setting)
+    yield _by_amount("SORTED range, 100 whole rows", ROWS_BY_AMOUNT, 100, setting)
     yield _by_amount_to_arrow(10_000, setting)
 
 
@@ -54,7 +57,7 @@ def _by_customer(setting: Setting) -> Case:
     customers, peers = setting.data.customers, setting.peers
     ours, sqlite, duck = peers.remuda.rows, peers.sqlite.rows, peers.duckdb.rows
     return Case(
-        "HASH index, ~10 rows",
+        f"HASH index, ~{max(10, setting.data.rows // MOST_CUSTOMERS)} rows",
         {
             REMUDA: over(customers, lambda customer: ours(BY_CUSTOMER, customer)),
             "SQLite": over(customers, lambda customer: sqlite(BY_CUSTOMER, customer)),
@@ -63,15 +66,15 @@ def _by_customer(setting: Setting) -> Case:
     )
 
 
-def _by_amount(size: int, setting: Setting) -> Case:
+def _by_amount(name: str, sql: str, size: int, setting: Setting) -> Case:
     ranges, peers = setting.data.amount_ranges(size), setting.peers
     ours, sqlite, duck = peers.remuda.rows, peers.sqlite.rows, peers.duckdb.rows
     return Case(
-        f"SORTED range, {size} row{'s' * (size > 1)}",
+        name,
         {
-            REMUDA: over(ranges, lambda ends: ours(BY_AMOUNT, *ends)),
-            "SQLite": over(ranges, lambda ends: sqlite(BY_AMOUNT, *ends)),
-            "DuckDB": over(ranges, lambda ends: duck(BY_AMOUNT, *ends)),
+            REMUDA: over(ranges, lambda ends: ours(sql, *ends)),
+            "SQLite": over(ranges, lambda ends: sqlite(sql, *ends)),
+            "DuckDB": over(ranges, lambda ends: duck(sql, *ends)),
         },
     )
 

@@ -6,7 +6,9 @@ import datetime as dt
 import itertools
 from typing import TYPE_CHECKING
 
-from benchmarks.case import REMUDA, Case, Setting
+import pyarrow as pa
+
+from benchmarks.case import REMUDA, Case, Setting, over
 from benchmarks.peers import duckdb_peer, remuda_peer, sqlite_peer
 
 if TYPE_CHECKING:
@@ -19,15 +21,17 @@ REPLACE = "INSERT OR REPLACE INTO orders VALUES (?, ?, ?, ?, ?, ?)"
 
 
 def cases(setting: Setting) -> Iterator[Case]:
-    yield Case("put one row: map.put", {REMUDA: _put(), "SQLite": _sqlite_put()}, same_answers=False)
+    yield Case("put one row: map.put", {REMUDA: _put("put"), "SQLite": _sqlite_put()}, same_answers=False)
+    yield Case("put one row: map.set", {REMUDA: _put("set"), "SQLite": _sqlite_put()}, same_answers=False)
     yield Case(
         "put one row: grid.sql", {REMUDA: _sink(), "SQLite": _sqlite_put(), "DuckDB": _duckdb_put()}, same_answers=False
     )
+    yield _put_over(setting)
     yield _load(setting)
 
 
-def _put() -> Callable[[], object]:
-    put, keys = remuda_peer.create().map("orders").put, itertools.count()
+def _put(method: str) -> Callable[[], object]:
+    put, keys = getattr(remuda_peer.create().map("orders"), method), itertools.count()
     value = {"customer": "C1", "status": "NEW", "amount": 1.5, "created": MOMENT, "qty": 1}
     return lambda: put(next(keys), value)
 
@@ -45,6 +49,23 @@ def _sqlite_put() -> Callable[[], object]:
 def _duckdb_put() -> Callable[[], object]:
     execute, keys = duckdb_peer.create().execute, itertools.count()
     return lambda: execute(REPLACE, (next(keys), "C1", "NEW", 1.5, MOMENT, 1))
+
+
+def _put_over(setting: Setting) -> Case:
+    """Rows in the place of those with their keys, all of them as they were: who reads them later sees no difference."""
+    chosen = setting.data.table.take(pa.array(setting.data.keys))
+    microseconds = chosen.column("created").cast(pa.int64()).to_pylist()
+    rows = [tuple(row.values()) for row in chosen.to_pylist()]
+    stored = [(*row[:4], moment, row[5]) for row, moment in zip(rows, microseconds, strict=True)]
+    put, execute = setting.peers.remuda.orders.put, setting.peers.sqlite.connection.execute
+    return Case(
+        "put over a row: map.put",
+        {
+            REMUDA: over(rows, lambda row: put(row[0], row[1:])),
+            "SQLite": over(stored, lambda row: execute(REPLACE, row)),
+        },
+        same_answers=False,
+    )
 
 
 def _load(setting: Setting) -> Case:

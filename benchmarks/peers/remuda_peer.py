@@ -5,15 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import remuda
-from benchmarks.data import CREATE_TABLE
+from benchmarks.data import CREATE_TABLE, INDEXES
 
 if TYPE_CHECKING:
     from benchmarks.data import Data
-
-INDEXES = (
-    "CREATE INDEX orders_customer ON orders (customer) TYPE HASH",
-    "CREATE INDEX orders_amount ON orders (amount) TYPE SORTED",
-)
 
 
 def create(path: str | None = None, **options: Any) -> Any:

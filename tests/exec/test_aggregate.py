@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from remuda.errors import ErrorCode, SqlError
-from remuda.exec import aggregate
 from remuda.exec.aggregate import HashAggregateExec
 from remuda.expr import Column
 from remuda.plan.aggregates import AGGREGATES, AggregateCall, partial_type
@@ -91,9 +90,7 @@ def _steps(grouping: Grouping, rows: Rows) -> dict[Any, tuple[Any, ...]]:
 
 
 @pytest.fixture(params=[_whole, _two_phases, _steps], ids=["whole", "two phases", "several steps"])
-def run(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Run:
-    if request.param is _steps:
-        monkeypatch.setattr(aggregate, "ROWS_AT_ONCE", 2)
+def run(request: pytest.FixtureRequest) -> Run:
     found: Run = request.param
     return found
 
@@ -183,8 +180,7 @@ def test_zeros_are_one_key_and_so_are_all_nans(run: Run) -> None:
         assert found == {"0.0": (Decimal(3), 2), "nan": (Decimal(12), 2), None: (Decimal(16), 1)}
 
 
-def test_counting_distinct_values_needs_one_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(aggregate, "ROWS_AT_ONCE", 2)
+def test_counting_distinct_values_over_several_batches() -> None:
     grouping = Grouping(VARCHAR, BIGINT, "count", distinct=True)
     rows: Rows = [("a", 1), ("b", 1), ("a", 2), ("a", None), ("a", 1), ("b", 1)]
     assert grouping.whole(rows, "one by one", "arrow") == {"a": (2,), "b": (1,)}
@@ -201,11 +197,7 @@ def test_distinct_values_are_those_that_differ_in_sql(key: SqlType | None) -> No
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("at_once", [1, 3, 1_000])
-def test_the_cut_of_the_input_does_not_matter(
-    shape: str, form: str, at_once: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(aggregate, "ROWS_AT_ONCE", at_once)
+def test_the_cut_of_the_input_does_not_matter(shape: str, form: str) -> None:
     rows: Rows = [("abc"[number % 3], number) for number in range(10)] + [(None, 7)]
     assert Grouping(VARCHAR, BIGINT, "count*", "sum", "min", "max", "avg").whole(rows, shape, form) == {
         "a": (4, Decimal(18), 0, 9, "4.5"),

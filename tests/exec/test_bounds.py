@@ -113,6 +113,28 @@ def test_compiled_points_find_what_others_find() -> None:
             assert compile_lookups(bounds)((value,)) == index_lookups(bounds, (value,))
 
 
+FIRST, SECOND, THREE = Parameter(0, BIGINT), Parameter(1, BIGINT), Literal(3, BIGINT)
+
+
+@pytest.mark.parametrize(
+    "bounds",
+    [
+        (),
+        (Interval(),),
+        (Interval((End(FIRST, False),)),),
+        (Interval((), (End(FIRST, True),)),),
+        (Interval((End(FIRST, True), End(SECOND, False)), (End(THREE, True),)),),
+        (Points((FIRST,)), Points((SECOND,))),
+        (Points((FIRST,)), Points((THREE,)), Interval((End(SECOND, True),), (End(THREE, False),))),
+        (Points((FIRST, THREE)), Interval((End(SECOND, True),))),
+        (Points((), or_null=True), Points((FIRST,))),
+    ],
+)
+def test_compiled_bounds_of_several_columns_find_what_others_find(bounds: tuple[Any, ...]) -> None:
+    for values in ((1, 2), (2, 1), (3, 3), (None, 2), (1, None)):
+        assert compile_lookups(bounds)(values) == index_lookups(bounds, values)
+
+
 def test_keys_of_several_columns_are_all_combinations() -> None:
     assert lookup_keys((points(2, 1, None),), ()) == [1, 2]
     assert lookup_keys((points(2, 1), points(7, 7)), ()) == [(1, 7), (2, 7)]

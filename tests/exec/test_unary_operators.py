@@ -8,6 +8,7 @@ import pytest
 
 from remuda.errors import ErrorCode, SqlError
 from remuda.exec import Code, Exec, IterationResult, RowBatch
+from remuda.exec.context import Outgoing
 from remuda.exec.exchange import SendExec
 from remuda.exec.filter import FilterExec
 from remuda.exec.limit import LimitExec
@@ -169,7 +170,7 @@ def test_modify_hands_over_all_rows_at_once(shape: str, form: str) -> None:
 def test_send_offers_again_what_found_no_room(shape: str, form: str) -> None:
     channel = BoundedChannel(lambda: None, capacity=1)
     operator = SendExec(Send(INPUT, 1, Traits()), scripted(shape, form))
-    operator.setup(context(outgoing={1: channel}))
+    operator.setup(context(outgoing={1: Outgoing((channel,))}))
     received: Rows = []
     refused = 0
     while not channel.is_finished:

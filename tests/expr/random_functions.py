@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import product
 
-from remuda.expr import FUNCTIONS
+from remuda.expr import FUNCTIONS, hints_of
 from remuda.types import (
     BIGINT,
     BOOLEAN,
@@ -64,7 +64,8 @@ def _calls() -> dict[SqlType, list[tuple[str, tuple[SqlType, ...]]]]:
     ]
     found: dict[SqlType, list[tuple[str, tuple[SqlType, ...]]]] = {}
     for name, function in FUNCTIONS.items():
-        for types in lists if name not in _MADE_ELSEWHERE else ():
+        own = [hints_of(function)] if len(hints_of(function)) > 2 else []
+        for types in [*lists, *own, ()] if name not in _MADE_ELSEWHERE else ():
             signature = function.resolve(types)
             if signature is not None:
                 found.setdefault(signature.result, []).append((name, types))

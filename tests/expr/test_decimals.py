@@ -137,3 +137,36 @@ def test_floating_point_numbers_round_as_they_are_written(type_: SqlType, target
     if type_ == DOUBLE and target == decimal(38, 6):
         for text, outcome in zip(written, outcomes[1:], strict=True):
             assert outcome[1] == Decimal(text).quantize(Decimal("0.000001"), context=EXACT)
+
+
+LONG = [(decimal(15, 2), decimal(15, 2)), (decimal(18, 0), decimal(18, 6)), (decimal(38, 2), decimal(38, 4))]
+
+
+@pytest.mark.parametrize(("left", "right"), LONG, ids=str)
+def test_divisors_of_more_than_32_bits(left: SqlType, right: SqlType) -> None:
+    """By numpy as on paper: Arrow would be wrong, and Python, row by row, is what it is compared with."""
+    chance = random.Random(7)
+
+    def number(type_: SqlType) -> Decimal | None:
+        digits = chance.choice([1, 9, 10, 15, min(18, type_.precision)])
+        return None if chance.random() < 0.05 else Decimal(chance.randrange(1, 10**digits)).scaleb(-type_.scale)
+
+    rows = [(number(left), number(right)) for _ in range(2000)]
+    rows += [(a and -a, b) for a, b in rows[:500]] + [(a, b and -b) for a, b in rows[:500]]
+    expression = call("/", Column(0, "a", left), Column(1, "b", right))
+    assert expression is not None
+    expected = [evaluate_row(expression, {0: 0, 1: 1}, row, ()) for row in rows]
+    good = [row for row, outcome in zip(rows, expected, strict=True) if not isinstance(outcome, Failure)]
+    batch = record_batch([left, right], good, dictionaries=False)
+    together = evaluate_batch(expression, {0: 0, 1: 1}, batch, Parameters())
+    assert together == [outcome for outcome in expected if not isinstance(outcome, Failure)]
+
+
+def test_a_zero_among_long_divisors() -> None:
+    expression = call("/", Column(0, "a", decimal(18, 2)), Column(1, "b", decimal(18, 2)))
+    assert expression is not None
+    rows = [(Decimal("1.00"), Decimal("99999999999.99")), (Decimal("1.00"), Decimal("0.00"))]
+    batch = record_batch([decimal(18, 2), decimal(18, 2)], rows, dictionaries=False)
+    assert evaluate_batch(expression, {0: 0, 1: 1}, batch, Parameters()) == Failure("division by zero")
+    unknown = record_batch([decimal(18, 2), decimal(18, 2)], [rows[0], (None, rows[1][1])], dictionaries=False)
+    assert not isinstance(evaluate_batch(expression, {0: 0, 1: 1}, unknown, Parameters()), Failure)

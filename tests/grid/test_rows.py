@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import copy
+import datetime as dt
 import pickle
 
 import pytest
 
 import remuda
-from remuda.grid.rows import NamedRow, row_class
+from remuda.grid.rows import FEW_ROWS, NamedRow, row_class
 
 
 def row(names: tuple[str, ...], *values: object) -> NamedRow:
@@ -86,3 +87,17 @@ def test_rows_of_a_query() -> None:
         assert made is not None
         assert (made.id, made.Amount, made["amount"], made[2]) == (1, 2.5, 2.5, 5.0)
         assert [pickle.loads(pickle.dumps(each)) for each in grid.sql("SELECT * FROM m")] == [(1, 2.5)]
+
+
+@pytest.mark.parametrize("count", [1, FEW_ROWS, FEW_ROWS + 1, 50])
+def test_dates_and_times_are_converted_in_few_rows_and_in_many(count: int) -> None:
+    day = dt.datetime(2024, 1, 1, 12, 30)
+    with remuda.open() as grid:
+        grid.sql("CREATE TABLE m (id BIGINT, t TIMESTAMP, d DATE, s VARCHAR, PRIMARY KEY (id))")
+        expected = [(id_, None if id_ % 3 == 1 else day, day.date(), "x") for id_ in range(count)]
+        for values in expected:
+            grid.sql("INSERT INTO m VALUES (?, ?, ?, ?)", *values)
+        for _ in range(2):
+            assert grid.sql("SELECT * FROM m ORDER BY id").fetchall() == expected
+            assert list(grid.sql("SELECT * FROM m ORDER BY id")) == expected
+            grid.checkpoint()

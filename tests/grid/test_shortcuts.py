@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import remuda
@@ -23,11 +25,26 @@ SETUP = (
     "CREATE TABLE pair (a VARCHAR, b INTEGER, v BIGINT, PRIMARY KEY (a, b))",
     "CREATE TABLE exact (k DECIMAL(6, 2), v BIGINT, PRIMARY KEY (k))",
     "CREATE TABLE nokey (v BIGINT)",
+    "CREATE TABLE ranged (id BIGINT, x DECIMAL(10, 2), f DOUBLE, t TIMESTAMP, s VARCHAR, PRIMARY KEY (id))",
+    "CREATE INDEX ranged_x ON ranged (x) TYPE SORTED",
+    "CREATE INDEX ranged_f ON ranged (f) TYPE SORTED",
+    "CREATE INDEX ranged_t ON ranged (t) TYPE SORTED",
+    "CREATE INDEX ranged_s ON ranged (s) TYPE SORTED",
 )
 ROWS: list[tuple[Any, ...]] = [
     (id_, id_ % 7 - 3, (0.0, -0.0, 1.5, NAN, None)[id_ % 5], Decimal(id_) / 4, ("a", "b", None)[id_ % 3])
     for id_ in range(300)
 ]
+DAY, HOUR = dt.datetime(2024, 1, 1), dt.timedelta(hours=1)
+RANGED = pa.table(
+    {
+        "id": range(5_000),
+        "x": pa.array([None if id_ % 9 == 0 else Decimal(id_) / 4 for id_ in range(5_000)], pa.decimal128(10, 2)),
+        "f": [NAN if id_ % 11 == 0 else None if id_ % 13 == 0 else id_ / 10 - 100 for id_ in range(5_000)],
+        "t": [None if id_ % 7 == 0 else DAY + id_ * HOUR for id_ in range(5_000)],
+        "s": [f"s{id_ % 900}" for id_ in range(5_000)],
+    }
+)
 STATEMENTS: list[tuple[str, list[tuple[Any, ...]]]] = [
     ("SELECT * FROM m WHERE id = ?", [(5,), (5.0,), (5.5,), (-1,), (None,), (2**70,), (True,), ("5",), (), (1, 2)]),
     ("SELECT n + 1, s FROM m WHERE id = ? AND n > ?", [(5, 0), (5, 2), (5, None), (None, 1)]),
@@ -43,6 +60,40 @@ STATEMENTS: list[tuple[str, list[tuple[Any, ...]]]] = [
     ("SELECT id FROM m WHERE d IN (?, ?)", [(0.0, -0.0), (NAN, float("nan")), (1.5, None), (None, None)]),
     ("SELECT id FROM m WHERE x = ?", [(Decimal("1.25"),), (1.25,), (1.254,), (Decimal("1.2549"),), (10**9,), (NAN,)]),
     ("SELECT id FROM m WHERE s = ? AND n IN (?, ?)", [("a", 1, 2), ("a", 1, 1), ("b", None, 2), ("zz", 1, 2)]),
+    ("SELECT id, n FROM m WHERE s = ? AND n BETWEEN ? AND ?", [("a", 1, 2), ("a", 2, 1), ("a", 3, 3), ("a", None, 2)]),
+    ("SELECT n, id FROM m WHERE s = ? AND n > ?", [("b", 2), ("b", 1.5), ("zz", 1), (None, 1), ("b", None)]),
+    ("SELECT id FROM m WHERE s = ? AND n >= 1 AND n < ?", [("a", 3), ("a", 1), ("a", None)]),
+    ("SELECT id FROM m WHERE s = ? AND n > ? AND n > ?", [("a", 1, 2), ("a", 2, 1), ("a", None, 2)]),
+    (
+        "SELECT id, id, x FROM ranged WHERE x BETWEEN ? AND ?",
+        [(1, 2.5), (2.5, 2.5), (Decimal("2.50"), 9), (2.501, 2.6), (3, 1), (None, 1), (1, None), (0, 10**9), ("x", 1)],
+    ),
+    (
+        "SELECT f, id FROM ranged WHERE f > ? AND f <= ?",
+        [
+            (-1, 1),
+            (-0.0, 0.0),
+            (0.0, 0.5),
+            (1.5, 1.5),
+            (399.0, NAN),
+            (NAN, NAN),
+            (NAN, 1.0),
+            (-math.inf, -99),
+            (1, None),
+        ],
+    ),
+    ("SELECT * FROM ranged WHERE f BETWEEN ? AND ?", [(0.0, 0.0), (-0.5, 0.5), (NAN, NAN), (3.0, 2.0), (1.0, 20.0)]),
+    (
+        "SELECT t, id FROM ranged WHERE t BETWEEN ? AND ?",
+        [(DAY, DAY), (DAY, DAY + 9 * HOUR), (DAY + HOUR, DAY), (None, DAY), (DAY, DAY.date()), (DAY, 5)],
+    ),
+    ("SELECT t FROM ranged WHERE t >= ? AND t < ? AND f > ?", [(DAY, DAY + 99 * HOUR, -95.0), (DAY, DAY, None)]),
+    (
+        "SELECT id FROM ranged WHERE s BETWEEN ? AND ?",
+        [("s1", "s10"), ("s1", "s1"), ("s2", "s1"), ("", "s0"), ("é", 1)],
+    ),
+    ("SELECT id, s FROM ranged WHERE s > ?", [("s898",), ("s9",), ("s899",), (None,), ("\ud800",)]),
+    ("SELECT 1 FROM ranged WHERE s = ?", [("s1",), ("s",)]),
     ("SELECT id FROM m WHERE n = ? AND id IN (?, ?)", [(1, 4, 11), (1, 5, 6)]),
     ("SELECT id FROM m WHERE n IS NULL", [()]),
     (
@@ -82,8 +133,12 @@ def outcomes(folded: bool) -> Iterator[tuple[str, tuple[Any, ...], tuple[Any, ..
             grid.sql("INSERT INTO pair VALUES ('x', ?, ?)", b, b * 10)
         for number in range(8):
             grid.sql("INSERT INTO exact VALUES (?, ?)", Decimal(number) / 4, number)
+        grid.load("ranged", RANGED)
         if folded:
             grid.checkpoint()
+        for id_ in range(20, 40):
+            grid.sql("SINK INTO ranged VALUES (?, ?, ?, ?, ?)", id_ * 3, id_ % 3, id_ / 10, DAY + id_ % 4 * HOUR, "s1")
+            grid.sql("DELETE FROM ranged WHERE id = ?", id_ * 5)
         for text, given in STATEMENTS:
             for values in given:
                 yield text, values, outcome(grid, text, values)
@@ -107,6 +162,7 @@ def test_the_statements_do_take_shortcuts(monkeypatch: pytest.MonkeyPatch) -> No
             grid.sql(text)
         for row in ROWS:
             grid.sql("INSERT INTO m VALUES (?, ?, ?, ?, ?)", *row)
+        grid.load("ranged", RANGED)
         for text, given in STATEMENTS:
             outcome(grid, text, given[0])
         plans = {text: entry for (_, text), entry in grid.queries.plans.entries()}

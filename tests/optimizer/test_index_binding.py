@@ -67,6 +67,19 @@ CANDIDATES = [
     ("f = 1.0", "f = 1"),
     ("x = 1", "x = 1.0"),
     ("day = '2024-02-29'", "day = DATE '2024-02-29'"),
+    # Unions of ranges.
+    ("f NOT BETWEEN 1 AND 2", "f < 1 OR f > 2"),
+    ("f < 3 OR f = 5 OR f > ?", "f < 3 OR f = 5 OR f > ?0"),
+    ("f < 3 OR (f > 5 AND f <= 7) OR f IN (8, 9)", "f < 3 OR f > 5 AND f <= 7 OR f IN (8, 9)"),
+    ("f < 3 OR f IS NULL", "f < 3 OR f IS NULL"),
+    # Prefixes.
+    ("s LIKE 'ab%'", "s >= 'ab' AND s < 'ac'"),
+    ("starts_with(s, 'ab')", "s >= 'ab' AND s < 'ac'"),
+    # A cast that loses nothing is looked through.
+    ("CAST(f AS BIGINT) = 5", "f = 5"),
+    ("CAST(f AS BIGINT) > 5", "f > 5"),
+    ("CAST(f AS DOUBLE) <= 5.5", "f <= 5"),
+    ("CAST(f AS DECIMAL(20, 2)) = 5.00", "f = 5"),
 ]
 
 
@@ -83,7 +96,6 @@ NOT_CANDIDATES = [
     "f <> 5",
     "f NOT IN (5, 6)",
     "NOT f = 5",
-    "f NOT BETWEEN 1 AND 2",
     "f = a",
     "f < a + 1",
     "f + 1 = 5",
@@ -92,6 +104,13 @@ NOT_CANDIDATES = [
     "f = 1 OR f = a",
     "f = 1 OR flag",
     "CAST(f AS SMALLINT) = 5",
+    "CAST(id AS DOUBLE) = 5",
+    "s LIKE '%b'",
+    "s LIKE '_b'",
+    "s NOT LIKE 'a%'",
+    "s ILIKE 'a%'",
+    "f < 3 OR g > 5",
+    "f < 3 OR (f > 5 AND g = 1)",
     "CAST(f AS VARCHAR) = '5'",
     "f = 1.5",
     "f = 3000000000",
@@ -137,6 +156,14 @@ BINDINGS = [
     ("a = 1 AND x * 2 > 3", "SORTED(a)", "a = 1; x * 2.0 > 3.0"),
     ("a = b AND b = 5", "SORTED(a, b)", "a = 5, b = 5; -"),
     ("f = 1 AND f = 1", "SORTED(f)", "f = 1; -"),
+    ("s LIKE 'ab%c'", "SORTED(s)", "s >= 'ab' AND s < 'ac'; s LIKE 'ab%c'"),
+    ("s LIKE 'ab_'", "SORTED(s)", "s >= 'ab' AND s < 'ac'; s LIKE 'ab_'"),
+    ("s LIKE ?", "SORTED(s)", "s as ?0 begins; s LIKE ?0"),
+    ("s LIKE ?", "HASH(s)", None),
+    ("s LIKE 'a%' AND s > 'ab'", "SORTED(s)", "s >= 'a' AND s > 'ab' AND s < 'b'; -"),
+    ("a = 1 AND s LIKE 'ab%'", "SORTED(a, s)", "a = 1, s >= 'ab' AND s < 'ac'; -"),
+    ("(f < 3 OR f > 5) AND f < 9", "SORTED(f)", "f < 9; f < 3 OR f > 5"),
+    ("a = 1 AND (b < 3 OR b > 5)", "SORTED(a, b)", "a = 1, b < 3 OR b > 5; -"),
 ]
 
 

@@ -52,7 +52,6 @@ CASES: list[tuple[MapDefinition, str, tuple[Any, ...], list[tuple[Any, ...]] | N
     (ID, "id + 1 = 2", (), NONE),
     (ID, "id = ?", (None,), []),
     (ID, "id IN (?, 5)", (None,), [(5,)]),
-    (ID, "id IS NULL", (), []),
     (ID, "id BETWEEN 5 AND 8", (), [(5,), (6,), (7,), (8,)]),
     (ID, "id BETWEEN ? AND ?", (8, 5), []),
     (ID, "id BETWEEN ? AND 8", (None,), []),

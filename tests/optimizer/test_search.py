@@ -69,7 +69,7 @@ SIZES = [
 ]
 
 
-def nodes(tree: physical.Root, kind: Any) -> list[Any]:
+def nodes(tree: Any, kind: Any) -> list[Any]:
     return [node for node in walk(tree) if isinstance(node, kind)]
 
 
@@ -123,6 +123,10 @@ ORDERS = [
     ("WHERE a = 5 ORDER BY b DESC", "SORTED(a, b)", Direction.DESCENDING),
     ("WHERE a IN (5, 6) ORDER BY a", "SORTED(a, b)", Direction.ASCENDING),
     ("WHERE a BETWEEN 5 AND 6 ORDER BY a, b", "SORTED(a, b)", Direction.ASCENDING),
+    ("ORDER BY a NULLS LAST", "SORTED(a, b)", Direction.ASCENDING),
+    ("ORDER BY a DESC NULLS FIRST, b DESC", "SORTED(a, b)", Direction.DESCENDING),
+    ("WHERE a = 5 ORDER BY b NULLS LAST", "SORTED(a, b)", Direction.ASCENDING),
+    ("WHERE a > 5 ORDER BY a NULLS LAST, b", "SORTED(a, b)", Direction.ASCENDING),
 ]
 
 
@@ -141,8 +145,9 @@ SORTED = [
     "ORDER BY a DESC, b",
     "ORDER BY b, a",
     "ORDER BY a, b, c",
-    "ORDER BY a NULLS LAST",
-    "ORDER BY a DESC NULLS FIRST",
+    "ORDER BY a, b NULLS LAST",
+    "ORDER BY a NULLS LAST, b NULLS LAST",
+    "ORDER BY a DESC NULLS FIRST, b",
     "WHERE a IN (5, 6) ORDER BY b",
     "WHERE a > 5 ORDER BY b",
     "ORDER BY a + 1",
@@ -194,15 +199,22 @@ GROUPS = [
 
 @pytest.mark.parametrize(("text", "phases"), GROUPS)
 def test_aggregates_over_three_members(text: str, phases: list[str]) -> None:
+    """A DISTINCT aggregate cannot be split: its rows are brought together by the keys, unless they are already."""
     tree = plan(text, MAP, members=3).tree
     assert [node.phase.value for node in nodes(tree, physical.HashAggregate)] == phases
-    in_place = [
-        node
-        for exchange in nodes(tree, physical.RootExchange)
-        for node in walk(exchange)
-        if isinstance(node, physical.HashAggregate)
-    ]
-    assert bool(in_place) == ("id" in text or phases == ["final", "partial"])
+    (exchange,) = nodes(tree, physical.RootExchange)
+    assert nodes(exchange, physical.HashAggregate)
+    assert len(nodes(tree, physical.HashExchange)) == (phases == ["complete"] and "id" not in text)
+
+
+def test_many_groups_are_finished_by_the_members() -> None:
+    """The initiator would have to merge nearly all rows; with few groups it has next to nothing to do."""
+    tree = plan("SELECT b, COUNT(*) AS n FROM m GROUP BY b ORDER BY n LIMIT 5", MAP, members=4).tree
+    final, partial = nodes(tree, physical.HashAggregate)
+    assert isinstance(final.input, physical.HashExchange)
+    assert partial.phase is physical.Phase.PARTIAL
+    tree = plan("SELECT g, COUNT(*) AS n FROM m GROUP BY g ORDER BY n LIMIT 5", MAP, members=40).tree
+    assert not nodes(tree, physical.HashExchange)
 
 
 @pytest.mark.parametrize("rule", ["aggregate_in_two_phases", "aggregate_in_place", "limit_by_top_n"])

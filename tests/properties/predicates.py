@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 Truth = bool | None
 NUMERIC = frozenset({"BIGINT", "INTEGER", "DOUBLE"})
 OPERATORS = ("=", "<>", "<", "<=", ">", ">=")
+PATTERNS = ("a%", "ab%", "%", "%b", "a_", "_", "a%c", "", "abc", "z%z%", "ü%", "it's%")
 FLIPPED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
@@ -66,6 +67,13 @@ class Flag:
 
 
 @dataclass(frozen=True, slots=True)
+class Like:
+    column: Column
+    pattern: Value
+    negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Not:
     part: Predicate
 
@@ -80,7 +88,7 @@ class Or:
     parts: tuple[Predicate, ...]
 
 
-Predicate = Compare | Between | In | IsNull | Flag | Not | And | Or
+Predicate = Compare | Between | In | IsNull | Flag | Like | Not | And | Or
 
 
 def truth(predicate: Predicate, schema: Schema, row: Row) -> Truth:
@@ -108,6 +116,9 @@ def truth(predicate: Predicate, schema: Schema, row: Row) -> Truth:
                 "IS NOT TRUE": of(column) is not True,
                 "IS NOT FALSE": of(column) is not False,
             }[test]
+        case Like(column, pattern, negated):
+            found = like(of(column), pattern.value)
+            return negation(found) if negated else found
         case Not(part):
             return negation(truth(part, schema, row))
         case And(parts):
@@ -125,6 +136,21 @@ def compare(left: Any, operator: str, right: Any) -> Truth:
         return None
     a, b = _ordered(left), _ordered(right)
     return {"=": a == b, "<>": a != b, "<": a < b, "<=": a <= b, ">": a > b, ">=": a >= b}[operator]
+
+
+def like(text: str | None, pattern: str | None) -> Truth:
+    """By trying every way to match; no pattern here has an escape.
+
+    >>> like("abc", "a%"), like("abc", "_b"), like(None, "%")
+    (True, False, None)
+    """
+    if text is None or pattern is None:
+        return None
+    if not pattern:
+        return not text
+    if pattern[0] == "%":
+        return any(like(text[start:], pattern[1:]) for start in range(len(text) + 1))
+    return bool(text) and pattern[0] in {"_", text[0]} and like(text[1:], pattern[1:])
 
 
 def _ordered(value: Any) -> tuple[bool, Any]:
@@ -170,6 +196,8 @@ def to_sql(predicate: Predicate) -> tuple[str, list[Any]]:
                 return f"{column.name} IS {_not(negated)}NULL"
             case Flag(column, test):
                 return f"{column.name} {test}".strip()
+            case Like(column, pattern, negated):
+                return f"{column.name} {_not(negated)}LIKE {constant(pattern)}"
             case Not(part):
                 return f"NOT ({text(part)})"
             case And(parts):
@@ -217,6 +245,7 @@ def leaves(draw: st.DrawFn, schema: Schema) -> Predicate:
     column = draw(st.sampled_from(schema.columns))
     value = values_for(column)
     kinds = ["compare", "compare", "between", "in", "null"] + (["flag", "flag"] if column.type == "BOOLEAN" else [])
+    kinds += ["like", "like"] if column.type == "VARCHAR" else []
     match draw(st.sampled_from(kinds)):
         case "compare":
             return Compare(column, draw(st.sampled_from(OPERATORS)), draw(value), draw(st.booleans()))
@@ -226,6 +255,9 @@ def leaves(draw: st.DrawFn, schema: Schema) -> Predicate:
             return In(column, tuple(draw(st.lists(value, min_size=1, max_size=4))), draw(st.booleans()))
         case "null":
             return IsNull(column, draw(st.booleans()))
+        case "like":
+            pattern = Value(draw(st.none() | st.sampled_from(PATTERNS)), as_parameter=draw(st.booleans()))
+            return Like(column, pattern, draw(st.booleans()))
         case _:
             return Flag(column, draw(st.sampled_from(["", "IS TRUE", "IS FALSE", "IS NOT TRUE", "IS NOT FALSE"])))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from remuda.storage import Durability, MapStore, Store
+from remuda.storage.write_ahead_file import read_log
 from tests.storage.maps import orders_map
 
 
@@ -29,6 +30,12 @@ def abandon(store: Store) -> None:
 
 def log_files(folder: Path) -> list[Path]:
     return sorted((folder / "wal").glob("*.log"))
+
+
+def recorded_length(folder: Path) -> int:
+    """Where the last record of the last log file ends; behind it there may be room."""
+    *_, last = read_log(folder / "wal", 1, (0, 0))
+    return last.length
 
 
 def flipped(raw: bytes, offset: int) -> bytes:

@@ -13,7 +13,7 @@ import pytest
 from remuda.errors import StorageError
 from remuda.storage import Durability, Store
 from tests.storage.crash_writer import ROWS, statement_rows
-from tests.storage.folders import abandon, filled, flipped, log_files, only_map
+from tests.storage.folders import abandon, filled, flipped, log_files, only_map, recorded_length
 from tests.storage.maps import contents, index_on
 
 
@@ -38,17 +38,18 @@ def test_a_torn_tail_is_cut_off_at_every_length(tmp_path: Path) -> None:
         assert only_map(store).lookup(7, (1,)) == ("after",)
 
 
-def test_sectors_that_a_power_failure_left_empty_are_cut_off(tmp_path: Path) -> None:
-    """The file has got its new length, but not all of the record's sectors were written."""
-    store = filled(tmp_path)
+@pytest.mark.parametrize("durability", [Durability.OS, Durability.FSYNC])
+def test_sectors_that_a_power_failure_left_empty_are_cut_off(tmp_path: Path, durability: Durability) -> None:
+    """The file has got its new length, or had room, but not all of the record's sectors were written."""
+    store = filled(tmp_path, durability)
     orders = only_map(store)
     orders.insert(statement_rows(1))
     path = log_files(tmp_path)[-1]
-    before = path.stat().st_size
+    before = recorded_length(tmp_path)
     orders.insert([(number, "x" * 100, 1.0) for number in range(100, 130)])
     abandon(store)
-    raw = path.read_bytes()
-    cuts = [before, *range((before // 512 + 1) * 512, len(raw), 512), len(raw)]
+    raw, end = path.read_bytes(), recorded_length(tmp_path)
+    cuts = [before, *range((before // 512 + 1) * 512, end, 512), end]
     assert len(cuts) > 5
     for start, stop in itertools.pairwise(cuts):
         path.write_bytes(raw[:start] + bytes(stop - start) + raw[stop:])
@@ -56,20 +57,40 @@ def test_sectors_that_a_power_failure_left_empty_are_cut_off(tmp_path: Path) -> 
         assert contents(only_map(reader).snapshot()) == statement_rows(1)
 
 
-def test_every_flipped_byte_in_the_write_ahead_log_is_an_error(tmp_path: Path) -> None:
+@pytest.mark.parametrize("durability", [Durability.OS, Durability.FSYNC])
+def test_every_flipped_byte_in_the_write_ahead_log_is_an_error(tmp_path: Path, durability: Durability) -> None:
     """In the last record too, although the process was killed and nothing recorded that it was safe."""
-    store = filled(tmp_path)
-    for number in range(1, 4):
+    store = filled(tmp_path, durability)
+    for number in range(1, 6):
         only_map(store).insert(statement_rows(number))
     abandon(store)
     path = log_files(tmp_path)[-1]
     raw = path.read_bytes()
-    for offset in range(len(raw)):
+    for offset in range(recorded_length(tmp_path)):
         path.write_bytes(flipped(raw, offset))
         with pytest.raises(StorageError) as caught:
             Store.open(tmp_path, read_only=True)
         assert caught.value.path == str(path)
         assert caught.value.offset is not None
+
+
+def test_a_killed_process_leaves_the_beginning_of_a_record_in_the_room(tmp_path: Path) -> None:
+    """It is killed between two pages of the file: a record, or its header, ends in zeros there."""
+    store = filled(tmp_path, Durability.FSYNC)
+    orders = only_map(store)
+    start, page = recorded_length(tmp_path), 4096
+    orders.put([(1, "x" * 1000, 1.0)])
+    second = recorded_length(tmp_path)
+    around = second - start - 1000
+    orders.put([(2, "x" * (page - 10 - second - around), 1.0)])
+    assert recorded_length(tmp_path) == page - 10
+    orders.insert(statement_rows(3))
+    abandon(store)
+    path = log_files(tmp_path)[-1]
+    raw = path.read_bytes()
+    for written, rows in ((page, 2), (2048, 1)):
+        path.write_bytes(raw[:written] + bytes(len(raw) - written))
+        assert len(only_map(Store.open(tmp_path, read_only=True))) == rows
 
 
 def test_a_clean_close_makes_even_a_missing_end_an_error(tmp_path: Path) -> None:

@@ -75,3 +75,29 @@ def test_checkpoints_leave_no_old_files_behind(tmp_path: Path) -> None:
     del orders
     Store.open(tmp_path).close()
     assert not list(tmp_path.glob("maps/*"))
+
+
+def test_opening_after_a_clean_close_syncs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sync waits for whatever else the disk has to write: opening would take as long as that."""
+    store = filled(tmp_path, Durability.FSYNC)
+    only_map(store).insert([(1, "a", 1.0)])
+    store.close()
+    manifest = (tmp_path / "MANIFEST").read_bytes()
+
+    def refuse(descriptor: int) -> None:
+        raise AssertionError("nothing has changed")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", refuse)
+        patched.setattr(os, "fdatasync", refuse)
+        store = Store.open(tmp_path)
+        assert only_map(store).lookup(1, (1,)) == ("a",)
+    store.close()
+    assert (tmp_path / "MANIFEST").read_bytes() == manifest
+    store = Store.open(tmp_path)
+    only_map(store).insert([(2, "b", 2.0)])
+    abandon(store)
+    again = Store.open(tmp_path)
+    assert (tmp_path / "MANIFEST").read_bytes() != manifest
+    assert contents(only_map(again).snapshot()) == [(1, "a", 1.0), (2, "b", 2.0)]
+    again.close()

@@ -15,7 +15,7 @@ import pytest
 from remuda.errors import StorageError
 from remuda.storage import Durability, Lookup, Store
 from tests.storage.crash_writer import statement_rows
-from tests.storage.folders import abandon, filled, log_files, only_map
+from tests.storage.folders import abandon, filled, only_map, recorded_length
 from tests.storage.maps import contents, index_on, table_of
 
 NOBODY = 65534
@@ -123,7 +123,7 @@ def test_a_write_that_ends_half_way_is_taken_back(tmp_path: Path) -> None:
     orders = only_map(store)
     orders.insert(statement_rows(1))
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (log_files(tmp_path)[-1].stat().st_size + 30, hard))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (recorded_length(tmp_path) + 30, hard))
     try:
         with pytest.raises(StorageError, match="could not be made durable: File too large"):
             orders.insert(statement_rows(2))
@@ -158,7 +158,7 @@ def test_a_statement_of_several_writes_is_taken_back_and_a_snapshot_keeps_what_i
             held.append(orders.snapshot())
 
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (log_files(tmp_path)[-1].stat().st_size + 30, hard))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (recorded_length(tmp_path) + 30, hard))
     before = contents(orders.snapshot())
     try:
         with pytest.raises(StorageError, match="File too large"):

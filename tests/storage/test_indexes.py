@@ -18,6 +18,7 @@ from tests.storage.maps import index_on, map_of, same, table_of
 from tests.storage.sample_values import TYPES, random_value
 
 Row = tuple[Any, ...]
+ALL = 1 << 30
 
 
 def _matches(value: Any, wanted: Range) -> bool:
@@ -64,6 +65,24 @@ def _found(
         assert source.count(index.id, lookup) >= len(part)
         assert source.take(["id"], positions).column(0).to_pylist() == [row[0] for row in part]
         rows += part
+    if partitions is None:
+        assert repr(_found_at_once(snapshot, index, lookup, everything)) == repr(rows)
+    return rows
+
+
+def _found_at_once(
+    snapshot: MapSnapshot, index: IndexDefinition, lookup: Lookup, columns: tuple[int, ...]
+) -> list[Row] | None:
+    """What the finder of the version gives; a range of a first column is asked for in both ways."""
+    finder, length = snapshot.version.index_finder(index.id, columns), snapshot.length
+    found = finder.find([lookup], length, ALL)
+    rows = None if found is None else list(found)
+    wanted = lookup.range
+    if wanted is not None and not lookup.prefix and not {None, UNBOUNDED} & {wanted.low, wanted.high}:
+        ends = wanted.low, wanted.low_inclusive, wanted.high, wanted.high_inclusive
+        between = finder.between(*ends, length, ALL)
+        assert between is not None
+        assert repr(list(between)) == repr(rows)
     return rows
 
 

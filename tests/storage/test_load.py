@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import pickle
 import random
+import weakref
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from remuda.catalog import IndexKind
 from remuda.errors import ErrorCode, SqlError
-from remuda.storage import Durability, Lookup, Store, bulk_load, map_store, open_snapshot, write_segment
+from remuda.storage import Durability, Lookup, Store, build_segment, bulk_load, map_store, open_snapshot, write_segment
 from remuda.storage.conforming import conform
+from remuda.storage.value_order import canonical_key
 from remuda.types import BIGINT, DATE, DOUBLE, INTEGER, SMALLINT, TIMESTAMP, VARCHAR, decimal
 from tests.storage.maps import contents, in_order, index_on, map_of, orders_map, same, table_of
 from tests.storage.sample_values import TYPES, random_value
@@ -235,3 +238,77 @@ def test_small_loads_go_through_the_log() -> None:
     orders.load(table_of(definition, _orders(map_store.SMALL_LOAD - 1)))
     assert not orders.shelved
     assert len(orders) == map_store.SMALL_LOAD - 1
+
+
+@pytest.mark.parametrize("key_type", TYPES, ids=str)
+def test_keys_that_two_segments_share_are_found(key_type: Any) -> None:
+    source = random.Random(str(key_type))
+    definition = map_of([("id", key_type), ("value", INTEGER)])
+    rows = {canonical_key(random_value(key_type, source)): number for number in range(600)}
+    keys = list(rows)
+    third = len(keys) // 3
+    chosen = (keys[: 2 * third], keys[third:], keys[:third])
+    one, other, none = (build_segment(definition, table_of(definition, [(key, 0) for key in part])) for part in chosen)
+    for left, right, shared in ((one, other, third), (other, one, third), (other, none, 0), (one, one, 2 * third)):
+        mine, theirs = bulk_load.common_keys(left, right)
+        assert len(mine) == shared
+        assert mine.tolist() == sorted(mine.tolist())
+        found = [left.key_at(position) for position in mine]
+        assert same([(key,) for key in found], [(right.key_at(position),) for position in theirs])
+        assert len({canonical_key(key) for key in found}) == shared
+
+
+@pytest.mark.parametrize("chunk", [1, 700, 20_000])
+def test_columns_in_chunks_become_the_same_segments(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With and without NULLs; strings that repeat, that do not, and that come as dictionaries, one for each chunk."""
+    monkeypatch.setattr(bulk_load, "PART_ROWS", 5_000)
+    monkeypatch.setattr(map_store, "SMALL_LOAD", 0)
+    rows = 20_000 if chunk > 1 else 300
+    types = [("id", BIGINT), ("often", VARCHAR), ("once", VARCHAR), ("coded", VARCHAR), ("amount", DOUBLE)]
+    indexes = [index_on("often", kind=IndexKind.HASH), index_on("often", "amount"), index_on("once")]
+    definition = map_of(types, indexes=indexes, partitions=31)
+    values = [
+        (n, f"C{n % 7}" if n % 5 else None, f"once {n}", f"D{n // 700}", None if n % 11 == 0 else n / 4)
+        for n in range(rows)
+    ]
+    table = table_of(definition, values)
+    pieces = [table.slice(start, chunk) for start in range(0, rows, chunk)]
+    coded = pa.chunked_array([piece["coded"].combine_chunks().dictionary_encode() for piece in pieces])
+    table = pa.concat_tables(pieces).set_column(3, "coded", coded)
+    store = Store.open()
+    store.create_map(definition)
+    loaded = store.map(definition)
+    assert loaded.load(table) == rows
+    assert len(loaded.shelved) == max(1, rows // 5_000)
+    assert contents(loaded.snapshot()) == in_order(values)
+    assert [loaded.lookup(n, (2, 3)) for n in (0, rows - 1)] == [("once 0", "D0"), (f"once {rows - 1}", values[-1][3])]
+    for index, wanted in ((indexes[0], None), (indexes[0], "C3"), (indexes[1], "C3"), (indexes[2], "once 5")):
+        column = 2 if index is indexes[2] else 1
+        found = [
+            row[0]
+            for source in loaded.snapshot().sources
+            for row in source.rows_at((0,), source.positions(index.id, Lookup((wanted,))))
+        ]
+        assert sorted(found) == [row[0] for row in values if row[column] == wanted]
+
+
+def test_no_segment_is_held_while_the_next_one_is_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a folder: what was saved is used from there, and the memory it was built in is free."""
+    monkeypatch.setattr(bulk_load, "PART_ROWS", 5_000)
+    finish, built = bulk_load.finish_segment, []
+
+    def finish_alone(*arguments: Any) -> Any:
+        assert not any(each() is not None for each in built)
+        segment = finish(*arguments)
+        built.append(weakref.ref(segment.batch))
+        return segment
+
+    monkeypatch.setattr(bulk_load, "finish_segment", finish_alone)
+    store = Store.open(tmp_path, durability=Durability.OS)
+    definition = orders_map(partitions=31)
+    store.create_map(definition)
+    orders, halves = store.map(definition), [table_of(definition, _orders(10_000, start)) for start in (0, 10_000)]
+    orders.load_tables(iter(halves))
+    orders.load(table_of(definition, _orders(15_000, 20_000)))
+    assert len(built) == 7
+    store.close()

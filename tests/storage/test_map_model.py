@@ -79,6 +79,14 @@ class _History(RuleBasedStateMachine):
         self.map.put(given)
         self.model.update((_key(row), row) for row in given)
 
+    @rule(given=row_lists)
+    def exchange(self, given: list[Row]) -> None:
+        for row in given:
+            old = self.map.exchange(row, tuple(range(len(COLUMNS))))
+            expected = self.model.get(_key(row))
+            assert same([each for each in (old,) if each], [each for each in (expected,) if each])
+            self.model[_key(row)] = row
+
     @rule(keys=st.lists(st.tuples(ids, parts), max_size=6))
     def delete(self, keys: list[tuple[int, str]]) -> None:
         assert self.map.delete(keys) == len(set(keys) & self.model.keys())

@@ -51,8 +51,8 @@ class _WatchedRows(list[Any]):
 
     def __iter__(self) -> Iterator[Any]:
         self._passes += 1
-        # The rows are first checked, then their keys are made, then they are applied.
-        applying = self._passes == 3
+        # The rows are first checked, which gives their keys, then they are applied.
+        applying = self._passes == 2
         for number, row in enumerate(super().__iter__()):
             if applying and number == len(self) - 1:
                 self._happens()
@@ -73,6 +73,21 @@ def test_a_statement_is_invisible_until_it_is_whole() -> None:
     orders.put(_WatchedRows(rows, look))
     assert watched
     assert contents(orders.snapshot()) == sorted(rows)
+
+
+@pytest.mark.parametrize(("key", "old"), [(1, ("a",)), (3, ("c",)), (9, None)])
+def test_an_exchange_gives_what_was_there(key: int, old: tuple[str] | None) -> None:
+    """In a segment, in the log, nowhere; and then what the last one has put."""
+    orders = _two_parts()
+    rows = len(orders)
+    assert orders.exchange((key, "new", 0.0), (1,)) == old
+    assert orders.exchange((key, "newer", 0.0), (2, 1)) == (0.0, "new")
+    assert len(orders) == orders.snapshot().rows == rows + (old is None)
+    orders.delete([key])
+    assert orders.exchange((key, "again", 0.0), (1,)) is None
+    assert len(orders) == orders.snapshot().rows == rows + (old is None)
+    with pytest.raises(SqlError, match="must not be NULL"):
+        orders.exchange((None, "x", 0.0), (1,))
 
 
 def _interrupt() -> None:

@@ -6,7 +6,14 @@ are equal, which is how a plan finds out that it has become stale.
 """
 
 from remuda.catalog.catalog import DEFAULT_SCHEMA, Catalog, SearchPath
-from remuda.catalog.definitions import ColumnDefinition, IndexDefinition, IndexKind, MapDefinition, new_id
+from remuda.catalog.definitions import (
+    ColumnDefinition,
+    IndexDefinition,
+    IndexKind,
+    MapDefinition,
+    ViewDefinition,
+    new_id,
+)
 from remuda.catalog.statistics import ColumnStatistics, MapStatistics
 
 __all__ = [
@@ -19,5 +26,6 @@ __all__ = [
     "MapDefinition",
     "MapStatistics",
     "SearchPath",
+    "ViewDefinition",
     "new_id",
 ]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from remuda.catalog.definitions import IndexDefinition, MapDefinition
+    from remuda.catalog.definitions import IndexDefinition, MapDefinition, ViewDefinition
 
 DEFAULT_SCHEMA = "public"
 
@@ -21,6 +21,8 @@ class Catalog:
     version: int = 0
     maps: Mapping[tuple[str, str], MapDefinition] = field(default_factory=dict)
     """By schema and name, both folded."""
+    views: Mapping[tuple[str, str], ViewDefinition] = field(default_factory=dict)
+    """Likewise; a view and a map never share a name."""
 
     def find_map(self, name: str, search_path: SearchPath) -> MapDefinition | None:
         folded = name.casefold()
@@ -28,6 +30,17 @@ class Catalog:
             found = self.maps.get((schema.casefold(), folded))
             if found is not None:
                 return found
+        return None
+
+    def find_view(self, name: str, search_path: SearchPath) -> ViewDefinition | None:
+        """The view that a name means: a map of that name in a schema that comes first hides it."""
+        folded = name.casefold()
+        for schema in search_path:
+            key = schema.casefold(), folded
+            if key in self.maps:
+                return None
+            if key in self.views:
+                return self.views[key]
         return None
 
     def find_index(self, name: str, search_path: SearchPath) -> tuple[MapDefinition, IndexDefinition] | None:
@@ -47,10 +60,21 @@ class Catalog:
         rest = {key: other for key, other in self.maps.items() if key != _key(definition)}
         return replace(self, version=self.version + 1, maps=rest)
 
+    def with_view(self, view: ViewDefinition) -> Catalog:
+        """Adds the view, or puts it in the place of the one with the same name."""
+        return replace(self, version=self.version + 1, views={**self.views, _key(view): view})
+
+    def without_view(self, view: ViewDefinition) -> Catalog:
+        rest = {key: other for key, other in self.views.items() if key != _key(view)}
+        return replace(self, version=self.version + 1, views=rest)
+
     def holds(self, definition: MapDefinition) -> bool:
         """Whether the definition is still the current one, indexes and all."""
         return self.maps.get(_key(definition)) == definition
 
+    def holds_view(self, view: ViewDefinition) -> bool:
+        return self.views.get(_key(view)) == view
 
-def _key(definition: MapDefinition) -> tuple[str, str]:
+
+def _key(definition: MapDefinition | ViewDefinition) -> tuple[str, str]:
     return definition.schema.casefold(), definition.name.casefold()

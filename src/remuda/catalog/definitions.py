@@ -101,3 +101,16 @@ class MapDefinition:
 
     def without_index(self, index: IndexDefinition) -> MapDefinition:
         return replace(self, indexes=tuple(other for other in self.indexes if other != index))
+
+
+@dataclass(frozen=True, slots=True)
+class ViewDefinition:
+    """A query under a name: its text, and the schemas in which the names in it are looked for."""
+
+    id: str
+    schema: str
+    name: str
+    text: str
+    search_path: tuple[str, ...]
+    columns: tuple[str, ...] = ()
+    """Names for its columns where the statement gave some; else they are the query's own."""

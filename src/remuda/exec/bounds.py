@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from itertools import product
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, assert_never
 
 import numpy as np
 
-from remuda.expr import Parameter, evaluate_constant
+from remuda.expr import Parameter, compile_row, evaluate_constant
 from remuda.expr.comparison import order_key
-from remuda.plan.bounds import Bound, End, Interval, Points, Pruning
+from remuda.expr.like_prefix import following, like_prefix
+from remuda.plan.bounds import Bound, End, Interval, Points, Prefix, Pruning, Ranges
 from remuda.storage import UNBOUNDED, Lookup, Range, hash_values, partition_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from remuda.catalog import MapDefinition
+    from remuda.expr import Expression
 
 Values = tuple[Any, ...]
 
@@ -78,30 +81,138 @@ def index_lookups(bounds: Sequence[Bound], parameters: Values) -> list[Lookup]:
             case Interval():
                 found = interval_range(bound, parameters)
                 return [] if found is None else [Lookup(prefix, found) for prefix in prefixes]
+            case Prefix():
+                found = prefix_range(bound, parameters)
+                return [] if found is None else [Lookup(prefix, found) for prefix in prefixes]
+            case Ranges():
+                parts = union_of_ranges(bound, parameters)
+                return [
+                    Lookup((*prefix, None)) if part is None else Lookup(prefix, part)
+                    for prefix in prefixes
+                    for part in parts
+                ]
             case _:
                 assert_never(bound)
     return [Lookup(prefix) for prefix in prefixes]
 
 
-def compile_lookups(bounds: Sequence[Bound]) -> Callable[[Values], list[Lookup]]:
-    """`index_lookups` for given bounds; what nearly all queries ask, one value or one range, without a detour."""
-    match bounds:
-        case (Points(values=(Parameter() as only,), or_null=False),):
-            place = only.index
-            return lambda values: [] if values[place] is None else [Lookup((values[place],))]
-        case (
-            Interval(lows=(End(Parameter() as low, low_inclusive),), highs=(End(Parameter() as high, high_inclusive),)),
-        ):
-            first, last = low.index, high.index
+def prefix_range(bound: Prefix, parameters: Values) -> Range | None:
+    """The strings that begin as the pattern does; None where the pattern is NULL, which nothing matches."""
+    pattern = evaluate_constant(bound.pattern, parameters)
+    if pattern is None:
+        return None
+    prefix, _ = like_prefix(pattern)
+    high = following(prefix)
+    return Range(prefix, True, UNBOUNDED if high is None else high, False)
 
-            def between(values: Values) -> list[Lookup]:
-                start, stop = values[first], values[last]
-                if start is None or stop is None or not start < stop:
-                    return index_lookups(bounds, values)
-                return [Lookup((), Range(start, low_inclusive, stop, high_inclusive))]
+
+def union_of_ranges(bound: Ranges, parameters: Values) -> list[Range | None]:
+    """Disjoint ranges, lowest first; None among them stands for NULL, which is lowest unless it is wanted last."""
+    ranges: list[Range] = []
+    with_null = False
+    for part in bound.parts:
+        if isinstance(part, Points):
+            values = point_values(part, parameters)
+            with_null = with_null or None in values
+            ranges.extend(Range(value, True, value, True) for value in values if value is not None)
+        elif (found := interval_range(part, parameters)) is not None:
+            ranges.append(found)
+    merged: list[Range | None] = list(_merged(ranges))
+    if not with_null:
+        return merged
+    return [*merged, None] if bound.nulls_last else [None, *merged]
+
+
+def _merged(ranges: list[Range]) -> list[Range]:
+    """Ranges that overlap become one, so that each value is found once. Those that only touch may stay apart."""
+    found: list[Range] = []
+    for each in sorted(ranges, key=_low_key):
+        if found and _reaches(found[-1], each):
+            last = found[-1]
+            high, inclusive = max((last.high, last.high_inclusive), (each.high, each.high_inclusive), key=_high_key)
+            found[-1] = Range(last.low, last.low_inclusive, high, inclusive)
+        else:
+            found.append(each)
+    return found
+
+
+def _low_key(each: Range) -> tuple[Any, ...]:
+    return (0,) if each.low is UNBOUNDED else (1, _sort_key(each.low), not each.low_inclusive)
+
+
+def _high_key(end: tuple[Any, bool]) -> tuple[Any, ...]:
+    return (1,) if end[0] is UNBOUNDED else (0, _sort_key(end[0]), end[1])
+
+
+def _reaches(first: Range, second: Range) -> bool:
+    """Whether a value lies in both; the second begins no lower than the first."""
+    if first.high is UNBOUNDED or second.low is UNBOUNDED:
+        return True
+    high, low = _sort_key(first.high), _sort_key(second.low)
+    return bool(low < high or (low == high and first.high_inclusive and second.low_inclusive))
+
+
+def compile_lookups(bounds: Sequence[Bound]) -> Callable[[Values], list[Lookup]]:
+    """`index_lookups` for given bounds; what nearly all queries ask, one value for each column and at most one range
+    behind them, without a detour."""
+    range_of: Callable[[Values], Range | None] | None = None
+    points = bounds
+    if bounds and isinstance(last := bounds[-1], Interval):
+        points, range_of = bounds[:-1], _compile_range(last)
+    parts = [_compile_value(bound.values[0]) for bound in points if isinstance(bound, Points) and _is_one_value(bound)]
+    if len(parts) < len(points):
+        return lambda values: index_lookups(bounds, values)
+    if range_of is None:
+        if len(parts) == 1:
+            (only,) = parts
+            return lambda values: [] if (value := only(values)) is None else [Lookup((value,))]
+
+        def equal(values: Values) -> list[Lookup]:
+            prefix = tuple([part(values) for part in parts])
+            return [] if None in prefix else [Lookup(prefix)]
+
+        return equal
+
+    def within(values: Values) -> list[Lookup]:
+        prefix = tuple([part(values) for part in parts]) if parts else ()
+        found = range_of(values)
+        return [] if found is None or None in prefix else [Lookup(prefix, found)]
+
+    return within
+
+
+def _is_one_value(points: Points) -> bool:
+    return len(points.values) == 1 and not points.or_null
+
+
+def _compile_range(interval: Interval) -> Callable[[Values], Range | None]:
+    """`interval_range` for a given interval."""
+    match interval:
+        case Interval(lows=(End(low, low_inclusive),), highs=(End(high, high_inclusive),)):
+            first, last, closed = _compile_value(low), _compile_value(high), low_inclusive and high_inclusive
+
+            def between(values: Values) -> Range | None:
+                start, stop = first(values), last(values)
+                if start is not None and stop is not None and (start < stop or (closed and start == stop)):
+                    return Range(start, low_inclusive, stop, high_inclusive)
+                return interval_range(interval, values)
 
             return between
-    return lambda values: index_lookups(bounds, values)
+        case Interval(lows=(End(low, inclusive),), highs=()):
+            least = _compile_value(low)
+            return lambda values: None if (value := least(values)) is None else Range(value, inclusive)
+        case Interval(lows=(), highs=(End(high, inclusive),)):
+            most = _compile_value(high)
+            return lambda values: None if (value := most(values)) is None else Range(UNBOUNDED, True, value, inclusive)
+    return lambda values: interval_range(interval, values)
+
+
+def _compile_value(expression: Expression) -> Callable[[Values], Any]:
+    """`evaluate_constant` for a given expression."""
+    if isinstance(expression, Parameter):
+        return itemgetter(expression.index)
+    evaluate = compile_row(expression, {})
+    return lambda values: evaluate((), values)
 
 
 def lookup_keys(key: Sequence[Points], parameters: Values) -> list[Any]:
@@ -138,6 +249,8 @@ def _countable_values(bound: Bound, parameters: Values) -> Iterable[Any] | None:
             first = between.low + (not between.low_inclusive)
             last = between.high - (not between.high_inclusive)
             return range(first, last + 1) if last - first < MAXIMUM_RANGE else None
+        case Prefix() | Ranges():
+            return None
         case _:
             assert_never(bound)
 

@@ -7,16 +7,24 @@ from typing import TYPE_CHECKING, Any, assert_never
 from remuda.exec.aggregate import HashAggregateExec
 from remuda.exec.code import Code
 from remuda.exec.exchange import MergingReceiveExec, ReceiveExec, SendExec
+from remuda.exec.expand import ExpandExec
 from remuda.exec.filter import FilterExec
+from remuda.exec.index_count import IndexCountExec
 from remuda.exec.index_scan import IndexScanExec
+from remuda.exec.join import NestedLoopJoinExec, build_join
 from remuda.exec.key_lookup import KeyLookupExec
 from remuda.exec.limit import LimitExec
+from remuda.exec.lookup_join import LookupJoinExec
 from remuda.exec.map_scan import MapScanExec
 from remuda.exec.modify import ModifyExec
+from remuda.exec.parallel import in_parallel
 from remuda.exec.project import ProjectExec
+from remuda.exec.recursive import RecursiveExec, WorkingTableExec
 from remuda.exec.root import RootExec
 from remuda.exec.sort import SortExec, TopNExec
+from remuda.exec.union import UnionExec
 from remuda.exec.values import ValuesExec
+from remuda.exec.window import WindowExec
 from remuda.plan import physical
 
 if TYPE_CHECKING:
@@ -26,12 +34,18 @@ if TYPE_CHECKING:
 def build_operator(node: Any, code: Code | None = None) -> Exec:
     """Operators have state: a tree is built anew for every execution. `code` keeps what need not be made anew."""
     code = code or Code()
+    return code.built(node, _build(node, code))
+
+
+def _build(node: Any, code: Code) -> Exec:
     tree: physical.PhysicalNode = node
     match tree:
         case physical.MapScan():
             return MapScanExec(tree, code)
         case physical.IndexScan():
             return IndexScanExec(tree, code)
+        case physical.IndexCount():
+            return IndexCountExec(tree)
         case physical.KeyLookup():
             return KeyLookupExec(tree, code)
         case physical.Values():
@@ -51,12 +65,34 @@ def build_operator(node: Any, code: Code | None = None) -> Exec:
         case physical.Modify():
             return ModifyExec(tree, build_operator(tree.input, code))
         case physical.Root():
-            return RootExec(tree, build_operator(tree.input, code))
+            return RootExec(tree, in_parallel(build_operator(tree.input, code)))
         case physical.Send():
-            return SendExec(tree, build_operator(tree.input, code))
+            return SendExec(tree, in_parallel(build_operator(tree.input, code)))
         case physical.Receive():
             return MergingReceiveExec(tree) if tree.collation else ReceiveExec(tree)
-        case physical.RootExchange():
+        case physical.HashJoin():
+            return build_join(tree, build_operator(tree.left, code), _held(tree.right, code), code)
+        case physical.NestedLoopJoin():
+            return NestedLoopJoinExec(tree, build_operator(tree.left, code), _held(tree.right, code), code)
+        case physical.Union():
+            return UnionExec(tree, [build_operator(source, code) for source in tree.inputs])
+        case physical.Expand():
+            return ExpandExec(tree, build_operator(tree.input, code), code)
+        case physical.Recursive():
+            first, step = tree.inputs
+            return RecursiveExec(tree, build_operator(first, code), lambda: build_operator(step, code))
+        case physical.WorkingTable():
+            return WorkingTableExec(tree)
+        case physical.Window():
+            return WindowExec(tree, in_parallel(build_operator(tree.input, code)), code)
+        case physical.LookupJoin():
+            return LookupJoinExec(tree, build_operator(tree.input, code), code)
+        case physical.RootExchange() | physical.HashExchange() | physical.BroadcastExchange():
             raise AssertionError("an exchange is split into send and receive before execution")
         case _:
             assert_never(tree)
+
+
+def _held(node: Any, code: Code) -> Exec:
+    """The side of a join that is read first, and whole."""
+    return in_parallel(build_operator(node, code))

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from remuda.exec.operator import Exec
+
 Compiled = TypeVar("Compiled")
 
 
@@ -29,3 +31,7 @@ class Code:
             known = self._compiled[id(node)] = (node, compile_node(node))
         compiled: Compiled = known[1]
         return compiled
+
+    def built(self, node: Any, operator: Exec) -> Exec:  # noqa: ARG002
+        """The operator that was built for a node, as it is to run: as it stands, unless somebody measures it."""
+        return operator

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Protocol
 from remuda.errors import ErrorCode, SqlError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     import numpy as np
 
     from remuda.exec.batch import RowBatch
+    from remuda.exec.operator import Exec
     from remuda.expr import Parameters
     from remuda.plan.physical import Modify
     from remuda.storage import MapSnapshot
@@ -21,7 +22,18 @@ SCAN_BATCH_ROWS = 131_072
 """Rows that a direct scan passes to its kernels at once: enough to hide their start, few enough to stay in cache."""
 
 
-class Channel(Protocol):
+class ReceivingEnd(Protocol):
+    """What the receiver of a stream sees of it."""
+
+    def poll(self) -> RowBatch | None:
+        """The next batch; None where none has arrived yet, or where all have been taken."""
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether all batches have been sent and taken."""
+
+
+class Channel(ReceivingEnd, Protocol):
     """The stream from one sending fragment to one receiver: bounded, so that a fast sender waits."""
 
     def offer(self, batch: RowBatch) -> bool:
@@ -30,12 +42,23 @@ class Channel(Protocol):
     def finish(self) -> None:
         """The sender has nothing more."""
 
-    def poll(self) -> RowBatch | None:
-        """The next batch; None where none has arrived yet, or where all have been taken."""
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """The channels of an edge, one for each receiver. `receiver_of` says which one owns a partition, for HASH."""
+
+    channels: tuple[Channel, ...]
+    receiver_of: np.ndarray | None = None
+
+
+class Workers(Protocol):
+    """The threads that a fragment may use beside its own."""
 
     @property
-    def is_finished(self) -> bool:
-        """Whether all batches have been sent and taken."""
+    def parallelism(self) -> int: ...
+
+    def start(self, feed: Callable[[Channel], Exec]) -> ReceivingEnd:
+        """Advances the operator that `feed` makes until it is done; it sends its batches into the channel given."""
 
 
 @dataclass(slots=True)
@@ -54,12 +77,15 @@ class ExecContext:
     parameters: Parameters
     snapshots: Mapping[str, MapSnapshot]
     partitions: np.ndarray | None = None
-    outgoing: Mapping[int, Channel] = field(default_factory=dict)
-    incoming: Mapping[int, tuple[Channel, ...]] = field(default_factory=dict)
+    outgoing: Mapping[int, Outgoing] = field(default_factory=dict)
+    incoming: Mapping[int, tuple[ReceivingEnd, ...]] = field(default_factory=dict)
     check: Callable[[], None] | None = None
     """Raises where the query was cancelled, or where partitions, map or index are no longer what the plan says."""
+    working_tables: Mapping[int, Sequence[RowBatch]] = field(default_factory=dict)
+    """Within the step of a recursive query: the rows found last, by the number of their table."""
     modify: Callable[[Modify, list[tuple[object, ...]]], int] | None = None
     """Applies the rows of a statement that writes, all or nothing; returns how many rows that were."""
+    workers: Workers | None = None
     scan_batch_rows: int = SCAN_BATCH_ROWS
     activity: ScanActivity = field(default_factory=ScanActivity)
 

@@ -2,46 +2,59 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING
 
 from remuda.exec.batch import ArrowBatch, empty_batch, layout_of
 from remuda.exec.merge import Stream, merge_pending
 from remuda.exec.operator import Exec, IterationResult, UnaryExec
+from remuda.exec.routing import router
 
 if TYPE_CHECKING:
     from remuda.exec.batch import RowBatch
-    from remuda.exec.context import ExecContext
+    from remuda.exec.context import Channel, ExecContext
     from remuda.plan.physical import Receive, Send
 
 
 class SendExec(UnaryExec):
-    """Offers its input's batches to the channel; what finds no room is offered again."""
+    """Offers its input's batches to the channels of their receivers; what finds no room is offered again."""
 
     def __init__(self, node: Send, source: Exec) -> None:
         super().__init__(source)
-        self._edge = node.edge
-        self._unsent: RowBatch | None = None
+        self._node = node
+        self._unsent: deque[tuple[Channel, RowBatch]] = deque()
         self._source_done = False
 
     def setup(self, context: ExecContext) -> None:
         super().setup(context)
-        self._channel = context.outgoing[self._edge]
+        outgoing = context.outgoing[self._node.edge]
+        self._channels = outgoing.channels
+        self._routed = router(self._node, outgoing)
 
     def advance(self) -> IterationResult:
-        if self._unsent is None and not self._source_done:
+        if not self._unsent and not self._source_done:
             result = self.source.advance()
             if result is IterationResult.WAIT:
                 return result
             self._source_done = result is IterationResult.FETCHED_DONE
-            self._unsent = self.source.current_batch
-        if self._unsent is not None:
-            if self._unsent.row_count and not self._channel.offer(self._unsent):
-                return IterationResult.WAIT
-            self.current_batch, self._unsent = self._unsent, None
+            self.current_batch = self.source.current_batch
+            if self.current_batch.row_count:
+                self._unsent.extend(self._routed(self.current_batch))
+        if not self._send():
+            return IterationResult.WAIT
         if self._source_done:
-            self._channel.finish()
+            for channel in self._channels:
+                channel.finish()
             return IterationResult.FETCHED_DONE
         return IterationResult.FETCHED
+
+    def _send(self) -> bool:
+        """False where something has found no room. A receiver that is slow does not keep the others from theirs."""
+        for _ in range(len(self._unsent)):
+            channel, batch = self._unsent.popleft()
+            if not channel.offer(batch):
+                self._unsent.append((channel, batch))
+        return not self._unsent
 
 
 class ReceiveExec(Exec):

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from remuda.exec.batch import ArrowBatch, RowBatch, TupleBatch, layout_of
-from remuda.exec.operator import Exec, IterationResult, UnaryExec
+from remuda.exec.operator import Exec, IterationResult, PassingExec
+from remuda.exec.row_choice import choose
 from remuda.expr import compile_predicate, compile_row
 
 if TYPE_CHECKING:
@@ -19,9 +20,9 @@ if TYPE_CHECKING:
     from remuda.plan.physical import Filter
 
 
-class FilterExec(UnaryExec):
+class FilterExec(PassingExec):
     def __init__(self, node: Filter, source: Exec, code: Code) -> None:
-        super().__init__(source)
+        super().__init__(source, node.columns)
         self._predicate, self._row_predicate = code.of(node, _compile)
 
     def setup(self, context: ExecContext) -> None:
@@ -39,7 +40,7 @@ class FilterExec(UnaryExec):
             passes, values = self._row_predicate, self._parameters.values
             return TupleBatch(batch.columns, [row for row in batch.tuples() if passes(row, values)])
         arrow = batch.arrow()
-        return ArrowBatch(batch.columns, arrow.filter(self._predicate(arrow, self._parameters)))
+        return ArrowBatch(batch.columns, choose(arrow, self._predicate(arrow, self._parameters)))
 
 
 def _compile(node: Filter) -> tuple[Callable[..., pa.Array], RowExpression]:

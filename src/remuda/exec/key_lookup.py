@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
+    from remuda.catalog import MapDefinition
     from remuda.exec.batch import RowBatch
     from remuda.exec.code import Code
     from remuda.exec.context import ExecContext
@@ -33,22 +34,8 @@ class KeyLookupExec(IteratorExec):
         partitions = scan_partitions(self._node, context)
         keys = lookup_keys(self._node.key, context.parameters.values)
         if context.partitions is not None and partitions is not None:
-            keys = self._in_partitions(keys, partitions)
+            keys = keys_in_partitions(self._node.map, keys, partitions)
         self.start(context, self._batches(keys, context))
-
-    def _in_partitions(self, keys: list[Any], partitions: np.ndarray) -> list[Any]:
-        """Only the keys that this fragment is responsible for: another one finds the others."""
-        definition = self._node.map
-        places = [definition.key.index(name) for name in definition.partitioned_by]
-        hash_of = scalar_hasher([definition.column(name).type for name in definition.partitioned_by])
-        owned = set(partitions.tolist())
-
-        def partition(key: Any) -> int:
-            parts = key if isinstance(key, tuple) else (key,)
-            chosen = tuple(parts[place] for place in places)
-            return partition_of(hash_of(chosen[0] if len(chosen) == 1 else chosen), definition.partitions)
-
-        return [key for key in keys if partition(key) in owned]
 
     def _batches(self, keys: list[Any], context: ExecContext) -> Iterator[RowBatch]:
         rows = self._rows
@@ -58,3 +45,17 @@ class KeyLookupExec(IteratorExec):
                 context.activity.index_entries += len(positions)
                 if len(positions):
                     yield rows.apply_to_tuples(source.rows_at(rows.positions, positions), context.parameters)
+
+
+def keys_in_partitions(definition: MapDefinition, keys: list[Any], partitions: np.ndarray) -> list[Any]:
+    """Only the keys that a fragment with these partitions is responsible for: another one finds the others."""
+    places = [definition.key.index(name) for name in definition.partitioned_by]
+    hash_of = scalar_hasher([definition.column(name).type for name in definition.partitioned_by])
+    owned = set(partitions.tolist())
+
+    def partition(key: Any) -> int:
+        parts = key if isinstance(key, tuple) else (key,)
+        chosen = tuple(parts[place] for place in places)
+        return partition_of(hash_of(chosen[0] if len(chosen) == 1 else chosen), definition.partitions)
+
+    return [key for key in keys if partition(key) in owned]

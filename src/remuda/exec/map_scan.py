@@ -18,13 +18,20 @@ if TYPE_CHECKING:
     from remuda.exec.context import ExecContext
     from remuda.expr import Column
     from remuda.plan.physical import MapScan, ScanNode
+    from remuda.storage import Source
+
+Piece = tuple["Source", int, int]
+"""A part of a scan that makes one batch: rows from one position up to another."""
 
 
 def scan_partitions(node: ScanNode, context: ExecContext) -> np.ndarray | None:
-    """The partitions that this fragment reads for a scan: its own, as far as pruning leaves them."""
+    """The partitions that this fragment reads for a scan: its own, as far as pruning leaves them.
+
+    A replicated map is whole wherever it is read.
+    """
     pruning = node.pruning
     wanted = None if pruning is None else pruned_partitions(node.map, pruning, context.parameters.values)
-    partitions = intersect(context.partitions, wanted)
+    partitions = intersect(None if node.map.replicated else context.partitions, wanted)
     context.activity.partitions += node.map.partitions if partitions is None else len(partitions)
     return partitions
 
@@ -33,13 +40,24 @@ def direct_batches(
     node: ScanNode, rows: ScanFilter, partitions: np.ndarray | None, context: ExecContext
 ) -> Iterator[RowBatch]:
     """The rows that pass, in batches; shared with the index scan that finds a direct scan to be cheaper."""
+    for piece in scan_pieces(node, partitions, context):
+        yield read_piece(piece, rows, context)
+
+
+def scan_pieces(node: ScanNode, partitions: np.ndarray | None, context: ExecContext) -> Iterator[Piece]:
+    """What a direct scan reads, batch by batch."""
     step = context.scan_batch_rows
     for source in context.snapshot(node.map.id).sources:
         for start, stop in source.ranges(partitions):
             for first in range(start, stop, step):
-                batch = source.read(rows.names, first, min(first + step, stop))
-                context.activity.rows_read += batch.num_rows
-                yield rows.apply_to_arrow(batch, context.parameters)
+                yield source, first, min(first + step, stop)
+
+
+def read_piece(piece: Piece, rows: ScanFilter, context: ExecContext) -> RowBatch:
+    source, first, stop = piece
+    batch = source.read(rows.names, first, stop)
+    context.activity.rows_read += batch.num_rows
+    return rows.apply_to_arrow(batch, context.parameters)
 
 
 class IteratorExec(Exec):
@@ -70,5 +88,24 @@ class MapScanExec(IteratorExec):
 
     def setup(self, context: ExecContext) -> None:
         context.verify()
-        partitions = scan_partitions(self._node, context)
-        self.start(context, direct_batches(self._node, self._rows, partitions, context))
+        self._partitions = scan_partitions(self._node, context)
+        self.start(context, direct_batches(self._node, self._rows, self._partitions, context))
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self._columns
+
+    @property
+    def most_rows(self) -> int:
+        """How many rows there are to be read, hidden ones included."""
+        sources = self._context.snapshot(self._node.map.id).sources
+        return sum(stop - start for source in sources for start, stop in source.ranges(self._partitions))
+
+    def pieces(self) -> Iterator[Piece]:
+        """What it reads, to be read by several threads."""
+        return scan_pieces(self._node, self._partitions, self._context)
+
+    def read(self, piece: Piece) -> RowBatch:
+        batch = read_piece(piece, self._rows, self._context)
+        self._context.verify()
+        return batch

@@ -11,12 +11,14 @@ its thread and is advanced again when what it waits for has happened. After FETC
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from copy import copy
 from enum import Enum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from remuda.exec.batch import RowBatch
     from remuda.exec.context import ExecContext
+    from remuda.expr import Column
 
 
 class IterationResult(Enum):
@@ -43,6 +45,28 @@ class UnaryExec(Exec):
 
     def setup(self, context: ExecContext) -> None:
         self.source.setup(context)
+
+
+class PassingExec(UnaryExec):
+    """An operator that makes batches from batches, each on its own: several threads may do so at once, by forks."""
+
+    def __init__(self, source: Exec, columns: tuple[Column, ...]) -> None:
+        super().__init__(source)
+        self.columns = columns
+
+    @property
+    def can_fork(self) -> bool:
+        return True
+
+    def prepare(self) -> bool:
+        """Does what must be done before the first batch; False where that has to wait."""
+        return True
+
+    def fork(self, source: Exec) -> Exec:
+        """The same operator, set up and prepared, over another source."""
+        forked = copy(self)
+        forked.source = source
+        return forked
 
 
 class BlockingExec(UnaryExec):

@@ -103,3 +103,12 @@ def _concatenate_column(parts: list[pa.Array]) -> pa.Array:
     if mixed or sum(map(len, dictionaries)) > sum(map(len, parts)):
         parts = [part.dictionary_decode() if isinstance(part, pa.DictionaryArray) else part for part in parts]
     return pa.concat_arrays(parts)
+
+
+def order_codes(array: pa.Array) -> np.ndarray:
+    """Numbers from 0 that order as the values do, equal ones for equal values; arbitrary at a NULL."""
+    comparable = _comparable(array)
+    if pa.types.is_boolean(comparable.type):
+        comparable = comparable.cast(pa.int8())
+    ranks: np.ndarray = pc.rank(comparable, sort_keys="ascending", tiebreaker="dense").to_numpy()
+    return ranks.astype(np.int64) - 1

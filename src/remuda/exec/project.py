@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from remuda.exec.batch import ArrowBatch, RowBatch, TupleBatch, layout_of, positional
-from remuda.exec.operator import Exec, IterationResult, UnaryExec
+from remuda.exec.operator import Exec, IterationResult, PassingExec
 from remuda.expr import as_array, compile_batch, compile_row
 
 if TYPE_CHECKING:
@@ -15,10 +15,9 @@ if TYPE_CHECKING:
     from remuda.plan.physical import Project
 
 
-class ProjectExec(UnaryExec):
+class ProjectExec(PassingExec):
     def __init__(self, node: Project, source: Exec, code: Code) -> None:
-        super().__init__(source)
-        self._columns = node.columns
+        super().__init__(source, node.columns)
         self._expressions, self._row_expressions = code.of(node, _compile)
 
     def setup(self, context: ExecContext) -> None:
@@ -36,10 +35,10 @@ class ProjectExec(UnaryExec):
         if isinstance(batch, TupleBatch):
             expressions, values = self._row_expressions, parameters.values
             tuples = [tuple([expression(row, values) for expression in expressions]) for row in batch.tuples()]
-            return TupleBatch(self._columns, tuples)
+            return TupleBatch(self.columns, tuples)
         arrow = batch.arrow()
         arrays = [as_array(expression(arrow, parameters), arrow.num_rows) for expression in self._expressions]
-        return ArrowBatch(self._columns, positional(arrays))
+        return ArrowBatch(self.columns, positional(arrays))
 
 
 def _compile(node: Project) -> tuple[list[BatchExpression], list[RowExpression]]:

@@ -6,6 +6,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from remuda.exec.batch import ArrowBatch, TupleBatch, layout_of
+from remuda.exec.row_choice import choose
 from remuda.expr import Column, Expression, Parameters, columns_of, compile_predicate, compile_row
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class ScanFilter:
         if self._predicate is None or batch.num_rows == 0:
             return ArrowBatch(self.columns, self._delivered(batch))
         kept = self._predicate(batch, parameters)
-        return ArrowBatch(self.columns, self._delivered(batch).filter(kept))
+        return ArrowBatch(self.columns, choose(self._delivered(batch), kept))
 
     def apply_to_tuples(self, tuples: Sequence[tuple[Any, ...]], parameters: Parameters) -> RowBatch:
         passes = self._row_predicate

@@ -5,11 +5,13 @@ itself and greater than every number. An expression names columns by their query
 nor plans nor SQL text.
 """
 
-from remuda.expr.batch import BatchExpression, as_array, compile_batch, compile_predicate
+from remuda.expr.batch import BatchExpression, compile_batch, compile_predicate
 from remuda.expr.cast import can_cast
 from remuda.expr.constant import FALSE, TRUE, evaluate_constant, fold
+from remuda.expr.dictionary import as_array
+from remuda.expr.failing import can_fail
 from remuda.expr.function import Datum, Function, Signature
-from remuda.expr.functions import FUNCTIONS, call, coerce, find_function
+from remuda.expr.functions import FUNCTIONS, call, coerce, find_function, hints_of
 from remuda.expr.nodes import Call, Case, Cast, Column, Expression, Literal, Parameter
 from remuda.expr.parameters import Parameters
 from remuda.expr.render import render
@@ -47,6 +49,7 @@ __all__ = [
     "as_array",
     "call",
     "can_cast",
+    "can_fail",
     "children",
     "coerce",
     "columns_of",
@@ -59,6 +62,7 @@ __all__ = [
     "evaluate_constant",
     "find_function",
     "fold",
+    "hints_of",
     "is_constant",
     "parameters_of",
     "render",

@@ -16,7 +16,7 @@ from remuda.errors import data_error
 from remuda.expr import decimals, moments
 from remuda.expr.decimals import DIVISION_BY_ZERO, OVERFLOW
 from remuda.expr.function import Datum, Function, Overload, Signature, overloaded
-from remuda.types import INTEGER_RANGES, Kind, SqlType, common_type
+from remuda.types import DOUBLE, INTEGER_RANGES, Kind, SqlType, common_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -148,5 +148,5 @@ FUNCTIONS = (
         symbol="-",
         can_fail=True,
     ),
-    Function("abs", _resolve_unary, _batch(pc.abs_checked), _checked_row(_absolute), can_fail=True),
+    Function("abs", _resolve_unary, _batch(pc.abs_checked), _checked_row(_absolute), can_fail=True, hints=(DOUBLE,)),
 )

@@ -1,25 +1,23 @@
-"""Evaluation over an Arrow record batch: an expression becomes a tree of kernel calls, made once for a plan.
-
-A string column is often a dictionary: its distinct values once, and a code for each row. A function of such a column
-and of constants is evaluated over the few distinct values and spread over the codes, which is many times cheaper.
-"""
+"""Evaluation over an Arrow record batch: an expression becomes a tree of kernel calls, made once for a plan."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from typing import TYPE_CHECKING, assert_never
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from remuda.errors import SqlError, data_error
 from remuda.expr.cast import cast_batch
+from remuda.expr.conditional import Part, evaluate_case, evaluate_in_turn
 from remuda.expr.decimals import DIVISION_BY_ZERO, OVERFLOW
+from remuda.expr.dictionary import apply_to_dictionaries, as_array
+from remuda.expr.failing import can_fail
 from remuda.expr.function import Datum, Signature
 from remuda.expr.functions import FUNCTIONS
 from remuda.expr.nodes import Call, Case, Cast, Column, Expression, Literal, Parameter
 from remuda.expr.parameters import Parameters, stored_scalar
+from remuda.expr.walk import columns_of
 
 if TYPE_CHECKING:
     from remuda.types import SqlType
@@ -43,16 +41,29 @@ def compile_batch(expression: Expression, layout: Mapping[int, int]) -> BatchExp
             convert = cast_batch(expression.argument.type, expression.type)
             return _apply(convert, [compile_batch(expression.argument, layout)], expression, strict=True)
         case Case():
-            return _compile_case(expression, layout)
+            branches = [(_part(when, layout), _part(then, layout)) for when, then in expression.branches]
+            return evaluate_case(branches, _part(expression.otherwise, layout))
         case Call():
-            function = FUNCTIONS[expression.function]
-            kernel = function.batch(
-                Signature(tuple(argument.type for argument in expression.arguments), expression.type)
-            )
-            arguments = [compile_batch(argument, layout) for argument in expression.arguments]
-            return _apply(kernel, arguments, expression, strict=function.strict)
+            return _compile_call(expression, layout)
         case _:
             assert_never(expression)
+
+
+def _compile_call(expression: Call, layout: Mapping[int, int]) -> BatchExpression:
+    function = FUNCTIONS[expression.function]
+    kernel = function.batch(Signature(tuple(argument.type for argument in expression.arguments), expression.type))
+    if function.undecided is not None and any(can_fail(argument) for argument in expression.arguments[1:]):
+        return evaluate_in_turn(
+            [_part(argument, layout) for argument in expression.arguments], kernel, function.undecided
+        )
+    arguments = [compile_batch(argument, layout) for argument in expression.arguments]
+    return _apply(kernel, arguments, expression, strict=function.strict)
+
+
+def _part(expression: Expression, layout: Mapping[int, int]) -> Part:
+    columns = list(columns_of(expression))
+    compiled = compile_batch(expression, {column: place for place, column in enumerate(columns)})
+    return Part(compiled, [layout[column] for column in columns], can_fail(expression), expression.type.arrow)
 
 
 def compile_predicate(
@@ -67,92 +78,34 @@ def compile_predicate(
     return predicate
 
 
-def as_array(datum: Datum, rows: int) -> pa.Array:
-    """A value that stands for the whole column, written out."""
-    return pa.repeat(datum, rows) if isinstance(datum, pa.Scalar) else datum
-
-
 def _apply(
     kernel: Callable[..., Datum], arguments: list[BatchExpression], expression: Call | Cast, *, strict: bool
 ) -> BatchExpression:
-    span = expression.span
-
     def evaluate(batch: pa.RecordBatch, parameters: Parameters) -> Datum:
         values = [argument(batch, parameters) for argument in arguments]
         try:
             if any(isinstance(value, pa.DictionaryArray) for value in values):
-                return _apply_to_dictionaries(kernel, values, strict=strict)
+                return apply_to_dictionaries(kernel, values, strict=strict)
             return kernel(*values)
-        except SqlError as error:
-            raise error if error.span is not None or span is None else data_error(error.message, span=span) from None
-        except pa.ArrowInvalid as error:
-            raise data_error(_arrow_message(error, expression.type), span=span) from error
+        except (SqlError, pa.ArrowInvalid) as error:
+            if batch.num_rows == 0:
+                return pa.scalar(None, expression.type.arrow)  # a constant that fails, but for no row
+            raise _located(error, expression) from (None if isinstance(error, SqlError) else error)
 
     return evaluate
 
 
-def _arrow_message(error: pa.ArrowInvalid, result: SqlType) -> str:
+def _located(error: Exception, expression: Call | Cast) -> SqlError:
+    """The error as the user sees it, with the place of the innermost expression that raised it."""
+    if not isinstance(error, SqlError):
+        return data_error(_arrow_message(error, expression.type), span=expression.span)
+    known = error.span is not None or expression.span is None
+    return error if known else data_error(error.message, span=expression.span)
+
+
+def _arrow_message(error: Exception, result: SqlType) -> str:
     """What the row kernels say in the same case."""
     text = str(error)
     if "ivide by zero" in text:
         return DIVISION_BY_ZERO
     return OVERFLOW.format(result) if "overflow" in text else text.splitlines()[0]
-
-
-def _apply_to_dictionaries(kernel: Callable[..., Datum], values: list[Datum], *, strict: bool) -> Datum:
-    arrays = [place for place, value in enumerate(values) if isinstance(value, pa.Array)]
-    if len(arrays) == 1 and strict:
-        column = values[arrays[0]]
-        distinct, codes = column.dictionary, column.indices
-        if len(distinct) <= len(codes):
-            over_distinct = [*values[: arrays[0]], distinct, *values[arrays[0] + 1 :]]
-            with suppress(SqlError, pa.ArrowInvalid):
-                # A value that no row has may be the one that fails: then the rows themselves are asked.
-                return _spread(as_array(kernel(*over_distinct), len(distinct)), codes)
-    return kernel(*(decode(value) for value in values))
-
-
-def _spread(results: pa.Array, codes: pa.Array) -> pa.Array:
-    """The result of each row from the results of the distinct values; NULL where the code is NULL."""
-    if pa.types.is_boolean(results.type) and not results.null_count:
-        matching = pc.indices_nonzero(results)
-        if len(matching) == 1:
-            return pc.equal(codes, pa.scalar(matching[0].as_py(), codes.type))
-    return results.take(codes)
-
-
-def decode(datum: Datum) -> Datum:
-    return datum.dictionary_decode() if isinstance(datum, pa.DictionaryArray) else datum
-
-
-def _compile_case(expression: Case, layout: Mapping[int, int]) -> BatchExpression:
-    conditions = [compile_batch(when, layout) for when, _ in expression.branches]
-    results = [compile_batch(then, layout) for _, then in expression.branches]
-    otherwise = compile_batch(expression.otherwise, layout)
-
-    def evaluate(batch: pa.RecordBatch, parameters: Parameters) -> Datum:
-        remaining = pa.repeat(pa.scalar(True), batch.num_rows)
-        value: Datum = pa.nulls(batch.num_rows, expression.type.arrow)
-        for condition, result in zip(conditions, results, strict=True):
-            # A branch sees only its own rows: CASE WHEN b <> 0 THEN a / b END must not divide by zero.
-            chosen = pc.and_(
-                remaining, pc.fill_null(_on_rows(condition, batch, remaining, parameters, pa.bool_()), False)
-            )
-            value = pc.if_else(chosen, _on_rows(result, batch, chosen, parameters, expression.type.arrow), value)
-            remaining = pc.and_not(remaining, chosen)
-        return pc.if_else(remaining, _on_rows(otherwise, batch, remaining, parameters, expression.type.arrow), value)
-
-    return evaluate
-
-
-def _on_rows(
-    evaluate: BatchExpression, batch: pa.RecordBatch, chosen: pa.Array, parameters: Parameters, arrow: pa.DataType
-) -> pa.Array:
-    """Evaluates on the chosen rows alone; the others are NULL."""
-    count = chosen.true_count
-    if count == batch.num_rows:
-        return decode(as_array(evaluate(batch, parameters), count))
-    if count == 0:
-        return pa.nulls(batch.num_rows, arrow)
-    values = decode(as_array(evaluate(batch.filter(chosen), parameters), count))
-    return pc.replace_with_mask(pa.nulls(batch.num_rows, arrow), chosen, values)

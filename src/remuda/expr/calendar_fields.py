@@ -143,6 +143,33 @@ def _weekday_from_monday(value: Datum) -> Datum:
     return pc.day_of_week(value, count_from_zero=False, week_start=1)
 
 
+def _of_year(shift: int, length: int) -> Overload:
+    """The number of the decade, century or millennium: the 21st century has the years 2001 to 2100."""
+    return _of_day(
+        lambda value: pc.divide(pc.add(pc.year(value), shift), length), lambda day: (day.year + shift) // length
+    )
+
+
+def _of_second(unit: int, result: SqlType) -> Overload:
+    """The seconds within the minute, in a smaller unit."""
+
+    def batch(value: Datum, type_: SqlType) -> Datum:
+        rest = _rest(_time_of_day(value, type_), _MINUTE)
+        return rest if unit == 1 else _thousandths(rest, result)
+
+    return _field(
+        _CLOCKED,
+        batch,
+        lambda value, _: value % _MINUTE if unit == 1 else Decimal(value % _MINUTE).scaleb(-3),
+        result,
+    )
+
+
+def _thousandths(value: Datum, result: SqlType) -> Datum:
+    whole = pc.cast(value, pa.decimal128(19, 0))
+    return pc.cast(pc.multiply(whole, pa.scalar(Decimal("0.001"), pa.decimal128(3, 3))), result.arrow)
+
+
 _FIELDS: dict[str, tuple[Overload, ...]] = {
     "year": (_of_day(pc.year, lambda day: day.year), _of_interval(INTERVAL_MONTHS, 12, None)),
     "month": (_of_day(pc.month, lambda day: day.month), _of_interval(INTERVAL_MONTHS, 1, 12)),
@@ -157,6 +184,11 @@ _FIELDS: dict[str, tuple[Overload, ...]] = {
     "minute": _of_clock(_MINUTE, _HOUR),
     "second": _SECOND_FIELD,
     "epoch": (_EPOCH_FIELD,),
+    "decade": (_of_year(0, 10),),
+    "century": (_of_year(99, 100),),
+    "millennium": (_of_year(999, 1000),),
+    "millisecond": (_of_second(1000, decimal(8, 3)),),
+    "microsecond": (_of_second(1, BIGINT),),
 }
 
 

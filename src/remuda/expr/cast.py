@@ -50,6 +50,17 @@ def can_cast(source: SqlType, target: SqlType) -> bool:
     return {source.kind, target.kind} <= _INSTANTS
 
 
+def cast_can_fail(source: SqlType, target: SqlType) -> bool:
+    """Whether some value of the source is none of the target."""
+    if source == VARCHAR:
+        return target != VARCHAR
+    if source.is_exact and target.kind is Kind.DECIMAL:
+        return not _has_room(source, target)
+    if source.is_integer and target.is_integer:
+        return exact_digits(source) > exact_digits(target)
+    return source.is_numeric and target.is_numeric and target.kind is not Kind.DOUBLE
+
+
 def cast_batch(source: SqlType, target: SqlType) -> Callable[[Datum], Datum]:
     """Raises where a value does not fit."""
     if source.is_floating and target.kind is Kind.DECIMAL:

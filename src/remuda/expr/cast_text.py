@@ -11,7 +11,17 @@ import numpy as np
 
 from remuda.errors import SqlError, data_error
 from remuda.expr.decimals import fit_row
-from remuda.types import TIMESTAMP, Kind, SqlType, clock_text, to_python, to_stored
+from remuda.types import (
+    INTERVAL_MONTHS,
+    INTERVAL_TIME,
+    TIMESTAMP,
+    Kind,
+    SqlType,
+    clock_text,
+    interval_words,
+    to_python,
+    to_stored,
+)
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -66,6 +76,8 @@ BY_VALUE_FROM_TEXT: dict[Kind, Callable[[SqlType], Callable[[str], Any]]] = {
     Kind.DECIMAL: _to_decimal,
     Kind.TIME: _to_temporal,
     Kind.TIMESTAMP_TZ: _to_temporal,
+    Kind.INTERVAL_MONTHS: _to_temporal,
+    Kind.INTERVAL_TIME: _to_temporal,
 }
 """From text to a stored value, by the kind of the target."""
 
@@ -95,5 +107,7 @@ BY_VALUE_TO_TEXT: dict[Kind, Callable[[Any], str]] = {
     Kind.TIME: clock_text,
     Kind.TIMESTAMP: _instant_text,
     Kind.TIMESTAMP_TZ: lambda stored: _instant_text(stored) + "+00",
+    Kind.INTERVAL_MONTHS: lambda stored: interval_words(INTERVAL_MONTHS, stored),
+    Kind.INTERVAL_TIME: lambda stored: interval_words(INTERVAL_TIME, stored),
 }
 """From a stored value to text, by the kind of the source."""

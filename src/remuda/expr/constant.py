@@ -34,6 +34,14 @@ def _fold_node(node: Expression) -> Expression:
         node = _fold_logic(node)
         if not isinstance(node, Call):
             return node
+    if isinstance(node, Case):
+        node = _fold_case(node)
+        if not isinstance(node, Case):
+            return node
+    if isinstance(node, Call) and node.function == "coalesce":
+        node = _fold_coalesce(node)
+        if not isinstance(node, Call):
+            return node
     if all(isinstance(child, Literal) for child in children(node)):
         try:
             return Literal(evaluate_constant(node), node.type)
@@ -54,3 +62,30 @@ def _fold_logic(node: Call) -> Expression:
     if not rest:
         return neutral
     return rest[0] if len(rest) == 1 else Call(node.function, rest, BOOLEAN, node.span)
+
+
+def _fold_case(node: Case) -> Expression:
+    """Without the branches that are never taken: those of a known condition, and those after one that always holds."""
+    branches: list[tuple[Expression, Expression]] = []
+    otherwise = node.otherwise
+    for when, then in node.branches:
+        if isinstance(when, Literal) and when.value:
+            otherwise = then
+            break
+        if not isinstance(when, Literal):
+            branches.append((when, then))
+    return Case(tuple(branches), otherwise, node.type) if branches else otherwise
+
+
+def _fold_coalesce(node: Call) -> Expression:
+    """Without NULLs, and without what stands after a value that is none."""
+    kept: list[Expression] = []
+    for argument in node.arguments:
+        if not isinstance(argument, Literal):
+            kept.append(argument)
+        elif argument.value is not None:
+            kept.append(argument)
+            break
+    if not kept:
+        return Literal(None, node.type)
+    return kept[0] if len(kept) == 1 else Call("coalesce", tuple(kept), node.type, node.span)

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from remuda.errors import data_error
 from remuda.expr.by_rows import by_rows
 from remuda.expr.function import Datum, Overload, Signature
+from remuda.expr.long_division import MOST_DIGITS, divide_to_digits
 from remuda.expr.unscaled import LONG_DIGITS, from_unscaled, unscaled
 from remuda.types import MAXIMUM_PRECISION, Kind, SqlType, exact_digits
 
@@ -192,26 +193,45 @@ def divide_batch(signature: Signature) -> Callable[[Datum, Datum], Datum]:
     (precision, scale), (right_precision, right_scale) = exact_digits(left_type), exact_digits(right_type)
     dividend_scale = max(scale, signature.result.scale + right_scale - right_precision)
     quotient_scale = max(4, dividend_scale + right_precision - right_scale + 1)
-    one_by_one = by_rows(_fitted_row(_divide_exactly)(signature), signature)
     quotient_precision = precision - scale + right_scale + quotient_scale
-    if quotient_precision > _WIDEST:
-        return one_by_one
     width = pa.decimal128 if quotient_precision <= MAXIMUM_PRECISION else pa.decimal256
+    as_on_paper = _divide_as_on_paper(signature)
 
     def divide(left: Datum, right: Datum) -> Datum:
-        if not _is_safe_divisor(right):
-            return one_by_one(left, right)
+        if quotient_precision > _WIDEST or _largest(right) >= _SAFE_DIVISOR:
+            return as_on_paper(left, right)
         dividend = _wide(left, left_type, dividend_scale, width)
         return fit_batch(pc.divide(dividend, _wide(right, right_type, None, width)), signature.result)
 
     return divide
 
 
-def _is_safe_divisor(value: Datum) -> bool:
-    """Whether Arrow divides rightly by all of it: its division by more than 32 bits misjudges some digits."""
+def _divide_as_on_paper(signature: Signature) -> Callable[[Datum, Datum], Datum]:
+    """For divisors by which Arrow does not divide rightly: 18 digits at most by numpy, more row by row."""
+    left_type, right_type = signature.arguments
+    one_by_one = by_rows(_fitted_row(_divide_exactly)(signature), signature)
+    digits = signature.result.scale + right_type.scale - left_type.scale
+
+    def divide(left: Datum, right: Datum) -> Datum:
+        short = max(_largest(left), _largest(right)) < 10**LONG_DIGITS
+        is_column = isinstance(left, pa.Array) or isinstance(right, pa.Array)
+        if not (0 <= digits <= MOST_DIGITS and short and is_column):
+            return one_by_one(left, right)
+        divisors = unscaled(right, right_type.scale, 1)
+        if not divisors.all():
+            return one_by_one(left, right)  # which finds out whether a zero meets a NULL
+        quotients = divide_to_digits(unscaled(left, left_type.scale, 0), divisors, digits, signature.result.scale)
+        valid = pc.and_(pc.is_valid(left), pc.is_valid(right))
+        return fit_batch(pc.if_else(valid, quotients, pa.scalar(None, quotients.type)), signature.result)
+
+    return divide
+
+
+def _largest(value: Datum) -> int:
+    """The largest unscaled value, without its sign; 0 where there is none."""
     size = pc.abs(value)
     largest = (size if isinstance(size, pa.Scalar) else pc.max(size)).as_py()
-    return largest is None or largest.scaleb(value.type.scale, _EXACT) < _SAFE_DIVISOR
+    return 0 if largest is None else int(largest.scaleb(value.type.scale, _EXACT))
 
 
 def _remainder_batch(signature: Signature) -> Callable[..., Datum]:

@@ -12,8 +12,10 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from remuda.expr.nodes import Expression
     from remuda.types import SqlType
 
+CanFail: TypeAlias = "bool | Callable[[tuple[Expression, ...]], bool]"
 Datum: TypeAlias = "pa.Array | pa.Scalar"
 """What batch evaluation passes around: a column, or one value that stands for the whole column."""
 
@@ -29,7 +31,12 @@ class Function:
     """`batch` and `row` make the kernel for resolved types, so that the choice by type is made once and not per row.
 
     A *strict* function is NULL where any argument is NULL; its row kernel never sees None.
-    `symbol` is set for what is written between or before its arguments. `can_fail` says that some values are an error.
+    `symbol` is set for what is written between or before its arguments. `can_fail` says that some values are an error,
+    of all calls or, as a function of the arguments, of this one.
+
+    A function that evaluates its arguments in turn, as AND does, has `undecided`: from the value so far to the rows
+    that need the next argument, without NULLs. Its row kernel takes the compiled arguments and gives the compiled call.
+    `hints` are the types that a bare parameter or string takes as an argument; the last counts for all further ones.
     """
 
     name: str
@@ -38,7 +45,9 @@ class Function:
     row: Callable[[Signature], Callable[..., Any]]
     strict: bool = True
     symbol: str | None = None
-    can_fail: bool = False
+    can_fail: CanFail = False
+    undecided: Callable[[Datum], Datum] | None = None
+    hints: tuple[SqlType, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +59,31 @@ class Overload:
     row: Callable[[Signature], Callable[..., Any]]
 
 
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """Resolves these argument types, and what widens to them without loss of meaning: an INTEGER for a BIGINT."""
+
+    arguments: tuple[SqlType, ...]
+    result: SqlType
+
+    def __call__(self, given: Sequence[SqlType]) -> Signature | None:
+        fits = len(given) == len(self.arguments) and all(
+            common_type(type_, want) == want for type_, want in zip(given, self.arguments, strict=True)
+        )
+        return Signature(self.arguments, self.result) if fits else None
+
+
+def fixed(arguments: Sequence[SqlType], result: SqlType) -> Fixed:
+    return Fixed(tuple(arguments), result)
+
+
 def overloaded(
-    name: str, *overloads: Overload, strict: bool = True, symbol: str | None = None, can_fail: bool = False
+    name: str,
+    *overloads: Overload,
+    strict: bool = True,
+    symbol: str | None = None,
+    can_fail: CanFail = False,
+    hints: tuple[SqlType, ...] = (),
 ) -> Function:
     """The function that means the first overload which takes the types.
 
@@ -72,17 +104,5 @@ def overloaded(
         strict=strict,
         symbol=symbol,
         can_fail=can_fail,
+        hints=hints,
     )
-
-
-def fixed(arguments: Sequence[SqlType], result: SqlType) -> Callable[[Sequence[SqlType]], Signature | None]:
-    """Resolves these argument types, and what widens to them without loss of meaning: an INTEGER for a BIGINT."""
-    wanted = tuple(arguments)
-
-    def resolve(given: Sequence[SqlType]) -> Signature | None:
-        fits = len(given) == len(wanted) and all(
-            common_type(type_, want) == want for type_, want in zip(given, wanted, strict=True)
-        )
-        return Signature(wanted, result) if fits else None
-
-    return resolve

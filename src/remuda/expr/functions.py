@@ -8,7 +8,28 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from remuda.expr import arithmetic, calendar_fields, comparison, json, logic, numbers, selection, text, text_parts
+from remuda.expr import (
+    analysis,
+    arithmetic,
+    calendar_fields,
+    calendar_units,
+    calendar_values,
+    comparison,
+    json,
+    json_values,
+    logic,
+    moment_format,
+    numbers,
+    regular,
+    selection,
+    text,
+    text_codes,
+    text_parts,
+    text_words,
+    whole_numbers,
+    zones,
+)
+from remuda.expr.function import Fixed
 from remuda.expr.nodes import Call, Cast, Expression, Literal
 from remuda.types import Kind
 
@@ -25,16 +46,31 @@ FUNCTIONS: dict[str, Function] = {
         *selection.FUNCTIONS,
         *arithmetic.FUNCTIONS,
         *numbers.FUNCTIONS,
+        *analysis.FUNCTIONS,
+        *whole_numbers.FUNCTIONS,
         *text.FUNCTIONS,
+        *regular.FUNCTIONS,
         *text_parts.FUNCTIONS,
+        *text_words.FUNCTIONS,
+        *text_codes.FUNCTIONS,
         *calendar_fields.FUNCTIONS,
+        *calendar_units.FUNCTIONS,
+        *calendar_values.FUNCTIONS,
+        *moment_format.FUNCTIONS,
+        *zones.FUNCTIONS,
         *json.FUNCTIONS,
+        *json_values.FUNCTIONS,
     )
 }
 
 
 def find_function(name: str) -> Function | None:
     return FUNCTIONS.get(name.casefold())
+
+
+def hints_of(function: Function) -> tuple[SqlType, ...]:
+    """The types that bare parameters and strings take as its arguments; none where all have one type."""
+    return function.resolve.arguments if isinstance(function.resolve, Fixed) else function.hints
 
 
 def call(name: str, *arguments: Expression, span: Span | None = None) -> Call | None:

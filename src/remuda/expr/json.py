@@ -1,4 +1,4 @@
-"""`json -> key` and `json ->> key`: a member of an object by its name, an element of an array by its number from 0."""
+"""JSON taken apart: `->` and `->>`, JSON_EXTRACT by a path, lengths and types."""
 
 from __future__ import annotations
 
@@ -8,37 +8,65 @@ import msgspec
 
 from remuda.expr.by_rows import by_rows
 from remuda.expr.function import Function, Overload, Signature, fixed, overloaded
-from remuda.types import BIGINT, JSON, VARCHAR
+from remuda.expr.json_path import ABSENT, find, path_steps
+from remuda.expr.plain import plain_function
+from remuda.types import BIGINT, BOOLEAN, JSON, VARCHAR
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_ABSENT = object()
+
+def _as_json(found: Any) -> str | None:
+    return None if found is ABSENT else msgspec.json.encode(found).decode()
 
 
-def _member(document: str, key: str | int) -> Any:
-    value = msgspec.json.decode(document)
-    if isinstance(key, str):
-        return value.get(key, _ABSENT) if isinstance(value, dict) else _ABSENT
-    if isinstance(value, list) and -len(value) <= key < len(value):
-        return value[key]
-    return _ABSENT
-
-
-def _as_json(document: str, key: str | int) -> str | None:
-    found = _member(document, key)
-    return None if found is _ABSENT else msgspec.json.encode(found).decode()
-
-
-def _as_text(document: str, key: str | int) -> str | None:
+def _as_text(found: Any) -> str | None:
     """A string without its quotes; NULL for JSON's null."""
-    found = _member(document, key)
-    if found is _ABSENT or found is None:
+    if found is ABSENT or found is None:
         return None
     return found if isinstance(found, str) else msgspec.json.encode(found).decode()
 
 
-def _operator(name: str, result: Any, row: Callable[[str, Any], Any]) -> Function:
+def _as_scalar(found: Any) -> str | None:
+    return None if isinstance(found, dict | list) else _as_text(found)
+
+
+def _length(found: Any) -> int | None:
+    """Of what is no array, 0."""
+    return None if found is ABSENT else len(found) if isinstance(found, list) else 0
+
+
+def _type_name(found: Any) -> str | None:
+    """DuckDB's names."""
+    match found:
+        case None:
+            return "NULL"
+        case bool():
+            return "BOOLEAN"
+        case int():
+            return "UBIGINT" if found >= 0 else "BIGINT"
+        case float():
+            return "DOUBLE"
+        case str():
+            return "VARCHAR"
+        case list():
+            return "ARRAY"
+        case dict():
+            return "OBJECT"
+    return None
+
+
+def _standard_type_name(found: Any) -> str | None:
+    """PostgreSQL's names."""
+    name = _type_name(found)
+    numbers = {"UBIGINT": "number", "BIGINT": "number", "DOUBLE": "number", "VARCHAR": "string"}
+    return None if name is None else numbers.get(name, name.lower())
+
+
+def _operator(name: str, result: Any, shown: Callable[[Any], Any]) -> Function:
+    def row(document: str, key: str | int) -> Any:
+        return shown(find(document, (key,)))
+
     def batch(signature: Signature) -> Any:
         return by_rows(row, signature)
 
@@ -46,4 +74,32 @@ def _operator(name: str, result: Any, row: Callable[[str, Any], Any]) -> Functio
     return overloaded(name, by_name, by_number, symbol=name)
 
 
-FUNCTIONS = (_operator("->", JSON, _as_json), _operator("->>", VARCHAR, _as_text))
+def _by_path(name: str, result: Any, shown: Callable[[Any], Any], *, optional: bool = False) -> Function:
+    """`optional` functions have the whole document in mind where no path is given."""
+
+    def row(document: str, path: str = "$") -> Any:
+        return shown(find(document, path_steps(path)))
+
+    return plain_function(name, [JSON, VARCHAR], result, row, optional=int(optional), can_fail=True)
+
+
+def _is_json(text: str) -> bool:
+    try:
+        msgspec.json.decode(text)
+    except msgspec.MsgspecError:
+        return False
+    return True
+
+
+FUNCTIONS = (
+    _operator("->", JSON, _as_json),
+    _operator("->>", VARCHAR, _as_text),
+    _by_path("json_extract", JSON, _as_json),
+    _by_path("json_extract_string", VARCHAR, _as_text),
+    _by_path("json_value", VARCHAR, _as_scalar),
+    _by_path("json_exists", BOOLEAN, lambda found: found is not ABSENT),
+    _by_path("json_array_length", BIGINT, _length, optional=True),
+    _by_path("json_type", VARCHAR, _type_name, optional=True),
+    _by_path("json_typeof", VARCHAR, _standard_type_name, optional=True),
+    plain_function("json_valid", [VARCHAR], BOOLEAN, _is_json),
+)

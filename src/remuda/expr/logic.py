@@ -14,6 +14,8 @@ from remuda.types import BOOLEAN, Kind, SqlType, common_type
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from remuda.expr.row import Row, RowExpression
+
 
 def _resolve_logic(given: Sequence[SqlType]) -> Signature | None:
     if len(given) < 2 or any(type_.kind not in {Kind.BOOLEAN, Kind.NULL} for type_ in given):
@@ -32,26 +34,58 @@ def resolve_same(given: Sequence[SqlType]) -> Signature | None:
     return None if shared is None else Signature((shared,) * len(given), shared)
 
 
-def _and_row(_: Signature) -> Callable[..., bool | None]:
-    def all_of(*arguments: bool | None) -> bool | None:
-        if False in arguments:
-            return False
-        return None if None in arguments else True
+def _and_row(_: Signature) -> Callable[[Sequence[RowExpression]], RowExpression]:
+    def compose(arguments: Sequence[RowExpression]) -> RowExpression:
+        def all_of(row: Row, parameters: Row) -> bool | None:
+            known = True
+            for argument in arguments:
+                value = argument(row, parameters)
+                if value is False:
+                    return False
+                known = known and value is not None
+            return True if known else None
 
-    return all_of
+        return all_of
 
-
-def _or_row(_: Signature) -> Callable[..., bool | None]:
-    def any_of(*arguments: bool | None) -> bool | None:
-        if True in arguments:
-            return True
-        return None if None in arguments else False
-
-    return any_of
+    return compose
 
 
-def _coalesce_row(_: Signature) -> Callable[..., Any]:
-    return lambda *arguments: next((value for value in arguments if value is not None), None)
+def _or_row(_: Signature) -> Callable[[Sequence[RowExpression]], RowExpression]:
+    def compose(arguments: Sequence[RowExpression]) -> RowExpression:
+        def any_of(row: Row, parameters: Row) -> bool | None:
+            known = True
+            for argument in arguments:
+                value = argument(row, parameters)
+                if value:
+                    return True
+                known = known and value is not None
+            return False if known else None
+
+        return any_of
+
+    return compose
+
+
+def _coalesce_row(_: Signature) -> Callable[[Sequence[RowExpression]], RowExpression]:
+    def compose(arguments: Sequence[RowExpression]) -> RowExpression:
+        def first_of(row: Row, parameters: Row) -> Any:
+            for argument in arguments:
+                value = argument(row, parameters)
+                if value is not None:
+                    return value
+            return None
+
+        return first_of
+
+    return compose
+
+
+def _not_false(value: Datum) -> Datum:
+    return pc.fill_null(value, True)
+
+
+def _not_true(value: Datum) -> Datum:
+    return pc.invert(pc.fill_null(value, False))
 
 
 def _folded(kernel: Callable[[Datum, Datum], Datum]) -> Callable[[Signature], Callable[..., Datum]]:
@@ -75,8 +109,8 @@ def _test(name: str, value: bool, *, negated: bool) -> Function:
 
 
 FUNCTIONS = (
-    Function("and", _resolve_logic, _folded(pc.and_kleene), _and_row, strict=False, symbol="AND"),
-    Function("or", _resolve_logic, _folded(pc.or_kleene), _or_row, strict=False, symbol="OR"),
+    Function("and", _resolve_logic, _folded(pc.and_kleene), _and_row, strict=False, symbol="AND", undecided=_not_false),
+    Function("or", _resolve_logic, _folded(pc.or_kleene), _or_row, strict=False, symbol="OR", undecided=_not_true),
     Function("not", fixed([BOOLEAN], BOOLEAN), lambda _: pc.invert, lambda _: lambda value: not value, symbol="NOT"),
     Function("is null", _resolve_any, lambda _: pc.is_null, lambda _: lambda value: value is None, strict=False),
     Function(
@@ -86,5 +120,5 @@ FUNCTIONS = (
     _test("is not true", True, negated=True),
     _test("is false", False, negated=False),
     _test("is not false", False, negated=True),
-    Function("coalesce", resolve_same, lambda _: pc.coalesce, _coalesce_row, strict=False),
+    Function("coalesce", resolve_same, lambda _: pc.coalesce, _coalesce_row, strict=False, undecided=pc.is_null),
 )

@@ -22,6 +22,8 @@ class Column:
     type: SqlType
     nullable: bool = field(default=True, compare=False)
     """Whether it may be NULL here: above an outer join a column may be that is not below it."""
+    outer: bool = field(default=False, compare=False, repr=False)
+    """Whether it is named inside a sub-query and belongs to a query around it; the rewrite leaves none of these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +36,15 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """The value given for the `?` or `:name` number `index`, counted from 0."""
+    """The value given for the `?` or `:name` number `index`, counted from 0.
+
+    The `clock` is one that no user gives: the instant at which the statement began, after all others. So a plan that
+    asks for the time can be kept, and everything in a statement sees the same time.
+    """
 
     index: int
     type: SqlType
+    clock: bool = False
 
 
 @dataclass(frozen=True, slots=True)

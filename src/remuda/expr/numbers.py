@@ -1,22 +1,21 @@
-"""ROUND, FLOOR, CEIL, TRUNC, SIGN and the functions of real analysis.
+"""ROUND, FLOOR, CEIL, TRUNC, SIGN.
 
-A DECIMAL rounds half away from zero, a floating-point number half to even, as in PostgreSQL. Where a function has no
-value (the root of -1, the logarithm of 0) it is an error; a result too large for a DOUBLE is infinity, as for `*`.
+A DECIMAL rounds half away from zero, a floating-point number half to even, as in PostgreSQL.
 """
 
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from decimal import ROUND_CEILING, ROUND_DOWN, ROUND_FLOOR, ROUND_HALF_UP, Context, Decimal
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from remuda.errors import data_error
 from remuda.expr.by_rows import by_rows
 from remuda.expr.decimals import SAFE_DIGITS, fit_batch, fit_row, wide_enough
-from remuda.expr.function import Datum, Function, Overload, Signature, fixed, overloaded
+from remuda.expr.function import Datum, Function, Overload, Signature, overloaded
 from remuda.types import BIGINT, DOUBLE, INTEGER, MAXIMUM_PRECISION, Kind, SqlType, decimal
 
 if TYPE_CHECKING:
@@ -91,7 +90,30 @@ def _to_digits(decimal_mode: str, arrow_mode: str) -> Overload:
 
         return rounded
 
-    return Overload(_resolve_digits, lambda signature: by_rows(row(signature), signature), row)
+    def batch(signature: Signature) -> Callable[[Datum, Datum], Datum]:
+        one_by_one = by_rows(row(signature), signature)
+        scale = signature.result.scale
+        is_real = signature.result == DOUBLE
+
+        def kernel(value: Datum, digits: Datum) -> Datum:
+            if not isinstance(digits, pa.Scalar) or not digits.is_valid or not isinstance(value, pa.Array):
+                return one_by_one(value, digits)
+            count = digits.as_py()
+            if is_real and abs(count) <= _REAL_DIGITS:
+                with suppress(pa.ArrowInvalid):  # some are too large to have such digits
+                    return pc.round(value, ndigits=count, round_mode=arrow_mode)
+            elif not is_real and scale - SAFE_DIGITS <= count < scale:
+                wide = pc.cast(value, wide_enough(signature.result.precision)(scale))
+                mode = "towards_zero" if decimal_mode == ROUND_DOWN else "half_towards_infinity"
+                return fit_batch(pc.round(wide, ndigits=count, round_mode=mode), signature.result)
+            return one_by_one(value, digits)
+
+        return kernel
+
+    return Overload(_resolve_digits, batch, row)
+
+
+_REAL_DIGITS = 15
 
 
 def _round_real(value: float, digits: int, mode: str) -> float:
@@ -125,72 +147,21 @@ def _resolve_sign(given: Sequence[SqlType]) -> Signature | None:
     return Signature((given[0],), INTEGER) if given[0].is_exact else Signature((DOUBLE,), DOUBLE)
 
 
-def _analytic(
-    name: str, kernel: Callable[[Datum], Datum], row: Callable[[float], float], refused: Any, problem: str
-) -> Function:
-    """`refused` are the values for which the function has none."""
-
-    def one(value: float) -> float:
-        if refused(value):
-            raise data_error(problem)
-        try:
-            return row(value)
-        except OverflowError:
-            return math.inf
-
-    def batch(value: Datum) -> Datum:
-        ends = {"min": value.as_py()} if isinstance(value, pa.Scalar) else pc.min_max(value).as_py()
-        if ends["min"] is not None and refused(ends["min"]):
-            raise data_error(problem)
-        return kernel(value)
-
-    return Function(name, fixed([DOUBLE], DOUBLE), lambda _: batch, lambda _: one, can_fail=True)
-
-
-def _power_batch(signature: Signature) -> Callable[[Datum, Datum], Datum]:
-    """Arrow's kernel where no base can be the wrong one."""
-    one_by_one = by_rows(_power, signature)
-
-    def power(base: Datum, exponent: Datum) -> Datum:
-        least = (base if isinstance(base, pa.Scalar) else pc.min(base)).as_py()
-        return pc.power(base, exponent) if least is not None and least > 0 else one_by_one(base, exponent)
-
-    return power
-
-
-def _power(base: float, exponent: float) -> float:
-    if base == 0 and exponent < 0:
-        raise data_error("zero has no negative power")
-    if base < 0 and math.isfinite(base) and math.isfinite(exponent) and exponent != math.floor(exponent):
-        raise data_error("a negative number has only powers with whole exponents")
-    try:
-        return math.pow(base, exponent)
-    except OverflowError:
-        negative = base < 0 and math.fmod(exponent, 2) != 0
-        return -math.inf if negative else math.inf
-
-
 FUNCTIONS = (
     overloaded(
         "round",
         *_to_whole("round", ROUND_HALF_UP, "half_towards_infinity", round),
         _to_digits(ROUND_HALF_UP, "half_to_even"),
+        can_fail=True,
+        hints=(DOUBLE, BIGINT),
     ),
     overloaded(
-        "trunc", *_to_whole("trunc", ROUND_DOWN, "towards_zero", math.trunc), _to_digits(ROUND_DOWN, "towards_zero")
+        "trunc",
+        *_to_whole("trunc", ROUND_DOWN, "towards_zero", math.trunc),
+        _to_digits(ROUND_DOWN, "towards_zero"),
+        hints=(DOUBLE, BIGINT),
     ),
-    overloaded("floor", *_to_whole("floor", ROUND_FLOOR, "down", math.floor)),
-    overloaded("ceil", *_to_whole("ceil", ROUND_CEILING, "up", math.ceil)),
-    Function("sign", _resolve_sign, _sign_batch, _sign_row),
-    _analytic("sqrt", pc.sqrt, math.sqrt, lambda value: value < 0, "a negative number has no square root"),
-    _analytic("exp", pc.exp, math.exp, lambda _: False, ""),
-    _analytic("ln", pc.ln, math.log, lambda value: value <= 0, "only a positive number has a logarithm"),
-    _analytic("log10", pc.log10, math.log10, lambda value: value <= 0, "only a positive number has a logarithm"),
-    Function(
-        "power",
-        fixed([DOUBLE, DOUBLE], DOUBLE),
-        _power_batch,
-        lambda _: _power,
-        can_fail=True,
-    ),
+    overloaded("floor", *_to_whole("floor", ROUND_FLOOR, "down", math.floor), can_fail=True, hints=(DOUBLE,)),
+    overloaded("ceil", *_to_whole("ceil", ROUND_CEILING, "up", math.ceil), can_fail=True, hints=(DOUBLE,)),
+    Function("sign", _resolve_sign, _sign_batch, _sign_row, hints=(DOUBLE,)),
 )

@@ -9,6 +9,7 @@ from remuda.expr.nodes import Call, Case, Cast, Column, Expression, Literal, Par
 from remuda.types import interval_text, to_python
 
 _PRECEDENCE = {"OR": 1, "AND": 2, "NOT": 3, "=": 4, "<>": 4, "<": 4, "<=": 4, ">": 4, ">=": 4, "LIKE": 4, "ILIKE": 4}
+_PRECEDENCE |= {"SIMILAR TO": 4, "~": 4, "~*": 4}
 _PRECEDENCE |= {"IS DISTINCT FROM": 4, "IS NOT DISTINCT FROM": 4, "->": 7, "->>": 7}
 _PRECEDENCE |= {"+": 5, "-": 5, "||": 5, "*": 6, "/": 6, "%": 6}
 _COMPARISON = 4
@@ -27,7 +28,7 @@ def _render(expression: Expression) -> tuple[str, int]:
         case Literal():
             return _render_literal(expression), _ATOM
         case Parameter():
-            return f"?{expression.index}", _ATOM
+            return "CURRENT_TIMESTAMP" if expression.clock else f"?{expression.index}", _ATOM
         case Cast():
             return f"CAST({render(expression.argument)} AS {expression.type})", _ATOM
         case Case():
@@ -50,9 +51,9 @@ def _render_call(expression: Call) -> tuple[str, int]:
     if expression.function.startswith("extract "):
         field = expression.function.removeprefix("extract ")
         return f"EXTRACT({field.upper()} FROM {render(arguments[0])})", _ATOM
-    if expression.function.startswith("date_trunc "):
-        unit = expression.function.removeprefix("date_trunc ")
-        return f"DATE_TRUNC('{unit}', {render(arguments[0])})", _ATOM
+    if expression.function.startswith(("date_trunc ", "date_diff ")):
+        name, unit = expression.function.split()
+        return f"{name.upper()}('{unit}', {', '.join(render(argument) for argument in arguments)})", _ATOM
     if symbol is None:
         return f"{expression.function.upper()}({', '.join(render(argument) for argument in arguments)})", _ATOM
     binding = _PRECEDENCE[symbol]

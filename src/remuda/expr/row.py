@@ -52,6 +52,9 @@ def _compile_call(expression: Call, layout: Mapping[int, int]) -> RowExpression:
     if function.strict:
         return _strict(kernel, expression.arguments, layout, expression.span)
     arguments = [compile_row(argument, layout) for argument in expression.arguments]
+    if function.undecided is not None:
+        in_turn: RowExpression = kernel(arguments)
+        return in_turn
     return lambda row, parameters: kernel(*[argument(row, parameters) for argument in arguments])
 
 

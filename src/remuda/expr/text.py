@@ -1,4 +1,4 @@
-"""LIKE, letters and length. LIKE is case-sensitive, ILIKE is not; `\\` escapes a wildcard."""
+"""LIKE, ILIKE and SIMILAR TO, letters and length. LIKE is case-sensitive, ILIKE is not; `\\` escapes a wildcard."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from remuda.errors import data_error
-from remuda.expr.function import Datum, Function, Signature, fixed
-from remuda.types import BIGINT, BOOLEAN, VARCHAR
+from remuda.expr.function import Datum, Function, Overload, fixed, overloaded
+from remuda.expr.plain import plain_function
+from remuda.expr.regular import by_pattern, fails_unless_constant, has_values
+from remuda.types import BIGINT, BOOLEAN, VARBINARY, VARCHAR
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,7 +49,7 @@ def _like(name: str, *, ignore_case: bool) -> Function:
         if isinstance(pattern, pa.Scalar):
             if not pattern.is_valid:
                 return pa.scalar(None, pa.bool_())
-            if _has_values(value):
+            if has_values(value):
                 like_pattern(pattern.as_py())  # refuses what is no pattern
             return pc.match_like(value, pattern.as_py(), ignore_case=ignore_case)
         values = value if isinstance(value, pa.Array) else [value] * len(pattern)
@@ -63,12 +65,50 @@ def _like(name: str, *, ignore_case: bool) -> Function:
         lambda _: batch,
         lambda _: row,
         symbol=name.upper(),
-        can_fail=True,
+        can_fail=fails_unless_constant(row),
     )
 
 
-def _has_values(datum: Datum) -> bool:
-    return bool(datum.is_valid) if isinstance(datum, pa.Scalar) else datum.null_count < len(datum)
+def _escaped_by(pattern: str, escape: str) -> str:
+    r"""A pattern that says with `\` what is said with another character: '10!%' becomes '10\%'."""
+    if len(escape) > 1:
+        raise data_error(f"{escape!r} is not one character, as an escape character must be")
+    parts: list[str] = []
+    characters = iter(pattern)
+    for character in characters:
+        if character == escape:
+            parts.append("\\" + next(characters, ""))
+        else:
+            parts.append("\\\\" if character == "\\" else character)
+    return "".join(parts)
+
+
+@lru_cache(maxsize=1024)
+def similar_expression(pattern: str) -> str:
+    r"""SQL's regular expression as one of RE2: `%` and `_` are those of LIKE, and `.`, `^`, `$` are characters.
+
+    >>> similar_expression("(a|b)%.")
+    '(?s)\\A(?:(a|b).*\\.)\\z'
+    """
+    parts: list[str] = []
+    within = False
+    characters = iter(pattern)
+    for character in characters:
+        if character == "\\":
+            escaped = next(characters, None)
+            if escaped is None:
+                raise data_error("the SIMILAR TO pattern ends with its escape character")
+            parts.append(re.escape(escaped))
+        elif within:
+            parts.append(character)
+        else:
+            parts.append({"%": ".*", "_": ".", ".": r"\.", "^": r"\^", "$": r"\$"}.get(character, character))
+        within = character == "[" or (within and character != "]")
+    return rf"(?s)\A(?:{''.join(parts)})\z"
+
+
+def _is_similar(value: Datum, pattern: str) -> Datum:
+    return pc.match_substring_regex(value, similar_expression(pattern))
 
 
 def _letters(name: str, kernel: Callable[..., Datum]) -> Function:
@@ -80,14 +120,21 @@ def _one(kernel: Callable[..., Datum], value: str) -> Any:
     return kernel(pa.scalar(value)).as_py()
 
 
-def _length_batch(_: Signature) -> Callable[[Datum], Datum]:
-    return lambda value: pc.cast(pc.utf8_length(value), pa.int64())
+def _counted(kernel: Callable[[Datum], Datum]) -> Callable[[Datum], Datum]:
+    return lambda value: pc.cast(kernel(value), pa.int64())
 
 
 FUNCTIONS = (
     _like("like", ignore_case=False),
     _like("ilike", ignore_case=True),
+    plain_function("like pattern", [VARCHAR, VARCHAR], VARCHAR, _escaped_by, can_fail=True),
+    by_pattern("similar to", [VARCHAR, VARCHAR], BOOLEAN, _is_similar, symbol="SIMILAR TO"),
     _letters("upper", pc.utf8_upper),
     _letters("lower", pc.utf8_lower),
-    Function("length", fixed([VARCHAR], BIGINT), _length_batch, lambda _: len),
+    overloaded(
+        "length",
+        Overload(fixed([VARCHAR], BIGINT), lambda _: _counted(pc.utf8_length), lambda _: len),
+        Overload(fixed([VARBINARY], BIGINT), lambda _: _counted(pc.binary_length), lambda _: len),
+        hints=(VARCHAR,),
+    ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -10,7 +10,8 @@ import pyarrow.compute as pc
 from remuda.errors import data_error
 from remuda.expr.by_rows import by_rows
 from remuda.expr.cast import can_cast
-from remuda.expr.function import Datum, Function, Overload, Signature, fixed, overloaded
+from remuda.expr.function import Datum, Function, Signature
+from remuda.expr.plain import plain_function
 from remuda.types import BIGINT, BOOLEAN, VARCHAR, SqlType
 
 if TYPE_CHECKING:
@@ -19,46 +20,8 @@ if TYPE_CHECKING:
 LONGEST = 1 << 26
 """Characters that LPAD, RPAD and REPEAT make at most."""
 
-
-def _constants(arguments: Sequence[Datum]) -> list[Any] | None:
-    """The values of arguments that are all the same for every row and not NULL; None where some are not."""
-    known = all(isinstance(argument, pa.Scalar) and argument.is_valid for argument in arguments)
-    return [argument.as_py() for argument in arguments] if known else None
-
-
-def _with_constants(
-    row: Callable[..., Any], constant: Callable[..., Datum | None]
-) -> Callable[[Signature], Callable[..., Datum]]:
-    """Arrow's kernel where all but the first argument are constants (and `constant` has one), else row by row."""
-
-    def for_signature(signature: Signature) -> Callable[..., Datum]:
-        one_by_one = by_rows(row, signature)
-
-        def kernel(value: Datum, *others: Datum) -> Datum:
-            constants = _constants(others)
-            result = None if constants is None else constant(value, *constants)
-            return one_by_one(value, *others) if result is None else result
-
-        return kernel
-
-    return for_signature
-
-
-def _function(
-    name: str,
-    arguments: Sequence[SqlType],
-    result: SqlType,
-    row: Callable[..., Any],
-    constant: Callable[..., Datum | None] = lambda *_: None,
-    optional: int = 0,
-    can_fail: bool = False,
-) -> Function:
-    """The last `optional` arguments may be left out: `row` and `constant` have defaults for them."""
-    counts = range(len(arguments) - optional, len(arguments) + 1)
-    overloads = [
-        Overload(fixed(arguments[:count], result), _with_constants(row, constant), lambda _: row) for count in counts
-    ]
-    return overloaded(name, *overloads, can_fail=can_fail)
+_BEYOND = 1 << 31
+"""A place that no text reaches: Arrow's strings are shorter."""
 
 
 def _substring(text: str, start: int, length: int | None = None) -> str:
@@ -73,8 +36,8 @@ def _substring(text: str, start: int, length: int | None = None) -> str:
 def _substring_constant(value: Datum, start: int, length: int | None = None) -> Datum | None:
     if length is not None and length < 0:
         return None
-    stop = None if length is None else max(start - 1 + length, 0)
-    return pc.utf8_slice_codeunits(value, max(start - 1, 0), stop)
+    stop = None if length is None else min(max(start - 1 + length, 0), _BEYOND)
+    return pc.utf8_slice_codeunits(value, min(max(start - 1, 0), _BEYOND), stop)
 
 
 def _left_constant(value: Datum, count: int) -> Datum:
@@ -83,6 +46,12 @@ def _left_constant(value: Datum, count: int) -> Datum:
 
 def _right(text: str, count: int) -> str:
     return text[-count:] if count else ""
+
+
+def _right_constant(value: Datum, count: int) -> Datum:
+    if count == 0:
+        return pc.utf8_slice_codeunits(value, 0, 0)
+    return pc.utf8_slice_codeunits(value, max(min(-count, _BEYOND), -_BEYOND))
 
 
 def _replace(text: str, old: str, new: str) -> str:
@@ -95,6 +64,14 @@ def _replace_constant(value: Datum, old: str, new: str) -> Datum:
 
 def _position(text: str, wanted: str) -> int:
     return text.find(wanted) + 1
+
+
+def _position_constant(value: Datum, wanted: str) -> Datum | None:
+    """Arrow counts bytes: right where every character is one."""
+    ascii_only = pc.string_is_ascii(value)
+    if not (ascii_only if isinstance(value, pa.Scalar) else pc.all(ascii_only)).as_py():
+        return None
+    return pc.cast(pc.add(pc.find_substring(value, wanted), 1), pa.int64())
 
 
 def _fill(text: str, length: int, fill: str) -> str:
@@ -113,6 +90,24 @@ def _pad_right(text: str, length: int, fill: str = " ") -> str:
     return text[: max(length, 0)] + _fill(text, length, fill)
 
 
+def _pad(name: str, row: Callable[..., str], kernel: Callable[..., Datum]) -> Function:
+    def constant(value: Datum, length: int, fill: str = " ") -> Datum | None:
+        """Arrow pads with one character, and cuts nothing off."""
+        if len(fill) != 1 or not 0 < length <= LONGEST:
+            return None
+        return pc.utf8_slice_codeunits(kernel(value, length, fill), 0, length)
+
+    return plain_function(name, [VARCHAR, BIGINT, VARCHAR], VARCHAR, row, constant, optional=1, can_fail=True)
+
+
+def _repeat_constant(value: Datum, times: int) -> Datum | None:
+    longest = pc.utf8_length(value)
+    longest = (longest if isinstance(value, pa.Scalar) else pc.max(longest)).as_py()
+    if longest is None or longest * times > LONGEST:
+        return None
+    return pc.binary_repeat(value, min(max(times, 0), LONGEST))
+
+
 def _repeat(text: str, times: int) -> str:
     if len(text) * times > LONGEST:
         raise data_error(f"a text of {len(text) * times} characters is too long to make")
@@ -121,7 +116,7 @@ def _repeat(text: str, times: int) -> str:
 
 def _trim(name: str, row: Callable[[str, str], str], kernel: Callable[..., Datum]) -> Function:
     """Spaces, where no characters are given."""
-    return _function(
+    return plain_function(
         name,
         [VARCHAR, VARCHAR],
         VARCHAR,
@@ -161,7 +156,7 @@ def _resolve_operator(given: Sequence[SqlType]) -> Signature | None:
 
 
 FUNCTIONS = (
-    _function(
+    plain_function(
         "substring",
         [VARCHAR, BIGINT, BIGINT],
         VARCHAR,
@@ -170,31 +165,32 @@ FUNCTIONS = (
         optional=1,
         can_fail=True,
     ),
-    _function("left", [VARCHAR, BIGINT], VARCHAR, lambda text, count: text[:count], _left_constant),
-    _function("right", [VARCHAR, BIGINT], VARCHAR, _right),
-    _function("replace", [VARCHAR, VARCHAR, VARCHAR], VARCHAR, _replace, _replace_constant),
-    _function("position", [VARCHAR, VARCHAR], BIGINT, _position),
-    _function(
+    plain_function("left", [VARCHAR, BIGINT], VARCHAR, lambda text, count: text[:count], _left_constant),
+    plain_function("right", [VARCHAR, BIGINT], VARCHAR, _right, _right_constant),
+    plain_function("replace", [VARCHAR, VARCHAR, VARCHAR], VARCHAR, _replace, _replace_constant),
+    plain_function("position", [VARCHAR, VARCHAR], BIGINT, _position, _position_constant),
+    plain_function(
         "starts_with",
         [VARCHAR, VARCHAR],
         BOOLEAN,
         lambda text, prefix: text.startswith(prefix),
         pc.starts_with,
     ),
-    _function("reverse", [VARCHAR], VARCHAR, lambda text: text[::-1], pc.utf8_reverse),
-    _function("repeat", [VARCHAR, BIGINT], VARCHAR, _repeat, can_fail=True),
-    _function("lpad", [VARCHAR, BIGINT, VARCHAR], VARCHAR, _pad_left, optional=1, can_fail=True),
-    _function("rpad", [VARCHAR, BIGINT, VARCHAR], VARCHAR, _pad_right, optional=1, can_fail=True),
+    plain_function("reverse", [VARCHAR], VARCHAR, lambda text: text[::-1], pc.utf8_reverse),
+    plain_function("repeat", [VARCHAR, BIGINT], VARCHAR, _repeat, _repeat_constant, can_fail=True),
+    _pad("lpad", _pad_left, pc.utf8_lpad),
+    _pad("rpad", _pad_right, pc.utf8_rpad),
     _trim("trim", str.strip, pc.utf8_trim),
     _trim("ltrim", str.lstrip, pc.utf8_ltrim),
     _trim("rtrim", str.rstrip, pc.utf8_rtrim),
-    Function("concat", _resolve_concat, lambda _: _joined, lambda _: _concat, strict=False),
+    Function("concat", _resolve_concat, lambda _: _joined, lambda _: _concat, strict=False, hints=(VARCHAR,)),
     Function(
         "concat_ws",
         _resolve_concat_ws,
         lambda signature: by_rows(_concat_ws, signature, strict=False),
         lambda _: _concat_ws,
         strict=False,
+        hints=(VARCHAR,),
     ),
     Function(
         "||",

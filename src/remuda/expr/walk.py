@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from operator import is_not
 from typing import TYPE_CHECKING, assert_never
 
 from remuda.expr.nodes import Call, Case, Cast, Column, Expression, Literal, Parameter
@@ -44,9 +45,10 @@ def with_children(expression: Expression, new: tuple[Expression, ...]) -> Expres
 def rewrite(expression: Expression, change: Callable[[Expression], Expression]) -> Expression:
     """Rebuilds the expression bottom-up with `change` applied to every node; shares what stays the same."""
     old = children(expression)
-    new = tuple(rewrite(child, change) for child in old)
-    if any(before is not after for before, after in zip(old, new, strict=True)):
-        expression = with_children(expression, new)
+    if old:
+        new = tuple([rewrite(child, change) for child in old])
+        if any(map(is_not, old, new)):
+            expression = with_children(expression, new)
     return change(expression)
 
 
@@ -59,13 +61,15 @@ def walk(expression: Expression) -> Iterator[Expression]:
 
 def columns_of(*expressions: Expression | None) -> dict[int, Column]:
     """The columns that the expressions name, by id, in the order of their first use."""
-    return {
-        node.id: node
-        for expression in expressions
-        if expression is not None
-        for node in walk(expression)
-        if isinstance(node, Column)
-    }
+    found: dict[int, Column] = {}
+    stack = [expression for expression in reversed(expressions) if expression is not None]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, Column):
+            found[node.id] = node
+        elif not isinstance(node, Literal):
+            stack.extend(reversed(children(node)))
+    return found
 
 
 def parameters_of(expression: Expression) -> dict[int, Parameter]:

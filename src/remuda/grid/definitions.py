@@ -23,14 +23,29 @@ if TYPE_CHECKING:
 
 
 def create_map(store: Store, statement: sql.CreateMap) -> None:
-    schema = statement.name.schema or DEFAULT_SCHEMA
-    if schema.casefold() != DEFAULT_SCHEMA:
-        raise parsing_error(f"unknown schema: {schema}", span=statement.name.span)
-    if store.catalog.find_map(statement.name.text, (schema,)) is not None:
-        if statement.if_not_exists:
-            return
-        raise parsing_error(f"the table {statement.name.text} exists already", span=statement.name.span)
+    schema = schema_of(statement.name)
+    if is_there(store, statement.name, schema, allowed=statement.if_not_exists):
+        return
     store.create_map(map_definition(statement, schema, store.partitions))
+
+
+def schema_of(name: Name) -> str:
+    """The schema in which something of that name is created."""
+    schema = name.schema or DEFAULT_SCHEMA
+    if schema.casefold() != DEFAULT_SCHEMA:
+        raise parsing_error(f"unknown schema: {schema}", span=name.span)
+    return schema
+
+
+def is_there(store: Store, name: Name, schema: str, *, allowed: bool) -> bool:
+    """Whether a table of that name exists, which is an error unless it is allowed; a view always is one."""
+    if store.catalog.find_view(name.text, (schema,)) is not None:
+        raise parsing_error(f"there is a view {name.text} already", span=name.span)
+    if store.catalog.find_map(name.text, (schema,)) is None:
+        return False
+    if not allowed:
+        raise parsing_error(f"the table {name.text} exists already", span=name.span)
+    return True
 
 
 def map_definition(statement: sql.CreateMap, schema: str, partitions: int) -> MapDefinition:
@@ -85,6 +100,9 @@ def unknown_map(store: Store, name: Name) -> SqlError:
 
 
 def drop_map(store: Store, search_path: SearchPath, statement: sql.DropMap) -> None:
+    if store.catalog.find_view(statement.name.text, search_path) is not None:
+        name = statement.name
+        raise parsing_error(f"{name.text} is a view", span=name.span, suggestion=f"Use DROP VIEW {name.text}.")
     if statement.if_exists and store.catalog.find_map(statement.name.text, search_path) is None:
         return
     store.drop_map(find_map(store, search_path, statement.name))

@@ -31,10 +31,17 @@ def open_grid(
     partitions: int = 271,
     durability: str = "fsync",
     read_only: bool = False,
+    filesystem: Any = None,
+    cache: str | Path | None = None,
+    cache_bytes: int | None = None,
 ) -> Grid:
     """Opens a grid: in memory without a path, else in a durable folder, which is created if absent.
 
     With a Spark session the same maps can be queried by Spark jobs, and loaded from Spark data frames.
+
+    The path may be a URI (`s3://bucket/shop.remuda`), or a path in a `pyarrow.fs` file system that is given: such a
+    store is read, or loaded with `durability="none"`, through a folder on local disk, `cache`, in which files that are
+    not in use take up at most `cache_bytes`.
     """
     if spark is not None and path is None:
         raise RemudaError("with Spark the grid needs a folder: Spark's tasks read the maps from there")
@@ -43,9 +50,25 @@ def open_grid(
     except ValueError as error:
         known = ", ".join(level.value for level in Durability)
         raise RemudaError(f"durability must be one of {known}, not {durability!r}") from error
-    folder = None if path is None else Path(path).expanduser().absolute()
-    store = Store.open(folder, partitions=partitions, durability=chosen, read_only=read_only)
-    return Grid(store, members, spark)
+    if filesystem is None and "://" not in str(path):
+        folder = None if path is None else Path(path).expanduser().absolute()
+        store = Store.open(folder, partitions=partitions, durability=chosen, read_only=read_only)
+        return Grid(store, members, spark)
+    from remuda.storage.remote_address import open_address
+
+    found = open_address(str(path), filesystem, cache, cache_bytes)
+    if isinstance(found, Path):
+        store = Store.open(found, partitions=partitions, durability=chosen, read_only=read_only)
+        return Grid(store, members, spark)
+    if spark is not None:
+        found.close()
+        raise RemudaError("Spark's tasks read the maps from a folder that they all see: a remote one cannot be used")
+    try:
+        store = Store.open(partitions=partitions, durability=chosen, read_only=read_only, remote=found)
+    except BaseException:
+        found.close()
+        raise
+    return Grid(store, members)
 
 
 class Grid:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 TABLE_ROWS = 4_000_000
 """Rows that are held at a time when the data comes in batches."""
 
-_FORMATS = {".parquet": "parquet", ".csv": "csv", ".json": "json", ".arrow": "arrow", ".feather": "feather"}
+FORMATS = {".parquet": "parquet", ".csv": "csv", ".json": "json", ".arrow": "arrow", ".feather": "feather"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +37,13 @@ def is_spark_dataframe(data: Any) -> bool:
     return any(base.__module__.startswith("pyspark.sql") for base in type(data).__mro__)
 
 
-def open_source(data: Any) -> LoadSource:
-    """pyarrow, polars, pandas, everything with the Arrow PyCapsule interface, batches one by one, or a path."""
+def open_source(data: Any, kind: str | None = None) -> LoadSource:
+    """pyarrow, polars, pandas, everything with the Arrow PyCapsule interface, batches one by one, or a path.
+
+    `kind` says what the files at a path are, where their names do not.
+    """
     if isinstance(data, str | Path):
-        return _open_file(Path(data))
+        return _open_file(Path(data), kind)
     if isinstance(data, pa.RecordBatch):
         data = pa.Table.from_batches([data])
     elif type(data).__module__.startswith("pandas"):
@@ -50,7 +53,7 @@ def open_source(data: Any) -> LoadSource:
     if hasattr(data, "__arrow_c_stream__"):
         reader = pa.RecordBatchReader.from_stream(data)
         known = len(data) if hasattr(data, "__len__") else None
-        return LoadSource(reader.schema, _gathered(reader, reader.schema), known)
+        return LoadSource(reader.schema, gathered(reader, reader.schema), known)
     if isinstance(data, Iterable) and not isinstance(data, str | bytes | dict):
         return _open_batches(iter(data))
     raise data_error(f"a {type(data).__name__} cannot be loaded: give an Arrow table, a data frame, batches or a path")
@@ -61,7 +64,7 @@ def _open_batches(batches: Iterator[Any]) -> LoadSource:
     if first is None:
         raise data_error("there are no batches to load: their columns cannot be known")
     schema = open_source(first).schema
-    return LoadSource(schema, _gathered(_record_batches(chain([first], batches)), schema), None)
+    return LoadSource(schema, gathered(_record_batches(chain([first], batches)), schema), None)
 
 
 def _record_batches(pieces: Iterable[Any]) -> Iterator[pa.RecordBatch]:
@@ -71,7 +74,7 @@ def _record_batches(pieces: Iterable[Any]) -> Iterator[pa.RecordBatch]:
             yield from table.to_batches()
 
 
-def _gathered(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.Table]:
+def gathered(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.Table]:
     """Batches as tables that are worth a segment. A load without any rows is one empty table."""
     waiting: list[pa.RecordBatch] = []
     rows = 0
@@ -86,21 +89,21 @@ def _gathered(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[
         yield pa.Table.from_batches(waiting, schema if not waiting else None)
 
 
-def _open_file(path: Path) -> LoadSource:
+def _open_file(path: Path, kind: str | None) -> LoadSource:
     import pyarrow.dataset as ds
 
     if not path.exists():
         raise StorageError("there is no such file", path)
     inside = [path] if path.is_file() else sorted(path.rglob("*"))
-    suffix = next((each.suffix for each in inside if each.suffix in _FORMATS), None)
-    if suffix is None:
-        raise data_error(f"{path} cannot be loaded: the kinds of files are {', '.join(_FORMATS)}")
+    kind = kind or next((FORMATS[each.suffix] for each in inside if each.suffix in FORMATS), None)
+    if kind is None:
+        raise data_error(f"{path} cannot be loaded: the kinds of files are {', '.join(FORMATS)}")
     try:
-        dataset = ds.dataset(path, format=_FORMATS[suffix])
-        rows = dataset.count_rows() if suffix in {".parquet", ".arrow", ".feather"} else None
+        dataset = ds.dataset(path, format=kind)
+        rows = dataset.count_rows() if kind in {"parquet", "arrow", "feather"} else None
     except (pa.ArrowInvalid, OSError) as error:
         raise _unreadable(path, error) from error
-    return LoadSource(dataset.schema, _gathered(_scanned(dataset, path), dataset.schema), rows)
+    return LoadSource(dataset.schema, gathered(_scanned(dataset, path), dataset.schema), rows)
 
 
 def _scanned(dataset: Any, path: Path) -> Iterator[pa.RecordBatch]:

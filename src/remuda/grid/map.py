@@ -31,7 +31,8 @@ class Map:
         self._rows = MapRows(definition)
         columns = definition.value_columns
         self._shape = RowShape(tuple(ResultColumn(column.name, column.type, column.nullable) for column in columns))
-        self._stored_key = self._rows.stored_key
+        self._row, self._stored_key = self._rows.row, self._rows.stored_key
+        self._put_one, self._exchange = store.put_one, store.exchange
         self._value_positions = self._rows.value_positions
 
     @property
@@ -60,38 +61,38 @@ class Map:
 
     def put(self, key: Any, value: Value) -> NamedRow | None:
         """Stores the row and returns what was there before; `set` is faster where nobody wants to know."""
-        row = self._rows.row(key, value)
-        with self._store.writing():
-            old: NamedRow | None = self.get(key)
-            self._store.put([row])
-        return old
+        old = self._exchange(self._row(key, value), self._value_positions)
+        if old is None:
+            return None
+        convert = self._shape.convert
+        return self._shape.row_class(old if convert is None else convert(old))
 
     def set(self, key: Any, value: Value) -> None:
         """Stores the row."""
-        self._store.put([self._rows.row(key, value)])
+        self._put_one(self._row(key, value))
 
     def put_if_absent(self, key: Any, value: Value) -> NamedRow | None:
         """Stores the row unless the key is there; returns what is there, None if the row was stored."""
-        row = self._rows.row(key, value)
+        row = self._row(key, value)
         with self._store.writing():
             old: NamedRow | None = self.get(key)
             if old is None:
-                self._store.put([row])
+                self._put_one(row)
         return old
 
     def replace(self, key: Any, value: Value) -> NamedRow | None:
         """Stores the row only if the key is there; returns what was there before, None if nothing was stored."""
-        row = self._rows.row(key, value)
+        row = self._row(key, value)
         with self._store.writing():
             old: NamedRow | None = self.get(key)
             if old is not None:
-                self._store.put([row])
+                self._put_one(row)
         return old
 
     def put_all(self, entries: Mapping[Any, Value] | Iterable[tuple[Any, Value]]) -> None:
         """Stores many rows, all or none."""
         pairs = entries.items() if isinstance(entries, Mapping) else entries
-        self._store.put([self._rows.row(key, value) for key, value in pairs])
+        self._store.put([self._row(key, value) for key, value in pairs])
 
     def remove(self, key: Any) -> NamedRow | None:
         """Removes the row and returns what it was; `delete` is faster where nobody wants to know."""

@@ -3,54 +3,82 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from remuda.errors import data_error, nearest
-from remuda.types import stored_converter
+from remuda.types import convert_each, stored_converter
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from remuda.catalog import MapDefinition
 
 Value = Mapping[str, Any] | tuple[Any, ...]
 """The columns outside the key: by name, or as a tuple in declared order."""
+
+Row = tuple[Any, ...]
 
 
 class MapRows:
     """The conversions of one map. A key is a scalar, or a tuple where the key has several columns."""
 
     def __init__(self, definition: MapDefinition) -> None:
-        self._definition = definition
-        self._value_columns = tuple(column.name for column in definition.value_columns)
-        self.value_positions = definition.positions(self._value_columns)
+        value_columns = tuple(column.name for column in definition.value_columns)
+        self.value_positions = definition.positions(value_columns)
         self.key_positions = definition.positions(definition.key)
         self.stored_key = _key_converter(definition)
-        self._converters = [stored_converter(column.type) for column in definition.columns]
+        self.row = _row_converter(definition, value_columns)
+        """The function from a key and a value to the stored row."""
 
-    def row(self, key: Any, value: Value) -> tuple[Any, ...]:
-        parts = (key,) if len(self.key_positions) == 1 else _key_parts(self._definition, key)
-        row: list[Any] = [None] * len(self._definition.columns)
-        for position, part in zip(self.key_positions, parts, strict=True):
-            row[position] = part
-        for position, part in zip(self.value_positions, self._value_parts(value), strict=True):
-            row[position] = part
-        return tuple(
-            [None if part is None else convert(part) for convert, part in zip(self._converters, row, strict=True)]
-        )
 
-    def _value_parts(self, value: Value) -> Iterable[Any]:
-        if not isinstance(value, Mapping):
-            if not isinstance(value, tuple | list):
-                raise data_error(f"the value is a tuple or a mapping of {', '.join(self._value_columns)}")
-            if len(value) != len(self._value_columns):
-                expected = ", ".join(self._value_columns)
-                raise data_error(f"{len(self._value_columns)} values are expected ({expected}), {len(value)} are given")
+def _row_converter(definition: MapDefinition, value_columns: Sequence[str]) -> Callable[[Any, Value], Row]:
+    positions = definition.positions((*definition.key, *value_columns))
+    convert_parts = convert_each([stored_converter(definition.columns[position].type) for position in positions])
+    in_order = positions == tuple(range(len(positions)))
+    arrange = itemgetter(*[positions.index(number) for number in range(len(positions))])
+    value_parts, single = _value_reader(value_columns), len(definition.key) == 1
+
+    def convert(key: Any, value: Value) -> Row:
+        parts = (key, *value_parts(value)) if single else (*_key_parts(definition, key), *value_parts(value))
+        stored = convert_parts(parts)
+        return stored if in_order else arrange(stored)
+
+    return convert
+
+
+def _value_reader(columns: Sequence[str]) -> Callable[[Value], Iterable[Any]]:
+    """The function from a value to its parts in declared order."""
+    count, known = len(columns), {name.casefold() for name in columns}
+    pick = itemgetter(*columns) if count > 1 else None
+
+    def read(value: Value) -> Iterable[Any]:
+        if type(value) is tuple and len(value) == count:
             return value
-        by_name = {name.casefold(): part for name, part in value.items()}
-        known = {name.casefold() for name in self._value_columns}
+        if pick is not None and type(value) is dict and len(value) == count:
+            # As many names as columns: if each column is among them, nothing else is.
+            try:
+                parts: tuple[Any, ...] = pick(value)
+                return parts
+            except KeyError:
+                return by_name(value)
+        if isinstance(value, Mapping):
+            return by_name(value)
+        if not isinstance(value, tuple | list):
+            raise data_error(f"the value is a tuple or a mapping of {', '.join(columns)}")
+        if len(value) != count:
+            raise data_error(f"{count} values are expected ({', '.join(columns)}), {len(value)} are given")
+        return value
+
+    def by_name(value: Mapping[str, Any]) -> Iterable[Any]:
+        """Without regard to case; NULL where a column is left out."""
+        given = {name.casefold(): part for name, part in value.items()}
         for name in value:
             if name.casefold() not in known:
-                raise data_error(f"unknown column: {name}", suggestion=nearest(name, self._value_columns))
-        return [by_name.get(name.casefold()) for name in self._value_columns]
+                raise data_error(f"unknown column: {name}", suggestion=nearest(name, columns))
+        return [given.get(name.casefold()) for name in columns]
+
+    return read
 
 
 def _key_parts(definition: MapDefinition, key: Any) -> tuple[Any, ...]:

@@ -51,6 +51,8 @@ def exact_converter(type_: SqlType) -> Callable[[Any], Any]:
     A DECIMAL column rounds what is stored in it, but a comparison must see the value as it is.
     """
     convert = stored_converter(type_)
+    if type_.is_floating:
+        return lambda value: convert(value) if type(value) is float else _whole_number(convert, type_, value)
     if type_.kind is not Kind.DECIMAL:
         return convert
 
@@ -61,3 +63,11 @@ def exact_converter(type_: SqlType) -> Callable[[Any], Any]:
         return stored
 
     return exactly
+
+
+def _whole_number(convert: Callable[[Any], Any], type_: SqlType, value: Any) -> Any:
+    """No DOUBLE is 2**53 + 1; a fraction, on the other hand, is the DOUBLE that is nearest to it."""
+    stored = convert(value)
+    if isinstance(value, int | Decimal) and value == int(value) != int(stored):
+        raise data_error(f"{value} has more digits than {type_}")
+    return stored

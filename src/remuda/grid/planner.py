@@ -55,7 +55,8 @@ class Planner:
             ResultColumn(name, column.type, column.nullable)
             for name, column in zip(tree.names, tree.columns, strict=True)
         )
-        maps = {node.map.id: node.map for node in walk(tree) if isinstance(node, physical.ScanNode | physical.Modify)}
+        reading = physical.ScanNode | physical.LookupJoin | physical.Modify
+        maps = {node.map.id: node.map for node in walk(tree) if isinstance(node, reading)}
         return Plan(
             sql=text,
             tree=tree,
@@ -66,6 +67,9 @@ class Planner:
             maps=tuple(maps.values()),
             partition_map=self.partition_map,
             modifies=bound.modifies,
+            reads_clock=bound.reads_clock,
+            views=bound.views,
+            cacheable=bound.cacheable,
         )
 
     def _conventions(self) -> tuple[Convention, ...]:

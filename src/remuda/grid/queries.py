@@ -5,6 +5,7 @@ plan turned out to be stale.
 from __future__ import annotations
 
 import time
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from remuda.catalog import DEFAULT_SCHEMA, SearchPath
@@ -76,7 +77,7 @@ class Queries:
         epoch, settings = self.plans.epoch, self.settings
         plan = self.planner().plan(key[1], query)
         entry = CachedPlan(plan, RowShape(plan.columns), compile_shortcut(plan, self.store), epoch)
-        if settings is self.settings:
+        if settings is self.settings and plan.cacheable:
             self.plans.add(key, entry)
         return entry
 
@@ -96,7 +97,9 @@ class Queries:
 
     def run(self, key: PlanKey, entry: CachedPlan, positional: tuple[Any, ...], named: Mapping[str, Any]) -> Result:
         plan = entry.plan
-        given = arrange(plan.parameter_names, len(plan.parameters), positional, named)
+        given = arrange(plan.parameter_names, len(plan.parameters) - plan.reads_clock, positional, named)
+        if plan.reads_clock:
+            given = (*given, datetime.now(UTC))
         stored, errors = to_stored_values(plan.parameters, given)
         if errors:
             entry = self.plan_with_literals(key[1], given, errors)
@@ -135,8 +138,10 @@ class Queries:
 
     def _is_valid(self, plan: Plan) -> bool:
         catalog = self.store.catalog
-        return plan.partition_map.version == self.cluster.partition_table.version and all(
-            catalog.holds(definition) for definition in plan.maps
+        return (
+            plan.partition_map.version == self.cluster.partition_table.version
+            and all(catalog.holds(definition) for definition in plan.maps)
+            and all(catalog.holds_view(view) for view in plan.views)
         )
 
     def _objects_check(self, plan: Plan) -> Callable[[], None]:

@@ -13,7 +13,7 @@ from remuda.exec.limit import slice_batch
 from remuda.grid.rows import RowShape
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from types import TracebackType
 
     from remuda.exec import RowBatch
@@ -49,7 +49,7 @@ class Result:
     _handed_out = False
     _closed = False
 
-    def __init__(self, shape: RowShape, tuples: list[tuple[Any, ...]] | None = None) -> None:
+    def __init__(self, shape: RowShape, tuples: Iterable[tuple[Any, ...]] | None = None) -> None:
         self._shape = shape
         self._tuples = tuples
 
@@ -92,11 +92,13 @@ class Result:
 
     def fetchall(self) -> list[NamedRow]:
         """All rows that are left."""
-        self._refuse_closed()
+        if self._closed:
+            self._refuse_closed()
         if self._iterator is not None:
             return list(self._iterator)
-        if self._tuples is not None:
-            tuples, self._tuples = self._tuples, []
+        tuples = self._tuples
+        if tuples is not None:
+            self._tuples = ()
             return list(self._shape.rows(tuples))
         rows: list[NamedRow] = []
         for batch in self._all_batches():
@@ -126,6 +128,11 @@ class Result:
         reader = pa.RecordBatchReader.from_batches(schema, self._arrow_batches(schema))
         return reader.__arrow_c_stream__(requested_schema)
 
+    def record_batches(self) -> Iterator[pa.RecordBatch]:
+        """All rows that are left as Arrow batches, as they are computed."""
+        self._refuse_closed()
+        return self._arrow_batches(self._arrow_schema())
+
     def close(self) -> None:
         """Stops the query if it still runs; what has not been read is gone."""
         self._closed = True
@@ -146,7 +153,7 @@ class Result:
             while rows := list(islice(self._iterator, CURSOR_BUFFER_SIZE)):
                 yield _arrow_batch(rows, schema)
         elif self._tuples is not None:
-            tuples, self._tuples = self._tuples, []
+            tuples, self._tuples = self._tuples, ()
             yield _arrow_batch(tuples, schema)
         else:
             for batch in self._batches():
@@ -154,7 +161,7 @@ class Result:
 
     def _rows(self) -> Iterator[NamedRow]:
         if self._tuples is not None:
-            tuples, self._tuples = self._tuples, []
+            tuples, self._tuples = self._tuples, ()
             return iter(self._shape.rows(tuples))
         return self._rows_of_batches()
 
@@ -215,7 +222,7 @@ class Result:
             raise SqlError(ErrorCode.CANCELLED_BY_USER, "the result is closed")
 
 
-def _arrow_batch(rows: list[Any], schema: pa.Schema) -> pa.RecordBatch:
+def _arrow_batch(rows: Iterable[Any], schema: pa.Schema) -> pa.RecordBatch:
     """Values in stored or in Python form: Arrow takes both."""
     columns = list(zip(*rows, strict=True)) or [()] * len(schema)
     arrays = [pa.array(list(column), field.type) for column, field in zip(columns, schema, strict=True)]

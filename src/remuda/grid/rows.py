@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from functools import lru_cache
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from remuda.types import python_converter
+from remuda.types import python_column_converter, python_converter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from remuda.plan.fragments import ResultColumn
+    from remuda.types import SqlType
+
+Converter = TypeVar("Converter")
 
 
 class NamedRow(tuple[Any, ...]):
@@ -63,36 +66,47 @@ def row_class(fields: tuple[str, ...]) -> type[NamedRow]:
     return type("Row", (NamedRow,), members)
 
 
+FEW_ROWS = 4
+"""Up to so many rows are converted one by one; of more, whole columns."""
+
+
 class RowShape:
     """How the stored tuples of a result become its rows."""
 
-    __slots__ = ("columns", "convert", "row_class")
+    __slots__ = ("_column_converters", "_converters", "columns", "convert", "row_class")
 
     def __init__(self, columns: tuple[ResultColumn, ...]) -> None:
         self.columns = columns
         self.row_class = row_class(tuple(column.name for column in columns))
-        self.convert = _row_converter(columns)
+        self._converters = _needed(python_converter, columns)
+        self._column_converters = _needed(python_column_converter, columns)
+        self.convert = self._converted_row if self._converters else None
+        """From a stored row to its values in Python form; None where the two are the same in every column."""
 
     def rows(self, tuples: Iterable[tuple[Any, ...]]) -> Iterable[NamedRow]:
         """In Python form, one after the other."""
-        if self.convert is not None:
-            tuples = map(self.convert, tuples)
-        return map(self.row_class, tuples)
+        return map(self.row_class, tuples if self.convert is None else self._converted(list(tuples)))
 
+    def _converted(self, tuples: list[tuple[Any, ...]]) -> Iterable[Sequence[Any]]:
+        if len(tuples) <= FEW_ROWS:
+            return map(self._converted_row, tuples)
+        columns: list[Sequence[Any]] = list(zip(*tuples, strict=True))
+        for place, convert in self._column_converters:
+            columns[place] = convert(columns[place])
+        return zip(*columns, strict=True)
 
-def _row_converter(columns: Sequence[ResultColumn]) -> Callable[[tuple[Any, ...]], Any] | None:
-    """None where stored and Python form are the same in every column."""
-    converters = [(place, python_converter(column.type)) for place, column in enumerate(columns)]
-    needed = [(place, convert) for place, convert in converters if convert is not None]
-    if not needed:
-        return None
-
-    def convert_row(row: tuple[Any, ...]) -> list[Any]:
+    def _converted_row(self, row: tuple[Any, ...]) -> list[Any]:
         values = list(row)
-        for place, convert in needed:
+        for place, convert in self._converters:
             value = values[place]
             if value is not None:
                 values[place] = convert(value)
         return values
 
-    return convert_row
+
+def _needed(
+    converter: Callable[[SqlType], Converter | None], columns: Sequence[ResultColumn]
+) -> list[tuple[int, Converter]]:
+    """The places where stored and Python form differ, and how one becomes the other."""
+    converters = [(place, converter(column.type)) for place, column in enumerate(columns)]
+    return [(place, convert) for place, convert in converters if convert is not None]

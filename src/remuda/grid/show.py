@@ -30,6 +30,7 @@ _COLUMNS: dict[str, tuple[tuple[str, SqlType], ...]] = {
         ("partitioned_by", VARCHAR),
         ("replicated", BOOLEAN),
     ),
+    "VIEWS": (("schema", VARCHAR), ("name", VARCHAR), ("query", VARCHAR)),
     "INDEXES": (("map", VARCHAR), ("name", VARCHAR), ("type", VARCHAR), ("columns", VARCHAR)),
     "PARTITIONS": (("map", VARCHAR), ("partition", BIGINT), ("member", VARCHAR), ("rows", BIGINT)),
     "MEMBERS": (("member", VARCHAR), ("partitions", BIGINT), ("fragments_run", BIGINT)),
@@ -41,6 +42,8 @@ def show(what: str, store: Store, cluster: Cluster, plans: PlanCache) -> Result:
     match what:
         case "TABLES":
             rows = _tables(store)
+        case "VIEWS":
+            rows = _views(store)
         case "INDEXES":
             rows = _indexes(store)
         case "PARTITIONS":
@@ -58,6 +61,11 @@ def _tables(store: Store) -> Iterable[tuple[Any, ...]]:
         rows = len(store.map(definition))
         key, partitioned_by = ", ".join(definition.key), ", ".join(definition.partitioned_by)
         yield definition.schema, definition.name, rows, key, partitioned_by, definition.replicated
+
+
+def _views(store: Store) -> Iterable[tuple[Any, ...]]:
+    for view in store.catalog.views.values():
+        yield view.schema, view.name, view.text
 
 
 def _indexes(store: Store) -> Iterable[tuple[Any, ...]]:

@@ -7,10 +7,17 @@ from typing import TYPE_CHECKING, Any
 from remuda import sql
 from remuda.errors import SqlError, data_error
 from remuda.grid import definitions
-from remuda.grid.explain import explain_query, lines_result
+from remuda.grid.analyze import analyze_query
+from remuda.grid.copy import copy_from, copy_to, create_map_as
+from remuda.grid.explain import explain_query, explain_result
 from remuda.grid.result import Result
 from remuda.grid.settings import Engine, with_option
 from remuda.grid.show import show
+from remuda.grid.views import create_view, drop_view
+from remuda.rules.decorrelate import decorrelate
+from remuda.rules.normalize import RuleTrace, normalize
+from remuda.rules.trace import describe_steps
+from remuda.rules.trim import trim_columns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,9 +32,19 @@ def run_statement(queries: Queries, key: PlanKey, positional: tuple[Any, ...], n
         entry = queries.plan(key, statement)
         result = _take_shortcut(entry, positional) if not named else None
         return result if result is not None else queries.run(key, entry, positional, named)
-    if positional or named:
-        raise data_error("this statement takes no parameters")
-    return _carry_out(queries, key[1], statement)
+    match statement:
+        case sql.CopyTo():
+            return Result.of_update(copy_to(queries, statement, (positional, named)))
+        case sql.Explain(analyze=True):
+            return explain_result(analyze_query(queries, key[1], statement, positional, named), statement)
+        case sql.CreateMapAs():
+            rows = create_map_as(queries, statement, (positional, named))
+            queries.plans.changed()
+            return Result.of_update(rows)
+        case _:
+            if positional or named:
+                raise data_error("this statement takes no parameters")
+            return _carry_out(queries, key[1], statement)
 
 
 def _take_shortcut(entry: CachedPlan, parameters: tuple[Any, ...]) -> Result | None:
@@ -47,7 +64,7 @@ def _carry_out(queries: Queries, text: str, statement: sql.Statement) -> Result:
         case sql.Show():
             return show(statement.what, store, queries.cluster, queries.plans)
         case sql.Explain():
-            return lines_result(explain_query(queries.planner(), text, statement))
+            return explain_result(explain_query(queries.planner(), text, statement), statement)
         case sql.SetOption():
             _set(queries, statement)
         case sql.Checkpoint():
@@ -62,10 +79,28 @@ def _carry_out(queries: Queries, text: str, statement: sql.Statement) -> Result:
             definitions.drop_index(store, search_path, statement)
         case sql.Truncate():
             changed = store.map(definitions.find_map(store, search_path, statement.name)).truncate()
-        case sql.Query():
-            raise AssertionError("queries have their own way")
+        case sql.CreateView():
+            create_view(store, search_path, statement)
+        case sql.DropView():
+            drop_view(store, search_path, statement)
+        case sql.CopyFrom():
+            changed = copy_from(store, search_path, statement)
+        case sql.Analyze():
+            _analyze(queries, statement)
+        case sql.Query() | sql.CopyTo() | sql.CreateMapAs():
+            raise AssertionError("what takes parameters has its own way")
     queries.plans.changed()
     return Result.of_update(changed)
+
+
+def _analyze(queries: Queries, statement: sql.Analyze) -> None:
+    """Statistics are made anew, and so are plans, which were made for the old ones."""
+    store, name = queries.store, statement.name
+    for definition in (
+        store.catalog.maps.values() if name is None else [definitions.find_map(store, queries.search_path, name)]
+    ):
+        store.map(definition).analyze()
+    queries.plans.clear()
 
 
 def _set(queries: Queries, statement: sql.SetOption) -> None:
@@ -82,9 +117,11 @@ def explain_text(queries: Queries, text: str) -> str:
     try:
         statement = sql.parse(text)
         if isinstance(statement, sql.Query):
-            statement = sql.Explain(statement, sql.ExplainMode.PLAN)
+            statement = sql.Explain(statement)
         if not isinstance(statement, sql.Explain):
             raise data_error("only queries have a plan")
+        if statement.analyze:
+            return analyze_query(queries, text, statement)
         return explain_query(queries.planner(), text, statement)
     except SqlError as error:
         raise error.with_text(text) from error.__cause__
@@ -93,10 +130,26 @@ def explain_text(queries: Queries, text: str) -> str:
 def explain_with_trace(
     queries: Queries, text: str, disabled: frozenset[str] = frozenset()
 ) -> tuple[str, frozenset[str]]:
-    """The plan with some rules disabled and every step checked, and the names of the rules that fired: for tests."""
+    """The plan with some rules disabled and every step checked, and the names of the rules that fired: for tests.
+
+    For EXPLAIN LOGICAL it is the normalised tree instead of the plan.
+    """
+    statement = sql.parse(text)
+    if isinstance(statement, sql.Query):
+        statement = sql.Explain(statement)
+    assert isinstance(statement, sql.Explain)
+    planner = queries.planner(disabled_rules=disabled, checked=True)
+    optimized = planner.optimize(sql.bind(statement.query, planner.catalog, planner.search_path))
+    explained = explain_query(planner, text, statement)
+    return explained, frozenset(optimized.fired)
+
+
+def explain_steps(queries: Queries, text: str) -> str:
+    """Every normalise rule that fires for a query, with what it changes: for developers."""
     statement = sql.parse(text)
     assert isinstance(statement, sql.Query)
-    planner = queries.planner(disabled_rules=disabled, checked=True)
-    optimized = planner.optimize(sql.bind(statement, planner.catalog, planner.search_path))
-    explained = explain_query(planner, text, sql.Explain(statement, sql.ExplainMode.PLAN))
-    return explained, frozenset(optimized.fired)
+    planner = queries.planner()
+    bound = sql.bind(statement, planner.catalog, planner.search_path)
+    trace = RuleTrace(recorded=True)
+    normalize(trim_columns(decorrelate(bound.tree, bound.next_column)[0]), trace)
+    return describe_steps(trace.steps)

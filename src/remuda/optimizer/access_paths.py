@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from remuda.catalog import IndexDefinition, IndexKind, MapStatistics
+from remuda.catalog import IndexKind, MapStatistics
 from remuda.expr import Column, Expression, conjunction, conjuncts
 from remuda.optimizer.candidates import Candidates, find_candidates
-from remuda.optimizer.cardinality import has_unknown_values, selectivity
 from remuda.optimizer.cost import ScanSize, operator_cost, pruned_share, scan_above
 from remuda.optimizer.index_binding import BoundIndex, bind_index, bind_key
 from remuda.optimizer.pruning import prune
+from remuda.optimizer.selectivity import has_unknown_values, of_map, selectivity
 from remuda.plan import logical, physical
-from remuda.plan.bounds import Points, Pruning
+from remuda.plan.bounds import Interval, Points, Prefix, Pruning, Ranges
 from remuda.plan.physical import Direction, Estimate
 from remuda.plan.traits import (
     REPLICATED,
@@ -67,9 +67,11 @@ def _paths(
         if order and index.kind is IndexKind.SORTED:
             bound = bound or BoundIndex(index, (), None, scan.filter)
             for direction in (Direction.ASCENDING, Direction.DESCENDING):
-                collation = _delivered_order(scan, index, bound, direction)
-                if collation_satisfies(collation, order):
-                    yield _index_scan(scan, bound, direction, pruning, replace(traits, collation=collation), statistics)
+                for chosen, collation in _orders(scan, bound, direction, order):
+                    if collation_satisfies(collation, order):
+                        ordered = replace(traits, collation=collation)
+                        yield _index_scan(scan, chosen, direction, pruning, ordered, statistics)
+                        break
 
 
 def _index_scan(
@@ -98,28 +100,65 @@ def _distribution(scan: logical.Scan) -> Distribution:
     return Distribution(DistributionKind.PARTITIONED, tuple(by_name[name].id for name in scan.map.partitioned_by))
 
 
-def _delivered_order(scan: logical.Scan, index: IndexDefinition, bound: BoundIndex, direction: Direction) -> Collation:
-    """The index columns in order, without the leading ones that are bound to a single value.
+def _orders(
+    scan: logical.Scan, bound: BoundIndex, direction: Direction, wanted: Collation
+) -> Iterable[tuple[BoundIndex, Collation]]:
+    """The orders that an index can be read in: its own, and with NULLs of its first open column at the other end."""
+    fixed = _fixed_columns(bound)
+    yield bound, _delivered_order(scan, bound, direction, fixed, wanted)
+    if len(bound.bounds) == fixed and fixed < len(bound.index.columns):
+        every = Ranges((Interval(), Points((), or_null=True)), nulls_last=True)
+        other = replace(bound, bounds=(*bound.bounds, every))
+        natural = _delivered_order(scan, bound, direction, fixed, ())
+        if natural:
+            first = replace(natural[0], nulls_first=not natural[0].nulls_first)
+            yield other, (first, *natural[1:])
 
-    A union of values is read value by value, lowest first, so its order is the index's all the same.
-    """
+
+def _fixed_columns(bound: BoundIndex) -> int:
+    """How many leading columns are bound to a single value."""
     fixed = 0
     for single in bound.bounds:
         if not (isinstance(single, Points) and single.is_single):
             break
         fixed += 1
+    return fixed
+
+
+def _delivered_order(
+    scan: logical.Scan, bound: BoundIndex, direction: Direction, fixed: int, wanted: Collation
+) -> Collation:
+    """The index columns in order, without the leading ones that are bound to a single value.
+
+    A union of values is read value by value, lowest first, so its order is the index's all the same. A column without
+    NULLs has them at whichever end is wanted.
+    """
     by_name = {column.name: column.id for column in scan.columns}
     descending = direction is Direction.DESCENDING
     keys: list[SortKey] = []
-    for name in index.columns[fixed:]:
+    for place, name in enumerate(bound.index.columns[fixed:]):
         if name not in by_name:
             break
-        keys.append(SortKey(by_name[name], descending, nulls_first=not descending))
+        key = SortKey(by_name[name], descending, nulls_first=not descending)
+        if place < len(wanted) and _has_no_nulls(scan, bound, fixed + place, name):
+            key = replace(key, nulls_first=wanted[place].nulls_first)
+        keys.append(key)
     return tuple(keys)
 
 
+def _has_no_nulls(scan: logical.Scan, bound: BoundIndex, place: int, name: str) -> bool:
+    if not scan.map.column(name).nullable:
+        return True
+    match bound.bounds[place] if place < len(bound.bounds) else None:
+        case Points(or_null=False) | Interval() | Prefix():
+            return True
+        case Ranges(parts=parts):
+            return not any(isinstance(part, Points) and part.or_null for part in parts)
+    return False
+
+
 def _priced(path: physical.ScanNode, scan: logical.Scan, statistics: MapStatistics) -> physical.ScanNode:
-    returned = statistics.rows * selectivity(scan.filter, statistics)
+    returned = statistics.rows * selectivity(scan.filter, of_map(statistics))
     size = ScanSize(_scanned_rows(path, scan, statistics), returned)
     cost = operator_cost(path, returned, size)
     if (
@@ -139,7 +178,7 @@ def _scanned_rows(path: physical.ScanNode, scan: logical.Scan, statistics: MapSt
     if not isinstance(path, physical.IndexScan):
         return statistics.rows * pruned_share(path)
     used: Expression | None = _index_filter(path, scan)
-    return statistics.rows * selectivity(used, statistics)
+    return statistics.rows * selectivity(used, of_map(statistics))
 
 
 def _index_filter(path: physical.IndexScan, scan: logical.Scan) -> Expression | None:

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from remuda.expr import FALSE, TRUE, Call, Column, Expression, conjuncts, disjuncts, is_constant
-from remuda.plan.bounds import Bound, End, Interval, Points
-from remuda.types import Kind
+from remuda.expr import FALSE, TRUE, Call, Cast, Column, Expression, Literal, conjuncts, disjuncts, is_constant
+from remuda.expr.like_prefix import following, like_prefix
+from remuda.plan.bounds import Bound, End, Interval, Points, Prefix, Ranges
+from remuda.sql.comparison import compare
+from remuda.types import Kind, SqlType
 
 MIRRORED = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """`conjunct` is true for exactly the rows whose column lies within `bound`."""
+    """`conjunct` is true only for rows whose column lies within `bound`; where it is `exact`, for all of them."""
 
     column: str
     bound: Bound
     conjunct: Expression
+    source: Column
+    """The column itself, where its name alone does not tell which map's it is."""
+    exact: bool = True
 
 
 Candidates = dict[str, list[Candidate]]
@@ -37,8 +42,35 @@ def find_candidates(filter_: Expression | None) -> Candidates:
 
 
 def as_candidate(conjunct: Expression) -> Candidate | None:
+    if isinstance(conjunct, Call) and conjunct.function in {"like", "starts_with"}:
+        return _begins(conjunct)
     named = _column_and_bound(conjunct)
-    return None if named is None else Candidate(named[0].name, named[1], conjunct)
+    return None if named is None else Candidate(named[0].name, named[1], conjunct, named[0])
+
+
+def _begins(conjunct: Call) -> Candidate | None:
+    """`f LIKE 'abc%'` lies from 'abc' up to 'abd'; `f LIKE 'abc%x'` does too, but has to be asked as well."""
+    column, pattern = conjunct.arguments[:2]
+    if not isinstance(column, Column) or not is_constant(pattern) or len(conjunct.arguments) > 2:
+        return None
+    if not isinstance(pattern, Literal):
+        if conjunct.function != "like":
+            return None
+        return Candidate(column.name, Prefix(pattern), conjunct, column, exact=False)
+    if pattern.value is None:
+        return None
+    prefix, pure = like_prefix(pattern.value) if conjunct.function == "like" else (pattern.value, True)
+    if not prefix:
+        return None
+    high = following(prefix)
+    highs = () if high is None else (End(Literal(high, pattern.type), inclusive=False),)
+    return Candidate(
+        column.name,
+        Interval((End(Literal(prefix, pattern.type), inclusive=True),), highs),
+        conjunct,
+        column,
+        exact=pure,
+    )
 
 
 def _column_and_bound(predicate: Expression) -> tuple[Column, Bound] | None:
@@ -59,7 +91,35 @@ def _column_and_bound(predicate: Expression) -> tuple[Column, Bound] | None:
             return column, _comparison(predicate.function, value)
         case Call(arguments=(value, Column() as column)) if predicate.function in MIRRORED and is_constant(value):
             return column, _comparison(MIRRORED[predicate.function], value)
+        case Call(arguments=(Cast(argument=Column() as column) as cast, Literal() as value)) if (
+            predicate.function in MIRRORED and value.value is not None and _is_widening(column.type, cast.type)
+        ):
+            # The same question of the column itself; where no value of its type can answer it, it is none.
+            narrowed = compare(predicate.function, column, value, predicate.span)
+            return None if narrowed == predicate else _column_and_bound(narrowed)
     return None
+
+
+def _is_widening(narrow: SqlType, wide: SqlType) -> bool:
+    """Whether every value of the one type is a value of the other, and different ones stay different.
+
+    >>> from remuda.types import BIGINT, DOUBLE, INTEGER
+    >>> _is_widening(INTEGER, BIGINT), _is_widening(INTEGER, DOUBLE), _is_widening(BIGINT, DOUBLE)
+    (True, True, False)
+    """
+    if narrow.is_integer and wide.is_integer:
+        return narrow.byte_width <= wide.byte_width
+    if narrow.is_integer and wide.kind is Kind.DOUBLE:
+        return narrow.kind is not Kind.BIGINT
+    if narrow.is_integer and wide.kind is Kind.DECIMAL:
+        return wide.precision - wide.scale >= _INTEGER_DIGITS[narrow.byte_width]
+    if narrow.kind is Kind.DECIMAL and wide.kind is Kind.DECIMAL:
+        return wide.scale >= narrow.scale and wide.precision - wide.scale >= narrow.precision - narrow.scale
+    return narrow.kind is Kind.REAL and wide.kind is Kind.DOUBLE
+
+
+_INTEGER_DIGITS = {1: 3, 2: 5, 4: 10, 8: 19}
+"""Digits of the largest integer of so many bytes."""
 
 
 _TESTS: dict[str, Bound] = {
@@ -83,18 +143,37 @@ def _comparison(operator: str, value: Expression) -> Bound:
 
 
 def _union(predicate: Expression) -> tuple[Column, Bound] | None:
-    """`f = 1 OR f = 2 OR f IS NULL`: one column throughout, equalities throughout."""
-    values: list[Expression] = []
-    or_null = False
+    """`f = 1 OR f = 2 OR f IS NULL`, `f < 3 OR (f > 5 AND f < 7)`: one column throughout."""
+    parts: list[Points | Interval] = []
     shared: Column | None = None
     for branch in disjuncts(predicate):
-        named = _column_and_bound(branch)
-        if named is None or not isinstance(named[1], Points) or (shared is not None and named[0] != shared):
+        named = _branch(branch)
+        if named is None or (shared is not None and named[0] != shared):
             return None
         shared = named[0]
-        values.extend(named[1].values)
-        or_null = or_null or named[1].or_null
-    return None if shared is None else (shared, Points(tuple(dict.fromkeys(values)), or_null))
+        parts.extend(named[1])
+    if shared is None:
+        return None
+    points = [part for part in parts if isinstance(part, Points)]
+    if len(points) < len(parts):
+        return shared, Ranges(tuple(dict.fromkeys(parts)))
+    values = tuple(dict.fromkeys(value for part in points for value in part.values))
+    return shared, Points(values, or_null=any(part.or_null for part in points))
+
+
+def _branch(branch: Expression) -> tuple[Column, tuple[Points | Interval, ...]] | None:
+    """One branch of an OR: a bound, or several ranges that must all hold and so are one."""
+    conditions = conjuncts(branch)
+    if len(conditions) == 1:
+        named = _column_and_bound(branch)
+        if named is None or isinstance(named[1], Prefix):
+            return None
+        return named[0], named[1].parts if isinstance(named[1], Ranges) else (named[1],)
+    found = [as_candidate(condition) for condition in conditions]
+    ranges = [each for each in found if each is not None and each.exact and isinstance(each.bound, Interval)]
+    if len(ranges) < len(conditions) or any(each.source != ranges[0].source for each in ranges):
+        return None
+    return ranges[0].source, (merge_intervals(ranges),)
 
 
 def merge_intervals(candidates: list[Candidate]) -> Interval:

@@ -16,7 +16,10 @@ from remuda.plan.bounds import Bound, Interval, Points
 
 @dataclass(frozen=True, slots=True)
 class BoundIndex:
-    """`bounds` for the leading columns of the index; `used AND remainder` is equivalent to the filter."""
+    """`bounds` for the leading columns of the index; `used AND remainder` is equivalent to the filter.
+
+    `used` is what the bounds stand for exactly; beside it they may only leave out rows that the remainder rejects.
+    """
 
     index: IndexDefinition
     bounds: tuple[Bound, ...]
@@ -44,13 +47,18 @@ def bind_index(index: IndexDefinition, filter_: Expression | None, candidates: C
 
 
 def _choose(candidates: list[Candidate], *, ranges: bool) -> tuple[Bound, list[Expression]] | None:
-    """In this order: one equality, a union of equalities, all ranges together."""
+    """In this order: one equality, a union of equalities, all ranges together, a union of ranges.
+
+    A candidate that is not exact is bound, and asked again as part of the remainder.
+    """
     points = [(candidate, candidate.bound) for candidate in candidates if isinstance(candidate.bound, Points)]
     for candidate, bound in sorted(points, key=lambda pair: not pair[1].is_single):
         return bound, [candidate.conjunct]
     intervals = [candidate for candidate in candidates if isinstance(candidate.bound, Interval)]
     if ranges and intervals:
-        return merge_intervals(intervals), [candidate.conjunct for candidate in intervals]
+        return merge_intervals(intervals), [candidate.conjunct for candidate in intervals if candidate.exact]
+    for candidate in candidates if ranges else ():
+        return candidate.bound, [candidate.conjunct] if candidate.exact else []
     return None
 
 

@@ -9,6 +9,13 @@ an alternative for a part is stored once, however many plans contain it:
     G1: Aggregate(G0)                            ROOT        → final(RootExchange(partial(G0 PARTITIONED)))
     G2: Root(G1)                                 ROOT        → Root(G1 ROOT)
 
+A join of three has a group for each part that can be joined on its own (see `join_order`):
+
+    G0: Scan a    G1: Scan b    G2: Scan c
+    G3: Join(G0, G1)
+    G4: Join(G1, G2)
+    G5: Join(G3, G2), Join(G0, G4)
+
 An expression is found again by its payload and the numbers of its input groups, never by comparing trees.
 """
 
@@ -17,9 +24,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from remuda.plan.walk import inputs, with_inputs
+from remuda.optimizer.properties import Properties, derive
+from remuda.plan.walk import inputs
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from remuda.catalog import MapStatistics
     from remuda.expr import Column
     from remuda.plan.logical import LogicalNode
     from remuda.plan.physical import PhysicalNode
@@ -36,39 +47,54 @@ class GroupReference:
 
 @dataclass(slots=True)
 class Group:
-    """`rows` is derived once; `winners` has the cheapest plan for each set of traits asked for so far."""
+    """`properties` are derived once; `winners` has the cheapest plan for each set of traits asked for so far.
+
+    `failures` has, for traits for which no plan was found below some cost, the highest such cost: below it there is no
+    need to look again.
+    """
 
     number: int
     columns: tuple[Column, ...]
-    rows: float
+    properties: Properties
     expressions: list[LogicalNode]
     winners: dict[Traits, PhysicalNode | None] = field(default_factory=dict)
+    failures: dict[Traits, float] = field(default_factory=dict)
+    least: list[float] | None = None
+    """For several expressions what each costs at least, in the search's units."""
+
+    @property
+    def rows(self) -> float:
+        return self.properties.rows
 
 
 class Memo:
-    def __init__(self) -> None:
+    def __init__(self, statistics: Mapping[str, MapStatistics] | None = None) -> None:
+        """Statistics by map id."""
         self.groups: list[Group] = []
+        self.explored: dict[int, str] = {}
+        """The explore rule that an expression comes from, by the expression's identity."""
+        self._statistics = statistics or {}
         self._by_expression: dict[Any, int] = {}
 
-    def find(self, expression: LogicalNode) -> int | None:
-        return self._by_expression.get(expression)
+    def group_of(self, expression: LogicalNode) -> int:
+        """The group that has the expression; a new one where none has it."""
+        known = self._by_expression.get(expression)
+        if known is None:
+            known = self.add(expression).number
+            self._by_expression[expression] = known
+        return known
 
-    def add(self, expression: LogicalNode, rows: float) -> Group:
+    def add(self, expression: LogicalNode) -> Group:
         """A new group for an expression that is in none."""
-        group = Group(len(self.groups), expression.columns, rows, [expression])
+        below = [self.groups[reference.group].properties for reference in inputs(expression)]
+        properties = derive(expression, below, self._statistics)
+        group = Group(len(self.groups), expression.columns, properties, [expression])
         self.groups.append(group)
-        self._by_expression[expression] = group.number
         return group
 
     def reference(self, number: int) -> GroupReference:
         return GroupReference(number, self.groups[number].columns)
 
-    def copy_in(self, tree: LogicalNode, estimate: Any) -> int:
-        """Puts a tree into groups, inputs first. `estimate(expression, input rows)` gives the rows of a new group."""
-        numbers = [self.copy_in(child, estimate) for child in inputs(tree)]
-        expression = with_inputs(tree, tuple(self.reference(number) for number in numbers))
-        known = self.find(expression)
-        if known is not None:
-            return known
-        input_rows = self.groups[numbers[0]].rows if numbers else 0.0
-        return self.add(expression, estimate(expression, input_rows)).number
+    @property
+    def expression_count(self) -> int:
+        return sum(len(group.expressions) for group in self.groups)

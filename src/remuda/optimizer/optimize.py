@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from remuda.optimizer.fast_path import plan_lookup
+from remuda.optimizer.memo import Memo
 from remuda.optimizer.search import Search
 from remuda.plan import logical, physical
 from remuda.plan.checker import check_logical, check_physical
 from remuda.plan.traits import Convention
 from remuda.plan.walk import walk
+from remuda.rules.decorrelate import decorrelate
 from remuda.rules.normalize import RuleTrace, normalize
 from remuda.rules.trim import trim_columns
 
@@ -17,7 +20,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from remuda.catalog import MapDefinition, MapStatistics
-    from remuda.optimizer.memo import Memo
+
+
+FAST_PATH = plan_lookup.__name__
+"""Disabled like a rule, so that the search can be watched on a lookup too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +53,15 @@ def optimize(
     settings: OptimizerSettings,
 ) -> Optimized:
     trace = RuleTrace(settings.disabled_rules, settings.checked)
-    normalized = normalize(trim_columns(tree), trace)
+    joined, next_column = decorrelate(tree, next_column)
+    normalized = normalize(trim_columns(joined), trace)
     check_logical(normalized)
     known = {node.map.id: statistics(node.map) for node in walk(normalized) if isinstance(node, logical.Scan)}
+    if settings.conventions == (Convention.LOCAL,) and FAST_PATH not in settings.disabled_rules:
+        found = plan_lookup(normalized, known, settings.members, pruning=settings.partition_pruning)
+        if found is not None:
+            check_physical(found, members=settings.members)
+            return Optimized(found, normalized, Memo(known), (*trace.fired, FAST_PATH))
     search = Search(
         settings.members,
         settings.conventions,

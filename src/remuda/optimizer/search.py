@@ -2,7 +2,7 @@
 
 `optimize_group(G, ROOT)` tries, for every expression of G, every implement rule; each says what it requires of its
 inputs, which is asked of their groups in turn. Beside them stand the *enforcers*: a Sort over the group without the
-required order, a RootExchange over the group where it lies on the members. The cheapest so far is a bound: an
+required order, an exchange over the group where its rows are elsewhere. The cheapest so far is a bound: an
 alternative that already costs more is given up (branch and bound). What has been found for a group and traits is kept.
 
     ask G1 (Aggregate) for ROOT
@@ -14,30 +14,34 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from remuda.expr import Column
 from remuda.optimizer.access_paths import access_paths
-from remuda.optimizer.cardinality import estimate_rows
-from remuda.optimizer.cost import operator_cost, total_cost, wanted_rows
-from remuda.optimizer.memo import Memo
+from remuda.optimizer.copy_in import copy_in
+from remuda.optimizer.cost import least_join_cost
+from remuda.optimizer.enforcers import Enforcer, enforcers
+from remuda.optimizer.join_order import MAXIMUM_PAIRS, MAXIMUM_PAIRS_SPREAD
+from remuda.optimizer.memo import Group, GroupReference, Memo
+from remuda.optimizer.pricing import Pricing
 from remuda.plan import logical, physical
-from remuda.plan.physical import UNPRICED, Estimate, PhysicalNode
-from remuda.plan.traits import (
-    PARTITIONED,
-    ROOT,
-    Convention,
-    DistributionKind,
-    Traits,
-)
-from remuda.plan.walk import inputs, walk, with_inputs
+from remuda.plan.traits import ROOT, Convention, DistributionKind, Traits
+from remuda.plan.walk import inputs, walk
 from remuda.rules.implement import alternatives
+from remuda.rules.join_sides import JoinSides, join_sides
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from remuda.catalog import MapStatistics
+    from remuda.plan.physical import PhysicalNode
+    from remuda.rules.context import Alternative
     from remuda.types import SqlType
+
+    Candidate = Callable[[float], PhysicalNode | None]
+
+_HERE = (Convention.LOCAL,)
 
 
 @dataclass(slots=True)
@@ -50,12 +54,20 @@ class Search:
     next_column: int
     disabled: frozenset[str] = frozenset()
     pruning: bool = True
-    memo: Memo = field(default_factory=Memo)
+    memo: Memo = field(init=False)
+    _pricing: Pricing = field(init=False)
+    _sides: dict[int, JoinSides] = field(default_factory=dict)
+    """By the identity of the join, which the memo keeps."""
     _origins: dict[int, tuple[PhysicalNode, list[str]]] = field(default_factory=dict)
     """Which rules proposed a node, by the node's identity."""
 
+    def __post_init__(self) -> None:
+        self.memo = Memo(self.statistics)
+        self._pricing = Pricing(self.members)
+
     def run(self, tree: logical.Root) -> physical.Root:
-        top = self.memo.copy_in(tree, lambda node, rows: estimate_rows(node, rows, self.statistics))
+        pairs = MAXIMUM_PAIRS if self.members == 1 else MAXIMUM_PAIRS_SPREAD
+        top = copy_in(tree, self.memo, self.disabled, pairs)
         winner = self.optimize_group(top, Traits(Convention.LOCAL, ROOT, tree.collation), math.inf)
         assert isinstance(winner, physical.Root), "every logical operator has an implementation"
         return winner
@@ -65,73 +77,133 @@ class Search:
         nodes = (self._origins.get(id(node)) for node in walk(tree))
         return [name for origin in nodes if origin is not None for name in origin[1]]
 
-    def new_column(self, name: str, type_: SqlType) -> Column:
+    def new_column(self, name: str, type_: SqlType, *, nullable: bool = True) -> Column:
         self.next_column += 1
-        return Column(self.next_column - 1, name, type_)
+        return Column(self.next_column - 1, name, type_, nullable)
 
     def access_paths(self, scan: logical.Scan, required: Traits) -> Iterable[physical.ScanNode]:
         return access_paths(scan, required, self.conventions, self.statistics[scan.map.id], pruned=self.pruning)
 
+    def rows(self, relation: logical.Relation) -> float:
+        assert isinstance(relation, GroupReference)
+        return self.memo.groups[relation.group].rows
+
+    def partitionings(self, relation: logical.Relation) -> tuple[tuple[int, ...], ...]:
+        assert isinstance(relation, GroupReference)
+        return self.memo.groups[relation.group].properties.partitionings
+
+    def is_everywhere(self, relation: logical.Relation) -> bool:
+        assert isinstance(relation, GroupReference)
+        return self.memo.groups[relation.group].properties.everywhere
+
+    def join_sides(self, node: logical.Join) -> JoinSides:
+        known = self._sides.get(id(node))
+        if known is None:
+            known = self._sides[id(node)] = join_sides(node, self.new_column)
+        return known
+
+    def scan_of(self, relation: logical.Relation) -> logical.Scan | None:
+        assert isinstance(relation, GroupReference)
+        first = self.memo.groups[relation.group].expressions[0]
+        return first if isinstance(first, logical.Scan) else None
+
     def optimize_group(self, number: int, required: Traits, bound: float) -> PhysicalNode | None:
         """The cheapest plan that satisfies `required` and costs less than `bound`; None where there is none."""
         group = self.memo.groups[number]
+        required = self._simplified(required)
         if required in group.winners:
             known = group.winners[required]
             return known if known is not None and known.estimate.cost < bound else None
+        if bound <= group.failures.get(required, -math.inf):
+            return None
         best: PhysicalNode | None = None
         limit = bound
-        for candidate in self._candidates(number, required):
-            plan = candidate(limit)
-            if plan is not None and plan.estimate.cost < limit and self._satisfies(plan.traits, required):
-                best, limit = plan, plan.estimate.cost
+        for least, expression_candidates in self._candidates(group, required):
+            if least >= limit:
+                continue
+            for candidate in expression_candidates:
+                plan = candidate(limit)
+                if plan is not None and plan.estimate.cost < limit and self._satisfies(plan.traits, required):
+                    best, limit = plan, plan.estimate.cost
         if best is not None or bound == math.inf:
             group.winners[required] = best
+        else:
+            group.failures[required] = bound
         return best
 
-    def _candidates(self, number: int, required: Traits) -> Iterable[Any]:
-        group = self.memo.groups[number]
-        for expression in group.expressions:
-            for name, alternative in alternatives(expression, required, self, self.disabled):
-                yield lambda limit, e=expression, n=name, a=alternative: self._build(e, n, a, group.rows, limit)
-        if isinstance(group.expressions[0], logical.Root):
-            return
-        if required.collation:
-            yield lambda limit: self._enforce_order(number, required, limit)
-        if required.distribution.kind is DistributionKind.ROOT and required.convention is Convention.LOCAL:
-            for convention in self.conventions:
-                if convention is not Convention.LOCAL or self.members > 1:
-                    yield lambda limit, c=convention: self._enforce_root(number, required, c, limit)
+    def _simplified(self, required: Traits) -> Traits:
+        """With one member and no other backend all rows are on the initiator, wherever they are asked for."""
+        if self.members > 1 or self.conventions != _HERE or required.distribution is ROOT:
+            return required
+        return Traits(Convention.LOCAL, ROOT, required.collation)
 
-    def _build(self, expression: Any, name: str, alternative: Any, rows: float, limit: float) -> PhysicalNode | None:
+    def _candidates(self, group: Group, required: Traits) -> Iterator[tuple[float, Iterable[Candidate]]]:
+        """Ways to the group's rows, each a function of the bound; with what they cost at least, the inputs left out."""
+        if not isinstance(group.expressions[0], logical.Root):
+            yield (
+                0.0,
+                (
+                    partial(self._enforce, group.number, enforcer)
+                    for enforcer in enforcers(required, self.conventions, self.members)
+                ),
+            )
+        for least, expression in self._by_promise(group):
+            yield (
+                least,
+                (
+                    partial(self._build, expression, name, alternative, required, group.rows)
+                    for name, alternative in alternatives(expression, required, self, self.disabled)
+                ),
+            )
+
+    def _by_promise(self, group: Group) -> list[tuple[float, logical.LogicalNode]]:
+        """Of several orders of joins those first that look cheap: a good bound early saves most of the others."""
+        if len(group.expressions) == 1:
+            return [(0.0, group.expressions[0])]
+        if group.least is None:
+            group.least = [self._least_cost(group, expression) for expression in group.expressions]
+        pairs = zip(group.least, group.expressions, strict=True)
+        return sorted(pairs, key=lambda pair: pair[0])
+
+    def _least_cost(self, group: Group, expression: logical.LogicalNode) -> float:
+        if not isinstance(expression, logical.Join):
+            return 0.0
+        return least_join_cost(self.rows(expression.left), self.rows(expression.right), group.rows, len(group.columns))
+
+    def _build(
+        self, expression: Any, name: str, alternative: Alternative, required: Traits, rows: float, limit: float
+    ) -> PhysicalNode | None:
+        # A LIMIT pays only for a part of its input: its own bound says nothing about the input's whole cost.
+        left = math.inf if isinstance(expression, logical.Limit) else limit
         sources: list[PhysicalNode] = []
         for reference, requirement in zip(inputs(expression), alternative.requirements, strict=True):
-            # A LIMIT pays only for a part of its input: its own bound says nothing about the input's whole cost.
-            allowed = math.inf if isinstance(expression, logical.Limit) else limit
-            source = self.optimize_group(reference.group, requirement, allowed)
+            if requirement is None:
+                continue
+            shared = requirement.distribution.kind is not required.distribution.kind or (
+                requirement.convention is not required.convention
+            )
+            # Work that members share below an exchange may cost that many times the bound on the initiator.
+            source = self.optimize_group(reference.group, requirement, left * max(2, self.members) if shared else left)
             if source is None:
                 return None
+            left -= 0.0 if shared else source.estimate.cost
             sources.append(source)
         built: PhysicalNode | None = alternative.build(*sources)
         if built is None:
             return None
-        priced = self._priced(built, rows)
-        self._origins.setdefault(id(priced), (priced, []))[1].append(name)
+        priced = self._pricing.price(built, rows)
+        names = self._origins.setdefault(id(priced), (priced, []))[1]
+        names.append(name)
+        explored = self.memo.explored.get(id(expression))
+        if explored is not None:
+            names.append(explored)
         return priced
 
-    def _enforce_order(self, number: int, required: Traits, limit: float) -> PhysicalNode | None:
-        source = self.optimize_group(number, replace(required, collation=()), limit)
-        if source is None:
-            return None
-        traits = replace(source.traits, collation=required.collation)
-        return self._priced(physical.Sort(source, required.collation, traits), source.estimate.rows)
-
-    def _enforce_root(self, number: int, required: Traits, convention: Convention, limit: float) -> PhysicalNode | None:
-        below = Traits(convention, PARTITIONED, required.collation)
-        source = self.optimize_group(number, below, limit * self._parallelism(convention))
-        if source is None:
-            return None
-        traits = Traits(Convention.LOCAL, ROOT, source.traits.collation if required.collation else ())
-        return self._priced(physical.RootExchange(source, traits), source.estimate.rows)
+    def _enforce(self, number: int, enforcer: Enforcer, limit: float) -> PhysicalNode | None:
+        source = self.optimize_group(
+            number, enforcer.below, limit * (max(2, self.members) if enforcer.shares_work else 1)
+        )
+        return None if source is None else self._pricing.price(enforcer.build(source), source.estimate.rows)
 
     def _satisfies(self, delivered: Traits, required: Traits) -> bool:
         """With one member, what is partitioned over the members is all on the initiator."""
@@ -142,35 +214,3 @@ class Search:
             and required.distribution.kind is DistributionKind.ROOT
         )
         return (replace(delivered, distribution=ROOT) if alone else delivered).satisfies(required)
-
-    def _priced(self, node: PhysicalNode, rows: float) -> PhysicalNode:
-        """Fills in the estimates of an alternative: its top node delivers the rows of the group."""
-        if node.estimate is not UNPRICED:
-            return node
-        sources = tuple(self._priced_below(child, rows) for child in inputs(node))
-        return self._with_estimate(with_inputs(node, sources), rows)
-
-    def _priced_below(self, node: PhysicalNode, final_rows: float) -> PhysicalNode:
-        """Prices the inner nodes of an alternative: what members send before the initiator finishes the work."""
-        if node.estimate is not UNPRICED:
-            return node
-        node = with_inputs(node, tuple(self._priced_below(child, final_rows) for child in inputs(node)))
-        below = sum(child.estimate.rows for child in inputs(node))
-        everywhere = self._parallelism(node.traits.convention)
-        match node:
-            case physical.HashAggregate(phase=physical.Phase.PARTIAL):
-                rows = min(below, final_rows * everywhere)
-            case physical.TopN() | physical.Limit():
-                rows = min(below, wanted_rows(node) * everywhere)
-            case _:
-                rows = below
-        return self._with_estimate(node, rows)
-
-    def _with_estimate(self, node: PhysicalNode, rows: float) -> PhysicalNode:
-        sources = inputs(node)
-        convention = sources[0].traits.convention if sources else Convention.LOCAL
-        cost = total_cost(node, operator_cost(node, rows), self._parallelism(convention))
-        return replace(node, estimate=Estimate(rows, cost))
-
-    def _parallelism(self, convention: Convention) -> int:
-        return self.members if convention is Convention.LOCAL else max(2, self.members)

@@ -44,7 +44,28 @@ class Interval:
     highs: tuple[End, ...] = ()
 
 
-Bound = Points | Interval
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    """`column LIKE pattern` where the pattern is known only at execution: all values that begin as the pattern does.
+
+    They are more than those that match, so the LIKE is asked as well.
+    """
+
+    pattern: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Ranges:
+    """`column < 3 OR column BETWEEN 5 AND 7 OR column = 9`: the values of any of the parts, each once.
+
+    With `nulls_last` NULL, where it is among them, comes behind all other values, not before them.
+    """
+
+    parts: tuple[Points | Interval, ...]
+    nulls_last: bool = False
+
+
+Bound = Points | Interval | Prefix | Ranges
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from typing import Any
 from remuda.errors import ErrorCode, SqlError
 from remuda.expr import Column, Expression, columns_of
 from remuda.plan import logical, physical
+from remuda.plan.joins import JoinKind
 from remuda.plan.traits import Collation, Convention, DistributionKind, SortKey, collation_satisfies
 from remuda.plan.walk import inputs, walk
 
@@ -37,14 +38,32 @@ def check_logical(tree: logical.LogicalNode) -> None:
 def check_physical(tree: physical.Root, *, members: int) -> None:
     """Columns, distribution, collation and convention of every input fit what its consumer needs."""
     for node in walk(tree):
-        for child in inputs(node):
-            available = {column.id for column in child.columns}
-            needed = set(columns_of(*_expressions(node))) | {key.column for key in _order(node)}
-            _require(needed <= available, "every column used comes from the input", node)
+        children = inputs(node)
+        if children:
+            _check_columns(node, children)
+        for child in children:
             _check_convention(node, child)
             _check_distribution(node, child, members)
             _check_collation(node, child)
     _require(tree.traits.convention is Convention.LOCAL, "the result is in this process", tree)
+
+
+def _check_columns(node: Any, children: tuple[Any, ...]) -> None:
+    available = {column.id for child in children for column in child.columns}
+    needed = set(columns_of(*_expressions(node))) | {key.column for key in _order(node)}
+    if isinstance(node, physical.LookupJoin):
+        available |= {column.id for column in node.map_columns}
+    _require(needed <= available, "every column used comes from the input", node)
+    match node:
+        case physical.HashJoin():
+            left, right = ({column.id for column in child.columns} for child in children)
+            for key in node.keys:
+                _require(key.left.id in left and key.right.id in right, "a key has a column of either side", node)
+                _require(key.left.type == key.right.type, "the sides of a key have one type", node)
+        case physical.Union() | physical.Recursive():
+            for child, source in zip(children, node.sources, strict=True):
+                delivered = {column.id for column in child.columns}
+                _require(all(column.id in delivered for column in source), "a union names columns of its inputs", node)
 
 
 def _check_convention(node: Any, child: Any) -> None:
@@ -56,16 +75,30 @@ def _check_distribution(node: Any, child: Any, members: int) -> None:
     kind, own = child.traits.distribution.kind, node.traits.distribution.kind
     partitioned = kind is DistributionKind.PARTITIONED
     match node:
-        case physical.RootExchange():
+        case physical.RootExchange() | physical.HashExchange() | physical.BroadcastExchange():
             # What every member has would arrive once from each.
             _require(partitioned, "an exchange brings together rows that are each on one member", node)
             return
+        case physical.HashJoin() | physical.NestedLoopJoin():
+            _check_join(node, members)
+            return
+        case physical.Union() | physical.Recursive() | physical.Expand():
+            wants_root = own is DistributionKind.ROOT
+        case physical.LookupJoin():
+            wants_root = own is DistributionKind.ROOT
+            if not wants_root and kind is DistributionKind.REPLICATED:
+                _require(node.kind is JoinKind.INNER, "a left row without a match is found so by every member", node)
+                return
+        case physical.Window():
+            by = child.traits.distribution.columns
+            together = bool(by) and set(by) <= {column.id for column in node.partition}
+            wants_root = own is DistributionKind.ROOT or not (together or kind is own is DistributionKind.REPLICATED)
         case physical.Root() | physical.Modify() | physical.Limit() | physical.TopN() | physical.Sort():
             wants_root = own is DistributionKind.ROOT
         case physical.HashAggregate(phase=physical.Phase.PARTIAL):
             wants_root = False
         case physical.HashAggregate():
-            wants_root = not _is_grouped_in_place(node, child)
+            wants_root = own is DistributionKind.ROOT or not _is_grouped_in_place(node, child)
         case _:
             wants_root = False
     if wants_root:
@@ -76,6 +109,31 @@ def _check_distribution(node: Any, child: Any, members: int) -> None:
         _require(kind is own, "only an exchange moves rows", node)
 
 
+def _check_join(node: physical.HashJoin | physical.NestedLoopJoin, members: int) -> None:
+    left, right = (side.traits.distribution for side in (node.left, node.right))  # type: ignore[attr-defined]
+    own = node.traits.distribution
+    if own.kind is DistributionKind.ROOT:
+        for side in (left, right):
+            spread = side.kind is DistributionKind.PARTITIONED and members > 1
+            _require(not spread, "both sides are on the initiator", node)
+        return
+    if own.kind is DistributionKind.REPLICATED:
+        _require(left.kind is right.kind is own.kind, "both sides are on every member", node)
+        return
+    _require(left.kind is DistributionKind.PARTITIONED, "the left side is spread as the join is", node)
+    if right.kind is DistributionKind.REPLICATED:
+        _require(not node.kind.keeps_right, "a right row without a match is found so by every member", node)
+        return
+    _require(right.kind is DistributionKind.PARTITIONED and isinstance(node, physical.HashJoin), "by keys", node)
+    pairs = {(key.left.id, key.right.id) for key in getattr(node, "keys", ())}
+    together = (
+        bool(left.columns)
+        and len(left.columns) == len(right.columns)
+        and set(zip(left.columns, right.columns, strict=True)) <= pairs
+    )
+    _require(together or members == 1, "rows with equal keys are on one member", node)
+
+
 def _is_grouped_in_place(node: physical.HashAggregate, child: Any) -> bool:
     partitioned_by = child.traits.distribution.columns
     return bool(partitioned_by) and set(partitioned_by) <= {column.id for column in node.keys}
@@ -83,6 +141,9 @@ def _is_grouped_in_place(node: physical.HashAggregate, child: Any) -> bool:
 
 def _check_collation(node: Any, child: Any) -> None:
     if isinstance(node, physical.Sort | physical.TopN | physical.HashAggregate | physical.Modify):
+        return
+    if len(inputs(node)) > 1 or isinstance(node, physical.Window | physical.Expand):
+        _require(not node.traits.collation, "an operator that keeps no order promises none", node)
         return
     promised: Collation | None = node.traits.collation
     if isinstance(node, physical.Project):
@@ -116,12 +177,27 @@ def _expressions(node: Any) -> list[Expression]:
             return _aggregate_columns(node)
         case logical.Root() | physical.Root():
             return list(node.columns)
+        case logical.Join() | physical.HashJoin() | physical.NestedLoopJoin():
+            return [part for part in (node.condition, node.compared) if part is not None]
+        case physical.LookupJoin():
+            return [*node.keys, *([] if node.condition is None else [node.condition])]
+        case logical.Union() | logical.Recursive():
+            return [column for source in node.sources for column in source]
+        case logical.Window() | physical.Window():
+            arguments = [argument for call in node.calls for argument in call.arguments]
+            return [*node.partition, *arguments]
+        case logical.Expand() | physical.Expand():
+            return [expression for projection in node.projections for expression in projection]
+        case physical.HashExchange():
+            return list(node.keys)
         case _:
             return []
 
 
 def _order(node: Any) -> Collation:
     """The order that an operator makes."""
+    if isinstance(node, physical.Window):
+        return node.order
     return node.collation if isinstance(node, physical.Sort | physical.TopN) else ()
 
 
@@ -130,7 +206,7 @@ def _aggregate_columns(node: logical.Aggregate | physical.HashAggregate) -> list
     if isinstance(node, physical.HashAggregate) and node.phase is physical.Phase.FINAL:
         states: list[Column] = [column for state in node.states for column in state]
         return [*keys, *states]
-    return [*keys, *(call.argument for call in node.calls if call.argument is not None)]
+    return [*keys, *(argument for call in node.calls for argument in call.arguments)]
 
 
 def _require(holds: bool, need: str, node: Any) -> None:

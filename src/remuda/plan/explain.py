@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, assert_never
 
 from remuda.expr import render
 from remuda.plan import logical, physical
-from remuda.plan.bounds import Bound, Interval, Points
+from remuda.plan.bounds import Bound, Interval, Points, Prefix, Ranges
 from remuda.plan.walk import inputs
+from remuda.plan.windows import DEFAULT_FRAME, FrameExclusion
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from remuda.expr import Column, Expression
     from remuda.plan.aggregates import AggregateCall
     from remuda.plan.traits import Collation
+    from remuda.plan.windows import Frame, WindowCall
 
 _ESTIMATE_COLUMN = 72
 
@@ -41,12 +43,12 @@ def _lines(node: Any, depth: int, measured: Callable[[Any], str] | None) -> Iter
 def explain_logical(node: logical.LogicalNode, depth: int = 0) -> str:
     """A logical tree, one operator a line."""
     indent = "  " * depth
-    lines = [indent + _describe_logical(node)]
+    lines = [indent + describe_logical(node)]
     lines.extend(explain_logical(child, depth + 1) for child in inputs(node))
     return "\n".join(lines)
 
 
-def _describe_logical(node: logical.LogicalNode) -> str:
+def describe_logical(node: logical.LogicalNode) -> str:
     match node:
         case logical.Scan():
             text = f"Scan {node.map.name}   columns: {_names(node.columns)}"
@@ -64,6 +66,18 @@ def _describe_logical(node: logical.LogicalNode) -> str:
         case logical.Limit():
             order = f"   order: {_order(node.collation, node.columns)}" if node.collation else ""
             return f"Limit   {_limit(node.count, node.offset)}{order}"
+        case logical.Join() | logical.Apply():
+            return "   ".join([f"{type(node).__name__} {node.kind.value}", *_conditions(node)])
+        case logical.Union():
+            return f"Union   {_names(node.columns)}"
+        case logical.Window():
+            return f"Window   {_window(node)}"
+        case logical.Expand():
+            return f"Expand   {_expand(node)}"
+        case logical.Recursive():
+            return f"Recursive #{node.table}{' distinct' if node.distinct else ''}   {_names(node.columns)}"
+        case logical.WorkingTable():
+            return f"WorkingTable #{node.table}   {_names(node.columns)}"
         case logical.Modify():
             return f"{node.operation.value.capitalize()} {node.map.name}"
         case logical.Root():
@@ -90,6 +104,10 @@ def describe(node: physical.PhysicalNode) -> tuple[str, list[str]]:
             otherwise = "" if node.scan_above is None else f"direct scan above {node.scan_above} entries"
             details = _scan_details(node, f"index: {bounds}", _filter_detail("remainder", node.remainder))
             return head, [*details, otherwise] if otherwise else details
+        case physical.IndexCount():
+            bounds = _bounds(node.index.columns, node.bounds)
+            head = f"IndexCount {node.map.name} using {node.index.name} ({node.index.kind.value}) {traits}"
+            return head, _scan_details(node, f"index: {bounds}")
         case physical.KeyLookup():
             key = f"key: {_bounds(node.map.key, node.key)}"
             return f"KeyLookup {node.map.name} {traits}", _scan_details(
@@ -112,6 +130,42 @@ def describe(node: physical.PhysicalNode) -> tuple[str, list[str]]:
             ]
         case physical.Limit():
             return f"Limit {traits}", [_limit(node.count, node.offset)]
+        case physical.HashJoin():
+            keys = " AND ".join(
+                f"{each.left.name} {'IS NOT DISTINCT FROM' if each.null_safe else '='} {each.right.name}"
+                for each in node.keys
+            )
+            return f"HashJoin {node.kind.value} {traits}", _joined(f"keys: {keys}" if keys else "", node)
+        case physical.NestedLoopJoin():
+            return f"NestedLoopJoin {node.kind.value} {traits}", _joined("", node)
+        case physical.LookupJoin():
+            names = node.map.key if node.index is None else node.index.columns
+            by = "its key" if node.index is None else f"{node.index.name} ({node.index.kind.value})"
+            keys = " AND ".join(f"{name} = {render(key)}" for name, key in zip(names, node.keys, strict=False))
+            parts = [
+                f"keys: {keys}",
+                _filter_detail("filter", node.filter),
+                _filter_detail("condition", node.condition),
+                f"columns: {_names(node.map_columns)}",
+            ]
+            head = f"LookupJoin {node.kind.value} {node.map.name} by {by} {traits}"
+            return head, ["   ".join(part for part in parts if part)]
+        case physical.Union():
+            return f"Union {traits}", [f"columns: {_names(node.columns)}"]
+        case physical.Window():
+            return f"Window {traits}", [_window(node)]
+        case physical.Expand():
+            return f"Expand {traits}", [_expand(node)]
+        case physical.Recursive():
+            return f"Recursive #{node.table}{' distinct' if node.distinct else ''} {traits}", [
+                f"columns: {_names(node.columns)}"
+            ]
+        case physical.WorkingTable():
+            return f"WorkingTable #{node.table} {traits}", []
+        case physical.HashExchange():
+            return f"HashExchange {traits}", [f"keys: {_names(node.keys)}"]
+        case physical.BroadcastExchange():
+            return f"BroadcastExchange {traits}", []
         case physical.RootExchange():
             merged = [f"merge: {_order(traits.collation, node.columns)}"] if traits.collation else []
             return f"RootExchange {traits}", merged
@@ -125,6 +179,46 @@ def describe(node: physical.PhysicalNode) -> tuple[str, list[str]]:
             return f"Receive edge={node.edge} {traits}", []
         case _:
             assert_never(node)
+
+
+def _joined(keys: str, node: physical.HashJoin | physical.NestedLoopJoin) -> list[str]:
+    parts = [part for part in (keys, *_conditions(node)) if part]
+    return ["   ".join(parts)] if parts else []
+
+
+def _conditions(node: logical.Join | logical.Apply | physical.HashJoin | physical.NestedLoopJoin) -> list[str]:
+    parts = [_filter_detail("condition", node.condition), _filter_detail("compared", node.compared)]
+    return [part for part in (*parts, f"mark: {node.mark.name}" if node.mark is not None else "") if part]
+
+
+def _window(node: logical.Window | physical.Window) -> str:
+    parts = [
+        f"partition: {_names(node.partition)}" if node.partition else "",
+        f"order: {_order(node.order, node.columns)}" if node.order else "",
+        f"calls: {', '.join(map(_window_call, node.calls))}",
+    ]
+    return "   ".join(part for part in parts if part)
+
+
+def _window_call(call: WindowCall) -> str:
+    text = f"{call.function.upper()}({', '.join(map(render, call.arguments))})"
+    if call.ignores_nulls:
+        text += " IGNORE NULLS"
+    return text if call.frame == DEFAULT_FRAME else f"{text} {_frame(call.frame)}"
+
+
+def _frame(frame: Frame) -> str:
+    start, end = (
+        kind.value if offset is None else f"{render(offset)} {kind.value}"
+        for kind, offset in ((frame.start, frame.start_offset), (frame.end, frame.end_offset))
+    )
+    exclusion = "" if frame.exclusion is FrameExclusion.NO_OTHERS else f" EXCLUDE {frame.exclusion.value}"
+    return f"{frame.unit.value} BETWEEN {start} AND {end}{exclusion}"
+
+
+def _expand(node: logical.Expand | physical.Expand) -> str:
+    rows = ", ".join(f"({', '.join(map(render, projection))})" for projection in node.projections)
+    return f"{_names(node.columns)} := {rows}"
 
 
 def _scan_details(node: physical.ScanNode, *parts: str) -> list[str]:
@@ -156,6 +250,12 @@ def _bound(column: str, bound: Bound) -> str:
             lows = [f"{column} {'>=' if end.inclusive else '>'} {render(end.value)}" for end in bound.lows]
             highs = [f"{column} {'<=' if end.inclusive else '<'} {render(end.value)}" for end in bound.highs]
             return " AND ".join(lows + highs)
+        case Prefix():
+            return f"{column} as {render(bound.pattern)} begins"
+        case Ranges(parts=(Interval(lows=(), highs=()), Points(values=(), or_null=True))):
+            return f"all, NULL {column} last"
+        case Ranges():
+            return " OR ".join(_bound(column, part) for part in bound.parts)
         case _:
             assert_never(bound)
 

@@ -10,8 +10,12 @@ from remuda.plan.traits import Convention
 from remuda.plan.walk import inputs, walk, with_inputs
 
 if TYPE_CHECKING:
-    from remuda.catalog import IndexDefinition, MapDefinition
+    from remuda.catalog import IndexDefinition, MapDefinition, ViewDefinition
+    from remuda.expr import Column
     from remuda.types import SqlType
+
+
+_BY_INDEX = physical.IndexScan | physical.IndexCount | physical.LookupJoin
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +33,10 @@ class PartitionMap:
 
 @dataclass(frozen=True, slots=True)
 class Fragment:
-    """A tree that runs in one place: fragment 0 on the initiator, all others where their scans are."""
+    """A tree that runs in one place: fragment 0 on the initiator, all others on members.
+
+    A fragment above a Send has the number of its edge. Fragments that feed it have lower numbers.
+    """
 
     number: int
     node: physical.PhysicalNode
@@ -38,6 +45,21 @@ class Fragment:
     @property
     def scans(self) -> tuple[physical.ScanNode, ...]:
         return tuple(node for node in walk(self.node) if isinstance(node, physical.ScanNode))
+
+    @property
+    def lookups(self) -> tuple[physical.LookupJoin, ...]:
+        return tuple(node for node in walk(self.node) if isinstance(node, physical.LookupJoin))
+
+    @property
+    def received(self) -> tuple[int, ...]:
+        """The edges that end here."""
+        return tuple(node.edge for node in walk(self.node) if isinstance(node, physical.Receive))
+
+    @property
+    def route(self) -> physical.Route:
+        """Where its rows go."""
+        assert isinstance(self.node, physical.Send), "the first fragment sends nothing"
+        return self.node.route
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +83,12 @@ class Plan:
     maps: tuple[MapDefinition, ...]
     partition_map: PartitionMap
     modifies: MapDefinition | None = None
+    reads_clock: bool = False
+    """Whether the last of `parameters` is the instant at which the statement begins, which no user gives."""
+    views: tuple[ViewDefinition, ...] = ()
+    """The views it was made of: it is stale when one is not current."""
+    cacheable: bool = True
+    """False where the plan has rows in it that the catalog gave when it was made."""
 
     @property
     def root(self) -> Fragment:
@@ -68,7 +96,8 @@ class Plan:
 
     @property
     def used_indexes(self) -> tuple[IndexDefinition, ...]:
-        return tuple(node.index for node in walk(self.tree) if isinstance(node, physical.IndexScan))
+        reading = (node for node in walk(self.tree) if isinstance(node, _BY_INDEX))
+        return tuple(node.index for node in reading if node.index is not None)
 
 
 def split(tree: physical.Root) -> tuple[Fragment, ...]:
@@ -82,14 +111,23 @@ def split(tree: physical.Root) -> tuple[Fragment, ...]:
 
     def cut(node: physical.PhysicalNode) -> physical.PhysicalNode:
         lower = with_inputs(node, tuple(cut(child) for child in inputs(node)))
-        if not isinstance(lower, physical.RootExchange):
-            same: physical.PhysicalNode = lower
-            return same
+        keys: tuple[Column, ...] = ()
+        match lower:
+            case physical.RootExchange():
+                route = physical.Route.ROOT
+            case physical.HashExchange():
+                route, keys = physical.Route.HASH, lower.keys
+            case physical.BroadcastExchange():
+                route = physical.Route.BROADCAST
+            case _:
+                same: physical.PhysicalNode = lower
+                return same
         edge = len(fragments) + 1
-        below: physical.PhysicalNode = lower.input  # type: ignore[assignment]
-        send = physical.Send(below, edge, below.traits, estimate=below.estimate)
+        below: physical.PhysicalNode = lower.input
+        send = physical.Send(below, edge, below.traits, route, keys, estimate=below.estimate)
         fragments.append(Fragment(edge, send, below.traits.convention))
-        return physical.Receive(lower.columns, edge, lower.traits.collation, lower.traits, estimate=lower.estimate)
+        collation = lower.traits.collation if route is physical.Route.ROOT else ()
+        return physical.Receive(lower.columns, edge, collation, lower.traits, estimate=lower.estimate)
 
     top = cut(tree)
     return (Fragment(0, top, Convention.LOCAL), *fragments)

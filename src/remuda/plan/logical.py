@@ -1,6 +1,7 @@
 """What a query asks for: relational operators without a word on how they are done.
 
-Constructors refuse a tree in which an operator uses a column that its input does not have.
+Constructors refuse a tree in which an operator uses a column that its input does not have, unless the column is marked
+as one of an outer query: within the right side of an `Apply`.
 """
 
 from __future__ import annotations
@@ -102,7 +103,7 @@ class Aggregate:
     calls: tuple[AggregateCall, ...]
 
     def __post_init__(self) -> None:
-        require_columns(self, *self.keys, *(call.argument for call in self.calls if call.argument is not None))
+        require_columns(self, *self.keys, *(argument for call in self.calls for argument in call.arguments))
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -318,5 +319,5 @@ def require_columns_of_both(node: Join) -> None:
 
 def _require(node: object, available: tuple[Column, ...], expressions: Iterable[Expression]) -> None:
     known = {column.id for column in available}
-    missing = [column.name for id_, column in columns_of(*expressions).items() if id_ not in known]
+    missing = [column.name for id_, column in columns_of(*expressions).items() if id_ not in known and not column.outer]
     assert not missing, f"{type(node).__name__} uses {missing}, which its input does not have"

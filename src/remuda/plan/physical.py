@@ -78,6 +78,23 @@ class IndexScan:
 
 
 @dataclass(frozen=True, slots=True)
+class IndexCount:
+    """How many rows lie within the bounds of an index, as one row; no row is read for it."""
+
+    map: MapDefinition
+    index: IndexDefinition
+    bounds: tuple[Bound, ...]
+    column: Column
+    pruning: Pruning | None
+    traits: Traits
+    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return (self.column,)
+
+
+@dataclass(frozen=True, slots=True)
 class KeyLookup:
     """Finds rows by their whole key: `key` has the points of each key column, in the order of the key."""
 
@@ -387,13 +404,25 @@ class Root:
     estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
 
 
+class Route(Enum):
+    """Where the rows of an edge go: to the initiator, to the owner of their keys' partition, to every member."""
+
+    ROOT = "root"
+    HASH = "hash"
+    BROADCAST = "broadcast"
+
+    __hash__ = object.__hash__
+
+
 @dataclass(frozen=True, slots=True)
 class Send:
-    """The top of a fragment that feeds another: one end of an edge."""
+    """The top of a fragment that feeds another: one end of an edge. `keys` are what HASH routes by."""
 
     input: Relation
     edge: int
     traits: Traits
+    route: Route = Route.ROOT
+    keys: tuple[Column, ...] = ()
     estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
 
     @property
@@ -415,6 +444,7 @@ class Receive:
 PhysicalNode = (
     MapScan
     | IndexScan
+    | IndexCount
     | KeyLookup
     | Values
     | Filter
@@ -440,5 +470,5 @@ PhysicalNode = (
     | Receive
 )
 
-ScanNode = MapScan | IndexScan | KeyLookup
+ScanNode = MapScan | IndexScan | IndexCount | KeyLookup
 ExchangeNode = RootExchange | HashExchange | BroadcastExchange

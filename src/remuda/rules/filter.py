@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from remuda.expr import (
@@ -10,6 +11,7 @@ from remuda.expr import (
     Column,
     Expression,
     Literal,
+    can_fail,
     columns_of,
     conjunction,
     conjuncts,
@@ -17,6 +19,9 @@ from remuda.expr import (
     substitute,
 )
 from remuda.plan import logical
+from remuda.rules.conditions import factor_common, simplify
+from remuda.rules.properties import not_null_columns
+from remuda.rules.pull_up import filtered
 
 if TYPE_CHECKING:
     from remuda.plan.logical import LogicalNode
@@ -54,6 +59,22 @@ def _never_holds(condition: Expression) -> bool:
     return any(isinstance(part, Literal) and not part.value for part in conjuncts(condition))
 
 
+def simplify_filter(node: LogicalNode) -> LogicalNode | None:
+    """Filter(x, p) → Filter(x, simpler p): constants folded, NOT at the comparisons, no test that must succeed."""
+    if not isinstance(node, logical.Filter):
+        return None
+    condition = simplify(node.condition, lambda: not_null_columns(node.input))
+    return None if condition is node.condition else logical.Filter(node.input, condition)
+
+
+def factor_filter(node: LogicalNode) -> LogicalNode | None:
+    """Filter(x, (a AND b) OR (a AND c)) → Filter(x, a AND (b OR c)): `a` can then sink on its own."""
+    if not isinstance(node, logical.Filter):
+        return None
+    factored = factor_common(node.condition)
+    return None if factored is None else logical.Filter(node.input, factored)
+
+
 def push_filter_past_project(node: LogicalNode) -> LogicalNode | None:
     """Filter(Project(x, c := e), p(c)) → Project(Filter(x, p(e)), c := e).
 
@@ -84,13 +105,80 @@ def push_filter_past_aggregate(node: LogicalNode) -> LogicalNode | None:
         return None
     aggregate = node.input
     keys = {column.id for column in aggregate.keys}
-    parts = conjuncts(node.condition)
-    movable = [part for part in parts if set(columns_of(part)) <= keys]
-    below, above = conjunction(movable), conjunction(part for part in parts if part not in movable)
-    if below is None:
+    below, above = _split(node.condition, keys)
+    if not below:
         return None
-    lower = logical.Aggregate(logical.Filter(aggregate.input, below), aggregate.keys, aggregate.calls)
-    return lower if above is None else logical.Filter(lower, above)
+    lower = logical.Aggregate(filtered(aggregate.input, below), aggregate.keys, aggregate.calls)  # type: ignore[arg-type]
+    return filtered(lower, above)
+
+
+def _split(condition: Expression, keys: set[int]) -> tuple[list[Expression], list[Expression]]:
+    """The conjuncts that name only `keys`, and the others.
+
+    Not one that can fail after one of the others: it would meet rows that the other excludes.
+    """
+    below: list[Expression] = []
+    above: list[Expression] = []
+    for part in conjuncts(condition):
+        named = columns_of(part).keys()
+        movable = named and named <= keys and not (above and can_fail(part))
+        (below if movable else above).append(part)
+    return below, above
+
+
+def push_filter_past_window(node: LogicalNode) -> LogicalNode | None:
+    """Filter(Window(x, partition), p) → Filter(Window(Filter(x, p1), partition), p2), p1 naming the partition alone.
+
+    Legal because p1 drops whole partitions. Not `a > 5` where a is no partition column: the rows with a smaller one
+    count for the others' ranks.
+    """
+    if not (isinstance(node, logical.Filter) and isinstance(node.input, logical.Window)):
+        return None
+    window = node.input
+    below, above = _split(node.condition, {column.id for column in window.partition})
+    if not below:
+        return None
+    return filtered(replace(window, input=filtered(window.input, below)), above)  # type: ignore[arg-type]
+
+
+def push_filter_past_union(node: LogicalNode) -> LogicalNode | None:
+    """Filter(Union(a, b), p) → Union(Filter(a, p), Filter(b, p)), p over each input's own columns."""
+    if not (isinstance(node, logical.Filter) and isinstance(node.input, logical.Union)):
+        return None
+    union = node.input
+    inputs = tuple(
+        logical.Filter(
+            part,
+            substitute(node.condition, {column.id: old for column, old in zip(union.columns, source, strict=True)}),
+        )
+        for part, source in zip(union.inputs, union.sources, strict=True)
+    )
+    return replace(union, inputs=inputs)
+
+
+def push_filter_past_expand(node: LogicalNode) -> LogicalNode | None:
+    """Filter(Expand(x), p) → Expand(Filter(x, p)), where p means the same in all projections.
+
+    Not `a = 1` under ROLLUP (a): in the projection of the grand total it is NULL = 1.
+    """
+    if not (isinstance(node, logical.Filter) and isinstance(node.input, logical.Expand)):
+        return None
+    expand = node.input
+    below: list[Expression] = []
+    above: list[Expression] = []
+    for part in conjuncts(node.condition):
+        named = columns_of(part).keys()
+        meanings = {
+            substitute(part, {column.id: value for column, value in zip(expand.columns, row, strict=True)})
+            for row in expand.projections
+        }
+        if named and len(meanings) == 1:
+            below.extend(meanings)
+        else:
+            above.append(part)
+    if not below:
+        return None
+    return filtered(replace(expand, input=filtered(expand.input, below)), above)  # type: ignore[arg-type]
 
 
 def push_filter_into_scan(node: LogicalNode) -> LogicalNode | None:

@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from remuda.plan import logical
-from remuda.rules import implement_aggregate, implement_relational, implement_sort
+from remuda.rules import (
+    implement_aggregate,
+    implement_join,
+    implement_lookup,
+    implement_relational,
+    implement_sort,
+    implement_union,
+    implement_window,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,12 +28,24 @@ IMPLEMENT_RULES: dict[type, tuple[Any, ...]] = {
     logical.Project: (implement_relational.implement_project,),
     # In place first: where it applies it moves the fewest rows and gives the search an early bound.
     logical.Aggregate: (
+        implement_aggregate.count_by_index,
         implement_aggregate.aggregate_in_place,
         implement_aggregate.aggregate_in_two_phases,
         implement_aggregate.aggregate_at_root,
     ),
     logical.Sort: (implement_sort.require_order,),
     logical.Limit: (implement_sort.limit_by_top_n, implement_sort.limit_ordered_rows),
+    logical.Join: (
+        implement_join.hash_join,
+        implement_join.commuted_hash_join,
+        implement_join.nested_loop_join,
+        implement_lookup.lookup_join,
+    ),
+    logical.Union: (implement_union.union_in_place,),
+    logical.Window: (implement_window.window_in_place, implement_window.window_at_root),
+    logical.Expand: (implement_union.implement_expand,),
+    logical.Recursive: (implement_union.implement_recursive,),
+    logical.WorkingTable: (implement_union.implement_working_table,),
     logical.Modify: (implement_relational.implement_modify,),
     logical.Root: (implement_relational.implement_root,),
 }

@@ -9,29 +9,91 @@ from remuda.plan import logical, physical
 from remuda.plan.aggregates import AGGREGATES, partial_type
 from remuda.plan.physical import Phase
 from remuda.plan.traits import PARTITIONED, ROOT, Convention, Distribution, DistributionKind, Traits
-from remuda.rules.context import Alternative, PlanningContext
+from remuda.rules.context import Alternative, PlanningContext, elsewhere
+from remuda.types import BIGINT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Iterator
+
+    from remuda.plan.physical import PhysicalNode
+
+AT_ROOT = Traits(Convention.LOCAL, ROOT)
 
 
-def aggregate_at_root(node: logical.Aggregate, _required: Traits, _context: PlanningContext) -> Iterable[Alternative]:
+def aggregate_at_root(node: logical.Aggregate, required: Traits, _context: PlanningContext) -> Iterable[Alternative]:
     """Aggregate → HashAggregate complete, over all rows on the initiator."""
-    traits = Traits(Convention.LOCAL, ROOT)
+    if not _is_wanted_at_root(required):
+        return
     yield Alternative(
-        (traits,), lambda source: physical.HashAggregate(source, node.keys, node.calls, (), Phase.COMPLETE, traits)
+        (AT_ROOT,), lambda source: physical.HashAggregate(source, node.keys, node.calls, (), Phase.COMPLETE, AT_ROOT)
     )
 
 
-def aggregate_in_two_phases(
-    node: logical.Aggregate, _required: Traits, context: PlanningContext
-) -> Iterable[Alternative]:
-    """Aggregate → final(RootExchange(partial)): members send one row for each of their groups.
+def count_by_index(node: logical.Aggregate, required: Traits, context: PlanningContext) -> Iterable[Alternative]:
+    """COUNT(*) of a Scan → final(IndexCount): an index whose bounds are the whole filter knows how many rows there are.
 
-    Not for COUNT(DISTINCT x): the counts of two members may count the same value.
+    Not with a remainder, for which rows would have to be read, and not for COUNT(x) where x may be NULL.
     """
-    if any(call.distinct for call in node.calls):
+    scan = context.scan_of(node.input)
+    if scan is None or node.keys or not node.calls or not _is_wanted_at_root(required):
         return
+    if any(call.function != "count" or call.argument is not None or call.distinct for call in node.calls):
+        return
+    for path in context.access_paths(scan, Traits(Convention.LOCAL, PARTITIONED)):
+        if not isinstance(path, physical.IndexScan) or path.remainder is not None:
+            continue
+        if path.traits.convention is Convention.LOCAL:
+            yield Alternative((None,), _counting(node, path, context))
+
+
+def _counting(
+    node: logical.Aggregate, path: physical.IndexScan, context: PlanningContext
+) -> Callable[[], physical.HashAggregate]:
+    count = context.new_column("count", BIGINT)
+
+    def build() -> physical.HashAggregate:
+        place = replace(path.traits, distribution=replace(path.traits.distribution, columns=()))
+        source: Any = physical.IndexCount(path.map, path.index, path.bounds, count, path.pruning, place)
+        if context.members > 1 and not path.map.replicated:
+            source = physical.RootExchange(source, AT_ROOT)
+        states = ((count,),) * len(node.calls)
+        return physical.HashAggregate(source, (), node.calls, states, Phase.FINAL, AT_ROOT)
+
+    return build
+
+
+def aggregate_in_two_phases(
+    node: logical.Aggregate, required: Traits, context: PlanningContext
+) -> Iterable[Alternative]:
+    """Aggregate → final(exchange(partial)): members send one row for each of their groups.
+
+    To the initiator or, where groups are many, to the members, each of which finishes its part of them. Not for
+    COUNT(DISTINCT x): the counts of two members may count the same value.
+    """
+    if required.collation or not all(call.splits for call in node.calls):
+        return
+    if _is_wanted_at_root(required):
+        for convention in elsewhere(context):
+            yield Alternative((Traits(convention, PARTITIONED),), _two_phases(node, context, AT_ROOT))
+    elif context.members > 1 and _is_spread(required) and node.keys:
+        keys = {column.id for column in node.keys}
+        by = required.distribution.columns or tuple(column.id for column in node.keys)
+        if set(by) <= keys:
+            together = Traits(Convention.LOCAL, Distribution(DistributionKind.PARTITIONED, by))
+            yield Alternative((Traits(Convention.LOCAL, PARTITIONED),), _two_phases(node, context, together))
+
+
+def _is_wanted_at_root(required: Traits) -> bool:
+    return required.distribution.kind is DistributionKind.ROOT and not required.collation
+
+
+def _is_spread(required: Traits) -> bool:
+    return required.convention is Convention.LOCAL and required.distribution.kind is DistributionKind.PARTITIONED
+
+
+def _two_phases(
+    node: logical.Aggregate, context: PlanningContext, place: Traits
+) -> Callable[[Any], physical.HashAggregate]:
     states = tuple(
         tuple(
             context.new_column(f"{call.column.name}.{function}", partial_type(function, call))
@@ -39,36 +101,53 @@ def aggregate_in_two_phases(
         )
         for call in node.calls
     )
-    for convention in context.conventions:
-        below = Traits(convention, PARTITIONED)
-        at_root = Traits(Convention.LOCAL, ROOT)
 
-        def build(source: Any, below: Traits = below, at_root: Traits = at_root) -> physical.HashAggregate:
-            partial = physical.HashAggregate(source, node.keys, node.calls, states, Phase.PARTIAL, below)
-            exchange = physical.RootExchange(partial, at_root)
-            return physical.HashAggregate(exchange, node.keys, node.calls, states, Phase.FINAL, at_root)
+    def build(source: Any) -> physical.HashAggregate:
+        below = Traits(source.traits.convention, PARTITIONED)
+        partial = physical.HashAggregate(source, node.keys, node.calls, states, Phase.PARTIAL, below)
+        exchange: physical.ExchangeNode
+        if place.distribution is ROOT:
+            exchange = physical.RootExchange(partial, place)
+        else:
+            by_id = {column.id: column for column in node.keys}
+            exchange = physical.HashExchange(partial, tuple(by_id[id_] for id_ in place.distribution.columns), place)
+        return physical.HashAggregate(exchange, node.keys, node.calls, states, Phase.FINAL, place)
 
-        yield Alternative((below,), build)
+    return build
 
 
-def aggregate_in_place(node: logical.Aggregate, _required: Traits, context: PlanningContext) -> Iterable[Alternative]:
-    """Aggregate → HashAggregate complete on each member, where rows of a group are together already.
+def aggregate_in_place(node: logical.Aggregate, required: Traits, context: PlanningContext) -> Iterable[Alternative]:
+    """Aggregate → HashAggregate complete on each member, where rows of a group are together.
 
-    That is so where the keys contain all partitioning columns; COUNT(DISTINCT x) included.
+    That is so where the keys contain all partitioning columns, or after an exchange by the keys: every aggregate can be
+    done like this, COUNT(DISTINCT x) included.
     """
+    if required.collation:
+        return
     keys = {column.id for column in node.keys}
-    for convention in context.conventions:
-        below = Traits(convention, PARTITIONED)
 
-        def build(source: Any) -> physical.HashAggregate | None:
-            together: Distribution = source.traits.distribution
-            if (
-                together.kind is not DistributionKind.PARTITIONED
-                or not together.columns
-                or not set(together.columns) <= keys
-            ):
-                return None
-            traits = replace(source.traits, collation=())
-            return physical.HashAggregate(source, node.keys, node.calls, (), Phase.COMPLETE, traits)
+    def build(source: Any) -> physical.HashAggregate | None:
+        together: Distribution = source.traits.distribution
+        if not (together.columns and set(together.columns) <= keys):
+            return None
+        traits = replace(source.traits, collation=())
+        return physical.HashAggregate(source, node.keys, node.calls, (), Phase.COMPLETE, traits)
 
-        yield Alternative((below,), build)  # type: ignore[arg-type]
+    if required.distribution.kind is DistributionKind.REPLICATED:
+        return
+    for convention in elsewhere(context):
+        if convention is Convention.LOCAL:
+            yield from _grouped_by_exchange(node, required, context, build)
+        elif required.convention is convention:
+            yield Alternative((Traits(convention, PARTITIONED),), build)
+
+
+def _grouped_by_exchange(
+    node: logical.Aggregate, required: Traits, context: PlanningContext, build: Callable[[Any], PhysicalNode | None]
+) -> Iterator[Alternative]:
+    if not _is_spread(required) or not node.keys:
+        return
+    keys = tuple(column.id for column in node.keys)
+    natural = [each for each in context.partitionings(node.input) if each and set(each) <= set(keys)]
+    for columns in natural or [keys]:
+        yield Alternative((Traits(Convention.LOCAL, Distribution(DistributionKind.PARTITIONED, columns)),), build)

@@ -32,25 +32,34 @@ def implement_filter(node: logical.Filter, required: Traits, _context: PlanningC
 
 
 def implement_project(node: logical.Project, required: Traits, _context: PlanningContext) -> Iterable[Alternative]:
-    """Project → Project. An order is required below only as far as its columns pass through unchanged."""
+    """Project → Project. An order, or a place by columns, is required below where these pass through unchanged."""
     passed = {item.column.id: item.expression.id for item in node.assignments if isinstance(item.expression, Column)}
-    if any(key.column not in passed for key in required.collation):
+    by = required.distribution.columns
+    if any(key.column not in passed for key in required.collation) or any(id_ not in passed for id_ in by):
         return
-    below = replace(required, collation=_renamed(required.collation, passed))
-    back = {source: target for target, source in reversed(passed.items())}
+    below = replace(
+        required,
+        distribution=replace(required.distribution, columns=tuple(passed[id_] for id_ in by))
+        if by
+        else required.distribution,
+        collation=_renamed(required.collation, passed),
+    )
+    yield Alternative((below,), lambda source: project_over(source, node))
 
-    def build(source: Any) -> physical.Project:
-        columns = source.traits.distribution.columns
-        known = all(column in back for column in columns)
-        distribution = replace(
-            source.traits.distribution, columns=tuple(back[column] for column in columns) if known else ()
-        )
-        collation = _renamed(source.traits.collation, back)
-        return physical.Project(
-            source, node.assignments, replace(source.traits, distribution=distribution, collation=collation)
-        )
 
-    yield Alternative((below,), build)
+def project_over(source: Any, node: logical.Project) -> physical.Project:
+    """The projection of a source: traits by columns that pass through unchanged hold by their new names."""
+    back = {
+        item.expression.id: item.column.id for item in reversed(node.assignments) if isinstance(item.expression, Column)
+    }
+    columns = source.traits.distribution.columns
+    known = all(column in back for column in columns)
+    distribution = replace(
+        source.traits.distribution, columns=tuple(back[column] for column in columns) if known else ()
+    )
+    collation = _renamed(source.traits.collation, back)
+    traits = replace(source.traits, distribution=distribution, collation=collation)
+    return physical.Project(source, node.assignments, traits)
 
 
 def _renamed(collation: Collation, names: dict[int, int]) -> Collation:
@@ -66,7 +75,19 @@ def _renamed(collation: Collation, names: dict[int, int]) -> Collation:
 def implement_modify(node: logical.Modify, _required: Traits, _context: PlanningContext) -> Iterable[Alternative]:
     """Modify → Modify on the initiator: the rows come to it, and it writes them as one statement."""
     traits = Traits(Convention.LOCAL, ROOT)
-    yield Alternative((traits,), lambda source: physical.Modify(source, node.map, node.operation, traits))
+
+    def build(source: Any) -> physical.Modify:
+        return physical.Modify(_in_order(source, node.input.columns), node.map, node.operation, traits)
+
+    yield Alternative((traits,), build)
+
+
+def _in_order(source: Any, columns: tuple[Column, ...]) -> Any:
+    """The source with exactly these columns: another order of joins delivers them in another order."""
+    if tuple(source.columns) == columns:
+        return source
+    assignments = tuple(logical.Assignment(column, column) for column in columns)
+    return physical.Project(source, assignments, replace(source.traits, collation=()))
 
 
 def implement_root(node: logical.Root, _required: Traits, _context: PlanningContext) -> Iterable[Alternative]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from remuda.expr import Expression, Literal, call
 from remuda.plan import logical, physical
 from remuda.plan.traits import PARTITIONED, ROOT, Convention, Traits
-from remuda.rules.context import Alternative, PlanningContext
+from remuda.rules.context import Alternative, PlanningContext, elsewhere
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -30,8 +30,12 @@ def limit_ordered_rows(node: logical.Limit, _required: Traits, context: Planning
     yield Alternative(
         (at_root,), lambda source: _limit(source, node, replace(at_root, collation=source.traits.collation))
     )
+    if context.members == 1 and len(context.conventions) > 1:
+        # The cheapest way to all rows may be another backend, but not to the first few, which are here.
+        here = Traits(Convention.LOCAL, PARTITIONED, node.collation)
+        yield Alternative((here,), lambda source: _limit(source, node, replace(source.traits, distribution=ROOT)))
     enough = rows_needed(node)
-    for convention in context.conventions if enough is not None else ():
+    for convention in elsewhere(context) if enough is not None else ():
         below = Traits(convention, PARTITIONED, node.collation)
 
         def build(source: Any) -> physical.Limit:
@@ -54,7 +58,7 @@ def limit_by_top_n(node: logical.Limit, _required: Traits, context: PlanningCont
         return physical.TopN(source, node.collation, count, node.offset, ordered)
 
     yield Alternative((at_root,), top)
-    for convention in context.conventions:
+    for convention in elsewhere(context):
         below = Traits(convention, PARTITIONED)
 
         def build(source: PhysicalNode) -> physical.TopN:

@@ -4,72 +4,193 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from remuda.plan import logical
 from remuda.plan.checker import check_logical
 from remuda.plan.logical import LogicalNode
 from remuda.plan.walk import inputs, with_inputs
-from remuda.rules import empty, filter, project, sort  # noqa: A004  (modules are named after their operators)
+from remuda.rules import (  # modules are named after their operators
+    aggregate,
+    empty,
+    filter,  # noqa: A004
+    filter_join,
+    join,
+    limit,
+    project,
+    sort,
+    union,
+)
+from remuda.rules.trim import trim_columns
 
 NormalizeRule = Callable[[LogicalNode], LogicalNode | None]
 
-NORMALIZE_RULES: tuple[NormalizeRule, ...] = (
-    # Rules that end the matter come first.
-    empty.prune_empty,
-    filter.remove_true_filter,
-    filter.empty_false_filter,
-    sort.empty_zero_limit,
-    # Filters sink, merging as they meet, so that the scan sees all of them.
-    filter.merge_filters,
-    filter.push_filter_past_project,
-    filter.push_filter_past_sort,
-    filter.push_filter_past_aggregate,
-    filter.push_filter_into_scan,
-    filter.inline_constants,
-    # Projections merge once no filter stands between them.
-    project.merge_projects,
-    project.merge_project_into_values,
-    project.push_project_past_filter,
-    project.push_project_into_scan,
-    project.remove_project,
-    # Orders that nobody needs go, and LIMIT takes the one below it.
-    sort.remove_sort_below_aggregate,
-    sort.remove_sort_below_sort,
-    sort.merge_sort_into_limit,
-)
+NORMALIZE_RULES: dict[type, tuple[NormalizeRule, ...]] = {
+    logical.Filter: (
+        # Rules that end the matter come first.
+        empty.prune_empty,
+        filter.remove_true_filter,
+        filter.empty_false_filter,
+        # Filters sink, merging as they meet, so that the scan sees all of them; each in its simplest form.
+        filter.merge_filters,
+        filter.simplify_filter,
+        filter.factor_filter,
+        filter.push_filter_past_project,
+        filter.push_filter_past_sort,
+        filter.push_filter_past_aggregate,
+        filter.push_filter_past_window,
+        filter.push_filter_past_union,
+        filter.push_filter_past_expand,
+        filter.push_filter_into_scan,
+        # What a filter says of the kind of a join is read before its parts have left.
+        filter_join.turn_outer_join_inner,
+        filter_join.turn_left_join_anti,
+        filter_join.turn_mark_join_semi,
+        filter_join.turn_mark_join_anti,
+        filter_join.push_filter_below_join,
+        filter_join.push_filter_into_join,
+    ),
+    logical.Scan: (
+        filter.empty_false_filter,
+        filter.inline_constants,
+    ),
+    logical.Join: (
+        empty.prune_empty_join,
+        join.simplify_join_condition,
+        join.empty_false_join,
+        # The kind that asks least is known before conditions move by kind.
+        join.turn_single_join_left,
+        join.turn_left_join_with_one_row_inner,
+        join.turn_outer_input_inner,
+        join.inline_one_row,
+        join.factor_join_condition,
+        join.push_join_condition_to_side,
+        # What stands between two joins goes.
+        sort.remove_sort_below_join,
+        join.remove_distinct_below_semi_join,
+        join.pull_renaming_above_join,
+        # Consequences last: they are drawn from conditions that are where they belong.
+        join.infer_transitive_equality,
+        join.infer_side_of_or,
+    ),
+    logical.Union: (
+        union.remove_empty_input,
+        union.remove_union_of_one,
+        union.merge_unions,
+        union.merge_renaming_below_union,
+        sort.remove_sort_below_join,
+    ),
+    logical.Project: (
+        empty.prune_empty,
+        # Projections merge once no filter stands between them.
+        project.merge_projects,
+        project.merge_project_into_values,
+        union.merge_renaming_into_union,
+        project.push_project_past_filter,
+        project.push_project_into_scan,
+        project.remove_project,
+    ),
+    logical.Aggregate: (
+        empty.prune_empty,
+        # Orders that nobody needs go.
+        sort.remove_sort_below_aggregate,
+        aggregate.remove_distinct_of_unique,
+        aggregate.merge_distinct_into_aggregate,
+        aggregate.remove_distinct_from_calls,
+    ),
+    logical.Window: (
+        empty.prune_empty,
+        sort.remove_sort_below_aggregate,
+    ),
+    logical.Expand: (empty.prune_empty,),
+    logical.Recursive: (empty.prune_empty_recursion,),
+    logical.Sort: (
+        empty.prune_empty,
+        sort.remove_sort_below_sort,
+    ),
+    logical.Root: (project.remove_renaming_below_root,),
+    logical.Limit: (
+        empty.prune_empty,
+        limit.empty_zero_limit,
+        # LIMIT takes the order below it, and is then cut into smaller ones.
+        limit.merge_sort_into_limit,
+        limit.remove_limit_of_one_row,
+        limit.merge_limits,
+        limit.push_limit_past_project,
+        limit.push_limit_past_union,
+        limit.push_limit_past_left_join,
+    ),
+}
+"""The rules by the operator at the root of what they rewrite, in the order in which they are tried."""
 
-MAXIMUM_APPLICATIONS = 10_000
+MAXIMUM_APPLICATIONS = 100_000
 """A safety net against rules that undo each other: a plan needs a few applications for each operator."""
+
+
+@dataclass(frozen=True, slots=True)
+class RuleStep:
+    """One application of a rule: the part of the tree that it found, and what it made of it."""
+
+    rule: str
+    before: LogicalNode
+    after: LogicalNode
 
 
 @dataclass(slots=True)
 class RuleTrace:
-    """Which rules may not run, which did, and whether each result is checked (as tests do)."""
+    """Which rules may not run, which did, and whether each result is checked (as tests do) or kept (for developers)."""
 
     disabled: frozenset[str] = frozenset()
     checked: bool = False
+    recorded: bool = False
     fired: list[str] = field(default_factory=list)
+    steps: list[RuleStep] = field(default_factory=list)
 
 
 def normalize(tree: logical.Root, trace: RuleTrace | None = None) -> logical.Root:
-    trace = trace or RuleTrace()
-    result = _normalize(tree, trace)
-    assert isinstance(result, logical.Root)
-    return result
+    """The rules, then once more after what they made superfluous is trimmed: filters that sank took columns along."""
+    normalizer = _Normalizer(trace or RuleTrace())
+    return normalizer.run(trim_columns(normalizer.run(tree)))
 
 
-def _normalize(node: LogicalNode, trace: RuleTrace) -> LogicalNode:
-    """Inputs first; after a rule has fired, what it made is normalised in turn, from its inputs up."""
-    node = with_inputs(node, tuple(_normalize(child, trace) for child in inputs(node)))
-    for rule in NORMALIZE_RULES:
-        name = rule.__name__
-        if name in trace.disabled:
-            continue
-        better = rule(node)
-        if better is not None:
+class _Normalizer:
+    """`done` has the nodes to which no rule applies any more, by identity: what a rule leaves as it is is not looked
+    at again."""
+
+    def __init__(self, trace: RuleTrace) -> None:
+        self._trace = trace
+        self._done: dict[int, Any] = {}
+
+    def run(self, tree: logical.Root) -> logical.Root:
+        result = self._normalize(tree)
+        assert isinstance(result, logical.Root)
+        return result
+
+    def _normalize(self, node: LogicalNode) -> LogicalNode:
+        """Inputs first; after a rule has fired, what it made is normalised in turn, from its inputs up."""
+        while id(node) not in self._done:
+            node = with_inputs(node, tuple(self._normalize(child) for child in inputs(node)))
+            better = self._apply(node)
+            if better is None:
+                self._done[id(node)] = node
+                break
+            node = better
+        return node
+
+    def _apply(self, node: LogicalNode) -> LogicalNode | None:
+        trace = self._trace
+        for rule in NORMALIZE_RULES.get(type(node), ()):
+            name = rule.__name__
+            if name in trace.disabled:
+                continue
+            better = rule(node)
+            if better is None:
+                continue
             trace.fired.append(name)
             assert len(trace.fired) < MAXIMUM_APPLICATIONS, f"rules do not come to an end: {trace.fired[-5:]}"
+            if trace.recorded:
+                trace.steps.append(RuleStep(name, node, better))
             if trace.checked:
                 check_logical(better)
-            return _normalize(better, trace)
-    return node
+            return better
+        return None

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from remuda.expr import Column, columns_of, fold, substitute
+from dataclasses import replace
+
+from remuda.expr import Column, Literal, Parameter, columns_of, fold, substitute, walk
 from remuda.plan import logical
 from remuda.plan.logical import Assignment, LogicalNode
 
 
 def merge_projects(node: LogicalNode) -> LogicalNode | None:
-    """Project(Project(x, b := e), c := f(b)) → Project(x, c := f(e))."""
+    """Project(Project(x, b := e), c := f(b)) → Project(x, c := f(e)).
+
+    Not Project(Project(x, b := e), c := f(b), d := g(b)), where e is more than a column: it would be computed twice.
+    """
     if not (isinstance(node, logical.Project) and isinstance(node.input, logical.Project)):
+        return None
+    if _computes_twice(node, node.input):
         return None
     meanings = {assignment.column.id: assignment.expression for assignment in node.input.assignments}
     merged = tuple(
@@ -17,6 +24,20 @@ def merge_projects(node: LogicalNode) -> LogicalNode | None:
         for assignment in node.assignments
     )
     return logical.Project(node.input.input, merged)
+
+
+def _computes_twice(outer: logical.Project, inner: logical.Project) -> bool:
+    computed = {
+        item.column.id for item in inner.assignments if not isinstance(item.expression, Column | Literal | Parameter)
+    }
+    seen: set[int] = set()
+    for item in outer.assignments:
+        for part in walk(item.expression):
+            if isinstance(part, Column) and part.id in computed:
+                if part.id in seen:
+                    return True
+                seen.add(part.id)
+    return False
 
 
 def remove_project(node: LogicalNode) -> LogicalNode | None:
@@ -72,6 +93,24 @@ def push_project_into_scan(node: LogicalNode) -> LogicalNode | None:
         # Only the order differs: the scan can deliver that itself.
         return logical.Scan(scan.map, node.columns, scan.filter)
     return logical.Project(logical.Scan(scan.map, kept, scan.filter), node.assignments)
+
+
+def remove_renaming_below_root(node: LogicalNode) -> LogicalNode | None:
+    """Root(Project(x, b := a)) → Root(x) that takes `a` for `b`: the root has its own names for results.
+
+    Only where all of x is used, each column once: otherwise the projection makes the rows narrower that travel.
+    """
+    if not (isinstance(node, logical.Root) and isinstance(node.input, logical.Project)):
+        return None
+    project = node.input
+    sources = {item.column.id: item.expression for item in project.assignments if isinstance(item.expression, Column)}
+    used = {source.id for source in sources.values()}
+    if not len(used) == len(project.assignments) == len(project.input.columns):
+        return None
+    collation = tuple(replace(key, column=sources[key.column].id) for key in node.collation)
+    return replace(
+        node, input=project.input, columns=tuple(sources[column.id] for column in node.columns), collation=collation
+    )
 
 
 def narrowest(columns: tuple[Column, ...]) -> Column:

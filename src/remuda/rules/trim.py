@@ -1,54 +1,147 @@
-"""Removal of columns that nobody above uses: part of the rewrite, before the rules run."""
+"""Removal of columns that nobody above uses: part of the rewrite, before the rules run, and once more after them."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, Any, assert_never
 
 from remuda.expr import columns_of
 from remuda.plan import logical
+from remuda.plan.joins import JoinKind
+from remuda.plan.walk import with_inputs
 from remuda.rules.project import narrowest
+from remuda.rules.properties import matches_at_most_once
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from remuda.expr import Column
     from remuda.plan.logical import LogicalNode
 
 
 def trim_columns(tree: logical.Root) -> logical.Root:
-    """Every operator delivers only columns that some operator above it names."""
+    """Every operator delivers only columns that some operator above it names, or that it needs itself and passes on.
+
+    What has nothing to trim stays the same object.
+    """
     needed = {column.id for column in tree.columns} | {key.column for key in tree.collation}
-    return replace(tree, input=_trim(tree.input, needed))  # type: ignore[arg-type]
+    trimmed = with_inputs(tree, (_trim(tree.input, needed),))
+    assert isinstance(trimmed, logical.Root)
+    return trimmed
 
 
-def _trim(node: LogicalNode, needed: set[int]) -> LogicalNode:
+def _trim(node: Any, needed: set[int]) -> LogicalNode:
     """`needed` are the ids of the columns that the operators above name."""
-    match node:
+    tree: LogicalNode = node
+    match tree:
         case logical.Scan():
-            kept = tuple(column for column in node.columns if column.id in needed)
-            return replace(node, columns=kept or (narrowest(node.columns),))
+            kept = tuple(column for column in tree.columns if column.id in needed) or (narrowest(tree.columns),)
+            return tree if len(kept) == len(tree.columns) else replace(tree, columns=kept)
         case logical.Values():
-            return node
+            return _trim_values(tree, needed)
         case logical.Filter():
-            return replace(node, input=_trim(node.input, needed | set(columns_of(node.condition))))  # type: ignore[arg-type]
+            return _over(tree, _trim(tree.input, needed | columns_of(tree.condition).keys()))
         case logical.Project():
-            kept_items = tuple(item for item in node.assignments if item.column.id in needed) or node.assignments[:1]
-            below = set(columns_of(*(item.expression for item in kept_items)))
-            return logical.Project(_trim(node.input, below), kept_items)  # type: ignore[arg-type]
+            return _trim_project(tree, needed)
         case logical.Aggregate():
-            calls = tuple(call for call in node.calls if call.column.id in needed)
-            if not calls and not node.keys:
-                calls = node.calls[:1]
-            arguments = {call.argument.id for call in calls if call.argument is not None}
-            below = {column.id for column in node.keys} | arguments
-            return logical.Aggregate(_trim(node.input, below), node.keys, calls)  # type: ignore[arg-type]
-        case logical.Sort():
-            order = {key.column for key in node.collation}
-            return replace(node, input=_trim(node.input, needed | order))  # type: ignore[arg-type]
-        case logical.Limit():
-            order = {key.column for key in node.collation}
-            return replace(node, input=_trim(node.input, needed | order))  # type: ignore[arg-type]
+            return _trim_aggregate(tree, needed)
+        case logical.Sort() | logical.Limit():
+            return _over(tree, _trim(tree.input, needed | {key.column for key in tree.collation}))
+        case logical.Join() | logical.Apply():
+            return _trim_join(tree, needed)
+        case logical.Union():
+            return _trim_union(tree, needed)
+        case logical.Window():
+            return _trim_window(tree, needed)
+        case logical.Expand():
+            return _trim_expand(tree, needed)
+        case logical.Recursive():
+            # What the step computes may depend on every column of the rows before, and so may which rows are new.
+            parts = zip(tree.inputs, tree.sources, strict=True)
+            return _over(tree, *(_trim(part, _ids(source)) for part, source in parts))
+        case logical.WorkingTable():
+            return tree
         case logical.Modify():
-            return replace(node, input=_trim(node.input, {column.id for column in node.input.columns}))  # type: ignore[arg-type]
+            return _over(tree, _trim(tree.input, _ids(tree.input.columns)))
         case logical.Root():
-            return trim_columns(node)
+            return trim_columns(tree)
         case _:
-            assert_never(node)
+            assert_never(tree)
+
+
+def _over(node: LogicalNode, *trimmed: LogicalNode) -> LogicalNode:
+    over: LogicalNode = with_inputs(node, trimmed)
+    return over
+
+
+def _places(columns: tuple[Column, ...], needed: set[int]) -> list[int]:
+    """Which columns are needed, by their places; at least one, so that there are rows."""
+    return [place for place, column in enumerate(columns) if column.id in needed] or [0]
+
+
+def _trim_values(node: logical.Values, needed: set[int]) -> logical.Values:
+    kept = _places(node.columns, needed)
+    if len(kept) >= len(node.columns):
+        return node
+    rows = tuple(tuple(row[place] for place in kept) for row in node.rows)
+    return logical.Values(tuple(node.columns[place] for place in kept), rows)
+
+
+def _trim_project(node: logical.Project, needed: set[int]) -> LogicalNode:
+    kept = tuple(item for item in node.assignments if item.column.id in needed) or node.assignments[:1]
+    below = _trim(node.input, set(columns_of(*(item.expression for item in kept))))
+    return _over(node, below) if len(kept) == len(node.assignments) else logical.Project(below, kept)
+
+
+def _trim_aggregate(node: logical.Aggregate, needed: set[int]) -> LogicalNode:
+    """Keys stay, for they decide what the rows are; without keys one call stays, for the row to have a column."""
+    calls = tuple(call for call in node.calls if call.column.id in needed)
+    if not calls and not node.keys:
+        calls = node.calls[:1]
+    below = _trim(node.input, _ids(node.keys).union(*(call.needed for call in calls)))
+    return _over(node, below) if len(calls) == len(node.calls) else logical.Aggregate(below, node.keys, calls)
+
+
+def _trim_join(node: logical.Join | logical.Apply, needed: set[int]) -> LogicalNode:
+    """A join that only adds columns goes with them: MARK whose mark nobody reads, LEFT that finds one match at most.
+
+    Not a LEFT join that may find two, for it doubles left rows, nor SINGLE, which may be an error.
+    """
+    if isinstance(node, logical.Join):
+        is_unread = needed.isdisjoint(column.id for column in node.columns[len(node.left.columns) :])
+        if is_unread and (node.kind is JoinKind.MARK or (node.kind is JoinKind.LEFT and matches_at_most_once(node))):
+            return _trim(node.left, needed)
+    below = needed | columns_of(node.condition, node.compared).keys()
+    return _over(node, _trim(node.left, below), _trim(node.right, below))
+
+
+def _trim_union(node: logical.Union, needed: set[int]) -> LogicalNode:
+    """The same places of all inputs stay."""
+    kept = _places(node.columns, needed)
+    columns = tuple(node.columns[place] for place in kept)
+    sources = tuple(tuple(source[place] for place in kept) for source in node.sources)
+    trimmed = tuple(_trim(part, _ids(source)) for part, source in zip(node.inputs, sources, strict=True))
+    return _over(node, *trimmed) if columns == node.columns else logical.Union(trimmed, columns, sources)
+
+
+def _trim_window(node: logical.Window, needed: set[int]) -> LogicalNode:
+    """A call that nobody reads goes, and with the last one the operator: it neither adds nor drops rows."""
+    calls = tuple(call for call in node.calls if call.column.id in needed)
+    if not calls:
+        return _trim(node.input, needed)
+    arguments = columns_of(*(argument for call in calls for argument in call.arguments)).keys()
+    below = needed - {call.column.id for call in calls} | arguments
+    trimmed = _trim(node.input, below | _ids(node.partition) | {key.column for key in node.order})
+    return _over(node, trimmed) if len(calls) == len(node.calls) else replace(node, input=trimmed, calls=calls)
+
+
+def _trim_expand(node: logical.Expand, needed: set[int]) -> LogicalNode:
+    kept = _places(node.columns, needed)
+    columns = tuple(node.columns[place] for place in kept)
+    projections = tuple(tuple(projection[place] for place in kept) for projection in node.projections)
+    below = _trim(node.input, set(columns_of(*(value for projection in projections for value in projection))))
+    return _over(node, below) if columns == node.columns else logical.Expand(below, columns, projections)
+
+
+def _ids(columns: Iterable[Column]) -> set[int]:
+    return {column.id for column in columns}

@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from remuda.exec.bounds import intersect, pruned_partitions
+from remuda.plan.physical import Route
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from remuda.plan.fragments import Fragment, PartitionMap
 
 
@@ -24,9 +27,17 @@ class FragmentPlacement:
 
 
 def needed_partitions(fragment: Fragment, parameters: tuple[Any, ...]) -> np.ndarray | None:
-    """The partitions that any scan of the fragment needs, ascending; None where one of them needs all."""
+    """The partitions that any scan of the fragment needs, ascending; None where one of them needs all.
+
+    A replicated map is whole on every member: it needs none of them.
+    """
+    if any(not lookup.map.replicated for lookup in fragment.lookups):
+        return None
+    scans = [scan for scan in fragment.scans if not scan.map.replicated]
+    if not scans:
+        return None
     needed: set[int] = set()
-    for scan in fragment.scans:
+    for scan in scans:
         wanted = None if scan.pruning is None else pruned_partitions(scan.map, scan.pruning, parameters)
         if wanted is None:
             return None
@@ -34,11 +45,19 @@ def needed_partitions(fragment: Fragment, parameters: tuple[Any, ...]) -> np.nda
     return np.array(sorted(needed), dtype=np.int64)
 
 
-def place_fragments(
-    fragment: Fragment, partition_map: PartitionMap, parameters: tuple[Any, ...]
+def place_fragment(
+    fragment: Fragment,
+    partition_map: PartitionMap,
+    parameters: tuple[Any, ...],
+    *,
+    routed: bool = False,
 ) -> list[FragmentPlacement]:
-    """One placement for each member that owns a needed partition; the others are not asked."""
-    needed = needed_partitions(fragment, parameters)
+    """One placement for each member that owns a needed partition; the others are not asked.
+
+    A fragment that rows are `routed` to by the partition of their keys is needed wherever there are partitions: a row
+    may come that finds no match there, and still belongs to the result.
+    """
+    needed = None if routed else needed_partitions(fragment, parameters)
     placements: list[FragmentPlacement] = []
     for member, owned in partition_map.owned:
         partitions = intersect(np.array(owned, dtype=np.int64), needed)
@@ -46,3 +65,29 @@ def place_fragments(
         if len(partitions):
             placements.append(FragmentPlacement(fragment, member, owned, partitions))
     return placements
+
+
+def place_all(
+    fragments: Sequence[Fragment], partition_map: PartitionMap, parameters: tuple[Any, ...]
+) -> dict[int, list[FragmentPlacement]]:
+    """The placements of all fragments but the first, by number. What would feed a fragment that is nowhere is too."""
+    placements: dict[int, list[FragmentPlacement]] = {}
+    by_number = {fragment.number: fragment for fragment in fragments}
+    fed_by = {edge: fragment.number for fragment in fragments for edge in fragment.received}
+    # Those that are fed have higher numbers than those that feed them.
+    for fragment in sorted(fragments[1:], key=lambda each: -each.number):
+        receiver = fed_by[fragment.number]
+        if receiver and not placements[receiver]:
+            placements[fragment.number] = []
+            continue
+        routed = any(by_number[edge].route is Route.HASH for edge in fragment.received)
+        placements[fragment.number] = place_fragment(fragment, partition_map, parameters, routed=routed)
+    return placements
+
+
+def receiver_of_partition(placements: Sequence[FragmentPlacement]) -> np.ndarray:
+    """For each partition the number of the placement that owns it."""
+    owners = np.zeros(sum(len(placement.owned) for placement in placements), np.int64)
+    for number, placement in enumerate(placements):
+        owners[list(placement.owned)] = number
+    return owners

@@ -17,23 +17,27 @@ CAPACITY = 8
 class BoundedChannel:
     """One sender, one receiver, on different threads. `deque` does what needs no lock; signals wake the other side."""
 
-    def __init__(self, signal_receiver: Callable[[], None], capacity: int = CAPACITY) -> None:
+    def __init__(self, signal_receiver: Callable[[], None] | None = None, capacity: int = CAPACITY) -> None:
         self._batches: deque[RowBatch] = deque()
         self._capacity = capacity
         self._sent_all = False
-        self._signal_receiver = signal_receiver
+        self.signal_receiver = signal_receiver
         self.signal_sender: Callable[[], None] | None = None
 
     def offer(self, batch: RowBatch) -> bool:
         if len(self._batches) >= self._capacity:
             return False
         self._batches.append(batch)
-        self._signal_receiver()
+        self._wake_receiver()
         return True
 
     def finish(self) -> None:
         self._sent_all = True
-        self._signal_receiver()
+        self._wake_receiver()
+
+    def _wake_receiver(self) -> None:
+        if self.signal_receiver is not None:
+            self.signal_receiver()
 
     def poll(self) -> RowBatch | None:
         if not self._batches:

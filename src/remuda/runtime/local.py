@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 from remuda.errors import ErrorCode, SqlError
 from remuda.exec import Channel, Code, ExecContext, build_operator
-from remuda.exec.context import ScanActivity
 from remuda.plan.traits import Convention
-from remuda.runtime.binding import FragmentPlacement, place_fragments
-from remuda.runtime.channel import BoundedChannel
+from remuda.runtime.edges import Edges
 from remuda.runtime.execution import Execution, QueryState
 from remuda.runtime.scheduler import FragmentTask, Scheduler
+from remuda.runtime.workers import FragmentWorkers
 
 if TYPE_CHECKING:
     from remuda.cluster import Cluster
     from remuda.expr import Parameters
     from remuda.plan.fragments import Fragment, Plan
+    from remuda.runtime.binding import FragmentPlacement
     from remuda.storage import MapSnapshot
 
 RemoteLeaves = Callable[["Fragment", "QueryState"], tuple[tuple[Channel, ...], Callable[[], None]]]
@@ -45,44 +45,38 @@ class LocalRuntime:
     ) -> Execution:
         """Starts the member fragments and returns the execution that advances the root fragment."""
         state = QueryState(timeout)
-        activity = [ScanActivity()]
-        incoming: dict[int, tuple[Channel, ...]] = {}
+        root = ExecContext(parameters, snapshots, modify=modify)
+        root.check = partial(_check_all, state.check, check_objects, self._root_check(plan))
+        edges = Edges(plan, parameters, state)
         cancels: list[Callable[[], None]] = []
-        tasks: list[FragmentTask] = []
+        root.workers = FragmentWorkers(self.scheduler, state, state.wake_reader.set, cancels)
+        tasks = [
+            self._task(plan, placement, context, edges, state, code, check_objects, cancels)
+            for placement, context in edges.placed(partial(ExecContext, parameters, snapshots))
+        ]
         for fragment in plan.fragments[1:]:
             if fragment.convention is Convention.SPARK:
                 assert remote is not None, "the grid has a Spark session"
                 channels, cancel = remote(fragment, state)
-                incoming[fragment.number] = channels
+                edges.receive(fragment.number, channels)
                 cancels.append(cancel)
-                continue
-            sending: list[Channel] = []
-            for placement in place_fragments(fragment, plan.partition_map, parameters.values):
-                channel = BoundedChannel(state.wake_reader.set)
-                sending.append(channel)
-                context = ExecContext(parameters, snapshots, placement.partitions, outgoing={fragment.number: channel})
-                activity.append(context.activity)
-                tasks.append(self._task(plan, placement, context, channel, state, code, check_objects))
-            incoming[fragment.number] = tuple(sending)
-        root = build_operator(plan.root.node, code)
-        check = partial(_check_all, state.check, check_objects, self._root_check(plan))
-        root.setup(
-            ExecContext(parameters, snapshots, incoming=incoming, check=check, modify=modify, activity=activity[0])
-        )
+        root.incoming = edges.into_root()
+        operator = build_operator(plan.root.node, code)
+        operator.setup(root)
         for task in tasks:
             self.scheduler.submit(task)
-        cancels.extend(task.signal for task in tasks)
-        return Execution(root, state, activity, partial(_call_all, cancels))
+        return Execution(operator, state, [root.activity, *edges.activity], partial(_call_all, cancels))
 
     def _task(
         self,
         plan: Plan,
         placement: FragmentPlacement,
         context: ExecContext,
-        channel: BoundedChannel,
+        edges: Edges,
         state: QueryState,
         code: Code,
         check_objects: Callable[[], None],
+        cancels: list[Callable[[], None]],
     ) -> FragmentTask:
         member = self.cluster.member(placement.member)
         check_owner = partial(
@@ -93,10 +87,13 @@ class LocalRuntime:
 
         def setup() -> None:
             member.count_fragment()
+            context.verify()
             operator.setup(context)
 
         task = FragmentTask(operator, setup, state.check, state.fail)
-        channel.signal_sender = task.signal
+        edges.signal(placement, task.signal)
+        context.workers = FragmentWorkers(self.scheduler, state, task.signal, cancels)
+        cancels.append(task.signal)
         return task
 
     def _root_check(self, plan: Plan) -> Callable[[], None]:

@@ -85,7 +85,7 @@ class Scheduler:
     """Threads are started with the first fragment and end with `close`, or when nobody knows the scheduler any more."""
 
     def __init__(self, parallelism: int | None = None) -> None:
-        self._parallelism = parallelism or os.cpu_count() or 1
+        self.parallelism = parallelism or os.cpu_count() or 1
         self._queue = _ReadyQueue()
         self._threads: list[Thread] = []
         self._lock = Lock()
@@ -97,7 +97,7 @@ class Scheduler:
         with self._lock:
             if queue.closed:
                 raise _closed_error()
-            while len(self._threads) < self._parallelism:
+            while len(self._threads) < self.parallelism:
                 name = f"remuda-{len(self._threads)}"
                 thread = Thread(target=_work, args=(queue,), name=name, daemon=True)
                 self._threads.append(thread)

@@ -1,4 +1,4 @@
-"""Spark as the distributed half of the engine: sessions, tasks on executor slots, bulk loading.
+"""Spark as the distributed half of the engine: sessions, tasks on executor slots, bulk loading, a data source.
 
 Only this package imports pyspark, and only inside functions: `import remuda` needs neither pyspark nor a Java. It knows
 storage, plans and operators; it must not know the grid, which decides when Spark is used.
@@ -12,4 +12,11 @@ from remuda.spark.session import session
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession as SparkSession
 
-__all__ = ["find_java", "session"]
+__all__ = ["find_java", "register", "session"]
+
+
+def register(spark: "SparkSession") -> None:
+    """Makes `spark.read.format("remuda")`, `df.write` and `df.writeStream` work in a session."""
+    from remuda.spark.source import register
+
+    register(spark)

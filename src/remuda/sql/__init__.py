@@ -8,12 +8,19 @@ with its place in the text. This package knows the catalog and the logical nodes
 from remuda.sql.bind import BoundQuery, bind
 from remuda.sql.parse import parse
 from remuda.sql.statements import (
+    Analyze,
     Checkpoint,
+    CopyFrom,
+    CopyTo,
     CreateIndex,
     CreateMap,
+    CreateMapAs,
+    CreateView,
     DropIndex,
     DropMap,
+    DropView,
     Explain,
+    ExplainFormat,
     ExplainMode,
     Query,
     SetOption,
@@ -23,13 +30,20 @@ from remuda.sql.statements import (
 )
 
 __all__ = [
+    "Analyze",
     "BoundQuery",
     "Checkpoint",
+    "CopyFrom",
+    "CopyTo",
     "CreateIndex",
     "CreateMap",
+    "CreateMapAs",
+    "CreateView",
     "DropIndex",
     "DropMap",
+    "DropView",
     "Explain",
+    "ExplainFormat",
     "ExplainMode",
     "Query",
     "SetOption",

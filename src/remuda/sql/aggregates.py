@@ -2,55 +2,185 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
 from remuda.errors import parsing_error
+from remuda.expr import Case, Column, Literal, coerce, columns_of, rewrite
 from remuda.plan.aggregates import AGGREGATES
-from remuda.sql.places import place_of, unsupported
-from remuda.types import BIGINT
+from remuda.sql.aggregate_arguments import AGGREGATE_NAMES, AGGREGATE_NODES, WrittenAggregate, read_aggregate
+from remuda.sql.nodes import COMMON_PARTS, Binder, Binders, Parts
+from remuda.sql.ordering import OrderEntry, bind_order_entry
+from remuda.sql.places import place_of
+from remuda.types import BOOLEAN, DOUBLE, NULL, VARCHAR
 
 if TYPE_CHECKING:
+    from remuda.errors import Span
     from remuda.expr import Expression
     from remuda.sql.expression import ExpressionBinder
     from remuda.types import SqlType
 
-AGGREGATE_NODES: dict[type[exp.Expression], str] = {
-    exp.Count: "count",
-    exp.Sum: "sum",
-    exp.Min: "min",
-    exp.Max: "max",
-    exp.Avg: "avg",
-    exp.LogicalAnd: "bool_and",
-    exp.LogicalOr: "bool_or",
-}
+_NEVER_NULL = frozenset({"count"})
 
 
-def bind_aggregate(binder: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
-    name = AGGREGATE_NODES[type(node)]
+@dataclass(frozen=True, slots=True)
+class PendingCall:
+    """An aggregate that was found in an expression, in which `column` stands for it now."""
+
+    column: Column = field(compare=False)
+    function: str
+    arguments: tuple[Expression, ...] = ()
+    distinct: bool = False
+    order: tuple[OrderEntry, ...] = ()
+    parameters: tuple[Any, ...] = ()
+
+
+def _bind_aggregate(binder: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
+    """The call, with FILTER and WITHIN GROUP around it or not."""
+    written = read_aggregate(node)
     span = place_of(node)
-    if binder.calls is None:
-        raise parsing_error(f"{name.upper()} is not allowed in {binder.clause}", span=span)
     if binder.inside_aggregate:
         raise parsing_error("an aggregate within an aggregate", span=span)
-    operand, distinct = node.this, False
-    if isinstance(operand, exp.Distinct):
-        operand, distinct = operand.expressions[0] if operand.expressions else None, True
-        if len(node.this.expressions) != 1 or name not in {"count", "min", "max"}:
-            raise unsupported(node, f"{name.upper()}(DISTINCT ...)")
-    binder.inside_aggregate = True
-    argument = None if operand is None or isinstance(operand, exp.Star) else binder.bind(operand)
-    binder.inside_aggregate = False
-    if argument is None and name != "count":
-        raise parsing_error(f"{name.upper()} needs an argument", span=span)
-    result = AGGREGATES[name].result(None if argument is None else argument.type)
-    if result is None and argument is not None:
-        raise parsing_error(f"{name.upper()} does not take {argument.type}", span=span)
-    distinct = distinct and name == "count"
-    for known_name, known_argument, known_distinct, column in binder.calls:
-        if (known_name, known_argument, known_distinct) == (name, argument, distinct):
-            return column
-    column = binder.binding.new_column(name, result or BIGINT, nullable=name != "count")
-    binder.calls.append((name, argument, distinct, column))
+    levels = list(binder.scope.level.chain())
+    before = [dict(level.free) for level in levels]
+    call = bind_arguments(binder, written, "an aggregate")
+    owner, crossed = _owner(binder, columns_of(*call.arguments, *(entry.expression for entry in call.order)))
+    if owner.calls is None:
+        raise parsing_error(f"{written.title} is not allowed in {owner.clause}", span=span)
+    if owner is binder:
+        return _computed_once(owner, call)
+    for level, free in zip(levels, before, strict=True):
+        level.free.clear()
+        level.free.update(free)
+    column = _computed_once(owner, _seen_from(owner, call))
+    for inner in reversed(crossed):
+        column = inner.scope.named_outside(column)
     return column
+
+
+def _owner(binder: ExpressionBinder, named: dict[int, Column]) -> tuple[ExpressionBinder, list[ExpressionBinder]]:
+    """The innermost query of whose columns an aggregate is made: `(SELECT SUM(outer.x))` belongs to the outer one."""
+    crossed: list[ExpressionBinder] = []
+    while named and binder.scope.level.outer is not None and all(id_ in binder.scope.level.free for id_ in named):
+        crossed.append(binder)
+        binder = binder.scope.level.outer
+    return binder, crossed
+
+
+def _seen_from(owner: ExpressionBinder, call: PendingCall) -> PendingCall:
+    """The call with its columns named as the query names them to which it belongs."""
+
+    def own(part: Expression) -> Expression:
+        return replace(part, outer=part.id in owner.scope.level.free) if isinstance(part, Column) else part
+
+    order = tuple(replace(entry, expression=rewrite(entry.expression, own)) for entry in call.order)
+    return replace(call, arguments=tuple(rewrite(argument, own) for argument in call.arguments), order=order)
+
+
+def _computed_once(owner: ExpressionBinder, call: PendingCall) -> Column:
+    assert owner.calls is not None
+    for known in owner.calls:
+        if known == call:
+            return known.column
+    owner.calls.append(call)
+    return call.column
+
+
+def bind_arguments(binder: ExpressionBinder, written: WrittenAggregate, clause: str) -> PendingCall:
+    """The call with its arguments bound and checked. `clause` is what aggregates and windows are refused in there."""
+    kept = binder.calls, binder.windows, binder.clause, binder.inside_aggregate
+    binder.windows, binder.clause, binder.inside_aggregate = None, clause, clause == "an aggregate"
+    try:
+        return _bind_arguments(binder, written)
+    finally:
+        binder.calls, binder.windows, binder.clause, binder.inside_aggregate = kept
+
+
+def _bind_arguments(binder: ExpressionBinder, written: WrittenAggregate) -> PendingCall:
+    name, span = written.name, written.span
+    function = AGGREGATES[name]
+    wanted = 1 if function.second is None else 2
+    if len(written.arguments) != wanted and not (name == "count" and not written.arguments):
+        needed = "an argument" if wanted == 1 else "two arguments"
+        takes = f"takes {'one argument' if wanted == 1 else needed}, {len(written.arguments)} are given"
+        raise parsing_error(f"{written.title} {takes if written.arguments else f'needs {needed}'}", span=span)
+    arguments = [binder.bind(part, BOOLEAN if written.counts_true else None) for part in written.arguments]
+    binder.refuse_untyped(arguments)
+    order = tuple(bind_order_entry(binder, entry) for entry in written.order)
+    if written.distinct and not arguments:
+        raise parsing_error("DISTINCT needs an argument", span=span)
+    if written.distinct and any(entry.expression not in arguments for entry in order):
+        raise parsing_error("an aggregate of DISTINCT values can be ordered by its argument only", span=span)
+    types = [argument.type for argument in arguments]
+    result = function.result(types[0] if types else None)
+    is_taken = result is not None and (function.second is None or function.second(types[1]) is not None)
+    if not is_taken or result is None or NULL in types:
+        raise parsing_error(f"{written.title} does not take {', '.join(str(type_) for type_ in types)}", span=span)
+    if written.counts_true:
+        arguments = [_where(_condition(arguments[0], span), Literal(value=True, type=BOOLEAN))]
+    if name == "string_agg":
+        arguments = [coerce(arguments[0], VARCHAR)]
+    if written.condition is not None:
+        condition = binder.bind_condition(written.condition)
+        arguments = [_where(condition, value) for value in arguments or [Literal(value=True, type=BOOLEAN)]]
+    distinct = written.distinct and not function.ignores_repetition
+    column = binder.binding.new_column(name, result, nullable=name not in _NEVER_NULL)
+    return PendingCall(
+        column, name, tuple(arguments), distinct, order if function.ordered else (), _parameters(binder, written)
+    )
+
+
+def _condition(expression: Expression, span: Span | None) -> Expression:
+    if expression.type != BOOLEAN:
+        raise parsing_error(f"COUNT_IF takes a condition, this is {expression.type}", span=span)
+    return expression
+
+
+def _where(condition: Expression, value: Expression) -> Expression:
+    """The value on the rows where the condition holds, NULL, which aggregates ignore, on the others."""
+    return Case(((condition, value),), Literal(None, value.type), value.type)
+
+
+def _parameters(binder: ExpressionBinder, written: WrittenAggregate) -> tuple[Any, ...]:
+    match written.name:
+        case "string_agg":
+            return (_separator(binder, written.constant),)
+        case "quantile_cont" | "quantile_disc":
+            return (_fraction(binder, written),)
+        case _:
+            return ()
+
+
+def _separator(binder: ExpressionBinder, node: Any) -> str:
+    if node is None:
+        return ","
+    bound = binder.bind(node, VARCHAR)
+    if not isinstance(bound, Literal) or bound.type != VARCHAR or bound.value is None:
+        raise parsing_error("the separator must be a string written here", span=place_of(node))
+    return str(bound.value)
+
+
+def _fraction(binder: ExpressionBinder, written: WrittenAggregate) -> float:
+    if written.fraction is not None:
+        return written.fraction
+    if written.constant is None:
+        raise parsing_error(f"{written.title} needs a fraction", span=written.span)
+    bound = binder.bind(written.constant, DOUBLE)
+    is_number = isinstance(bound, Literal) and bound.type.is_numeric and bound.value is not None
+    fraction = float(bound.value) if isinstance(bound, Literal) and is_number else -1.0
+    if not 0 <= fraction <= 1:
+        raise parsing_error("the fraction must be a number from 0 to 1 written here", span=place_of(written.constant))
+    return 1.0 - fraction if written.descending else fraction
+
+
+FORMS: dict[str, Binder] = dict.fromkeys(AGGREGATE_NAMES, _bind_aggregate)
+NODES: Binders = {
+    **dict.fromkeys(AGGREGATE_NODES, _bind_aggregate),
+    exp.Filter: _bind_aggregate,
+    exp.WithinGroup: _bind_aggregate,
+}
+PARTS: Parts = {
+    **dict.fromkeys(AGGREGATE_NODES, COMMON_PARTS | {"big_int", "separator", "quantile"}),
+}

@@ -12,15 +12,18 @@ from remuda.plan import logical
 from remuda.sql.binding import Binding
 from remuda.sql.expression import untyped
 from remuda.sql.modify import bind_delete, bind_insert, bind_update
-from remuda.sql.parse import NESTED_TOO_DEEPLY
-from remuda.sql.select import bind_select
-from remuda.types import Kind
+from remuda.sql.parse import parse
+from remuda.sql.parse_query import NESTED_TOO_DEEPLY
+from remuda.sql.query import bind_query
+from remuda.sql.scope import QueryLevel
+from remuda.sql.statements import Query
+from remuda.types import TIMESTAMP_TZ, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from remuda.catalog import Catalog, MapDefinition, SearchPath
-    from remuda.sql.statements import Query
+    from remuda.catalog import Catalog, MapDefinition, SearchPath, ViewDefinition
+    from remuda.errors import Span
     from remuda.types import SqlType
 
 
@@ -32,6 +35,12 @@ class BoundQuery:
     next_column: int
     """The first column id that the planner may use for columns of its own."""
     modifies: MapDefinition | None
+    reads_clock: bool = False
+    """Whether the last of `parameters` is the instant at which the statement begins."""
+    views: tuple[ViewDefinition, ...] = ()
+    """The views that it reads: a plan of it is stale when one of them changes."""
+    cacheable: bool = True
+    """False where its rows are what the catalog says now."""
 
 
 def bind(
@@ -39,7 +48,7 @@ def bind(
 ) -> BoundQuery:
     """`values` are parameters to be treated as literals: those that their column's type cannot hold exactly."""
     try:
-        return _bind(query, Binding(catalog, search_path, query.parameters, dict(values or {})))
+        return _bind(query, Binding(catalog, search_path, query.parameters, dict(values or {}), bind_query, parse_view))
     except SqlError as error:
         error.span = error.span or query.span
         raise
@@ -58,14 +67,36 @@ def _bind(query: Query, binding: Binding) -> BoundQuery:
         case exp.Delete():
             root = bind_delete(binding, tree)
         case _:
-            root = bind_select(binding, tree)
+            root = bind_query(binding, tree, QueryLevel())
     if isinstance(root.input, logical.Modify):
         modifies = root.input.map
-    return BoundQuery(root, _parameter_types(binding), tuple(query.parameters.names), binding.next_column, modifies)
+    return BoundQuery(
+        root,
+        _parameter_types(binding),
+        tuple(query.parameters.names),
+        binding.next_column,
+        modifies,
+        binding.reads_clock,
+        tuple(binding.views.values()),
+        cacheable=not binding.reads_catalog,
+    )
+
+
+def parse_view(view: ViewDefinition, span: Span | None) -> exp.Expression:
+    """The query of a view. What is wrong in it, or goes wrong in it, is shown where the statement names the view."""
+    query = parse(view.text)
+    assert isinstance(query, Query), "it was one when the view was created"
+    for node in query.tree.walk():
+        meta = node.meta
+        meta.pop("start", None)
+        meta.pop("end", None)
+        if span is not None:
+            meta.update(start=span.start, end=span.end - 1)
+    return query.tree
 
 
 def _parameter_types(binding: Binding) -> tuple[SqlType, ...]:
     for index, type_ in enumerate(binding.parameter_types):
         if type_.kind is Kind.NULL and index not in binding.values:
             raise untyped(binding.parameters.spans[index])
-    return tuple(binding.parameter_types)
+    return (*binding.parameter_types, *((TIMESTAMP_TZ,) if binding.reads_clock else ()))

@@ -3,16 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from remuda.catalog.definitions import GENERATED_KEY
-from remuda.errors import ErrorCode, Span, SqlError, nearest, parsing_error
+from remuda.errors import ErrorCode, Span, SqlError, nearest
 from remuda.expr import Column, Expression, Literal, Parameter
-from remuda.types import NULL, Kind, SqlType, to_stored, type_of_value
+from remuda.types import NULL, TIMESTAMP_TZ, Kind, SqlType, to_stored, type_of_value
 
 if TYPE_CHECKING:
-    from remuda.catalog import Catalog, ColumnDefinition, MapDefinition, SearchPath
+    from collections.abc import Sequence
+
+    from remuda.catalog import Catalog, ColumnDefinition, MapDefinition, SearchPath, ViewDefinition
+    from remuda.plan.logical import Root
+    from remuda.sql.scope import QueryLevel
     from remuda.sql.tokens import ParameterNames
+
+
+class QueryBinder(Protocol):
+    """Binds a query of any kind; `expected` are the types that its bare parameters take, column by column."""
+
+    def __call__(self, binding: Binding, node: Any, level: QueryLevel, expected: Sequence[SqlType], /) -> Root: ...
+
+
+class ViewParser(Protocol):
+    """The query of a view, as sqlglot's tree; everything in it is at the place that names the view."""
+
+    def __call__(self, view: ViewDefinition, span: Span | None, /) -> Any: ...
 
 
 @dataclass(slots=True)
@@ -21,10 +36,21 @@ class Binding:
     search_path: SearchPath
     parameters: ParameterNames
     values: dict[int, Any]
+    bind_query: QueryBinder
+    """Sub-queries, FROM and WITH hold queries again: given here, because they cannot import what imports them."""
+    parse_view: ViewParser
     next_column: int = 0
     parameter_types: list[SqlType] = field(default_factory=list)
+    reads_clock: bool = False
     places: dict[int, Span] = field(default_factory=dict)
     """Where a column was last named, by column id: for errors found after the name was resolved."""
+    tables: int = 0
+    """The number of working tables of recursive queries so far."""
+    views: dict[str, ViewDefinition] = field(default_factory=dict)
+    """The views that the statement uses, by id: what its plan depends on."""
+    within_views: list[ViewDefinition] = field(default_factory=list)
+    reads_catalog: bool = False
+    """Whether rows of the statement are the catalog's of now, so that its plan is for now only."""
 
     def __post_init__(self) -> None:
         self.parameter_types = [NULL] * len(self.parameters)
@@ -40,10 +66,20 @@ class Binding:
         path = self.search_path if schema is None else (schema,)
         found = self.catalog.find_map(name, path)
         if found is None:
-            names = [definition.name for definition in self.catalog.maps.values()]
-            hint = nearest(name, names) or f"Create it with: CREATE TABLE {name} (..., PRIMARY KEY (...))"
+            known = [definition.name for definition in self.catalog.maps.values()]
+            known += [view.name for view in self.catalog.views.values()]
+            hint = nearest(name, known) or f"Create it with: CREATE TABLE {name} (..., PRIMARY KEY (...))"
             raise SqlError(ErrorCode.OBJECT_NOT_FOUND, f"unknown table: {name}", span=span, suggestion=hint)
         return found
+
+    def find_target(self, name: str, schema: str | None, span: Span | None) -> MapDefinition:
+        """The map that a statement changes; a view is none."""
+        if self.find_view(name, schema) is not None:
+            raise SqlError(ErrorCode.PARSING, f"{name} is a view: only tables can be changed", span=span)
+        return self.find_map(name, schema, span)
+
+    def find_view(self, name: str, schema: str | None) -> ViewDefinition | None:
+        return self.catalog.find_view(name, self.search_path if schema is None else (schema,))
 
     def parameter(self, written: str, expected: SqlType | None) -> Expression:
         """The parameter that a placeholder means, with the type that its first use gives it."""
@@ -57,58 +93,7 @@ class Binding:
             known = self.parameter_types[index] = expected
         return Parameter(index, known)
 
-
-@dataclass(frozen=True, slots=True)
-class ScopeRelation:
-    """One entry of FROM: its alias, its columns, and which of them `*` leaves out."""
-
-    alias: str
-    columns: tuple[Column, ...]
-    hidden: frozenset[int] = frozenset()
-    key: tuple[Column, ...] = ()
-    """What `__key` means here: the key of a map."""
-
-
-@dataclass(frozen=True, slots=True)
-class Scope:
-    relations: tuple[ScopeRelation, ...]
-
-    def resolve(self, name: str, table: str | None, span: Span | None) -> Column:
-        relations = self.relations
-        if table is not None:
-            relations = tuple(relation for relation in relations if relation.alias.casefold() == table.casefold())
-            if not relations:
-                hint = nearest(table, [relation.alias for relation in self.relations])
-                raise parsing_error(f"unknown table in this query: {table}", span=span, suggestion=hint)
-        folded = name.casefold()
-        found = [column for relation in relations for column in relation.columns if column.name.casefold() == folded]
-        if not found and folded == GENERATED_KEY:
-            found = list(self.key(table, span))
-            if len(found) > 1:
-                parts = ", ".join(column.name for column in found)
-                raise parsing_error(
-                    f"{GENERATED_KEY} is ({parts}) here: compare it with a row of that many values", span=span
-                )
-        if not found:
-            names = [column.name for relation in relations for column in relation.columns]
-            raise parsing_error(f"unknown column: {name}", span=span, suggestion=nearest(name, names))
-        if len(found) > 1:
-            raise parsing_error(f"the column {name} is ambiguous", span=span)
-        return found[0]
-
-    def key(self, table: str | None, span: Span | None) -> tuple[Column, ...]:
-        keys = [relation.key for relation in self.relations if relation.key and table in {None, relation.alias}]
-        if len(keys) != 1:
-            raise parsing_error(
-                f"unknown column: {GENERATED_KEY}" if not keys else f"{GENERATED_KEY} is ambiguous", span=span
-            )
-        return keys[0]
-
-    def star(self, table: str | None) -> list[Column]:
-        return [
-            column
-            for relation in self.relations
-            if table is None or relation.alias.casefold() == table.casefold()
-            for column in relation.columns
-            if column.id not in relation.hidden
-        ]
+    def clock(self) -> Parameter:
+        """The instant at which the statement begins: a parameter behind those of the user."""
+        self.reads_clock = True
+        return Parameter(len(self.parameters), TIMESTAMP_TZ, clock=True)

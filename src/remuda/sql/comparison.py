@@ -7,11 +7,12 @@ from decimal import Decimal
 from typing import Any
 
 from remuda.errors import Span, SqlError, parsing_error
-from remuda.expr import Call, Case, Cast, Column, Expression, Literal, call, evaluate_constant
+from remuda.expr import Call, Case, Cast, Column, Expression, Literal, call, evaluate_constant, is_constant
 from remuda.expr.constant import FALSE, TRUE
 from remuda.types import (
     BOOLEAN,
     INTEGER_RANGES,
+    INTERVAL_TIME,
     MAXIMUM_PRECISION,
     VARCHAR,
     Kind,
@@ -34,6 +35,12 @@ def compare(operator: str, left: Expression, right: Expression, span: Span | Non
             return _compare_integer(operator, left, right.value, span)
         if left.type.is_integer and right.type.is_integer:
             return _within_range(operator, left, right.value, span)
+        if left.type.is_floating and right.type.is_exact:
+            return _compare_floating(operator, left, right.value, span)
+    if is_constant(left) and not is_constant(right):
+        left, right, operator = right, left, MIRRORED[operator]
+    if is_constant(right) and not is_constant(left):
+        operator, right = _as_moment(operator, right, left.type)
     compared = call(operator, left, right, span=span)
     if compared is None:
         raise parsing_error(f"{left.type} cannot be compared with {right.type}", span=span)
@@ -49,7 +56,8 @@ def adapt_literal(literal: Literal, target: SqlType, span: Span | None) -> Liter
     if (literal.type == VARCHAR and target.kind is not Kind.VARCHAR) or target.json:
         return _read(literal, target, span)
     if target.is_floating and literal.type.is_exact:
-        return Literal(to_stored(target, literal.value), target)
+        stored = _nearest(target, literal.value)
+        return Literal(stored, target) if not _is_lost(stored, literal.value) else literal
     if target.kind is Kind.DECIMAL and literal.type.is_exact and _scale(literal.value) <= target.scale:
         return Literal(to_stored(target, literal.value), target) if _digits_fit(literal.value, target) else literal
     return literal
@@ -108,6 +116,50 @@ def _compare_integer(operator: str, left: Expression, value: Any, span: Span | N
     if operator in {"=", "<>"}:
         return _unless_null(left, TRUE if operator == "<>" else FALSE)
     return _within_range("<=" if operator in {"<", "<="} else ">", left, floor, span)
+
+
+def _nearest(target: SqlType, value: Any) -> float:
+    try:
+        return float(to_stored(target, value))
+    except SqlError:  # too large for a REAL
+        return math.copysign(math.inf, value)
+
+
+def _is_lost(stored: float, value: Any) -> bool:
+    """Whether a floating-point number stands for another whole number: 2**53 for 2**53 + 1.
+
+    A fraction is what its digits are read as: 0.1 is the DOUBLE nearest to it, in a column as in a literal.
+    """
+    return value == int(value) and (math.isinf(stored) or int(stored) != int(value))
+
+
+def _compare_floating(operator: str, left: Expression, value: Any, span: Span | None) -> Expression:
+    """A floating-point column against a whole number that is none: no number lies between it and the nearest one."""
+    if operator in {"=", "<>"}:
+        return _unless_null(left, TRUE if operator == "<>" else FALSE)
+    nearest = _nearest(left.type, value)
+    below = operator in {"<", "<="}
+    if nearest > value:
+        return Call("<" if below else ">=", (left, Literal(nearest, left.type)), BOOLEAN, span)
+    return Call("<=" if below else ">", (left, Literal(nearest, left.type)), BOOLEAN, span)
+
+
+def _as_moment(operator: str, value: Expression, target: SqlType) -> tuple[str, Expression]:
+    """A constant as a moment of the column's type, so that an index on the column can be asked.
+
+    Both TIMESTAMPs have the same instants. A DATE is before a TIMESTAMP where it is not after the last day that began
+    before it: `made < TIMESTAMP '2024-01-02 10:00:00'` is `made <= DATE '2024-01-02'`.
+    """
+    kinds = (target.kind, value.type.kind)
+    if set(kinds) == {Kind.TIMESTAMP, Kind.TIMESTAMP_TZ}:
+        return operator, Cast(value, target)
+    if kinds not in {(Kind.DATE, Kind.TIMESTAMP), (Kind.DATE, Kind.TIMESTAMP_TZ)} or operator in {"=", "<>"}:
+        return operator, value
+    if operator in {"<=", ">"}:
+        return operator, Cast(value, target)
+    before = call("-", value, Literal(1, INTERVAL_TIME))
+    assert before is not None, "an INTERVAL can be taken from every TIMESTAMP"
+    return "<=" if operator == "<" else ">", Cast(before, target)
 
 
 _TRUE_BEYOND = {True: {"<", "<=", "<>"}, False: {">", ">=", "<>"}}

@@ -21,6 +21,7 @@ class Cursor:
 
     def __init__(self, tokens: Sequence[Token], text: str) -> None:
         self.tokens = tokens
+        self.text = text
         self.place = 0
         self._end = Span(len(text.rstrip().rstrip(";")), len(text.rstrip().rstrip(";")) + 1)
 
@@ -93,6 +94,12 @@ class Cursor:
         if token is None or token.token_type is not TokenType.NUMBER or not token.text.isdigit():
             raise self.unexpected("a whole number")
         return int(self.take("a whole number").text)
+
+    def string(self, wanted: str) -> str:
+        token = self.current
+        if token is None or token.token_type is not TokenType.STRING:
+            raise self.unexpected(wanted)
+        return self.take(wanted).text
 
     def finish(self) -> None:
         if self.current is not None:

@@ -8,10 +8,19 @@ from sqlglot.tokens import TokenType
 
 from remuda.catalog import ColumnDefinition, IndexKind
 from remuda.errors import nearest, parsing_error
+from remuda.sql.query_definitions import (
+    parse_copy,
+    parse_create_map_as,
+    parse_create_or_replace_view,
+    parse_create_view,
+    parse_drop_view,
+)
 from remuda.sql.statements import (
+    Analyze,
     Checkpoint,
     CreateIndex,
     CreateMap,
+    CreateMapAs,
     DropIndex,
     DropMap,
     Name,
@@ -27,23 +36,29 @@ if TYPE_CHECKING:
 
     from remuda.sql.cursor import Cursor
 
-SHOWN = ("TABLES", "INDEXES", "PARTITIONS", "MEMBERS", "PLANS")
+SHOWN = ("TABLES", "VIEWS", "INDEXES", "PARTITIONS", "MEMBERS", "PLANS")
 
 
-def parse_create_table(cursor: Cursor) -> CreateMap:
-    """`CREATE TABLE name (columns, PRIMARY KEY (k, ...)) [PARTITION BY (k, ...)] [REPLICATED]`"""
+def parse_create_table(cursor: Cursor) -> CreateMap | CreateMapAs:
+    """`CREATE TABLE name (columns, PRIMARY KEY (k, ...)) [PARTITION BY (k, ...)] [REPLICATED] [AS query]`"""
     if_not_exists = cursor.accept("IF", "NOT", "EXISTS")
     name = cursor.name("the name of a table")
-    columns, key = _column_list(cursor)
+    columns, key = _column_list(cursor) if cursor.at("(") or cursor.current is None else ((), ())
     partitioned_by: tuple[Name, ...] = ()
     replicated = False
     while cursor.current is not None:
+        if cursor.at("AS"):
+            if columns:
+                raise parsing_error("the columns of CREATE TABLE AS are those of its query", span=cursor.span)
+            return parse_create_map_as(cursor, name, key, partitioned_by, replicated, if_not_exists)
         if cursor.accept("PARTITION", "BY") or cursor.accept("PARTITIONED", "BY"):
             partitioned_by = cursor.names()
         elif cursor.accept("REPLICATED"):
             replicated = True
         else:
-            raise cursor.unexpected("PARTITION BY or REPLICATED")
+            raise cursor.unexpected("PARTITION BY, REPLICATED or AS" if columns or key else "(")
+    if not columns:
+        raise parsing_error("a table needs a column", span=name.span)
     return CreateMap(name, columns, key, partitioned_by, replicated, if_not_exists)
 
 
@@ -165,6 +180,11 @@ def parse_set(cursor: Cursor) -> SetOption:
     return SetOption(option.text.casefold(), ("-" if negative else "") + token.text, span)
 
 
+def parse_analyze(cursor: Cursor) -> Analyze:
+    """`ANALYZE [map]`"""
+    return Analyze(None if cursor.current is None else cursor.name("the name of a table"))
+
+
 def parse_checkpoint(_: Cursor) -> Checkpoint:
     return Checkpoint()
 
@@ -173,10 +193,15 @@ DEFINITIONS: tuple[tuple[tuple[str, ...], Callable[[Cursor], Statement]], ...] =
     (("CREATE", "TABLE"), parse_create_table),
     (("CREATE", "MAPPING"), parse_create_mapping),
     (("CREATE", "INDEX"), parse_create_index),
+    (("CREATE", "VIEW"), parse_create_view),
+    (("CREATE", "OR", "REPLACE", "VIEW"), parse_create_or_replace_view),
     (("DROP", "TABLE"), parse_drop_table),
     (("DROP", "MAPPING"), parse_drop_table),
     (("DROP", "INDEX"), parse_drop_index),
+    (("DROP", "VIEW"), parse_drop_view),
     (("TRUNCATE",), parse_truncate),
+    (("ANALYZE",), parse_analyze),
+    (("COPY",), parse_copy),
     (("SHOW",), parse_show),
     (("SET",), parse_set),
     (("CHECKPOINT",), parse_checkpoint),

@@ -9,9 +9,10 @@ from sqlglot import exp
 from remuda.errors import SqlError, parsing_error
 from remuda.expr import Expression, Literal
 from remuda.sql.places import place_of, unsupported
-from remuda.types import parse_interval
+from remuda.types import INTERVAL_MONTHS, INTERVAL_TIME, parse_interval
 
 if TYPE_CHECKING:
+    from remuda.errors import Span
     from remuda.sql.expression import ExpressionBinder
     from remuda.types import SqlType
 
@@ -27,8 +28,12 @@ def bind_interval(_: ExpressionBinder, node: Any, _expected: SqlType | None) -> 
     span = place_of(node)
     if not isinstance(node.this, exp.Literal) or "literal" not in node.meta:
         raise unsupported(node, "INTERVAL of anything but a literal")
-    text, unit = str(node.meta["literal"]), node.args.get("unit")
-    first = None if unit is None else (unit.this if isinstance(unit, exp.IntervalSpan) else unit).name.upper()
+    return interval_literal(str(node.meta["literal"]), node.args.get("unit"), span)
+
+
+def interval_literal(text: str, unit: Any, span: Span | None) -> Literal:
+    """`unit` is what is written after the text: nothing, a unit or a span of units."""
+    first = _first_unit(unit)
     if isinstance(unit, exp.IntervalSpan):
         last = unit.expression.name.upper()
         if last not in _SPANS.get(str(first), ()):
@@ -42,3 +47,14 @@ def bind_interval(_: ExpressionBinder, node: Any, _expected: SqlType | None) -> 
     except SqlError as error:
         raise parsing_error(error.message, span=span) from None
     return Literal(value, type_)
+
+
+def _first_unit(unit: Any) -> str | None:
+    if unit is None:
+        return None
+    return str((unit.this if isinstance(unit, exp.IntervalSpan) else unit).name).upper()
+
+
+def interval_type(unit: Any) -> SqlType:
+    """The kind that `CAST(x AS INTERVAL unit)` means; without a unit, the one that has days and a time."""
+    return INTERVAL_MONTHS if _first_unit(unit) in {"YEAR", "MONTH", "QUARTER"} else INTERVAL_TIME

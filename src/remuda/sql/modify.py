@@ -7,40 +7,50 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from remuda.errors import Span, SqlError, nearest, parsing_error
-from remuda.expr import Column, Expression, Literal, coerce
+from remuda.expr import Call, Column, Expression, Literal, coerce
 from remuda.plan import logical
-from remuda.plan.logical import Assignment, Operation
-from remuda.sql.binding import Binding, Scope
+from remuda.plan.joins import JoinKind
+from remuda.plan.logical import Assignment, LogicalNode, Operation
 from remuda.sql.comparison import adapt_literal
+from remuda.sql.ctes import check_unused, with_ctes
 from remuda.sql.expression import ExpressionBinder
+from remuda.sql.from_clause import Source, bind_map_entry, bind_sources
 from remuda.sql.places import place_of, refuse_unknown_parts
-from remuda.sql.select import bind_select, bind_table
-from remuda.types import Kind, SqlType, common_type, to_python, to_stored
+from remuda.sql.query import bind_query
+from remuda.sql.scope import QueryLevel, Scope, ScopeRelation
+from remuda.sql.select import filtered
+from remuda.sql.subqueries import Subquery, attach
+from remuda.sql.values import rows_of
+from remuda.sql.windows import numbered
+from remuda.types import BIGINT, BOOLEAN, Kind, SqlType, common_type, to_python, to_stored
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from remuda.catalog import ColumnDefinition, MapDefinition
+    from remuda.sql.binding import Binding
 
 
 def bind_insert(binding: Binding, node: Any, *, upsert: bool) -> logical.Root:
-    refuse_unknown_parts(node, frozenset({"this", "expression"}))
+    refuse_unknown_parts(node, frozenset({"this", "expression", "with_"}))
+    level, defined = with_ctes(node, QueryLevel())
     target = node.this.this if isinstance(node.this, exp.Schema) else node.this
     if not isinstance(target, exp.Table) or not isinstance(target.this, exp.Identifier):
         raise parsing_error("INSERT INTO needs the name of a table", span=place_of(target))
-    definition = binding.find_map(target.name, target.db or None, place_of(target))
+    definition = binding.find_target(target.name, target.db or None, place_of(target))
     given = _target_columns(definition, node)
     rows = node.expression
     if rows is None:
         raise parsing_error("INSERT needs VALUES or a query", span=place_of(target))
-    if isinstance(rows, exp.Values):
-        tree: logical.LogicalNode = _bind_values(binding, rows, given)
+    if isinstance(rows, exp.Values) and not rows.args.get("order") and not rows.args.get("limit"):
+        tree: LogicalNode = _bind_values(binding, rows, given, level)
         sources = tree.columns
     else:
-        query = bind_select(binding, rows)
+        query = bind_query(binding, rows, level, [column.type for column in given])
         if len(query.columns) != len(given):
             raise _wrong_width(len(given), len(query.columns), place_of(rows))
         tree, sources = query.input, query.columns  # type: ignore[assignment]
+    check_unused(binding, defined)
     assignments = _complete_row(binding, definition, given, sources, place_of(node))
     tree = logical.Project(tree, assignments)
     operation = Operation.SINK if upsert else Operation.INSERT
@@ -64,21 +74,21 @@ def _target_columns(definition: MapDefinition, node: Any) -> list[ColumnDefiniti
     return columns
 
 
-def _bind_values(binding: Binding, node: Any, given: Sequence[ColumnDefinition]) -> logical.Values:
+def _bind_values(binding: Binding, node: Any, given: Sequence[ColumnDefinition], level: QueryLevel) -> LogicalNode:
     columns = tuple(binding.new_column(column.name, column.type) for column in given)
-    rows: list[tuple[Expression, ...]] = []
-    binder = ExpressionBinder(binding, Scope(()), clause="VALUES")
+    rows: list[tuple[list[Expression], list[Subquery]]] = []
     for row in node.expressions:
         values = row.expressions if isinstance(row, exp.Tuple) else [row]
         if len(values) != len(given):
             raise _wrong_width(len(given), len(values), place_of(row))
-        rows.append(
-            tuple(
-                _store(binder.bind(value, column.type), column, place_of(value))
-                for value, column in zip(values, given, strict=True)
-            )
-        )
-    return logical.Values(columns, tuple(rows))
+        subqueries: list[Subquery] = []
+        binder = ExpressionBinder(binding, Scope((), level), clause="VALUES", subqueries=subqueries)
+        stored = [
+            _store(binder.bind(value, column.type), column, place_of(value))
+            for value, column in zip(values, given, strict=True)
+        ]
+        rows.append((stored, subqueries))
+    return rows_of(binding, columns, rows)
 
 
 def _wrong_width(expected: int, found: int, span: Span | None) -> SqlError:
@@ -132,30 +142,37 @@ def _store(value: Expression, column: ColumnDefinition, span: Span | None) -> Ex
 
 
 def _widens(source: SqlType, target: SqlType) -> bool:
+    """Also from one TIMESTAMP to the other, which has the same instants: `SET seen = now()`."""
+    if {source.kind, target.kind} == {Kind.TIMESTAMP, Kind.TIMESTAMP_TZ}:
+        return True
     return source.kind is Kind.NULL or common_type(source, target) == target
 
 
 def bind_update(binding: Binding, node: Any) -> logical.Root:
-    refuse_unknown_parts(node, frozenset({"this", "expressions", "where"}))
-    scan, relation = bind_table(binding, node.this)
-    scope = Scope((relation,))
-    binder = ExpressionBinder(binding, scope, clause="UPDATE")
+    """`UPDATE map SET column = value, ... [FROM ...] [WHERE ...]`"""
+    refuse_unknown_parts(node, frozenset({"this", "expressions", "where", "from_", "with_"}))
+    level, defined = with_ctes(node, QueryLevel())
+    target = bind_map_entry(binding, node.this)
+    scan, relation = target.tree, target.relations[0]
+    assert isinstance(scan, logical.Scan)
+    from_clause = node.args.get("from_")
+    others = [] if from_clause is None else [from_clause.this, *(from_clause.this.args.get("joins") or [])]
+    source = _with_others(binding, target, others, level)
+    scope = Scope(source.relations, level)
+    subqueries: list[Subquery] = []
+    binder = ExpressionBinder(binding, scope, clause="UPDATE", subqueries=subqueries)
     assigned: dict[int, Expression] = {}
     if not node.expressions:
         raise parsing_error("SET takes column = value")
     for assignment in node.expressions:
-        if not isinstance(assignment, exp.EQ) or not isinstance(assignment.this, exp.Column):
-            raise parsing_error("SET takes column = value", span=place_of(assignment))
-        span = place_of(assignment)
-        column = scope.resolve(assignment.this.name, assignment.this.table or None, place_of(assignment.this))
-        declared = scan.map.column(column.name)
-        if declared.name in scan.map.key:
-            raise parsing_error(f"the key column {declared.name} cannot be updated", span=place_of(assignment.this))
+        column, value = _bind_assignment(binder, assignment, scan.map, relation)
         if column.id in assigned:
-            raise parsing_error(f"the column {declared.name} is set twice", span=span)
-        value = binder.bind(assignment.expression, declared.type)
-        assigned[column.id] = _store(value, declared, place_of(assignment.expression))
-    tree = _filtered(binding, node, scan, scope)
+            raise parsing_error(f"the column {column.name} is set twice", span=place_of(assignment))
+        assigned[column.id] = value
+    tree = attach(filtered(binding, source.tree, scope, node.args.get("where")), subqueries)
+    check_unused(binding, defined)
+    if others:
+        tree = _once_each(binding, tree, scan)
     row = tuple(
         Assignment(
             binding.new_column(column.name, column.type) if column.id in assigned else column,
@@ -163,25 +180,71 @@ def bind_update(binding: Binding, node: Any) -> logical.Root:
         )
         for column in scan.columns
     )
-    project = logical.Project(tree, row)
-    return _root(logical.Modify(project, scan.map, Operation.UPDATE))
+    return _root(logical.Modify(logical.Project(tree, row), scan.map, Operation.UPDATE))
+
+
+def _bind_assignment(
+    binder: ExpressionBinder, assignment: Any, definition: MapDefinition, relation: ScopeRelation
+) -> tuple[Column, Expression]:
+    """`column = value`: the column is always one of the map that is updated."""
+    if not isinstance(assignment, exp.EQ) or not isinstance(assignment.this, exp.Column):
+        raise parsing_error("SET takes column = value", span=place_of(assignment))
+    target = Scope((relation,))
+    column = target.resolve(assignment.this.name, assignment.this.table or None, place_of(assignment.this))
+    declared = definition.column(column.name)
+    if declared.name in definition.key:
+        raise parsing_error(f"the key column {declared.name} cannot be updated", span=place_of(assignment.this))
+    value = binder.bind(assignment.expression, declared.type)
+    return column, _store(value, declared, place_of(assignment.expression))
+
+
+def _with_others(binding: Binding, target: Source, entries: Sequence[Any], level: QueryLevel) -> Source:
+    """The map with the tables of UPDATE ... FROM or DELETE ... USING: all pairs, which WHERE chooses from."""
+    if not entries:
+        return target
+    others = bind_sources(binding, entries, level)
+    own = target.relations[0].alias.casefold()
+    if any(relation.alias.casefold() == own for relation in others.relations):
+        raise parsing_error(
+            f"the table {target.relations[0].alias} is there twice: give it an alias", span=place_of(entries[0])
+        )
+    tree = logical.Join(JoinKind.INNER, target.tree, others.tree)
+    return Source(tree, (*target.relations, *others.relations))
+
+
+def _once_each(binding: Binding, tree: LogicalNode, scan: logical.Scan) -> LogicalNode:
+    """A row of the map that was paired several times is updated once, from one of its pairs."""
+    key = tuple(scan.columns[position] for position in scan.map.positions(scan.map.key))
+    tree, number = numbered(binding, tree, key, ())
+    return logical.Filter(tree, Call("=", (number, Literal(1, BIGINT)), BOOLEAN))
 
 
 def bind_delete(binding: Binding, node: Any) -> logical.Root:
-    refuse_unknown_parts(node, frozenset({"this", "where"}))
-    scan, relation = bind_table(binding, node.this)
-    tree = _filtered(binding, node, scan, Scope((relation,)))
-    key = tuple(
-        Assignment(scan.columns[position], scan.columns[position]) for position in scan.map.positions(scan.map.key)
-    )
-    return _root(logical.Modify(logical.Project(tree, key), scan.map, Operation.DELETE))
+    """`DELETE FROM map [USING ...] [WHERE ...]`"""
+    refuse_unknown_parts(node, frozenset({"this", "where", "using", "with_"}))
+    level, defined = with_ctes(node, QueryLevel())
+    target = bind_map_entry(binding, node.this)
+    scan = target.tree
+    assert isinstance(scan, logical.Scan)
+    entries = node.args.get("using") or []
+    source = _with_others(binding, target, _joined_by_commas(entries), level)
+    tree = filtered(binding, source.tree, Scope(source.relations, level), node.args.get("where"))
+    check_unused(binding, defined)
+    key = tuple(scan.columns[position] for position in scan.map.positions(scan.map.key))
+    tree = logical.Project(tree, tuple(Assignment(column, column) for column in key))
+    if entries:
+        tree = logical.Aggregate(tree, key, ())
+    return _root(logical.Modify(tree, scan.map, Operation.DELETE))
 
 
-def _filtered(binding: Binding, node: Any, scan: logical.Scan, scope: Scope) -> logical.LogicalNode:
-    where = node.args.get("where")
-    if where is None:
-        return scan
-    return logical.Filter(scan, ExpressionBinder(binding, scope, clause="WHERE").bind_condition(where.this))
+def _joined_by_commas(entries: Sequence[Any]) -> list[Any]:
+    """USING a, b: sqlglot gives a list of tables."""
+    joined = list(entries[:1])
+    for entry in entries[1:]:
+        join = exp.Join(this=entry)
+        join.meta["word"] = ","
+        joined.append(join)
+    return joined
 
 
 def _root(modify: logical.Modify) -> logical.Root:

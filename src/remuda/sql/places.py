@@ -12,6 +12,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
+from sqlglot.tokens import TokenType
 
 from remuda.errors import Span, SqlError, parsing_error
 
@@ -43,17 +44,37 @@ _HEADS: dict[type[exp.Expression], frozenset[str]] = {
 """The words with which a construct begins, where sqlglot remembers only what comes after them."""
 
 _STEPPED_OVER = frozenset(
-    {"(", "WHEN", "DISTINCT", "ALL", "FIRST", "NEXT", "RECURSIVE", "YEAR", "MONTH", "DAY", "FROM"}
+    {
+        "(",
+        "*",
+        "WHEN",
+        "DISTINCT",
+        "ALL",
+        "FIRST",
+        "NEXT",
+        "RECURSIVE",
+        "YEAR",
+        "MONTH",
+        "DAY",
+        "FROM",
+        "LATERAL",
+        "VALUES",
+    }
 )
 """What may stand between that word and the first place that sqlglot remembers."""
+
+
+_LITERALS = frozenset({TokenType.STRING, TokenType.NUMBER})
+"""What follows the INTERVAL of a value, but not that of a type."""
 
 
 def locate(tree: exp.Expression, tokens: Sequence[Token], parameters: ParameterNames) -> None:
     """Gives places to nodes that have none of their own. Called once, when the text has just been parsed."""
     starts = [token.start for token in tokens]
     words: dict[str, list[Token]] = defaultdict(list)
-    for token in tokens:
-        words[token.text.upper()].append(token)
+    for token, following in zip(tokens, [*tokens[1:], None], strict=True):
+        if token.text.upper() != "INTERVAL" or (following is not None and following.token_type in _LITERALS):
+            words[token.text.upper()].append(token)
     nodes: list[Any] = list(tree.walk(bfs=False))
     for node in nodes:
         if isinstance(node, exp.Placeholder):
@@ -63,7 +84,7 @@ def locate(tree: exp.Expression, tokens: Sequence[Token], parameters: ParameterN
             node.meta.update(start=span.start, end=span.end - 1)
     _locate_keywords(nodes, words)
     _keep_intervals(nodes, tokens, starts)
-    for node in nodes:
+    for node in reversed(nodes):  # what is inside first: a sub-query begins with its SELECT
         heads = _HEADS.get(type(node))
         inner = place_of(node) if heads is not None else None
         if heads is None or inner is None:
@@ -72,7 +93,7 @@ def locate(tree: exp.Expression, tokens: Sequence[Token], parameters: ParameterN
         while place >= 0 and tokens[place].text.upper() in _STEPPED_OVER - heads:
             place -= 1
         if place >= 0 and tokens[place].text.upper() in heads:
-            node.meta.update(start=tokens[place].start, end=inner.end - 1)
+            node.meta.update(start=tokens[place].start, end=inner.end - 1, word=tokens[place].text)
 
 
 def _span_of_first(tokens: Sequence[Token]) -> Span | None:
@@ -88,7 +109,7 @@ def _locate_keywords(nodes: Sequence[Any], words: dict[str, list[Token]]) -> Non
                 by_word["NULL"].append(node)
             case exp.Boolean():
                 by_word[str(bool(node.this)).upper()].append(node)
-            case exp.Interval():
+            case exp.Interval() if node.this is not None:  # else it is a type
                 by_word["INTERVAL"].append(node)
             case exp.Var():
                 by_word[node.name.upper()].append(node)

@@ -34,6 +34,37 @@ class CreateMap:
 
 
 @dataclass(frozen=True, slots=True)
+class CreateMapAs:
+    """`CREATE TABLE name [(PRIMARY KEY (k, ...))] AS query`: the map has the query's columns and rows."""
+
+    name: Name
+    key: tuple[Name, ...]
+    partitioned_by: tuple[Name, ...]
+    replicated: bool
+    query: Query
+    text: str
+    """The query alone, at its place in the text."""
+    if_not_exists: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CreateView:
+    name: Name
+    columns: tuple[Name, ...]
+    query: Query
+    text: str
+    """The text of the query alone."""
+    or_replace: bool
+    if_not_exists: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DropView:
+    name: Name
+    if_exists: bool
+
+
+@dataclass(frozen=True, slots=True)
 class DropMap:
     name: Name
     if_exists: bool
@@ -60,13 +91,43 @@ class Truncate:
 
 
 @dataclass(frozen=True, slots=True)
+class Analyze:
+    """Statistics of one map, or of all, are made anew."""
+
+    name: Name | None
+
+
+@dataclass(frozen=True, slots=True)
+class CopyFrom:
+    """`COPY map FROM 'path'`; without FORMAT the name of the file says what it is."""
+
+    name: Name
+    path: str
+    span: Span
+    format: str | None
+    mode: str
+
+
+@dataclass(frozen=True, slots=True)
+class CopyTo:
+    """`COPY (query) TO 'path'`, `COPY map TO 'path'`"""
+
+    query: Query
+    text: str
+    """The query alone, at its place in the text."""
+    path: str
+    span: Span
+    format: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Checkpoint:
     pass
 
 
 @dataclass(frozen=True, slots=True)
 class Show:
-    """`SHOW TABLES`, `INDEXES`, `PARTITIONS`, `MEMBERS`, `PLANS`."""
+    """`SHOW TABLES`, `VIEWS`, `INDEXES`, `PARTITIONS`, `MEMBERS`, `PLANS`."""
 
     what: str
 
@@ -84,6 +145,11 @@ class ExplainMode(Enum):
     MEMO = "MEMO"
 
 
+class ExplainFormat(Enum):
+    TEXT = "TEXT"
+    JSON = "JSON"
+
+
 @dataclass(frozen=True, slots=True)
 class Query:
     """SELECT, INSERT, SINK, UPDATE or DELETE: `tree` is sqlglot's, `upsert` tells SINK from INSERT."""
@@ -97,8 +163,29 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Explain:
+    """`analyze` runs the query and shows what each operator did."""
+
     query: Query
-    mode: ExplainMode
+    mode: ExplainMode = ExplainMode.PLAN
+    analyze: bool = False
+    format: ExplainFormat = ExplainFormat.TEXT
 
 
-Statement = CreateMap | DropMap | CreateIndex | DropIndex | Truncate | Checkpoint | Show | SetOption | Query | Explain
+Statement = (
+    CreateMap
+    | CreateMapAs
+    | DropMap
+    | CreateIndex
+    | DropIndex
+    | CreateView
+    | DropView
+    | Truncate
+    | Analyze
+    | CopyFrom
+    | CopyTo
+    | Checkpoint
+    | Show
+    | SetOption
+    | Query
+    | Explain
+)

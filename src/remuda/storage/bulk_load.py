@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import itertools
-import os
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-from remuda.storage.arrow_arrays import flat
+from remuda.storage.arrow_arrays import flat, is_dictionary
 from remuda.storage.column_hash import hash_columns
-from remuda.storage.row_order import stable_order
+from remuda.storage.key_index import table_bits
+from remuda.storage.row_order import BLOCK, stable_order
 from remuda.storage.segment import Segment, key_access
-from remuda.storage.segment_builder import encoded, finish_segment, key_hashes, key_reader, partition_ids
+from remuda.storage.segment_builder import (
+    BUILDERS,
+    encoded,
+    finish_segment,
+    key_hashes,
+    key_reader,
+    partition_ids,
+    release_unused,
+    rows_of,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from remuda.catalog import MapDefinition
 
@@ -31,28 +40,48 @@ MOST_PARTS = 16
 """Beyond so many segments they grow larger instead of more."""
 
 
-def build_segments(definition: MapDefinition, columns: Sequence[pa.Array | pa.ChunkedArray]) -> list[Segment]:
-    """The segments of conforming columns in declared order. Duplicate keys are refused: they share a segment."""
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        arrays = list(pool.map(lambda column: encoded(flat(column)), columns))
-    partitions = partition_ids(definition, arrays)
-    order = np.argsort(partitions, kind="stable")
-    counts = np.bincount(partitions, minlength=definition.partitions)
-    offsets = np.concatenate([[0], np.cumsum(counts)])
+def build_segments(definition: MapDefinition, columns: Sequence[pa.Array | pa.ChunkedArray]) -> Iterator[Segment]:
+    """The segments of conforming columns in declared order, one after the other.
 
-    def build(first: int, end: int) -> Segment:
-        taken = pa.array(order[offsets[first] : offsets[end]].astype(np.uint32))
+    Duplicate keys are refused when the segment is built that they share. Only one segment at a time is unfinished, so
+    that a load needs, beside what it is given and what it leaves, a fraction of either.
+    """
+    with ThreadPoolExecutor(BUILDERS) as pool:
+        given: dict[int, pa.Array | pa.ChunkedArray] = dict(enumerate(pool.map(encoded, columns)))
+    order, counts = _partition_order(definition, list(given.values()))
+    offsets = np.concatenate([[0], np.cumsum(counts)])
+    parts = _cut(offsets)
+    # Codes are taken first: those of the last part make way for the columns in chunks, which are put together for it.
+    sequence = sorted(given, key=lambda number: not is_dictionary(given[number]))
+    while parts:
+        first, end = parts.pop(0)
+        positions = pa.array(order[offsets[first] : offsets[end]])
+        release_unused()
+        taken = {}
+        for number in sequence:
+            taken[number] = rows_of(given[number] if parts else given.pop(number), positions)
+        del positions
+        if not parts:
+            del order
+        arrays = [taken.pop(number) for number in range(len(columns))]
         inside = np.zeros_like(counts)
         inside[first:end] = counts[first:end]
-        return finish_segment(definition, [array.take(taken) for array in arrays], inside, alone=len(parts) == 1)
-
-    parts = _cut(offsets)
-    with ThreadPoolExecutor(max(1, min(len(parts), os.cpu_count() or 1))) as pool:
-        return list(pool.map(lambda part: build(*part), parts))
+        release_unused()
+        yield finish_segment(definition, arrays, inside)
 
 
-def last_of_each_key(definition: MapDefinition, arrays: list[pa.Array]) -> list[pa.Array]:
+def _partition_order(
+    definition: MapDefinition, columns: Sequence[pa.Array | pa.ChunkedArray]
+) -> tuple[np.ndarray, np.ndarray]:
+    """The rows in order of their partitions, and how many rows each partition has."""
+    partitions = partition_ids(definition, columns)
+    order = np.argsort(partitions, kind="stable").astype(np.uint32)
+    return order, np.bincount(partitions, minlength=definition.partitions)
+
+
+def last_of_each_key(definition: MapDefinition, columns: Sequence[pa.Array | pa.ChunkedArray]) -> list[pa.Array]:
     """The rows without those whose key comes again further down: what an upsert leaves."""
+    arrays = [flat(column) for column in columns]
     hashes = key_hashes(definition, arrays)
     order = stable_order(hashes)
     hashes = hashes[order]
@@ -73,25 +102,40 @@ def common_keys(held: Segment, given: Segment) -> tuple[np.ndarray, np.ndarray]:
     """The positions, in one segment and in the other, of the keys that are in both."""
     if held.last_partition < given.first_partition or given.last_partition < held.first_partition:
         return np.empty(0, np.int64), np.empty(0, np.int64)
-    given_hashes, held_hashes = _hashes(given), _hashes(held)
-    order = stable_order(given_hashes)
-    ordered = given_hashes[order]
-    first = np.searchsorted(ordered, held_hashes, side="left")
-    end = np.searchsorted(ordered, held_hashes, side="right")
-    candidates = np.flatnonzero(end > first)
+    if held.rows < given.rows:
+        theirs, mine = _same_hashes(given, held)
+    else:
+        mine, theirs = _same_hashes(held, given)
     held_numbers, held_key = key_access(held)
     given_numbers, given_key = key_access(given)
-    if held_numbers is not None and given_numbers is not None and bool(np.all((end - first)[candidates] == 1)):
-        partners = order[first[candidates]]
-        same = np.asarray(held_numbers)[candidates] == np.asarray(given_numbers)[partners]
-        return candidates[same], partners[same]
-    pairs = [
-        (mine, int(theirs))
-        for mine in candidates.tolist()
-        for theirs in order[first[mine] : end[mine]]
-        if (left := held_key(mine)) == (right := given_key(int(theirs))) or left is right
-    ]
-    return np.array([mine for mine, _ in pairs], np.int64), np.array([theirs for _, theirs in pairs], np.int64)
+    if held_numbers is not None and given_numbers is not None:
+        same = np.asarray(held_numbers)[mine] == np.asarray(given_numbers)[theirs]
+    else:
+        pairs = zip(mine.tolist(), theirs.tolist(), strict=True)
+        # NaN is the one object that does not equal itself.
+        equal = [(left := held_key(one)) == (right := given_key(other)) or left is right for one, other in pairs]
+        same = np.array(equal, np.bool_)
+    return mine[same], theirs[same]
+
+
+def _same_hashes(larger: Segment, smaller: Segment) -> tuple[np.ndarray, np.ndarray]:
+    """The positions of rows whose keys have the same hash, found in the larger segment's key table, many at a time."""
+    table, hashes = larger.key_table, _hashes(larger)
+    wanted = _hashes(smaller)
+    shift = np.uint64(64 - table_bits(larger.rows))
+    found: list[tuple[np.ndarray, np.ndarray]] = [(np.empty(0, np.int64), np.empty(0, np.int64))]
+    for start in range(0, len(wanted), BLOCK):
+        rows = np.arange(start, min(start + BLOCK, len(wanted)))
+        slots = (wanted[rows] >> shift).astype(np.int64)
+        while len(rows):
+            entries = table[slots].astype(np.int64)
+            going_on = entries > 0
+            rows, slots, positions = rows[going_on], slots[going_on] + 1, entries[going_on] - 1
+            same = hashes[positions] == wanted[rows]
+            found.append((positions[same], rows[same]))
+    mine, theirs = (np.concatenate(each) for each in zip(*found, strict=True))
+    order = np.argsort(mine, kind="stable")
+    return mine[order], theirs[order]
 
 
 def _hashes(segment: Segment) -> np.ndarray:

@@ -25,13 +25,14 @@ from remuda.storage.arrow_arrays import (
 from remuda.types import Kind, SqlType
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
-FEW = 24
-"""Up to so many values are read one by one; for more, one call over all of them is cheaper (measured)."""
+FEW = 6
+"""Up to so many values are read one by one; for more, one call over all of them is cheaper (measured): rows that an
+index finds are scattered, and numpy waits for the memory of many at once."""
 
-SMALL_DICTIONARY = 1024
-"""Up to so many strings are decoded once and for all."""
+KEPT_STRINGS = 1 << 17
+"""A dictionary of up to so many strings keeps those that were read decoded: a decoded one takes 60 bytes."""
 
 _EXACT = Context(prec=100)
 
@@ -39,36 +40,53 @@ _EXACT = Context(prec=100)
 class ColumnReader:
     """The values of one column in stored form, by position."""
 
-    __slots__ = ("_array", "_numbers", "_type", "value")
+    __slots__ = ("_array", "_codes", "_kept", "_nulls", "_numbers", "_type", "value")
 
     def __init__(self, array: pa.Array, sql_type: SqlType) -> None:
         self._array = array
         self._type = sql_type
+        self._nulls = null_mask(array)
         self._numbers: np.ndarray | None = None
-        if is_fixed_width(sql_type) and sql_type.kind is not Kind.BOOLEAN and array.null_count == 0:
+        self._codes: np.ndarray | None = None
+        self._kept: list[Any] = []
+        if is_fixed_width(sql_type) and sql_type.kind is not Kind.BOOLEAN:
             self._numbers = fixed_values(array, sql_type)
-        self.value: Callable[[int], Any] = value_reader(array, sql_type)
+        elif is_dictionary(array) and len(array.dictionary) <= KEPT_STRINGS:
+            self._codes = code_values(array)
+            self._kept = [None] * len(array.dictionary)
+        self.value: Callable[[int], Any] = value_reader(array, sql_type, self._kept)
 
     @property
     def numbers(self) -> memoryview | None:
         """The raw values, where every one of them is a number and none is NULL."""
-        return None if self._numbers is None else memoryview(self._numbers)
+        return None if self._numbers is None or self._nulls is not None else memoryview(self._numbers)
 
-    def values(self, positions: Sequence[int] | np.ndarray) -> list[Any]:
-        if len(positions) <= FEW:
-            chosen = positions.tolist() if isinstance(positions, np.ndarray) else positions
-            return [self.value(position) for position in chosen]
+    def values(self, positions: np.ndarray) -> list[Any]:
+        """The values at many positions, which are `intp`: numpy would convert any other kind anew for each column."""
         if self._numbers is not None:
-            found: list[Any] = self._numbers.take(positions).tolist()
+            found: list[Any] = self._numbers[positions].tolist()
+            if self._nulls is not None:
+                for place in np.flatnonzero(self._nulls[positions]).tolist():
+                    found[place] = None
             return found
+        if self._codes is not None:
+            if self._nulls is None:
+                kept = self._kept
+                found = [kept[code] for code in self._codes[positions].tolist()]
+                if None not in found:
+                    return found
+            return list(map(self.value, positions.tolist()))
         return stored_list(self._array.take(pa.array(positions)), self._type)
 
 
-def value_reader(array: pa.Array, sql_type: SqlType) -> Callable[[int], Any]:
-    """The function from a position to the stored value there, None for NULL."""
+def value_reader(array: pa.Array, sql_type: SqlType, kept: list[Any] | None = None) -> Callable[[int], Any]:
+    """The function from a position to the stored value there, None for NULL.
+
+    `kept` has a place for each entry of the array's dictionary, None as long as it was not read.
+    """
     if len(array) == 0:
         return _no_value
-    read = _value_reader(array, sql_type)
+    read = _kept_value_reader(array, sql_type, kept) if kept else _value_reader(array, sql_type)
     nulls = null_mask(array)
     if nulls is None:
         return read
@@ -83,13 +101,22 @@ def bytes_reader(array: pa.Array) -> Callable[[int], bytes]:
     return lambda position: bytes(text[begin[position] : begin[position + 1]])
 
 
+def _kept_value_reader(array: pa.DictionaryArray, sql_type: SqlType, kept: list[Any]) -> Callable[[int], Any]:
+    codes, entry = memoryview(code_values(array)), _value_reader(array.dictionary, sql_type)
+
+    def read(position: int) -> Any:
+        code = codes[position]
+        value = kept[code]
+        if value is None:
+            value = kept[code] = entry(code)
+        return value
+
+    return read
+
+
 def _value_reader(array: pa.Array, sql_type: SqlType) -> Callable[[int], Any]:
     if is_dictionary(array):
-        codes = memoryview(code_values(array))
-        if len(array.dictionary) <= SMALL_DICTIONARY:
-            names = stored_list(array.dictionary, sql_type)
-            return lambda position: names[codes[position]]
-        entry = _value_reader(array.dictionary, sql_type)
+        codes, entry = memoryview(code_values(array)), _value_reader(array.dictionary, sql_type)
         return lambda position: entry(codes[position])
     match sql_type.kind:
         case Kind.BOOLEAN:

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from remuda.catalog import ColumnDefinition, MapDefinition
 
 
-def conform(definition: MapDefinition, table: pa.Table, first_row: int = 0) -> list[pa.Array]:
-    """The columns of the map, in declared order, as flat arrays. A nullable column may be missing.
+def conform(definition: MapDefinition, table: pa.Table, first_row: int = 0) -> list[pa.Array | pa.ChunkedArray]:
+    """The columns of the map, in declared order. A nullable column may be missing; what fits is not copied.
 
     `first_row` is how many rows of the same load came before, so that errors count on.
     """
@@ -30,13 +30,13 @@ def conform(definition: MapDefinition, table: pa.Table, first_row: int = 0) -> l
                 f"{definition.name} has no column {name}",
                 suggestion=nearest(name, [column.name for column in definition.columns]),
             )
-    arrays = []
+    arrays: list[pa.Array | pa.ChunkedArray] = []
     for column in definition.columns:
         number = given.get(column.name.casefold())
         if number is None:
             array = pa.nulls(table.num_rows, column.type.arrow)
         else:
-            array = _cast(definition, column, flat(table.column(number)), first_row)
+            array = _cast(definition, column, table.column(number), first_row)
         _refuse_nulls(definition, column, array, first_row)
         _refuse_damaged_text(definition, column, array)
         _refuse_bad_json(definition, column, array)
@@ -44,10 +44,13 @@ def conform(definition: MapDefinition, table: pa.Table, first_row: int = 0) -> l
     return arrays
 
 
-def _cast(definition: MapDefinition, column: ColumnDefinition, array: pa.Array, first_row: int) -> pa.Array:
+def _cast(
+    definition: MapDefinition, column: ColumnDefinition, given: pa.ChunkedArray, first_row: int
+) -> pa.Array | pa.ChunkedArray:
     target = column.type.arrow
-    if array.type == target:
-        return array
+    if given.type == target:
+        return given
+    array = flat(given)
     if is_dictionary(array):
         if array.type.value_type == target and column.type.kind is Kind.VARCHAR:
             return array
@@ -72,7 +75,7 @@ def _named(
     return data_error(f"{place} cannot hold {array[row].as_py()!r}, row {first_row + row + 1}")
 
 
-def _first_that_fails(array: pa.Array, target: pa.DataType) -> int | None:
+def _first_that_fails(array: pa.Array | pa.ChunkedArray, target: pa.DataType) -> int | None:
     """By halving: the first half that cannot be cast holds the first such row."""
     low, high = 0, len(array)
     while high - low > 1:
@@ -81,7 +84,7 @@ def _first_that_fails(array: pa.Array, target: pa.DataType) -> int | None:
     return low if high > low and _fails(array.slice(low, 1), target) else None
 
 
-def _fails(array: pa.Array, target: pa.DataType) -> bool:
+def _fails(array: pa.Array | pa.ChunkedArray, target: pa.DataType) -> bool:
     try:
         pc.cast(array, target, safe=True)
     except pa.ArrowException:
@@ -89,14 +92,16 @@ def _fails(array: pa.Array, target: pa.DataType) -> bool:
     return False
 
 
-def _refuse_nulls(definition: MapDefinition, column: ColumnDefinition, array: pa.Array, first_row: int) -> None:
+def _refuse_nulls(
+    definition: MapDefinition, column: ColumnDefinition, array: pa.Array | pa.ChunkedArray, first_row: int
+) -> None:
     if array.null_count and (not column.nullable or column.name in definition.key):
         row = first_row + pc.index(pc.is_null(array), True).as_py() + 1
         what = "the key" if column.name in definition.key else "the column"
         raise constraint_error(f"{what} {definition.name}.{column.name} must not be NULL, row {row}")
 
 
-def _refuse_bad_json(definition: MapDefinition, column: ColumnDefinition, array: pa.Array) -> None:
+def _refuse_bad_json(definition: MapDefinition, column: ColumnDefinition, array: pa.Array | pa.ChunkedArray) -> None:
     if not column.type.json:
         return
     for row, value in enumerate(array.to_pylist(), 1):
@@ -107,7 +112,9 @@ def _refuse_bad_json(definition: MapDefinition, column: ColumnDefinition, array:
             raise data_error(f"{place} cannot hold {value!r}, row {row}: {error.message}") from error
 
 
-def _refuse_damaged_text(definition: MapDefinition, column: ColumnDefinition, array: pa.Array) -> None:
+def _refuse_damaged_text(
+    definition: MapDefinition, column: ColumnDefinition, array: pa.Array | pa.ChunkedArray
+) -> None:
     """Arrow takes any bytes for a string; what is not UTF-8 could be stored, but never be read again."""
     if column.type.kind is not Kind.VARCHAR:
         return

@@ -7,7 +7,7 @@ find out when the string is hashed or compared, and say which column was meant.
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from remuda.errors import SqlError, data_error
 from remuda.types import Kind
@@ -31,11 +31,9 @@ def is_encodable(value: str) -> bool:
     return True
 
 
-def refuse_unencodable(definition: MapDefinition, columns: Sequence[int], row: tuple[Any, ...]) -> None:
-    for number in columns:
-        value = row[number]
-        if value is not None and not value.isascii() and not is_encodable(value):
-            raise unencodable(definition, definition.columns[number].name, value)
+def refuse_unencodable(definition: MapDefinition, column: int, value: str) -> None:
+    if not is_encodable(value):
+        raise unencodable(definition, definition.columns[column].name, value)
 
 
 @contextmanager

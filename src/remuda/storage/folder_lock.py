@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+class FolderInUseError(StorageError):
+    """Another process has the folder open for writing."""
+
+
 class FolderLock:
     __slots__ = ("_descriptor",)
 
@@ -22,7 +26,7 @@ class FolderLock:
         except BlockingIOError as error:
             holder = os.read(self._descriptor, 20).decode("ascii", "replace").strip() or "unknown"
             os.close(self._descriptor)
-            raise StorageError(
+            raise FolderInUseError(
                 f"the folder is open for writing in process {holder}; open it with read_only=True to read it",
                 path.parent,
             ) from error

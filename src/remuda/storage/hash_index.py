@@ -18,7 +18,7 @@ from remuda.storage.arrow_arrays import code_values, fixed_values, is_dictionary
 from remuda.storage.column_hash import hash_columns
 from remuda.storage.key_index import build_table, prober
 from remuda.storage.partition_hash import SEED, hashed_bytes
-from remuda.storage.row_order import stable_order
+from remuda.storage.row_order import BLOCK, stable_order, taken
 from remuda.storage.sorted_index import sort_keys
 from remuda.storage.value_order import hashable
 
@@ -31,6 +31,10 @@ if TYPE_CHECKING:
 
 _NULL_BYTES = b"\xff"
 """What `hash_columns` hashes for NULL where NULL is a value."""
+
+
+_COUNTED = 1 << 20
+"""Rows that are counted at a time: numpy copies them as 64-bit integers."""
 
 
 class HashIndex:
@@ -57,21 +61,46 @@ class HashIndex:
 
 def build_hash_index(columns: Sequence[pa.Array], types: Sequence[SqlType]) -> dict[str, np.ndarray]:
     """The arrays of the index, from flat columns of one segment."""
+    if len(columns) == 1 and is_dictionary(columns[0]):
+        return _index_of_codes(columns[0], types[0])
     hashes = hash_columns(columns, types, null_is_value=True).view(np.uint64)
     order = stable_order(hashes)
-    hashes = hashes.take(order)
+    hashes = taken(hashes, order)
     fresh = np.ones(len(order), np.bool_)
-    fresh[1:] = hashes[1:] != hashes[:-1]
+    np.not_equal(hashes[1:], hashes[:-1], out=fresh[1:])
     if not all(
         _same_within_groups(column, sql_type, order, fresh) for column, sql_type in zip(columns, types, strict=True)
     ):
         order, fresh = _split_by_value(columns, types, hashes, order)
     starts = np.flatnonzero(fresh)
-    table = build_table(hashes.take(starts), np.arange(1, len(starts) + 1, dtype=np.uint32))
+    return _arrays(order, np.append(starts, len(order)), hashes.take(starts))
+
+
+def _index_of_codes(column: pa.DictionaryArray, sql_type: SqlType) -> dict[str, np.ndarray]:
+    """Each entry of the dictionary is a group, and NULL is one more: counting takes the place of comparing."""
+    entries = pa.concat_arrays([column.dictionary, pa.nulls(1, column.dictionary.type)])
+    hashes = hash_columns([entries], [sql_type], null_is_value=True).view(np.uint64)
+    by_hash = stable_order(hashes)
+    group_of = np.empty(len(entries), np.int32)
+    group_of[by_hash] = np.arange(len(entries), dtype=np.int32)
+    groups, nulls = taken(group_of, code_values(column)), null_mask(column)
+    if nulls is not None:
+        groups[nulls] = group_of[-1]
+    counts = np.zeros(len(entries), np.int64)
+    for start in range(0, len(groups), _COUNTED):
+        counts += np.bincount(groups[start : start + _COUNTED], minlength=len(entries))
+    present = np.flatnonzero(counts)
+    return _arrays(
+        stable_order(groups), np.concatenate([[0], np.cumsum(counts[present])]), hashes.take(by_hash.take(present))
+    )
+
+
+def _arrays(order: np.ndarray, starts: np.ndarray, hashes: np.ndarray) -> dict[str, np.ndarray]:
+    """`starts` has one more entry than there are groups; `hashes` are those of the groups, ascending."""
     return {
         "positions": order.astype(np.uint32),
-        "starts": np.append(starts, len(order)).astype(np.uint32),
-        "table": table,
+        "starts": starts.astype(np.uint32),
+        "table": build_table(hashes, np.arange(1, len(hashes) + 1, dtype=np.uint32)),
     }
 
 
@@ -101,24 +130,31 @@ def _group_reader(arrays: dict[str, np.ndarray], readers: Sequence[ColumnReader]
 
 def _same_within_groups(column: pa.Array, sql_type: SqlType, order: np.ndarray, fresh: np.ndarray) -> bool:
     """Whether each row equals the row before it, wherever the two share a hash."""
-    later = np.flatnonzero(~fresh)
-    if len(later) == 0:
-        return True
-    nulls = null_mask(column)
-    if is_dictionary(column):
-        values = code_values(column)
-    elif is_fixed_width(sql_type):
-        values = fixed_values(column, sql_type)
-        values = np.where(np.isnan(values), np.inf, values) if sql_type.is_floating else values
-    else:
-        # Mostly distinct strings and long decimals: few rows share a group, so few are compared.
-        left, right = column.take(pa.array(order[later])), column.take(pa.array(order[later - 1]))
-        return bool(left.equals(right))
-    if nulls is not None:
-        if not np.array_equal(nulls[order[later]], nulls[order[later - 1]]):
+    same = _comparison(column, sql_type)
+    for start in range(1, len(order), BLOCK):
+        later = np.flatnonzero(~fresh[start : start + BLOCK]) + start
+        if len(later) and not same(order[later], order[later - 1]):
             return False
-        later = later[~nulls[order[later]]]
-    return bool(np.array_equal(values[order[later]], values[order[later - 1]]))
+    return True
+
+
+def _comparison(column: pa.Array, sql_type: SqlType) -> Callable[[np.ndarray, np.ndarray], bool]:
+    """The function that tells whether the rows at some positions equal, one by one, those at others."""
+    if not is_dictionary(column) and not is_fixed_width(sql_type):
+        # Mostly distinct strings and long decimals: few rows share a group, so few are compared.
+        return lambda left, right: bool(column.take(pa.array(left)).equals(column.take(pa.array(right))))
+    values = code_values(column) if is_dictionary(column) else fixed_values(column, sql_type)
+    nulls, floating = null_mask(column), sql_type.is_floating
+
+    def same(left: np.ndarray, right: np.ndarray) -> bool:
+        if nulls is not None:
+            missing = nulls[left]
+            if not np.array_equal(missing, nulls[right]):
+                return False
+            left, right = left[~missing], right[~missing]
+        return bool(np.array_equal(values[left], values[right], equal_nan=floating))
+
+    return same
 
 
 def _split_by_value(

@@ -15,6 +15,7 @@ from xxhash import xxh64_intdigest
 from remuda.storage.key_index import table_bits
 from remuda.storage.partition_hash import SEED, SIGN, WRAP, hashed_bytes
 from remuda.storage.segment import Segment, key_access
+from remuda.storage.segment_search import make_search
 from remuda.storage.value_order import canonical_key
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ Finder = Callable[[Any], Row | None]
 def make_finder(version: MapVersion, columns: tuple[int, ...]) -> Finder:
     """The function for one version and one choice of columns. It sees writes to come, as the version's log does."""
     key_types = [version.definition.column(name).type for name in version.definition.key]
-    in_segments = _in_segments(version, columns)
+    in_segments = make_search(version, [row_reader(segment, columns) for segment in version.segments])
     in_log = _in_log(version.log, columns, in_segments)
     newest = version.log.newest.get
     if len(version.segments) == 1 and version.hidden[0].deleted == 0:
@@ -136,33 +137,5 @@ def _in_log(log: WriteLog, columns: tuple[int, ...], in_segments: Finder) -> Fin
             return in_segments(key)
         row = log.rows[entry]
         return None if row is None else tuple([row[column] for column in columns])
-
-    return find
-
-
-def _in_segments(version: MapVersion, columns: tuple[int, ...]) -> Finder:
-    # Rows deleted for good are known from the start; what the log hides is found in the log first.
-    probes = tuple(
-        (segment.probe, hidden.view if hidden.deleted else None, row_reader(segment, columns))
-        for segment, hidden in zip(version.segments, version.hidden, strict=True)
-    )
-    covering = [tuple(probes[number] for number in numbers) for numbers in version.covering]
-    key_hash, partition_of_key, partitions = version.key_hash, version.partition_of_key, version.definition.partitions
-    anywhere = len(covering) == 1
-    by_whole_key = version.definition.partitioned_by == version.definition.key
-
-    def find(key: Any) -> Row | None:
-        hashed = key_hash(key)
-        if anywhere:
-            candidates = covering[0]
-        elif by_whole_key:
-            candidates = covering[(hashed - WRAP if hashed & SIGN else hashed) % partitions]
-        else:
-            candidates = covering[partition_of_key(key, hashed)]
-        for probe, marks, read in candidates:
-            position = probe(key, hashed)
-            if position >= 0 and (marks is None or marks[position]):
-                return read(position)
-        return None
 
     return find

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from remuda.storage.row_order import BLOCK
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -22,24 +24,44 @@ LOAD = 0.6
 
 def build_table(sorted_hashes: np.ndarray, values: np.ndarray) -> np.ndarray:
     """The table for unsigned hashes in ascending order, each with the number (one or more) to be found under it."""
-    bits = table_bits(len(sorted_hashes))
-    slots = (sorted_hashes >> np.uint64(64 - bits)).astype(np.int64)
-    steps = np.arange(len(slots))
-    places = np.maximum.accumulate(slots - steps) + steps
-    beyond = int(places[-1]) + 1 if len(places) else 0
-    table = np.zeros(max(1 << bits, beyond) + 1, np.uint32)
-    table[places] = values
-    return table
+    table = TableBuilder(len(sorted_hashes))
+    for start in range(0, len(sorted_hashes), BLOCK):
+        table.add(sorted_hashes[start : start + BLOCK], values[start : start + BLOCK])
+    return table.finish()
+
+
+class TableBuilder:
+    """Fills a table of so many entries, given in ascending order of their hashes, some at a time."""
+
+    __slots__ = ("_bits", "_free", "_table")
+
+    def __init__(self, entries: int) -> None:
+        self._bits = table_bits(entries)
+        self._table = np.zeros((1 << self._bits) + 1, np.uint32)
+        self._free = 0
+        """The first place behind all that are taken."""
+
+    def add(self, hashes: np.ndarray, values: np.ndarray) -> None:
+        if len(hashes) == 0:
+            return
+        slots = (hashes >> np.uint64(64 - self._bits)).astype(np.int64)
+        slots[0] = max(int(slots[0]), self._free)
+        steps = np.arange(len(slots))
+        places = np.maximum.accumulate(slots - steps) + steps
+        self._free = int(places[-1]) + 1
+        missing = self._free + 1 - len(self._table)
+        if missing > 0:
+            self._table = np.concatenate([self._table, np.zeros(missing, np.uint32)])
+        self._table[places] = values
+
+    def finish(self) -> np.ndarray:
+        """The table; its last slot is empty."""
+        return self._table
 
 
 def table_bits(entries: int) -> int:
     """At least one bit: a shift by all 64 is not defined in numpy."""
     return max(1, (int(entries / LOAD)).bit_length())
-
-
-def equal_neighbours(sorted_hashes: np.ndarray) -> np.ndarray:
-    """The indices whose hash equals that of the entry before: candidates for duplicate keys."""
-    return np.flatnonzero(sorted_hashes[1:] == sorted_hashes[:-1]) + 1
 
 
 def prober(

@@ -57,10 +57,14 @@ class LogSource:
     def count(self, index_id: str, lookup: Lookup) -> int:
         return self._columns.index(index_definition(self._definition, index_id), self._length).count(lookup)
 
-    def positions(self, index_id: str, lookup: Lookup, partitions: np.ndarray | None = None) -> np.ndarray:
+    def entries(self, index_id: str, lookup: Lookup) -> list[int]:
+        """The live entries that match, in ascending index order where the index is SORTED."""
         index = self._columns.index(index_definition(self._definition, index_id), self._length)
         log, length = self._columns.log, self._length
-        found = np.array([at for at in index.find(lookup) if at < length and log.is_live(at, length)], np.int64)
+        return [at for at in index.find(lookup) if at < length and log.is_live(at, length)]
+
+    def positions(self, index_id: str, lookup: Lookup, partitions: np.ndarray | None = None) -> np.ndarray:
+        found, length = np.array(self.entries(index_id, lookup), np.int64), self._length
         if partitions is not None and len(found):
             wanted = np.zeros(self._definition.partitions, np.bool_)
             wanted[partitions] = True

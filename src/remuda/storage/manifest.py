@@ -11,18 +11,20 @@ import os
 import zlib
 from contextlib import suppress
 from decimal import Decimal
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from remuda.catalog import ColumnDefinition, IndexDefinition, IndexKind, MapDefinition
+from remuda.catalog import ColumnDefinition, IndexDefinition, IndexKind, MapDefinition, ViewDefinition
 from remuda.errors import StorageError
 from remuda.storage.column_summary import ColumnSummary
-from remuda.storage.segment_file import SegmentInfo
+from remuda.storage.segment_file import SegmentInfo, files_of
 from remuda.storage.write_ahead_file import sync_folder
 from remuda.types import Kind, SqlType
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 FORMAT = 1
@@ -79,6 +81,15 @@ class MapEntry(msgspec.Struct, frozen=True):
     segments: list[SegmentEntry]
 
 
+class ViewEntry(msgspec.Struct, frozen=True):
+    id: str
+    schema: str
+    name: str
+    text: str
+    search_path: tuple[str, ...]
+    columns: tuple[str, ...] = ()
+
+
 class Manifest(msgspec.Struct, frozen=True):
     """`version` counts the manifests of the folder; `first_log` is the number of the first write-ahead file that is
     needed; `safe_log` a file's number and the length of it that was synced when the manifest was written; `sequence` a
@@ -91,14 +102,14 @@ class Manifest(msgspec.Struct, frozen=True):
     safe_log: tuple[int, int]
     sequence: int
     maps: list[MapEntry]
+    views: list[ViewEntry] = []
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
-    body = msgspec.json.format(msgspec.json.encode(manifest), indent=1)
     path, fresh = folder / NAME, folder / (NAME + ".new")
     try:
         with fresh.open("wb") as file:
-            file.write(f"{_HEAD} {FORMAT} {zlib.crc32(body):08x}\n".encode() + body)
+            file.write(encode_manifest(manifest))
             file.flush()
             os.fsync(file.fileno())
         fresh.replace(path)
@@ -111,7 +122,17 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
 
 def read_manifest(folder: Path) -> Manifest:
     path = folder / NAME
-    head, _, body = path.read_bytes().partition(b"\n")
+    return decode_manifest(path.read_bytes(), path)
+
+
+def encode_manifest(manifest: Manifest) -> bytes:
+    body = msgspec.json.format(msgspec.json.encode(manifest), indent=1)
+    return f"{_HEAD} {FORMAT} {zlib.crc32(body):08x}\n".encode() + body
+
+
+def decode_manifest(raw: bytes, path: Path | str) -> Manifest:
+    """`path` is where it was read, for errors."""
+    head, _, body = raw.partition(b"\n")
     words = head.decode("ascii", "replace").split()
     if len(words) != 3 or words[0] != _HEAD:
         raise StorageError("not a manifest", path, 0)
@@ -123,6 +144,18 @@ def read_manifest(folder: Path) -> Manifest:
         return msgspec.json.decode(body, type=Manifest)
     except msgspec.DecodeError as error:
         raise StorageError(f"the manifest cannot be read: {error}", path, len(head) + 1) from error
+
+
+def named_files(manifest: Manifest) -> Iterator[tuple[str, SegmentEntry | None]]:
+    """The files of all segments by their names within the store; the rows of a segment with its entry."""
+    for held in manifest.maps:
+        folder = PurePosixPath("maps", held.id)
+        for segment in held.segments:
+            rows, *others = files_of(folder, segment.id, segment.indexes)
+            if segment.deletion_file is not None:
+                others.append(folder / segment.deletion_file)
+            yield str(rows), segment
+            yield from ((str(other), None) for other in others)
 
 
 def map_entry(definition: MapDefinition, folded: int, segments: list[tuple[SegmentInfo, str | None]]) -> MapEntry:
@@ -162,6 +195,14 @@ def map_definition(entry: MapEntry) -> MapDefinition:
         entry.replicated,
         tuple(IndexDefinition(each.id, each.name, each.columns, IndexKind(each.kind)) for each in entry.indexes),
     )
+
+
+def view_entry(view: ViewDefinition) -> ViewEntry:
+    return ViewEntry(view.id, view.schema, view.name, view.text, view.search_path, view.columns)
+
+
+def view_definition(entry: ViewEntry) -> ViewDefinition:
+    return ViewDefinition(entry.id, entry.schema, entry.name, entry.text, entry.search_path, entry.columns)
 
 
 def segment_info(entry: SegmentEntry, definition: MapDefinition) -> SegmentInfo:

@@ -6,10 +6,11 @@ Readers take neither. A writer holds its lock for the microseconds of applying a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from threading import RLock
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from remuda.errors import ErrorCode, SqlError, StorageError
-from remuda.storage.arrow_arrays import stored_list
+from remuda.storage.arrow_arrays import flat, stored_list
 from remuda.storage.bulk_load import build_segments, last_of_each_key
 from remuda.storage.checksum import no_pause
 from remuda.storage.compaction import fold
@@ -21,9 +22,9 @@ from remuda.storage.map_version import MapVersion
 from remuda.storage.records import DELETE, PUT, encode_record
 from remuda.storage.recovery import version_of
 from remuda.storage.row_check import RowCheck
-from remuda.storage.segment_builder import duplicate_key
 from remuda.storage.segment_shelf import is_verified
 from remuda.storage.snapshot import MapSnapshot
+from remuda.storage.statements import erase_keys, insert_row, insert_rows, put_rows, write_again
 from remuda.storage.unsafe_records import UnsafeRecords
 from remuda.storage.value_order import canonical_key
 from remuda.storage.writer_lock import WriterLock
@@ -31,7 +32,7 @@ from remuda.storage.writer_lock import WriterLock
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from contextlib import AbstractContextManager
-    from threading import RLock
+    from pathlib import Path
 
     import pyarrow as pa
 
@@ -50,6 +51,9 @@ FOLD_ENTRIES = 65_536
 
 ADOPTION_TRIES = 3
 """How often a load makes way for writers of the same keys before it keeps them out."""
+
+
+Answer = TypeVar("Answer")
 
 
 class MapStore:
@@ -78,8 +82,7 @@ class MapStore:
         self._structure = structure
         self._commit_structure = commit_structure
         self._request_checkpoint = request_checkpoint
-        self._journal = journal
-        self._writer = WriterLock(journal, self._take_back)
+        self._write_through(journal)
         self._unsafe = UnsafeRecords()
         self.shelved: tuple[ShelvedSegment, ...] = ()
         self._version = MapVersion(definition)
@@ -106,6 +109,11 @@ class MapStore:
             self.verify()
             raise
 
+    @property
+    def folder(self) -> Path | None:
+        """Where the segments are; None in memory."""
+        return self._shelf.folder
+
     def snapshot(self) -> MapSnapshot:
         if not self._readable:
             self._refuse_unreadable()
@@ -122,6 +130,11 @@ class MapStore:
     def statistics(self) -> MapStatistics:
         return self._statistics.of(self._version)
 
+    def analyze(self) -> None:
+        """Makes the statistics anew, however little has changed."""
+        self._statistics = StatisticsKeeper()
+        self.statistics()
+
     # Writing
 
     def writing(self) -> AbstractContextManager[object]:
@@ -133,31 +146,34 @@ class MapStore:
 
     def insert(self, rows: Sequence[Row]) -> int:
         """Adds rows; a key that exists, or comes twice, is refused and nothing is applied."""
-        keys = self._check.keys_of(rows)
+        return self._write(PUT, rows, insert_rows, self._check.keys_of(rows), rows)
 
-        def apply(version: MapVersion) -> int:
-            for key, row in zip(keys, rows, strict=True):
-                if version.write(key, row):
-                    raise duplicate_key(version.definition, key)
-            return len(keys)
-
-        return self._write(PUT, rows, apply)
+    def insert_one(self, row: Row) -> None:
+        """`insert` of one row."""
+        self._write(PUT, (row,), insert_row, self._check.key_of(row), row)
 
     def put(self, rows: Sequence[Row]) -> None:
         """Adds rows or puts them in the place of those with their keys; of equal keys the last counts."""
-        keys = self._check.keys_of(rows)
+        self._write(PUT, rows, put_rows, self._check.keys_of(rows), rows)
 
-        def apply(version: MapVersion) -> int:
-            write = version.write
-            return sum([not write(key, row) for key, row in zip(keys, rows, strict=True)])
+    def put_one(self, row: Row) -> None:
+        """`put` of one row."""
+        self._write(PUT, (row,), MapVersion.write, self._check.key_of(row), row)
 
-        self._write(PUT, rows, apply)
+    def exchange(self, row: Row, columns: tuple[int, ...]) -> Row | None:
+        """`put_one` that gives these columns of the row which was there before; None if there was none."""
+        try:
+            return self._write(PUT, (row,), MapVersion.exchange, self._check.key_of(row), row, columns)
+        except (IndexError, UnicodeDecodeError):
+            # What a damaged file gives before it is found out in the background.
+            self.verify()
+            raise
 
     def delete(self, keys: Sequence[Any]) -> int:
         """Removes rows and returns how many there were."""
         wanted = [canonical_key(key) for key in keys]
         with naming_columns(self.definition, self.definition.key):
-            return -self._write(DELETE, wanted, lambda version: -sum([version.erase(key) for key in wanted]))
+            return self._write(DELETE, wanted, erase_keys, wanted)
 
     def truncate(self) -> int:
         """Removes all rows at once."""
@@ -176,7 +192,7 @@ class MapStore:
             arrays = last_of_each_key(self.definition, arrays)
         if table.num_rows < SMALL_LOAD and mode != "replace":
             columns = self.definition.columns
-            lists = [stored_list(array, column.type) for array, column in zip(arrays, columns, strict=True)]
+            lists = [stored_list(flat(array), column.type) for array, column in zip(arrays, columns, strict=True)]
             rows = list(zip(*lists, strict=True))
             self.insert(rows) if mode == "append" else self.put(rows)
             return int(table.num_rows)
@@ -198,7 +214,7 @@ class MapStore:
                 arrays = conform(self.definition, table, rows)
                 if mode == "upsert":
                     arrays = last_of_each_key(self.definition, arrays)
-                fresh.extend(self._shelf.add(segment) for segment in build_segments(self.definition, arrays))
+                fresh.extend(self._shelf.add_all(build_segments(self.definition, arrays)))
                 rows += table.num_rows
                 if progress is not None:
                     progress(rows)
@@ -211,7 +227,7 @@ class MapStore:
     def commit_segments(self, infos: Sequence[SegmentInfo], mode: LoadMode = "append") -> int:
         """Takes over segments that others have written into the map's folder, all or none."""
         self._refuse_unwritable()
-        self._adopt([self._shelf.open(self.definition, info) for info in infos], mode)
+        self._adopt([self._shelf.take_over(self.definition, info) for info in infos], mode)
         return sum(info.rows for info in infos)
 
     # Structure: called by the store, or under its structure lock
@@ -259,8 +275,12 @@ class MapStore:
 
     def attach(self, journal: WriteAheadLog) -> None:
         """From now on writes are recorded: what was replayed came from there."""
+        self._write_through(journal)
+
+    def _write_through(self, journal: WriteAheadLog | None) -> None:
         self._journal = journal
-        self._writer = WriterLock(journal, self._take_back)
+        self._journal_lock = None if journal is None else WriterLock(journal, self._take_back)
+        self._writer: AbstractContextManager[object] = self._journal_lock or RLock()
 
     def destroy(self) -> None:
         """Marks the map as gone; its files go when the last snapshot does."""
@@ -300,27 +320,34 @@ class MapStore:
     def log_length(self) -> int:
         return self._version.log.committed
 
-    def _write(self, kind: int, values: Sequence[Any], apply: Callable[[MapVersion], int]) -> int:
-        """Applies a statement in memory, appends its record, makes it visible: in this order, all or nothing."""
-        self._refuse_unwritable()
-        journal = self._journal
-        payload = None if journal is None else encode_record(self.definition.id, kind, values)
+    def _write(self, kind: int, values: Sequence[Any], apply: Callable[..., Answer], *given: Any) -> Answer:
+        """Applies a statement in memory, appends its record, makes it visible: in this order, all or nothing.
+
+        `apply` gets the version and what is given for it.
+        """
+        journal, lock, payload = self._journal, self._journal_lock, b""
+        if self.refusal is not None or journal is not None:
+            self._refuse_unwritable()
+        if journal is not None:
+            payload = encode_record(self.definition.id, kind, values)
         with self._writer:
-            self._refuse_unreadable()
+            if not self._readable:
+                self._refuse_unreadable()
             version = self._version
+            log = version.log
             try:
-                added = apply(version)
-                if payload is not None and journal is not None and len(version.log.keys) > version.log.committed:
+                answer = apply(version, *given)
+                if journal is not None and lock is not None and len(log.keys) > log.committed:
                     sequence = journal.append(payload)
-                    self.applied = self._writer.pending = sequence
-                    self._unsafe.add(sequence, version.log.committed, journal.durable_sequence)
+                    self.applied = lock.pending = sequence
+                    self._unsafe.add(sequence, log.committed, journal.durable_sequence)
             except BaseException:
                 version.roll_back()
                 raise
-            version.commit(added)
-        if version.log.committed >= FOLD_ENTRIES:
+            version.commit()
+        if log.committed >= FOLD_ENTRIES:
             self._request_checkpoint()
-        return added
+        return answer
 
     def _take_back(self) -> None:
         """After a record could not be made durable: puts a version without it, and without those behind it, in place.
@@ -393,10 +420,8 @@ class MapStore:
         """Installs a version of these segments and of the entries [start, stop) of the log; the lock is held."""
         start, stop = carried
         version = version_of(definition, shelved)
-        added = 0
-        for key, row in self._version.log.entries(start, stop):
-            added += -version.erase(key) if row is None else not version.write(key, row)
-        version.commit(added)
+        write_again(version, self._version.log.entries(start, stop))
+        version.commit()
         self._unsafe = self._unsafe.carried(start, stop)
         self.shelved = tuple(shelved)
         self._use(version)

@@ -10,9 +10,11 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from remuda.storage.hidden_rows import HiddenRows
-from remuda.storage.key_finder import Row, make_finder
+from remuda.storage.index_finder import IndexFinder
+from remuda.storage.key_finder import Row, make_finder, row_reader
 from remuda.storage.log_columns import LogColumns
 from remuda.storage.partition_hash import partition_of, scalar_hasher, to_signed, unsigned_hasher
+from remuda.storage.segment_search import make_search
 from remuda.storage.value_order import canonical_key
 from remuda.storage.write_log import WriteLog
 
@@ -25,13 +27,18 @@ if TYPE_CHECKING:
 
 
 class MapVersion:
-    """`live` is the number of live rows at the committed length; `infos` describe segments that are in a folder;
-    `hold` is whatever must live as long as the version does: the lease of a reader."""
+    """`live` is the number of live rows at the committed length, `added` what uncommitted entries will add to it;
+    `infos` describe segments that are in a folder; `hold` is whatever must live as long as the version does: the lease
+    of a reader."""
 
     __slots__ = (
         "__weakref__",
         "_finders",
+        "_index_finders",
         "_key_hash",
+        "_locate",
+        "_readers",
+        "added",
         "columns",
         "covering",
         "definition",
@@ -60,10 +67,14 @@ class MapVersion:
         self.infos = tuple(infos)
         self.hold: object = None
         self.live = sum(each.rows - gone.deleted for each, gone in zip(self.segments, self.hidden, strict=True))
+        self.added = 0
         self._key_hash = key_hasher(definition)
         self.partition_of_key = partition_finder(definition)
         self.covering = _covering(definition.partitions, self.segments)
         self._finders: dict[tuple[int, ...], Callable[[Any], Row | None]] = {}
+        self._index_finders: dict[tuple[str, tuple[int, ...]], IndexFinder] = {}
+        self._locate: Callable[[Any], tuple[int, int] | None] | None = None
+        self._readers: dict[tuple[int, tuple[int, ...]], Callable[[int], Row]] = {}
 
     @property
     def key_hash(self) -> Callable[[Any], int]:
@@ -73,22 +84,48 @@ class MapVersion:
         """Appends a row, uncommitted, and tells whether the key was there."""
         log = self.log
         previous = log.newest.get(key, -1)
-        existed = log.rows[previous] is not None if previous >= 0 else self._hide(key, len(log.keys))
+        existed = log.rows[previous] is not None if previous >= 0 else self._hide(key) is not None
         log.append(key, row, previous)
+        if not existed:
+            self.added += 1
         return existed
+
+    def exchange(self, key: Any, row: Row, columns: tuple[int, ...]) -> Row | None:
+        """`write` for those who want to see these columns of what was there; None if nothing was."""
+        log = self.log
+        previous = log.newest.get(key, -1)
+        old: Row | None = None
+        if previous >= 0:
+            held = log.rows[previous]
+            if held is not None:
+                old = tuple([held[column] for column in columns])
+        else:
+            place = self._hide(key)
+            if place is not None:
+                number, position = place
+                read = self._readers.get((number, columns))
+                if read is None:
+                    read = self._readers[number, columns] = row_reader(self.segments[number], columns)
+                old = read(position)
+        log.append(key, row, previous)
+        if old is None:
+            self.added += 1
+        return old
 
     def erase(self, key: Any) -> bool:
         """Appends a tombstone, uncommitted, if the key is there, and tells whether it was."""
         log = self.log
         previous = log.newest.get(key, -1)
-        existed = log.rows[previous] is not None if previous >= 0 else self._hide(key, len(log.keys))
+        existed = log.rows[previous] is not None if previous >= 0 else self._hide(key) is not None
         if existed:
             log.append(key, None, previous)
+            self.added -= 1
         return existed
 
-    def commit(self, added: int) -> None:
-        """Makes all that was appended visible at once; `added` is by how much the number of live rows grew."""
-        self.live += added
+    def commit(self) -> None:
+        """Makes all that was appended visible at once."""
+        self.live += self.added
+        self.added = 0
         self.log.committed = len(self.log.keys)
 
     def roll_back(self) -> None:
@@ -96,6 +133,7 @@ class MapVersion:
         for hidden in self.hidden:
             hidden.roll_back(self.log.committed)
         self.log.roll_back()
+        self.added = 0
 
     def finder(self, columns: tuple[int, ...]) -> Callable[[Any], Row | None]:
         """The function from a key to those columns of its newest committed row; made once for each choice."""
@@ -104,30 +142,34 @@ class MapVersion:
             found = self._finders[columns] = make_finder(self, columns)
         return found
 
+    def index_finder(self, index_id: str, columns: tuple[int, ...]) -> IndexFinder:
+        """What finds those columns of rows through an index; made once for each choice."""
+        found = self._index_finders.get((index_id, columns))
+        if found is None:
+            found = self._index_finders[index_id, columns] = IndexFinder(self, index_id, columns)
+        return found
+
     def locate(self, key: Any) -> tuple[int, int] | None:
         """The segment and position that hold the key, whether or not the log hides it; deleted rows do not count."""
         if not self.segments:
             return None
-        hashed = self._key_hash(key)
-        for number in self.segments_of(key, hashed):
-            position = self.segments[number].probe(key, hashed)
-            if position >= 0 and not self.hidden[number].is_deleted(position):
-                return number, position
-        return None
+        if self._locate is None:
+            self._locate = make_search(self, [_place_in(number) for number in range(len(self.segments))])
+        return self._locate(key)
 
-    def segments_of(self, key: Any, hashed: int) -> tuple[int, ...]:
-        """The numbers of the segments that may hold the key, newest first."""
-        if len(self.covering) == 1:
-            return self.covering[0]
-        return self.covering[self.partition_of_key(key, hashed)]
-
-    def _hide(self, key: Any, entry: int) -> bool:
+    def _hide(self, key: Any) -> tuple[int, int] | None:
+        """Hides the row that a segment has under the key from now on, that is by the entry which is appended next."""
+        if not self.segments:
+            return None
         place = self.locate(key)
-        if place is None:
-            return False
-        number, position = place
-        self.hidden[number].hide(position, entry)
-        return True
+        if place is not None:
+            number, position = place
+            self.hidden[number].hide(position, len(self.log.keys))
+        return place
+
+
+def _place_in(number: int) -> Callable[[int], tuple[int, int]]:
+    return lambda position: (number, position)
 
 
 def key_hasher(definition: MapDefinition) -> Callable[[Any], int]:

@@ -1,6 +1,7 @@
 """Leases: how readers in other processes tell the writer which state of the folder they use.
 
     readers/<id>.lease      the version of a manifest, in a file that its reader holds locked
+    readers/<id>.until      the same, kept until the time that follows it, though nobody holds it
 
 A reader takes a lease on everything before it reads the manifest, and narrows it to that manifest's version when all
 files are open. The system gives the lock free when a process ends, however it ends: a lease that can be locked is
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 import weakref
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FOLDER = "readers"
-_LEASE, _FRESH = ".lease", ".fresh"
+_LEASE, _FRESH, _UNTIL = ".lease", ".fresh", ".until"
 _EVERYTHING = 0
 _TRIES = 10
 
@@ -68,15 +70,39 @@ def take_lease(store: Path) -> ReaderLease | None:
     return None
 
 
+def leave_lease(store: Path, version: int, seconds: float) -> None:
+    """A lease for processes that do not live yet, and cannot say when they will have begun: it ends by the clock.
+
+    Spark plans a read in one process and runs it in others.
+    """
+    path = store / FOLDER / new_id()
+    fresh = path.with_suffix(_FRESH + _UNTIL)
+    with suppress(OSError):
+        fresh.write_text(f"{version} {time.time() + seconds}")
+        fresh.rename(path.with_suffix(_UNTIL))
+
+
 def oldest_version_read(store: Path) -> int | None:
     """The least version that any living reader needs; None where there is no reader. Removes the leases of the dead."""
     versions = []
     with suppress(FileNotFoundError):
         for path in (store / FOLDER).iterdir():
+            if path.suffix == _UNTIL:
+                versions.extend(_version_if_valid(path))
+                continue
             content = _content_if_held(path)
             if content is not None and path.suffix == _LEASE:
                 versions.append(int(content or _EVERYTHING))
     return min(versions, default=None)
+
+
+def _version_if_valid(path: Path) -> list[int]:
+    with suppress(OSError, ValueError):
+        version, end = path.read_text().split()
+        if float(end) > time.time():
+            return [int(version)]
+        path.unlink(missing_ok=True)
+    return []
 
 
 def _content_if_held(path: Path) -> bytes | None:

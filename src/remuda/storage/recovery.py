@@ -13,6 +13,7 @@ from remuda.storage.hidden_rows import HiddenRows
 from remuda.storage.manifest import Manifest, MapEntry, map_definition, read_manifest, segment_info
 from remuda.storage.map_version import MapVersion, key_maker
 from remuda.storage.records import PUT, decode_record, restore
+from remuda.storage.statements import erase_keys, put_rows
 from remuda.storage.value_order import canonical_key
 from remuda.storage.write_ahead_file import LogFile, log_path, read_log
 
@@ -39,10 +40,10 @@ class RecoveredMap:
         version = self.version
         if kind == PUT:
             key_of = key_maker(self.definition)
-            added = sum([not version.write(key_of(row), row) for row in values])
+            put_rows(version, [key_of(row) for row in values], values)
         else:
-            added = -sum([version.erase(canonical_key(key)) for key in values])
-        version.commit(added)
+            erase_keys(version, [canonical_key(key) for key in values])
+        version.commit()
         self.applied = sequence
 
 

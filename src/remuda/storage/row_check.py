@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from remuda.catalog import MapDefinition
+    from remuda.errors import SqlError
     from remuda.storage.key_finder import Row
 
 
@@ -32,12 +33,21 @@ class RowCheck:
 
     def keys_of(self, rows: Sequence[Row]) -> list[Any]:
         """The keys of the rows, each of which may be written."""
-        definition, required, texts = self._definition, self._required, self._texts
-        for row in rows:
-            refuse_unencodable(definition, texts, row)
-            for number in required:
-                if row[number] is None:
-                    column = definition.columns[number]
-                    what = "the key" if column.name in definition.key else "the column"
-                    raise constraint_error(f"{what} {definition.name}.{column.name} must not be NULL")
-        return [self._key_of(row) for row in rows]
+        return [self.key_of(row) for row in rows]
+
+    def key_of(self, row: Row) -> Any:
+        """The key of the row, which may be written."""
+        for number in self._texts:
+            value = row[number]
+            if value is not None and not value.isascii():
+                refuse_unencodable(self._definition, number, value)
+        for number in self._required:
+            if row[number] is None:
+                raise self._missing(number)
+        return self._key_of(row)
+
+    def _missing(self, number: int) -> SqlError:
+        definition = self._definition
+        column = definition.columns[number]
+        what = "the key" if column.name in definition.key else "the column"
+        return constraint_error(f"{what} {definition.name}.{column.name} must not be NULL")

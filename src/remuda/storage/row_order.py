@@ -15,9 +15,12 @@ _WORD = 64
 _MOST_REPAIRS = 1000
 """With more runs than this the keys are of a kind for which the trick does not pay."""
 
+BLOCK = 65_536
+"""Rows that are worked on at a time where a step over all of them at once would need as much memory again."""
+
 
 def stable_order(keys: np.ndarray) -> np.ndarray:
-    """The same as `numpy.argsort(keys, kind="stable")`, for integers."""
+    """The same as `numpy.argsort(keys, kind="stable")`, for integers; beside the keys it needs its result's memory."""
     rows = len(keys)
     if rows < 2:
         return np.zeros(rows, np.int64)
@@ -29,21 +32,62 @@ def stable_order(keys: np.ndarray) -> np.ndarray:
     words -= np.uint64(low % (1 << _WORD))
     words >>= np.uint64(dropped)
     words <<= np.uint64(position_bits)
-    words |= np.arange(rows, dtype=np.uint64)
+    positions = _add_positions(words)
     words.sort()
-    order = (words & np.uint64((1 << position_bits) - 1)).view(np.int64)
-    return _repaired(order, keys, words >> np.uint64(position_bits)) if dropped else order
-
-
-def _repaired(order: np.ndarray, keys: np.ndarray, prefixes: np.ndarray) -> np.ndarray:
-    """The order with every run of equal prefixes sorted by the whole key."""
-    ordered = keys.take(order)
-    wrong = np.unique(prefixes[1:][ordered[1:] < ordered[:-1]])
-    if len(wrong) > _MOST_REPAIRS:
+    runs = _wrong_runs(words, keys, positions) if dropped else []
+    if len(runs) > _MOST_REPAIRS:
         return np.argsort(keys, kind="stable")
-    starts = np.searchsorted(prefixes, wrong, side="left").tolist()
-    stops = np.searchsorted(prefixes, wrong, side="right").tolist()
-    for start, stop in zip(starts, stops, strict=True):
+    words &= positions
+    order = words.view(np.int64)
+    for start, stop in runs:
         run = order[start:stop]
         order[start:stop] = run[np.argsort(keys[run], kind="stable")]
     return order
+
+
+def sort_with_positions(hashes: np.ndarray) -> np.uint64:
+    """Sorts hashes in their own memory by as many of their high bits as there is room for beside the positions.
+
+    The low bits of every word are the position then; the mask for them is returned.
+    """
+    hashes &= ~_position_mask(len(hashes))
+    positions = _add_positions(hashes)
+    hashes.sort()
+    return positions
+
+
+def taken(values: np.ndarray, order: np.ndarray) -> np.ndarray:
+    """`values.take(order)` for an order of any integer type, which numpy would first copy as a whole.
+
+    An index out of bounds takes the nearest value: the code at a NULL is arbitrary.
+    """
+    result = np.empty(len(order), values.dtype)
+    for start in range(0, len(order), BLOCK):
+        part = slice(start, start + BLOCK)
+        result[part] = values.take(order[part], mode="clip")
+    return result
+
+
+def _add_positions(words: np.ndarray) -> np.uint64:
+    """Puts each word's position into its low bits, which are zero, and returns the mask of those bits."""
+    for start in range(0, len(words), BLOCK):
+        words[start : start + BLOCK] |= np.arange(start, min(start + BLOCK, len(words)), dtype=np.uint64)
+    return _position_mask(len(words))
+
+
+def _position_mask(rows: int) -> np.uint64:
+    return np.uint64((1 << max(rows - 1, 0).bit_length()) - 1)
+
+
+def _wrong_runs(words: np.ndarray, keys: np.ndarray, positions: np.uint64) -> list[tuple[int, int]]:
+    """The runs of equal prefixes in which the keys do not ascend."""
+    wrong: list[np.ndarray] = []
+    for start in range(0, len(words), BLOCK):
+        # One more at the end: neighbours may lie in two blocks.
+        part = words[start : start + BLOCK + 1]
+        ordered = keys.take((part & positions).view(np.int64))
+        wrong.append(part[1:][ordered[1:] < ordered[:-1]] & ~positions)
+    prefixes = np.unique(np.concatenate(wrong))
+    starts = np.searchsorted(words, prefixes, side="left").tolist()
+    stops = np.searchsorted(words, prefixes | positions, side="right").tolist()
+    return list(zip(starts, stops, strict=True))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,19 +15,22 @@ from remuda.errors import constraint_error
 from remuda.storage.arrow_arrays import code_values, flat, is_dictionary, null_mask
 from remuda.storage.column_hash import hash_columns
 from remuda.storage.column_reader import value_reader
-from remuda.storage.column_summary import SAMPLE_ROWS, summarise
+from remuda.storage.column_summary import SAMPLE_ROWS, ColumnSummary, summarise
 from remuda.storage.key_index import TableBuilder
-from remuda.storage.row_order import BLOCK, stable_order
+from remuda.storage.row_order import BLOCK, sort_with_positions
 from remuda.storage.segment import Segment, build_index
 from remuda.storage.value_order import hashable
 from remuda.storage.zone_map import build_zones
 from remuda.types import to_python
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 PARALLEL_ROWS = 200_000
 """From so many rows on the indexes of a segment are built by several threads."""
+
+BUILDERS = 2
+"""So many threads, however many processors there are: each holds about 24 bytes a row while it sorts."""
 
 DICTIONARY_SHARE = 0.5
 """Strings are dictionary-encoded where at most so many of the rows are different."""
@@ -37,41 +41,38 @@ def build_segment(definition: MapDefinition, table: pa.Table | pa.RecordBatch, *
 
     Duplicate keys are refused. `indexes=False` leaves the indexes to be built when they are first asked.
     """
-    columns = [encoded(flat(table.column(column.name))) for column in definition.columns]
+    columns = [flat(encoded(table.column(column.name))) for column in definition.columns]
     partitions = partition_ids(definition, columns)
     order = np.argsort(partitions, kind="stable")
     if bool(np.any(partitions[1:] < partitions[:-1])):
         taken = pa.array(order)
-        columns = [column.take(taken) for column in columns]
+        columns = [rows_of(column, taken) for column in columns]
     return finish_segment(
         definition, columns, np.bincount(partitions, minlength=definition.partitions), indexes=indexes
     )
 
 
 def finish_segment(
-    definition: MapDefinition,
-    columns: list[pa.Array],
-    partition_rows: np.ndarray,
-    *,
-    indexes: bool = True,
-    alone: bool = True,
+    definition: MapDefinition, columns: list[pa.Array], partition_rows: np.ndarray, *, indexes: bool = True
 ) -> Segment:
     """The segment of columns that are in order of partition ids, so many rows for each partition.
 
-    `alone` says that no other segment is being built, so that there are processors, and memory, for several threads.
+    The list is emptied: whoever gave it need not hold columns that are replaced by compacted ones.
     """
-    columns = [compacted(column) for column in columns]
-    batch = pa.RecordBatch.from_arrays(columns, names=[column.name for column in definition.columns])
+    arrays = [compacted(columns.pop(0)) for _ in definition.columns]
+    types = [column.type for column in definition.columns]
+    batch = pa.RecordBatch.from_arrays(arrays, names=[column.name for column in definition.columns])
     wanted = definition.indexes if indexes else ()
-    if len(batch) < PARALLEL_ROWS or not alone:
-        key_table = _key_table(definition, columns)
-        built = [build_index(index, definition, batch) for index in wanted]
-    else:
-        # Sorts and takes leave the interpreter's lock to others.
-        with ThreadPoolExecutor(len(wanted) + 1) as pool:
-            table = pool.submit(_key_table, definition, columns)
-            built = list(pool.map(lambda index: build_index(index, definition, batch), wanted))
-            key_table = table.result()
+    # The key table is behind the indexes: of all steps it holds the least beside what it leaves.
+    *built, key_table, summaries, zones = _done(
+        [
+            *(partial(build_index, index, definition, batch) for index in wanted),
+            partial(_key_table, definition, arrays),
+            partial(_summaries, definition, arrays),
+            partial(build_zones, arrays, types),
+        ],
+        by_threads=len(batch) >= PARALLEL_ROWS,
+    )
     return Segment(
         new_id(),
         definition,
@@ -79,33 +80,60 @@ def finish_segment(
         np.concatenate([[0], np.cumsum(partition_rows)]).astype(np.int64),
         key_table,
         {index.id: arrays for index, arrays in zip(wanted, built, strict=True)},
-        {column.name: summarise(array, column.type) for column, array in zip(definition.columns, columns, strict=True)},
-        build_zones(columns, [column.type for column in definition.columns]),
+        summaries,
+        zones,
     )
 
 
+def _done(steps: Sequence[Callable[[], Any]], *, by_threads: bool) -> list[Any]:
+    """What the steps give. Sorts and takes leave the interpreter's lock to others."""
+    if not by_threads:
+        return [step() for step in steps]
+
+    def run(step: Callable[[], Any]) -> Any:
+        result = step()
+        release_unused()
+        return result
+
+    release_unused()
+    with ThreadPoolExecutor(BUILDERS) as pool:
+        return list(pool.map(run, steps))
+
+
+def _summaries(definition: MapDefinition, arrays: list[pa.Array]) -> dict[str, ColumnSummary]:
+    return {
+        column.name: summarise(array, column.type) for column, array in zip(definition.columns, arrays, strict=True)
+    }
+
+
+def release_unused() -> None:
+    """Gives memory that was freed back to the system: both pools keep it otherwise, in pieces that do not fit again."""
+    pa.default_memory_pool().release_unused()
+    pa.system_memory_pool().release_unused()
+
+
 def _key_table(definition: MapDefinition, columns: list[pa.Array]) -> np.ndarray:
-    """Duplicate keys are refused. Only rows with equal hashes are compared: different keys may share one."""
-    hashes = key_hashes(definition, columns)
-    order = stable_order(hashes)
-    table = TableBuilder(len(order))
+    """Duplicate keys are refused. Only rows whose hashes begin alike are compared: different keys may share one."""
+    words = key_hashes(definition, columns)
+    mask = sort_with_positions(words)
+    table = TableBuilder(len(words))
     key_at = key_reader(definition, columns)
     seen: dict[int, set[Any]] = {}
-    for start in range(0, len(order), BLOCK):
+    for start in range(0, len(words), BLOCK):
         # One more at the end: neighbours may lie in two blocks.
-        rows = order[start : start + BLOCK + 1]
-        ascending = hashes.take(rows)
-        for number in np.flatnonzero(ascending[1:] == ascending[:-1]).tolist():
-            keys = seen.setdefault(int(ascending[number]), {key_at(int(rows[number]))})
+        part = words[start : start + BLOCK + 1]
+        rows, beginnings = (part & mask).view(np.int64), part & ~mask
+        for number in np.flatnonzero(beginnings[1:] == beginnings[:-1]).tolist():
+            keys = seen.setdefault(int(beginnings[number]), {key_at(int(rows[number]))})
             key = key_at(int(rows[number + 1]))
             if key in keys:
                 raise duplicate_key(definition, key)
             keys.add(key)
-        table.add(ascending[:BLOCK], (rows[:BLOCK] + 1).astype(np.uint32))
+        table.add(part[:BLOCK], (rows[:BLOCK] + 1).astype(np.uint32))
     return table.finish()
 
 
-def partition_ids(definition: MapDefinition, columns: list[pa.Array]) -> np.ndarray:
+def partition_ids(definition: MapDefinition, columns: Sequence[pa.Array | pa.ChunkedArray]) -> np.ndarray:
     """The partition of every row, as 16 bits where they suffice: numpy sorts those fastest."""
     numbers = definition.positions(definition.partitioned_by)
     hashes = hash_columns([columns[number] for number in numbers], [definition.columns[n].type for n in numbers])
@@ -113,23 +141,37 @@ def partition_ids(definition: MapDefinition, columns: list[pa.Array]) -> np.ndar
 
 
 def key_hashes(definition: MapDefinition, columns: list[pa.Array]) -> np.ndarray:
-    """The unsigned hash of every row's whole key."""
+    """The unsigned hash of every row's whole key, in memory of its own."""
     numbers = definition.positions(definition.key)
     hashes = hash_columns([columns[number] for number in numbers], [definition.columns[n].type for n in numbers])
     return hashes.view(np.uint64)
 
 
-def encoded(array: pa.Array) -> pa.Array:
-    """A string column as codes of a *sorted* dictionary where that pays, so that codes compare as the strings do."""
-    if is_dictionary(array) and not _is_proper_dictionary(array):
-        array = array.dictionary_decode()
-    if not is_dictionary(array):
-        if not pa.types.is_string(array.type) or _mostly_distinct(array):
-            return array
-        plain, array = array, pc.dictionary_encode(array)
-        if len(array.dictionary) > (len(array) - array.null_count) * DICTIONARY_SHARE:
-            return plain
+def encoded(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """A string column as codes of a *sorted* dictionary where that pays, so that codes compare as the strings do.
+
+    All other columns stay as they are, in their chunks: their rows are copied once, when they are taken.
+    """
+    if is_dictionary(column):
+        column = flat(column)
+        if _is_proper_dictionary(column):
+            return _with_sorted_dictionary(column)
+        column = column.dictionary_decode()
+    if not pa.types.is_string(column.type) or _mostly_distinct(column):
+        return column
+    # All chunks get the same dictionary: only codes are copied here, no strings.
+    array = flat(pc.dictionary_encode(column))
+    if len(array.dictionary) > (len(array) - array.null_count) * DICTIONARY_SHARE:
+        return column
     return _with_sorted_dictionary(array)
+
+
+def rows_of(column: pa.Array | pa.ChunkedArray, positions: pa.Array) -> pa.Array:
+    """The rows at positions that exist, in memory that goes back to the system once it is freed (`release_unused`)."""
+    pool = pa.system_memory_pool()
+    if isinstance(column, pa.ChunkedArray) and column.num_chunks > 1:
+        column = pa.concat_arrays(column.chunks, memory_pool=pool)
+    return pc.take(flat(column), positions, boundscheck=False, memory_pool=pool)
 
 
 def compacted(array: pa.Array) -> pa.Array:
@@ -173,7 +215,7 @@ def _is_proper_dictionary(array: pa.DictionaryArray) -> bool:
     )
 
 
-def _mostly_distinct(array: pa.Array) -> bool:
+def _mostly_distinct(array: pa.Array | pa.ChunkedArray) -> bool:
     """Judged by the first rows, to save the encoding of a whole column that would be thrown away."""
     sample = array.slice(0, SAMPLE_ROWS)
     return bool(pc.count_distinct(sample).as_py() > len(sample) * 0.9)

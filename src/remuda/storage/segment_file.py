@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 import weakref
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from pathlib import PurePath
+from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 
@@ -21,7 +22,7 @@ from remuda.storage.segment import Segment
 from remuda.storage.segment_builder import build_segment
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
     import numpy as np
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from remuda.catalog import IndexDefinition, MapDefinition
     from remuda.storage.column_summary import ColumnSummary
     from remuda.storage.disposal import Disposal
+
+AnyPath = TypeVar("AnyPath", bound=PurePath)
 
 FORMAT = "1"
 _FORMAT_KEY = b"remuda.format"
@@ -121,7 +124,7 @@ def save_index(folder: Path, info: SegmentInfo, index: IndexDefinition, arrays: 
 def verify_segment(folder: Path, info: SegmentInfo, pause: Callable[[], None] = no_pause) -> None:
     """Reads every byte of a segment's files and compares it with the checksums made when they were written."""
     path = _rows_path(folder, info.id)
-    if _digest(path, pause) != (info.row_bytes, info.row_checksum):
+    if digest(path, pause) != (info.row_bytes, info.row_checksum):
         raise StorageError("the rows of a segment are damaged", path, 0)
     verify_array_file(_keys_path(folder, info.id), pause)
     for index_id in info.indexes:
@@ -129,19 +132,27 @@ def verify_segment(folder: Path, info: SegmentInfo, pause: Callable[[], None] = 
 
 
 def segment_paths(folder: Path, info: SegmentInfo) -> list[Path]:
-    indexes = [index_path(folder, info.id, index_id) for index_id in info.indexes]
-    return [_rows_path(folder, info.id), _keys_path(folder, info.id), *indexes]
+    return files_of(folder, info.id, info.indexes)
 
 
-def index_path(folder: Path, segment_id: str, index_id: str) -> Path:
+def files_of(folder: AnyPath, segment_id: str, indexes: Iterable[str]) -> list[AnyPath]:
+    """The rows first."""
+    return [
+        _rows_path(folder, segment_id),
+        _keys_path(folder, segment_id),
+        *(index_path(folder, segment_id, index_id) for index_id in indexes),
+    ]
+
+
+def index_path(folder: AnyPath, segment_id: str, index_id: str) -> AnyPath:
     return folder / f"{segment_id}.{index_id}.index"
 
 
-def _rows_path(folder: Path, segment_id: str) -> Path:
+def _rows_path(folder: AnyPath, segment_id: str) -> AnyPath:
     return folder / f"{segment_id}.arrow"
 
 
-def _keys_path(folder: Path, segment_id: str) -> Path:
+def _keys_path(folder: AnyPath, segment_id: str) -> AnyPath:
     return folder / f"{segment_id}.keys"
 
 
@@ -176,10 +187,11 @@ def _sync_and_digest(path: Path) -> tuple[int, str]:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-    return _digest(path)
+    return digest(path)
 
 
-def _digest(path: Path, pause: Callable[[], None] = no_pause) -> tuple[int, str]:
+def digest(path: Path, pause: Callable[[], None] = no_pause) -> tuple[int, str]:
+    """Size and checksum of a file, as `SegmentInfo` has them for the rows."""
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
         return size, checksum_of(file, 0, size, pause)

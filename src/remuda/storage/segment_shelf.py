@@ -60,10 +60,12 @@ class SegmentShelf:
         return self.open(segment.definition, save_segment(self.folder, segment), verified=True)
 
     def add_all(self, segments: Iterable[Segment]) -> list[ShelvedSegment]:
-        """All of them or none."""
+        """All of them or none. No segment is held here while the next one is built."""
         added: list[ShelvedSegment] = []
         try:
-            added.extend(self.add(segment) for segment in segments)
+            for segment in segments:
+                added.append(self.add(segment))
+                del segment
         except BaseException:
             self.discard(added, ())
             raise
@@ -83,6 +85,15 @@ class SegmentShelf:
             deleted = open_array_file(self.folder / deletion_file, ("positions",)).arrays["positions"]
         segment = open_segment(self.folder, definition, info, verified=verified)
         return ShelvedSegment(segment, deleted, info, deletion_file)
+
+    def take_over(self, definition: MapDefinition, info: SegmentInfo) -> ShelvedSegment:
+        """Opens a segment that others wrote, with just the indexes that the map has by now."""
+        wanted = {index.id for index in definition.indexes}
+        shelved = self.open(definition, replace(info, indexes=tuple(each for each in info.indexes if each in wanted)))
+        for index in definition.indexes:
+            if index.id not in info.indexes:
+                shelved = self.with_index(shelved, index)
+        return shelved
 
     def with_deleted(self, shelved: ShelvedSegment, deleted: np.ndarray) -> ShelvedSegment:
         """The same segment with more rows deleted. The list is a file of its own, never changed."""

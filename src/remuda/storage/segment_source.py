@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from remuda.storage.column_reader import FEW
 from remuda.storage.encodable import naming_columns, unencodable
 from remuda.storage.index_access import index_definition
+from remuda.storage.index_finder import rows_reader
 from remuda.storage.source import coalesced
 from remuda.storage.value_order import canonical_key
 from remuda.storage.zone_map import common_ranges
@@ -80,12 +80,7 @@ class SegmentSource:
         return self.segment.batch.select(list(columns)).take(pa.array(positions))
 
     def rows_at(self, columns: Sequence[int], positions: Sequence[int] | np.ndarray) -> list[tuple[Any, ...]]:
-        if not columns:
-            return [()] * len(positions)
-        if len(positions) > FEW:
-            # Once for all columns: numpy would convert any other kind of positions for each of them.
-            positions = np.asarray(positions, np.intp)
-        return list(zip(*[self.segment.reader(column).values(positions) for column in columns], strict=True))
+        return list(rows_reader(self.segment, columns)(positions))
 
     def key_positions(self, keys: Sequence[Any]) -> np.ndarray:
         probe, hash_key, hidden, length = self.segment.probe, self._hash, self._hidden, self._length

@@ -15,13 +15,16 @@ from contextlib import suppress
 from threading import Lock, RLock, Thread
 from typing import TYPE_CHECKING
 
-from remuda.catalog import Catalog, IndexDefinition, MapDefinition
+from msgspec.structs import replace
+
+from remuda.catalog import Catalog, IndexDefinition, MapDefinition, ViewDefinition
 from remuda.errors import ErrorCode, SqlError, StorageError
 from remuda.storage.disposal import Disposal
 from remuda.storage.folder_lock import FolderLock
-from remuda.storage.manifest import NAME, Manifest, map_entry, write_manifest
+from remuda.storage.inbox import Inbox
+from remuda.storage.manifest import NAME, Manifest, map_entry, view_definition, view_entry, write_manifest
 from remuda.storage.map_store import MapStore
-from remuda.storage.reader_lease import ReaderLease, take_lease
+from remuda.storage.reader_lease import ReaderLease, leave_lease, take_lease
 from remuda.storage.recovery import recover
 from remuda.storage.segment_shelf import SegmentShelf, ShelvedSegment
 from remuda.storage.verification import Verification
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from remuda.storage.remote_folder import RemoteFolder
     from remuda.storage.segment_file import SegmentInfo
     from remuda.storage.snapshot import MapSnapshot
 
@@ -43,10 +47,19 @@ _logger = logging.getLogger("remuda.storage")
 
 
 class Store:
-    """Use `Store.open`. The catalog changes only through the four methods that say so, each atomic and durable."""
+    """Use `Store.open`. The catalog changes only through the methods that say so, each atomic and durable."""
 
-    def __init__(self, path: Path | None, partitions: int, durability: Durability, *, read_only: bool) -> None:
+    def __init__(
+        self,
+        path: Path | None,
+        partitions: int,
+        durability: Durability,
+        *,
+        read_only: bool,
+        remote: RemoteFolder | None = None,
+    ) -> None:
         self.path = path
+        self._remote = remote
         self.partitions = partitions
         self.durability = durability
         self.read_only = read_only
@@ -65,7 +78,10 @@ class Store:
         self._checkpointing = Lock()
         self._disposal = None if path is None or read_only else Disposal(path)
         self._lease: ReaderLease | None = None
+        self._manifest: Manifest | None = None
+        """The one that was read or written last."""
         self.verification = Verification(lambda: list(self._maps.values()))
+        self._inbox = None if path is None or read_only or remote is not None else Inbox(path, self._map_with_id)
 
     @classmethod
     def open(
@@ -75,14 +91,31 @@ class Store:
         partitions: int = 271,
         durability: Durability = Durability.FSYNC,
         read_only: bool = False,
+        remote: RemoteFolder | None = None,
     ) -> Store:
-        """Opens a folder, made if absent, or memory (`path` is None). An existing folder keeps its own partitions."""
-        store = cls(path, partitions, durability, read_only=read_only)
+        """Opens a folder, made if absent, or memory (`path` is None). An existing folder keeps its own partitions.
+
+        A remote folder is opened by its mirror, which stands in the place of `path`.
+        """
+        if remote is not None:
+            path = remote.local
+            if not read_only and durability is not Durability.NONE:
+                raise StorageError(
+                    "a remote folder has no write-ahead log: open it with read_only=True, or to load it with "
+                    'durability="none", where writes are safe after a checkpoint, a load or the close',
+                    remote.name,
+                )
+        store = cls(path, partitions, durability, read_only=read_only, remote=remote)
         if path is None:
             return store
         if read_only:
             store.refresh()
             return store
+        try:
+            if remote is not None:
+                remote.fetch()
+        except FileNotFoundError as error:
+            raise StorageError("a file named in the manifest is missing", error.filename) from error
         try:
             (path / "wal").mkdir(parents=True, exist_ok=True)
             (path / "maps").mkdir(exist_ok=True)
@@ -95,6 +128,8 @@ class Store:
             store._lock.release()
             raise
         store.verification.start()
+        if store._inbox is not None:
+            store._inbox.start()
         return store
 
     # Maps
@@ -103,6 +138,12 @@ class Store:
         found = self._maps.get(definition.id)
         if found is None or found.destroyed:
             raise SqlError(ErrorCode.MAP_DESTROYED, f"the map {definition.name} was dropped")
+        return found
+
+    def _map_with_id(self, map_id: str) -> MapStore:
+        found = self._maps.get(map_id)
+        if found is None:
+            raise SqlError(ErrorCode.MAP_DESTROYED, "the map was dropped")
         return found
 
     def snapshot(self, definitions: Sequence[MapDefinition]) -> tuple[MapSnapshot, ...]:
@@ -156,6 +197,17 @@ class Store:
                 raise SqlError(ErrorCode.INDEX_INVALID, f"the index {index.name} is gone")
             return self._change_indexes(found, lambda found: found.drop_index(index))
 
+    def create_view(self, view: ViewDefinition) -> None:
+        """Adds the view, or puts it in the place of the one with the same name."""
+        with self._structure:
+            self._refuse_unwritable()
+            self._change_catalog(self.catalog.with_view(view), lambda: None)
+
+    def drop_view(self, view: ViewDefinition) -> None:
+        with self._structure:
+            self._refuse_unwritable()
+            self._change_catalog(self.catalog.without_view(view), lambda: None)
+
     # Life
 
     def checkpoint(self) -> None:
@@ -183,6 +235,8 @@ class Store:
         for attempt in range(_OPENING_TRIES):
             try:
                 with self._structure:
+                    if self._remote is not None and not self._remote.fetch():
+                        raise StorageError("there is no store in this folder", self._remote.name)
                     lease = take_lease(self.path) if self.path.exists() else None
                     self._load(self.path, lease)
                     self._lease = lease
@@ -190,14 +244,21 @@ class Store:
                 return
             except FileNotFoundError as error:
                 # The writer has committed a newer state and removed files of the one just read: read again.
-                if not (self.path / NAME).exists():
+                if self._remote is None and not (self.path / NAME).exists():
                     raise StorageError("there is no store in this folder", self.path) from error
                 if attempt == _OPENING_TRIES - 1:
                     raise StorageError("a file named in the manifest is missing", error.filename) from error
                 time.sleep(0.01 * attempt)
 
+    def keep_files(self, seconds: float) -> None:
+        """Keeps the files of a reader's present state for so long, for others that are told of it, though it ends."""
+        if self._lease is not None and self.path is not None and self._manifest is not None:
+            leave_lease(self.path, self._manifest.version, seconds)
+
     def close(self) -> None:
         """Makes everything durable and gives the folder free. Snapshots stay readable, writes are refused then."""
+        if self._inbox is not None:
+            self._inbox.stop()
         with self._structure:
             if self.closed:
                 return
@@ -209,7 +270,7 @@ class Store:
                         self.checkpoint()
                     if self._journal is not None:
                         self._journal.close()
-                        self._commit_manifest()
+                        self._commit_manifest(only_changes=True)
             finally:
                 self.closed = True
                 self.verification.stop()
@@ -219,6 +280,8 @@ class Store:
                     each.refusal = "the store is closed"
                 if self._lock is not None:
                     self._lock.release()
+                if self._remote is not None:
+                    self._remote.close()
 
     # Opening
 
@@ -239,7 +302,8 @@ class Store:
                 each.attach(self._journal)
         assert self._disposal is not None
         found = self._disposal.version
-        self._commit_manifest()
+        # After a clean close there is nothing to say, and so nothing to sync: a disk may take a tenth of a second.
+        self._commit_manifest(only_changes=True)
         self._remove_strangers(path, self._disposal, found)
 
     def _remove_strangers(self, path: Path, disposal: Disposal, version: int) -> None:
@@ -262,7 +326,8 @@ class Store:
                 log_path(folder, other).unlink()
         if last is None:
             return WriteAheadLog(folder, number, self._sequence, self.durability, None)
-        journal = WriteAheadLog(folder, number, last.last_sequence, self.durability, last.length)
+        safe = self._safe_log == (number, last.length)
+        journal = WriteAheadLog(folder, number, last.last_sequence, self.durability, last.length, safe=safe)
         journal.skip_to(self._sequence)
         return journal
 
@@ -278,15 +343,18 @@ class Store:
             found.version.hold = lease
             maps[map_id] = present.get(map_id) or self._new_map(found.definition)
             catalog = catalog.with_map(found.definition)
+        for entry in manifest.views:
+            catalog = catalog.with_view(view_definition(entry))
         with self._installing:
             for map_id, found in recovered.maps.items():
                 maps[map_id].restore(found)
             for map_id, gone in present.items():
                 if map_id not in maps:
                     gone.forget()
-            self.catalog = Catalog(manifest.catalog_version, catalog.maps)
+            self.catalog = Catalog(manifest.catalog_version, catalog.maps, catalog.views)
             self._maps = maps
         self.partitions = manifest.partitions
+        self._manifest = manifest
         self._sequence = recovered.sequence
         self._safe_log = manifest.safe_log
         self._log_files = [(file.number, file.first_sequence) for file in files] or [
@@ -330,7 +398,7 @@ class Store:
             undo()
             raise
 
-    def _commit_manifest(self) -> None:
+    def _commit_manifest(self, *, only_changes: bool = False) -> None:
         if self.path is None or self._disposal is None:
             return
         with self._structure:
@@ -338,13 +406,21 @@ class Store:
             sequence = self._sequence if self._journal is None else self._journal.sequence
             if self._journal is not None:
                 self._safe_log = self._journal.synced
+            views = [view_entry(view) for view in self.catalog.views.values()]
             first_log = self._log_files[0][0]
-            version = self._disposal.version + 1
-            write_manifest(
-                self.path,
-                Manifest(version, self.partitions, self.catalog.version, first_log, self._safe_log, sequence, entries),
+            version = self._disposal.version
+            manifest = Manifest(
+                version, self.partitions, self.catalog.version, first_log, self._safe_log, sequence, entries, views
             )
-            self._disposal.version = version
+            if only_changes and manifest == self._manifest:
+                return
+            manifest = replace(manifest, version=version + 1)
+            if self._remote is None:
+                write_manifest(self.path, manifest)
+            else:
+                self._remote.publish(manifest)
+            self._manifest = manifest
+            self._disposal.version = manifest.version
             self._disposal.sweep()
 
     def _drop_old_logs(self) -> None:

@@ -7,7 +7,6 @@ joins and indexes.
 from __future__ import annotations
 
 import struct
-from math import isnan
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,12 +23,14 @@ if TYPE_CHECKING:
 NULL_KEY = -(2**63)
 """The key of NULL. Doubles never have it; where an integer does, the column is not `direct` (see `direct_keys`)."""
 
+GREATEST_KEY = 2**63 - 1
+
 NAN = float("nan")
 """The one NaN object by which dictionaries find NaN: they compare by identity first."""
 
 _POSITIVE = 0x7FFFFFFFFFFFFFFF
-_double = struct.Struct("<d")
-_long = struct.Struct("<q")
+_pack = struct.Struct("<d").pack
+_unpack = struct.Struct("<q").unpack
 
 
 def direct_key(sql_type: SqlType) -> Callable[[Any], int] | None:
@@ -64,14 +65,15 @@ def direct_keys(array: pa.Array, sql_type: SqlType) -> np.ndarray | None:
 
 def number_keys(values: np.ndarray) -> np.ndarray:
     """The keys of floating-point numbers."""
-    doubles = values.astype(np.float64) + 0.0
+    doubles = values + np.float64(0.0)
     doubles[np.isnan(doubles)] = np.nan
     bits = doubles.view(np.int64)
-    return np.where(bits < 0, bits ^ np.int64(_POSITIVE), bits)
+    np.bitwise_xor(bits, np.int64(_POSITIVE), out=bits, where=bits < 0)
+    return bits
 
 
 def _double_key(value: float) -> int:
-    bits: int = _long.unpack(_double.pack(NAN if isnan(value) else value + 0.0))[0]
+    bits: int = _unpack(_pack(NAN if value != value else value + 0.0))[0]
     return bits if bits >= 0 else bits ^ _POSITIVE
 
 

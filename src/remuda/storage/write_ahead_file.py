@@ -3,13 +3,15 @@
     file    magic (8 bytes), sequence number of the first record (8), checksum of the two (4)
     record  mark (4 bytes), length (4), synced (8), checksum of these three (4), checksum of the payload (4), payload
 
-A record without a payload only takes up its number. `synced` is how much of the file was known to be safe when the
+A record without a payload only takes up its number. Behind the last record of the last file there may be zeros: room
+that was made for more. `synced` is how much of the file was known to be safe when the
 record was appended. A crash leaves a torn tail, which is cut off; damage must not pass for one. A record that cannot be
 read was damaged
 
 - if a later one says that it was synced, or a manifest, which every clean close writes, has recorded it;
 - if it is there in full: a process that is killed leaves the beginning of a record, a power failure leaves sectors of
-  zeros; neither changes a byte in the middle.
+  zeros; neither changes a byte in the middle. A header that cannot be read is there in full if no sector's part of it
+  is zeros.
 
 So every flipped byte is found, in the last record too. What cannot be told from a torn tail is a file that lost
 acknowledged records at its very end, by being cut or zeroed there after a process was killed.
@@ -41,6 +43,7 @@ _RECORD_HEADER = struct.Struct("<4sIQII")
 _RECORD_HEADER_CHECKED = 16
 _record_start = struct.Struct("<4sIQ").pack
 _checksums = struct.Struct("<II").pack
+_READING_TRIES = 5
 _SECTOR = 512
 """What a disk writes wholly or not at all."""
 
@@ -112,7 +115,20 @@ def sync_folder(folder: Path) -> None:
 def _read_file(folder: Path, number: int, *, torn_allowed: bool, known_safe: tuple[int, int]) -> LogFile | None:
     """None for a last file that was cut off inside its header: it never held a record."""
     path = log_path(folder, number)
-    raw = path.read_bytes()
+    for tries_left in reversed(range(_READING_TRIES)):
+        raw = path.read_bytes()
+        try:
+            return _parse_file(path, number, raw, torn_allowed=torn_allowed, known_safe=known_safe)
+        except StorageError:
+            # A reader may have met a record that was just being written; damage stays as it is.
+            if not tries_left or path.read_bytes() == raw:
+                raise
+    raise AssertionError("the last try returns or raises")
+
+
+def _parse_file(
+    path: Path, number: int, raw: bytes, *, torn_allowed: bool, known_safe: tuple[int, int]
+) -> LogFile | None:
     if len(raw) < _FILE_HEADER.size:
         if torn_allowed and known_safe[0] != number:
             return None
@@ -171,7 +187,5 @@ def _is_torn(raw: bytes, offset: int) -> bool:
     end = offset + _RECORD_HEADER.size + (length or 0)
     if end > len(raw):
         return True
-    if length is None:
-        end = len(raw)
     cuts = [offset, *range((offset // _SECTOR + 1) * _SECTOR, end, _SECTOR), end]
     return any(not any(raw[start:stop]) for start, stop in pairwise(cuts))

@@ -1,27 +1,27 @@
 """The write-ahead log: one record for each statement, durable before the statement is acknowledged.
 
-Group commit: writers append to a buffer and go on; the first that needs its record on disk writes and syncs for all,
-the others wait for it.
+Writers append to a buffer and go on; `group_commit` decides who of those that need their record on disk writes and
+syncs for all of them.
 """
 
 from __future__ import annotations
 
 import os
-import time
 from contextlib import suppress
 from enum import Enum
 from threading import Lock
 from typing import TYPE_CHECKING
 
 from remuda.errors import StorageError
+from remuda.storage.group_commit import GroupCommit
 from remuda.storage.write_ahead_file import file_header, log_path, record_header, sync_folder
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-_MOMENT = 0.00001
-_PATIENCE = 8
-"""So many moments (seconds) a batch waits at most for more records."""
+
+LEAST_ROOM, MOST_ROOM = 16 * 1024, 256 * 1024
+"""Bytes of zeros that are written ahead of the records: as many as there are records, within these bounds."""
 
 
 class Durability(Enum):
@@ -37,31 +37,20 @@ class Durability(Enum):
     __hash__ = object.__hash__
 
 
-class _Batch:
-    """So many records that become durable together, and a closed gate for each writer that waits for it.
-
-    Gates of their own wake the writers one by one; a common event would have them all wait for its lock again.
-    """
-
-    __slots__ = ("count", "gates", "led", "upto")
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.led = False
-        self.upto = 0
-        self.gates: list[Lock] = []
-
-    def open(self) -> None:
-        for gate in self.gates:
-            gate.release()
-        self.gates.clear()
-
-
 class WriteAheadLog:
     """Open for appending to one file; `sequence` is the number of the last record appended."""
 
-    def __init__(self, folder: Path, number: int, sequence: int, durability: Durability, length: int | None) -> None:
-        """`length` is where an existing file goes on; None makes the file."""
+    def __init__(
+        self,
+        folder: Path,
+        number: int,
+        sequence: int,
+        durability: Durability,
+        length: int | None,
+        *,
+        safe: bool = False,
+    ) -> None:
+        """`length` is where an existing file goes on; None makes the file. `safe` says that so much was synced."""
         self._folder = folder
         self._durability = durability
         self._append_lock = Lock()
@@ -69,19 +58,17 @@ class WriteAheadLog:
         self._failure: StorageError | None = None
         self.number = number
         self.sequence = sequence
-        self._durable_sequence = sequence
+        self._group = GroupCommit(self._append_lock, sequence, self._flush)
         self._buffer: list[bytes] = []
-        self._open_batch = _Batch()
-        self._flushing = _Batch()
-        self._descriptor, self._written = self._open(length)
-        self._safe_length = self._synced_length = self._written
+        self._unwritten = b""
+        """Taken from the buffer, but not in the file yet: it stays here if the thread that writes it is interrupted."""
+        self._begin_file(length, safe=safe)
 
     def append(self, payload: bytes) -> int:
         """Adds a record to the buffer and returns its sequence number; nothing is on disk yet."""
         with self._append_lock:
             self.refuse_after_failure()
             self._buffer += (record_header(payload, self._safe_length), payload)
-            self._open_batch.count += 1
             self.sequence += 1
             return self.sequence
 
@@ -96,58 +83,24 @@ class WriteAheadLog:
         self.wait(self.sequence)
 
     def wait(self, sequence: int) -> None:
-        """Returns when the record is as durable as promised.
-
-        The first that waits for a batch leads it: while an earlier batch is being synced, more records join.
-        """
-        if sequence <= self._durable_sequence:
-            return
-        with self._append_lock:
+        """Returns when the record is as durable as promised."""
+        while sequence > self._group.durable:
             self.refuse_after_failure()
-            batch = self._flushing if sequence <= self._flushing.upto else self._open_batch
-            leads = not batch.led
-            batch.led = True
-            gate = None
-            if not leads and sequence > self._durable_sequence:
-                gate = Lock()
-                gate.acquire()
-                batch.gates.append(gate)
-        if leads:
-            with self._flush_lock:
-                if batch is self._open_batch:
-                    self._gather(batch)
-                    self._flush()
-        elif gate is not None:
-            gate.acquire()
-        if sequence > self._durable_sequence:
-            self.refuse_after_failure()
-
-    def _gather(self, batch: _Batch) -> None:
-        """Waits a moment for those whom the batch before has just woken.
-
-        Without it a batch of one and a batch of all the others would take turns, and there would be twice as many syncs
-        as needed. A writer that is alone does not wait.
-        """
-        expected = self._flushing.count if self._durability is Durability.FSYNC else 0
-        patience = _PATIENCE
-        while batch.count < expected and patience:
-            patience -= 1
-            time.sleep(_MOMENT)
+            self._group.wait(sequence)
 
     def rotate(self) -> None:
         """Goes on in a new file, after everything in the old one is safe."""
         with self._flush_lock:
-            self._flush(sync=True)
-            try:
-                with self._append_lock:
-                    # A record appended meanwhile would carry a length of the old file into the new one.
-                    self._store(*self._take(), sync=True)
-                    os.close(self._descriptor)
-                    self.number += 1
-                    self._descriptor, self._written = self._open(None)
-                    self._safe_length = self._synced_length = self._written
-            finally:
-                self._release()
+            self._flush_open_file(sync=True)
+            with self._append_lock:
+                # A record appended meanwhile would carry a length of the old file into the new one.
+                self._store(*self._take(), sync=True)
+                # Only the last file may have room behind its records.
+                os.ftruncate(self._descriptor, self._written)
+                os.fsync(self._descriptor)
+                os.close(self._descriptor)
+                self.number += 1
+                self._begin_file(None)
 
     @property
     def failed(self) -> bool:
@@ -157,7 +110,7 @@ class WriteAheadLog:
     @property
     def durable_sequence(self) -> int:
         """The last record that is as durable as promised."""
-        return self._durable_sequence
+        return self._group.durable
 
     @property
     def synced(self) -> tuple[int, int]:
@@ -168,21 +121,29 @@ class WriteAheadLog:
         with self._flush_lock:
             try:
                 if self._failure is None:
-                    self._flush(sync=True)
+                    self._flush_open_file(sync=True)
+                    with suppress(OSError):
+                        os.ftruncate(self._descriptor, self._written)
             finally:
                 os.close(self._descriptor)
 
-    def _open(self, length: int | None) -> tuple[int, int]:
+    def _begin_file(self, length: int | None, *, safe: bool = False) -> None:
+        self._descriptor, self._written = self._open(length, safe)
+        self._safe_length = self._synced_length = self._written
+        self._zeroed = self._written
+        """Where the room for records ends."""
+
+    def _open(self, length: int | None, safe: bool) -> tuple[int, int]:
         path = log_path(self._folder, self.number)
         try:
             if length is not None:
                 descriptor = os.open(path, os.O_WRONLY)
-                os.ftruncate(descriptor, length)
-                os.lseek(descriptor, length, os.SEEK_SET)
-                os.fsync(descriptor)
+                if not safe or os.fstat(descriptor).st_size != length:
+                    os.ftruncate(descriptor, length)
+                    os.fsync(descriptor)
                 return descriptor, length
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
-            header = file_header(self._durable_sequence + 1)
+            header = file_header(self._group.durable + 1)
             os.write(descriptor, header)
             os.fsync(descriptor)
             sync_folder(self._folder)
@@ -190,42 +151,39 @@ class WriteAheadLog:
         except OSError as error:
             raise StorageError(f"the write-ahead log cannot be written: {error.strerror}", path) from error
 
-    def _flush(self, *, sync: bool = False) -> None:
-        """Writes the open batch out; the flush lock is held."""
+    def _flush(self) -> None:
+        """Makes all that was appended as durable as promised."""
+        with self._flush_lock:
+            self._flush_open_file(sync=self._durability is Durability.FSYNC)
+
+    def _flush_open_file(self, *, sync: bool) -> None:
+        """The flush lock is held."""
         with self._append_lock:
             chunk, upto = self._take()
-        try:
-            self._store(chunk, upto, sync=sync)
-        finally:
-            self._release()
+        self._store(chunk, upto, sync=sync)
 
     def _take(self) -> tuple[bytes, int]:
-        """Closes the open batch; the append lock is held."""
-        if self._failure is not None:
-            self._open_batch.open()
+        """All that was appended and not written yet; the append lock is held."""
         self.refuse_after_failure()
-        chunk, self._buffer = b"".join(self._buffer), []
-        self._flushing, self._open_batch = self._open_batch, _Batch()
-        self._flushing.led = True
-        self._flushing.upto = self.sequence
+        chunk = b"".join((self._unwritten, *self._buffer))
+        self._unwritten, self._buffer = chunk, []
+        self._group.begin(self.sequence)
         return chunk, self.sequence
 
     def refuse_after_failure(self) -> None:
         if self._failure is not None:
             raise self._failure
 
-    def _release(self) -> None:
-        """Wakes those who wait for the batch that was written, or was not."""
-        with self._append_lock:
-            self._flushing.open()
-
     def _store(self, chunk: bytes, upto: int, *, sync: bool) -> None:
+        """Whoever is interrupted here leaves the chunk to the next, who writes it to the same place."""
+        end = self._written + len(chunk)
         try:
+            if sync and end > self._zeroed:
+                self._make_room(end)
             view = memoryview(chunk)
             while view:
-                view = view[os.write(self._descriptor, view) :]
-            synced = sync or self._durability is Durability.FSYNC
-            if synced:
+                view = view[os.pwrite(self._descriptor, view, end - len(view)) :]
+            if sync:
                 os.fdatasync(self._descriptor)
         except OSError as error:
             path = log_path(self._folder, self.number)
@@ -239,8 +197,19 @@ class WriteAheadLog:
             with suppress(OSError):
                 os.ftruncate(self._descriptor, self._written)
             raise self._failure from error
-        self._written += len(chunk)
-        self._safe_length = self._written
-        if synced:
-            self._synced_length = self._written
-        self._durable_sequence = upto
+        if sync:
+            self._synced_length = end
+        self._written = self._safe_length = end
+        self._unwritten = b""
+        self._group.durable = upto
+
+    def _make_room(self, end: int) -> None:
+        """Zeros behind `end`: as long as the file does not grow, a sync has its data to write and nothing else."""
+        room = bytes(end - self._written + min(max(end, LEAST_ROOM), MOST_ROOM))
+        with suppress(OSError):
+            if os.pwrite(self._descriptor, room, self._written) == len(room):
+                os.fsync(self._descriptor)
+                self._zeroed = self._written + len(room)
+                return
+        # The disk is nearly full: there may still be space for the records alone.
+        os.ftruncate(self._descriptor, self._written)

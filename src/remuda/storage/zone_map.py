@@ -21,7 +21,7 @@ from remuda.storage.arrow_arrays import (
     null_mask,
 )
 from remuda.storage.conditions import UNBOUNDED, Range
-from remuda.storage.sorted_index import code_place
+from remuda.storage.sorted_index import code_places
 from remuda.storage.value_order import direct_key, number_keys
 from remuda.types import Kind
 
@@ -77,11 +77,10 @@ def open_zones(arrays: Mapping[str, np.ndarray], number: int, column: pa.Array, 
         return None
     key_of = direct_key(sql_type)
     if is_dictionary(column):
-        place = code_place(column.dictionary)
-    else:
-        assert key_of is not None, f"values of {sql_type} have direct keys"
-        place = _key_place(key_of)
-    return ZoneMap(lows, arrays[f"high{number}"], place)
+        begin, end = code_places(column.dictionary)
+        return ZoneMap(lows, arrays[f"high{number}"], lambda value: (begin(value), end(value)))
+    assert key_of is not None, f"values of {sql_type} have direct keys"
+    return ZoneMap(lows, arrays[f"high{number}"], _key_place(key_of))
 
 
 def common_ranges(left: Sequence[tuple[int, int]], right: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -8,7 +8,9 @@ INTERVAL YEAR TO MONTH, for which Python has no type, is a number of months in b
 This package knows no expressions, no catalog and no data.
 """
 
-from remuda.types.intervals import clock_text, interval_text, parse_interval
+from remuda.types.intervals import clock_text, interval_text, interval_words, parse_interval
+from remuda.types.python_columns import python_column_converter
+from remuda.types.row_converter import convert_each
 from remuda.types.sql_type import (
     BIGINT,
     BOOLEAN,
@@ -72,11 +74,14 @@ __all__ = [
     "SqlType",
     "clock_text",
     "common_type",
+    "convert_each",
     "decimal",
     "exact_digits",
     "from_arrow",
     "interval_text",
+    "interval_words",
     "parse_interval",
+    "python_column_converter",
     "python_converter",
     "stored_converter",
     "to_python",

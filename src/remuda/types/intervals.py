@@ -113,6 +113,25 @@ def interval_text(type_: SqlType, stored: int) -> str:
     return f"INTERVAL '{sign}{days} {clock_text(rest, sign)}' DAY TO SECOND"
 
 
+def interval_words(type_: SqlType, stored: int) -> str:
+    """As CAST to VARCHAR writes it; `parse_interval` reads it back.
+
+    >>> interval_words(INTERVAL_MONTHS, -14), interval_words(INTERVAL_TIME, DAY + 2 * HOUR + 1)
+    ('-1 year -2 months', '1 day 02:00:00.000001')
+    """
+    sign, size = ("-" if stored < 0 else ""), abs(stored)
+    if type_.kind is Kind.INTERVAL_MONTHS:
+        parts = [_counted(sign, size // 12, "year"), _counted(sign, size % 12, "month")]
+        return " ".join(part for part in parts if part) or "0 months"
+    days, rest = divmod(size, DAY)
+    parts = [_counted(sign, days, "day"), clock_text(rest, sign) if rest or not days else ""]
+    return " ".join(part for part in parts if part)
+
+
+def _counted(sign: str, number: int, unit: str) -> str:
+    return f"{sign}{number} {unit}{'s' if number > 1 else ''}" if number else ""
+
+
 def clock_text(microseconds: int, sign: str = "") -> str:
     """
     >>> clock_text(3_661_500_000)

@@ -71,6 +71,8 @@ def stored_converter(target: SqlType) -> Callable[[Any], Any]:
         return integer
     if target == VARCHAR:
         return lambda value: value if type(value) is str and value.isascii() else to_stored(VARCHAR, value)
+    if target.kind is Kind.TIMESTAMP:
+        return _naive_timestamp
     exact = _STORED_AS_IS.get(target.kind)
     if exact is not None:
         return lambda value: value if type(value) is exact else to_stored(target, value)
@@ -245,6 +247,12 @@ def _store_timestamp(target: SqlType, value: Any) -> int:
     if isinstance(value, dt.date):
         return (value.toordinal() - _EPOCH_DAY) * 86_400_000_000
     raise _cannot_store(target, value)
+
+
+def _naive_timestamp(value: Any) -> Any:
+    if type(value) is dt.datetime and value.tzinfo is None:
+        return (value - EPOCH) // _MICROSECOND
+    return to_stored(TIMESTAMP, value)
 
 
 def _store_interval(target: SqlType, value: Any) -> int:

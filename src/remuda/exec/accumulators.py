@@ -1,0 +1,227 @@
+"""States of aggregates, one for each group, into which rows are added as they come.
+
+Every `add` gets the group of each row, or None where there is but one group, the values, and how many groups there are
+by now. `state` gives one value for each group; NULL where a group has had no value.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from remuda.exec.key_numbers import LONG_DIGITS, from_words, words
+from remuda.exec.ordering import order_codes
+from remuda.storage.arrow_arrays import fixed_values, null_mask
+from remuda.types import Kind
+
+if TYPE_CHECKING:
+    from remuda.types import SqlType
+
+
+class Accumulator(ABC):
+    """`add` leaves NULLs out and knows which groups have had a value.
+
+    As long as no NULL has come, those are the groups that have rows; `rows`, where given, counts them.
+    """
+
+    def __init__(self, rows: Count | None = None) -> None:
+        self._rows = rows
+        self._seen: np.ndarray | None = None if rows is not None else np.zeros(1, np.bool_)
+
+    def add(self, groups: np.ndarray | None, values: pa.Array, count: int) -> None:
+        nulls = null_mask(values)
+        if nulls is not None:
+            values = values.drop_null()
+            groups = None if groups is None else groups[~nulls]
+            if self._seen is None:
+                assert self._rows is not None
+                self._seen = self._rows.counts(count) > 0
+        if self._seen is not None:
+            self._seen = grown(self._seen, count, False)
+            self._seen[slice(0, bool(len(values))) if groups is None else groups] = True
+        if len(values):
+            self.add_present(groups, values, count)
+
+    @abstractmethod
+    def add_present(self, groups: np.ndarray | None, values: pa.Array, count: int) -> None:
+        """Adds values of which none is NULL."""
+
+    @abstractmethod
+    def state(self, count: int) -> pa.Array: ...
+
+    def missing(self, count: int) -> np.ndarray:
+        """The groups that have had no value."""
+        if self._seen is None:
+            assert self._rows is not None
+            empty: np.ndarray = self._rows.counts(count) == 0
+            return empty
+        self._seen = grown(self._seen, count, False)
+        missing: np.ndarray = ~self._seen[:count]
+        return missing
+
+
+def grown(array: np.ndarray, count: int, fill: object) -> np.ndarray:
+    """The array with room for so many groups: twice as much as before where it does not suffice."""
+    if len(array) >= count:
+        return array
+    larger = np.full(max(count, 2 * len(array)), fill, array.dtype)
+    larger[: len(array)] = array
+    return larger
+
+
+class Count(Accumulator):
+    def __init__(self) -> None:
+        super().__init__()
+        self._counts = np.zeros(1, np.int64)
+
+    def add(self, groups: np.ndarray | None, values: pa.Array, count: int) -> None:
+        nulls = null_mask(values)
+        if nulls is not None and groups is not None:
+            groups = groups[~nulls]
+        self.add_rows(groups, len(values) - values.null_count, count)
+
+    def add_rows(self, groups: np.ndarray | None, rows: int, count: int) -> None:
+        self._counts = grown(self._counts, count, 0)
+        if groups is None:
+            self._counts[0] += rows
+        elif count <= rows:
+            self._counts[:count] += np.bincount(groups, minlength=count)
+        else:
+            np.add.at(self._counts, groups, 1)
+
+    def add_present(self, groups: np.ndarray | None, values: pa.Array, count: int) -> None:
+        self.add_rows(groups, len(values), count)
+
+    def state(self, count: int) -> pa.Array:
+        return pa.array(self.counts(count))
+
+    def counts(self, count: int) -> np.ndarray:
+        self._counts = grown(self._counts, count, 0)
+        return self._counts[:count]
+
+
+class Reduction(Accumulator):
+    """By a function of numpy over a fixed-width array: floating-point sums and products, bits, extremes."""
+
+    def __init__(
+        self,
+        function: np.ufunc,
+        argument: SqlType,
+        result: SqlType,
+        identity: object,
+        dtype: str,
+        rows: Count | None = None,
+    ) -> None:
+        super().__init__(rows)
+        self._function = function
+        self._argument = argument
+        self._result = result
+        self._identity = identity
+        self._states = np.full(1, identity, dtype)
+
+    def add_present(self, groups: np.ndarray | None, values: pa.Array, count: int) -> None:
+        self._states = grown(self._states, count, self._identity)
+        numbers = self.numbers(values)
+        if groups is None:
+            self._states[0] = self._function(self._states[0], self._function.reduce(numbers))
+        elif self._function is np.add and count <= len(numbers):
+            self._states[:count] += np.bincount(groups, numbers, count)
+        else:
+            self._function.at(self._states, groups, numbers)
+
+    def numbers(self, values: pa.Array) -> np.ndarray:
+        if self._argument.kind is Kind.DECIMAL:
+            decimals: np.ndarray = values.cast(pa.float64()).to_numpy()
+            return decimals
+        return fixed_values(values, self._argument).astype(self._states.dtype, copy=False)
+
+    def state(self, count: int) -> pa.Array:
+        missing = self.missing(count)
+        self._states = grown(self._states, count, self._identity)
+        return pa.array(self._states[:count], mask=missing).cast(self._result.arrow)
+
+
+class WordExtreme(Reduction):
+    """MIN and MAX of values that are one word each, as integers that order alike."""
+
+    def __init__(self, argument: SqlType, rows: Count | None = None, *, lowest: bool) -> None:
+        limits = np.iinfo(np.int64)
+        function, identity = (np.minimum, limits.max) if lowest else (np.maximum, limits.min)
+        super().__init__(function, argument, argument, identity, "<i8", rows)
+
+    def numbers(self, values: pa.Array) -> np.ndarray:
+        return words(values, self._argument)
+
+    def state(self, count: int) -> pa.Array:
+        missing = self.missing(count)
+        self._states = grown(self._states, count, self._identity)
+        # Where there is no value, one that every type can hold.
+        return from_words(np.where(missing, 0, self._states[:count]), self._argument, missing)
+
+
+class Chosen(Accumulator):
+    """One of a group's values, of any type: the lowest, the highest, or the first that comes.
+
+    The chosen rows of each batch are kept, and are chosen from again when they have become many.
+    """
+
+    def __init__(self, argument: SqlType, function: str) -> None:
+        super().__init__()
+        self._type = argument
+        self._function = function
+        self._groups: list[np.ndarray] = []
+        self._values: list[pa.Array] = []
+        self._kept = 0
+
+    def add_present(self, groups: np.ndarray | None, values: pa.Array, count: int) -> None:
+        numbers = np.zeros(len(values), np.int64) if groups is None else groups
+        rows = self._choose(numbers, values, count)
+        self._groups.append(numbers[rows])
+        self._values.append(_plain(values.take(pa.array(rows))))
+        self._kept += len(rows)
+        if self._kept > 2 * count + (1 << 17):
+            self._compact(count)
+
+    def _choose(self, groups: np.ndarray, values: pa.Array, count: int) -> np.ndarray:
+        """The position of one row for each group that has some."""
+        places = np.arange(len(values))
+        row_of = np.full(count, -1, np.int64)
+        if self._function == "any_value":
+            row_of[groups[::-1]] = places[::-1]
+        else:
+            codes = order_codes(values)
+            if self._function == "max":
+                codes = -codes
+            best = np.full(count, np.iinfo(np.int64).max)
+            np.minimum.at(best, groups, codes)
+            chosen = np.flatnonzero(best[groups] == codes)
+            row_of[groups[chosen]] = chosen
+        return row_of[row_of >= 0]
+
+    def _compact(self, count: int) -> None:
+        if len(self._groups) > 1:
+            groups, values = np.concatenate(self._groups), pa.concat_arrays(self._values)
+            rows = self._choose(groups, values, count)
+            self._groups, self._values = [groups[rows]], [values.take(pa.array(rows))]
+            self._kept = len(rows)
+
+    def state(self, count: int) -> pa.Array:
+        self._compact(count)
+        if not self._groups:
+            return pa.nulls(count, self._type.arrow)
+        row_of = np.full(count, -1, np.int64)
+        row_of[self._groups[0]] = np.arange(len(self._groups[0]))
+        return self._values[0].take(pa.array(row_of, mask=row_of < 0))
+
+
+def _plain(array: pa.Array) -> pa.Array:
+    return array.dictionary_decode() if isinstance(array, pa.DictionaryArray) else array
+
+
+def is_one_word(sql_type: SqlType) -> bool:
+    if sql_type.kind is Kind.DECIMAL:
+        return sql_type.precision <= LONG_DIGITS
+    return sql_type.kind not in {Kind.VARCHAR, Kind.VARBINARY, Kind.NULL}

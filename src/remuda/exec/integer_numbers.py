@@ -1,0 +1,167 @@
+"""Numbers for distinct integers: what joins and groups look values up by.
+
+Where the integers lie close together a table indexed by value gives the number at once. Else it is found by open
+addressing, all values of a column at a time: each round looks at one slot for every value that is not yet decided.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+ABSENT = -1
+"""The number of a value that is not among the distinct ones."""
+
+SLOTS_FOR_EACH = 16
+"""A direct table may have this many slots for each value it holds: beyond that it no longer stays in the cache."""
+FREE_SLOTS = 1 << 20
+"""A direct table of up to this many slots is always worth its memory."""
+
+_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+_HALF = np.uint64(32)
+_FEWEST_SLOTS = 16
+
+
+class IntegerNumbers:
+    """Gives every distinct one of the values added a number: 0, 1, 2, ... in the order in which they came to be known.
+
+    `given` are the numbers of the values that it was made with.
+    """
+
+    def __init__(self, values: np.ndarray) -> None:
+        self.count = 0
+        self._values: list[np.ndarray] = []
+        self._table: _DirectTable | _HashTable = _DirectTable(0, 0)
+        self.given = self.add(values)
+
+    @classmethod
+    def in_order(cls, values: np.ndarray) -> IntegerNumbers:
+        """Distinct values, numbered as they stand."""
+        made = cls(np.empty(0, np.int64))
+        if len(values):
+            made._make_room(values).insert(values, 0)
+            made._values, made.count = [values], len(values)
+        return made
+
+    @property
+    def values(self) -> np.ndarray:
+        """The distinct values by number."""
+        if len(self._values) != 1:
+            self._values = [np.concatenate(self._values) if self._values else np.empty(0, np.int64)]
+        return self._values[0]
+
+    def find(self, values: np.ndarray) -> np.ndarray:
+        """The number of each value, ABSENT where it has none."""
+        return self._table.find(np.ascontiguousarray(values, np.int64))
+
+    def add(self, values: np.ndarray) -> np.ndarray:
+        """The number of each value; those that had none get one."""
+        values = np.ascontiguousarray(values, np.int64)
+        numbers = self._table.find(values)
+        unknown = np.flatnonzero(numbers < 0)
+        if not len(unknown):
+            return numbers
+        wanted = values[unknown] if len(unknown) < len(values) else values
+        new = self._make_room(wanted).distinct(wanted)
+        self._table.insert(new, self.count)
+        self._values.append(new)
+        self.count += len(new)
+        numbers[unknown] = self._table.find(wanted)
+        return numbers
+
+    def _make_room(self, wanted: np.ndarray) -> _DirectTable | _HashTable:
+        """A table that can hold these values too: a wider one, or one of the other kind."""
+        low, high = int(wanted.min()), int(wanted.max())
+        table = self._table
+        if isinstance(table, _DirectTable):
+            low, high = (min(low, table.low), max(high, table.high)) if self.count else (low, high)
+            if (low, high) == (table.low, table.high):
+                return table
+            if high - low < max(FREE_SLOTS, SLOTS_FOR_EACH * (self.count + len(wanted))):
+                # Twice as wide as needed once it grows, so that growing step by step is not paid for at each step.
+                slack = (high - low) // 2 if self.count else 0
+                self._table = _DirectTable(max(low - slack, -(2**63)), min(high + slack, 2**63 - 1))
+                self._table.insert(self.values, 0)
+                return self._table
+        if isinstance(table, _DirectTable) or not table.has_room_for(self.count + len(wanted)):
+            self._table = _HashTable(self.count + len(wanted))
+            self._table.insert(self.values, 0)
+        return self._table
+
+
+class _DirectTable:
+    """A slot for every value from `low` to `high`; of no width where they are equal and nothing is held."""
+
+    def __init__(self, low: int, high: int) -> None:
+        self.low, self.high = low, high
+        # Differences wrap where they must: what is beyond the table is so as an unsigned number as well.
+        self._low = np.int64(low)
+        self._span = np.uint64(high - low + 1)
+        self._numbers = np.full(high - low + 2, ABSENT, np.int32)  # the last slot is for all values that are outside
+
+    def find(self, values: np.ndarray) -> np.ndarray:
+        with np.errstate(over="ignore"):
+            slots = (values - self._low).view(np.uint64)
+        np.minimum(slots, self._span, out=slots)
+        return self._numbers.take(slots.view(np.int64))
+
+    def distinct(self, values: np.ndarray) -> np.ndarray:
+        """Of values within the table that have no number: each once."""
+        present = np.zeros(int(self._span), np.bool_)
+        present[values - self._low] = True
+        return np.flatnonzero(present) + self._low
+
+    def insert(self, values: np.ndarray, first: int) -> None:
+        """Distinct values, which get the numbers from `first` on."""
+        self._numbers[values - self._low] = np.arange(first, first + len(values), dtype=np.int32)
+
+
+class _HashTable:
+    def __init__(self, expected: int) -> None:
+        size = max(_FEWEST_SLOTS, 1 << (4 * expected - 1).bit_length())
+        self._shift = np.uint64(64 - (size.bit_length() - 1))
+        self._mask = np.int64(size - 1)
+        self._slots = np.full(size, ABSENT, np.int32)
+        self._keys = np.empty(max(1, size // 2), np.int64)
+
+    def has_room_for(self, count: int) -> bool:
+        return count <= len(self._keys)
+
+    def distinct(self, values: np.ndarray) -> np.ndarray:
+        distinct: np.ndarray = pa.array(values).unique().to_numpy()
+        return distinct
+
+    def insert(self, values: np.ndarray, first: int) -> None:
+        waiting = np.arange(first, first + len(values), dtype=np.int32)
+        self._keys[first : first + len(values)] = values
+        places = self._home(values)
+        while len(waiting):
+            free = self._slots[places] < 0
+            self._slots[places[free]] = waiting[free]
+            # Of several that wanted the same slot one has it now; the others go on to the next slot.
+            left = np.flatnonzero(self._slots[places] != waiting)
+            waiting, places = waiting[left], (places[left] + 1) & self._mask
+
+    def _home(self, values: np.ndarray) -> np.ndarray:
+        mixed = values.view(np.uint64)
+        mixed = (mixed ^ (mixed >> _HALF)) * _MULTIPLIER
+        home: np.ndarray = (mixed >> self._shift).view(np.int64)
+        return home
+
+    def find(self, values: np.ndarray) -> np.ndarray:
+        places = self._home(values)
+        numbers = self._slots.take(places)
+        undecided = np.flatnonzero(self._is_other(numbers, values))
+        places = places[undecided]
+        while len(undecided):
+            places = (places + 1) & self._mask
+            found = self._slots.take(places)
+            numbers[undecided] = found
+            wrong = np.flatnonzero(self._is_other(found, values[undecided]))
+            undecided, places = undecided[wrong], places[wrong]
+        return numbers
+
+    def _is_other(self, numbers: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """Where a slot holds another value than the one looked for; not where it is free, which decides it."""
+        other: np.ndarray = (numbers >= 0) & (self._keys.take(numbers, mode="clip") != values)
+        return other

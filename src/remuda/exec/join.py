@@ -1,0 +1,205 @@
+"""Joins that hold their right side: the hash join, and the nested-loop join for conditions without an equality."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING
+
+from remuda.exec.batch import RowBatch, Tuple, TupleBatch, empty_batch, layout_of
+from remuda.exec.join_result import JoinCode, JoinResult
+from remuda.exec.join_table import HeldRows, JoinTable, all_pairs
+from remuda.exec.operator import Exec, IterationResult, PassingExec
+from remuda.exec.ordering import concatenate
+from remuda.exec.row_join import FEW_ROWS, ROW_KINDS, RowJoin, RowTable
+from remuda.expr import Call, Column
+from remuda.plan.joins import JoinKey, JoinKind
+from remuda.storage.arrow_arrays import null_mask
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    import pyarrow as pa
+
+    from remuda.exec.code import Code
+    from remuda.exec.context import ExecContext
+    from remuda.plan.physical import HashJoin, NestedLoopJoin
+
+NOTHING_WITHOUT_RIGHT = {JoinKind.INNER, JoinKind.SEMI, JoinKind.RIGHT}
+"""Joins that deliver nothing, and so need not read their left side, where the right side is empty."""
+
+
+class JoinExec(PassingExec):
+    """Reads the right side to its end, then passes the left side through, batch by batch.
+
+    Right first, always: a sender of the left side waits until the right side is complete, never the other way round.
+    """
+
+    def __init__(self, node: HashJoin | NestedLoopJoin, left: Exec, right: Exec, code: Code) -> None:
+        super().__init__(left, node.columns)
+        self._node = node
+        self._right = right
+        self._code, self._row_join = code.of(node, lambda node: (JoinCode(node), RowJoin(node)))
+        self._waiting: list[RowBatch] = []
+        self._find_few: Callable[[Tuple], Sequence[Tuple]] | None = None
+        self._result: JoinResult | None = None
+        self._ready: Iterator[RowBatch] = iter(())
+        self._is_read = False
+        self._left_done = False
+
+    def setup(self, context: ExecContext) -> None:
+        self._context = context
+        self._right.setup(context)
+        self.source.setup(context)
+
+    def advance(self) -> IterationResult:
+        if not self._is_read and not self._read_right():
+            return IterationResult.WAIT
+        while True:
+            batch = next(self._ready, None)
+            if batch is not None:
+                self._context.verify()
+                self.current_batch = batch
+                return IterationResult.FETCHED
+            if self._left_done:
+                alone = self._joiner().right_rows_alone() if self._node.kind.keeps_right else None
+                self.current_batch = alone or empty_batch(self._node.columns)
+                return IterationResult.FETCHED_DONE
+            result = self.source.advance()
+            if result is IterationResult.WAIT:
+                return result
+            self._left_done = result is IterationResult.FETCHED_DONE
+            batch = self.source.current_batch
+            if batch.row_count:
+                self._ready = iter(self._joined(batch))
+
+    @property
+    def can_fork(self) -> bool:
+        """Not where, at the end, the right rows are asked for that no thread has met."""
+        return not self._node.kind.keeps_right
+
+    def prepare(self) -> bool:
+        if not self._is_read and not self._read_right():
+            return False
+        self._joiner()
+        return True
+
+    def fork(self, source: Exec) -> Exec:
+        forked = super().fork(source)
+        assert isinstance(forked, JoinExec)
+        forked._ready = iter(())
+        return forked
+
+    def _read_right(self) -> bool:
+        """False where the right side has to wait."""
+        while True:
+            result = self._right.advance()
+            if result is IterationResult.WAIT:
+                return False
+            batch = self._right.current_batch
+            if batch.row_count:
+                self._waiting.append(batch)
+            if result is IterationResult.FETCHED_DONE:
+                break
+        self._is_read = True
+        rows = sum(batch.row_count for batch in self._waiting)
+        self._left_done = rows == 0 and self._node.kind in NOTHING_WITHOUT_RIGHT
+        are_tuples = all(isinstance(batch, TupleBatch) for batch in self._waiting)
+        if rows <= FEW_ROWS and are_tuples and self._node.kind in ROW_KINDS:
+            self._find_few = self.finder([row for batch in self._waiting for row in batch.tuples()])
+        return True
+
+    def _joined(self, left: RowBatch) -> Iterable[RowBatch]:
+        find = self._find_few
+        if find is not None and isinstance(left, TupleBatch) and left.row_count <= FEW_ROWS:
+            rows = self._row_join.joined(left.tuples(), find, self._context.parameters.values)
+            return (TupleBatch(self._node.columns, rows),)
+        return self.joined(self._joiner(), left.arrow())
+
+    def _joiner(self) -> JoinResult:
+        """Made with the first batch that needs it: where there are few rows, perhaps none does."""
+        if self._result is None:
+            batches, self._waiting = [batch.arrow() for batch in self._waiting], []
+            held = HeldRows(concatenate(batches) if batches else empty_batch(self._node.right.columns).arrow())
+            self.hold(held)
+            self._result = JoinResult(self._node, self._code, held, self._context.parameters)
+        return self._result
+
+    @abstractmethod
+    def hold(self, held: HeldRows) -> None:
+        """The right side is complete."""
+
+    @abstractmethod
+    def finder(self, rows: list[Tuple]) -> Callable[[Tuple], Sequence[Tuple]]:
+        """From a left row to those of few right rows that it may match."""
+
+    @abstractmethod
+    def joined(self, result: JoinResult, left: pa.RecordBatch) -> Iterable[RowBatch]:
+        """What comes out for a batch of left rows."""
+
+
+class NestedLoopJoinExec(JoinExec):
+    def hold(self, held: HeldRows) -> None:
+        self._rows = held.rows
+
+    def finder(self, rows: list[Tuple]) -> Callable[[Tuple], Sequence[Tuple]]:
+        return lambda _: rows
+
+    def joined(self, result: JoinResult, left: pa.RecordBatch) -> Iterable[RowBatch]:
+        return result.of(left, all_pairs(left.num_rows, self._rows))
+
+
+class HashJoinExec(JoinExec):
+    def __init__(self, node: HashJoin, left: Exec, right: Exec, code: Code) -> None:
+        super().__init__(node, left, right, code)
+        self._keys = node.keys or mark_key(node)
+        assert self._keys, "a hash join has an equality"
+        left_layout, right_layout = layout_of(node.left.columns), layout_of(node.right.columns)
+        self._left_places = [left_layout[key.left.id] for key in self._keys]
+        self._right_places = [right_layout[key.right.id] for key in self._keys]
+        self._null_safe = [key.null_safe for key in self._keys]
+        plain = node.condition is None and (node.compared is None or not node.keys)
+        self._is_lookup = plain and node.kind in {JoinKind.SEMI, JoinKind.ANTI, JoinKind.MARK}
+        """Whether it is enough to know that there is a match."""
+
+    def hold(self, held: HeldRows) -> None:
+        self._rows = held.rows
+        columns = [held.batch.column(place) for place in self._right_places]
+        self._table = JoinTable(columns, [key.right.type for key in self._keys], self._null_safe)
+
+    def finder(self, rows: list[Tuple]) -> Callable[[Tuple], Sequence[Tuple]]:
+        if self._is_lookup and self._node.compared is not None:
+            # The mark of few rows is compared with each: a row that is not found may still make it unknown.
+            return lambda _: rows
+        return RowTable(rows, self._right_places, self._null_safe).finder(self._left_places)
+
+    def joined(self, result: JoinResult, left: pa.RecordBatch) -> Iterable[RowBatch]:
+        columns = [left.column(place) for place in self._left_places]
+        if self._is_lookup:
+            return (self._looked_up(result, left, columns),)
+        return result.of(left, self._table.pairs(columns))
+
+    def _looked_up(self, result: JoinResult, left: pa.RecordBatch, columns: list[pa.Array]) -> RowBatch:
+        found = self._table.contains(columns)
+        if self._node.kind is not JoinKind.MARK:
+            return result.chosen(left, found)
+        if self._node.compared is None:
+            return result.marked(left, found, None)
+        # x IN (...): unknown where x is NULL, or where it is not found but might be the NULL among the values.
+        unknown = null_mask(columns[0]) if self._rows else None
+        return result.marked(left, found, ~found if self._table.has_absent else unknown)
+
+
+def mark_key(node: HashJoin) -> tuple[JoinKey, ...]:
+    """The equality of columns that the mark itself is, where a table of the right side can answer it."""
+    match node.compared:
+        case Call("=", (Column() as one, Column() as other)) if node.condition is None and one.type == other.type:
+            lefts = {column.id for column in node.left.columns}
+            if (one.id in lefts) != (other.id in lefts):
+                return (JoinKey(one, other) if one.id in lefts else JoinKey(other, one),)
+    return ()
+
+
+def build_join(node: HashJoin, left: Exec, right: Exec, code: Code) -> Exec:
+    """A join that has no equality to look up by compares all pairs."""
+    kind = HashJoinExec if node.keys or mark_key(node) else NestedLoopJoinExec
+    return kind(node, left, right, code)

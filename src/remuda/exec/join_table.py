@@ -1,0 +1,122 @@
+"""The held side of a join: its rows, and for each key the rows that have it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from remuda.exec.key_numbers import KeyNumbers
+from remuda.storage.arrow_arrays import is_dictionary
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from remuda.types import SqlType
+
+PAIRS_AT_ONCE = 1 << 18
+"""Pairs that are made at once: a batch of rows with many matches each is cut, so that memory stays bounded."""
+
+
+class Pairs(NamedTuple):
+    """Pairs of rows by their positions, for left rows from `first` up to `stop`; `left` is ascending, None stands for
+    each of those rows exactly once.
+    """
+
+    first: int
+    stop: int
+    left: np.ndarray | None
+    right: np.ndarray
+
+    def left_positions(self) -> np.ndarray:
+        return np.arange(self.first, self.stop) if self.left is None else self.left
+
+
+class HeldRows:
+    """Rows that are taken from again and again: strings become dictionaries, of which only codes are copied."""
+
+    def __init__(self, batch: pa.RecordBatch) -> None:
+        arrays = [_coded(array) for array in batch.columns]
+        self.batch = pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
+        self.rows = batch.num_rows
+
+
+def _coded(array: pa.Array) -> pa.Array:
+    text = pa.types.is_string(array.type) or pa.types.is_binary(array.type)
+    return array.dictionary_encode() if text and not is_dictionary(array) else array
+
+
+class JoinTable:
+    """Finds rows by key. Nothing changes once it is made: several threads may look into it."""
+
+    def __init__(self, columns: Sequence[pa.Array], types: Sequence[SqlType], null_safe: Sequence[bool]) -> None:
+        self._keys = KeyNumbers(columns, types, null_safe)
+        numbers = self._keys.given
+        present = np.flatnonzero(numbers >= 0)
+        self.has_absent = len(present) < len(numbers)
+        """Whether some row has a NULL in its key that equals nothing."""
+        numbers = numbers[present]
+        # One more, of no rows, so that ABSENT as an index from the end finds nothing.
+        counts = np.bincount(numbers, minlength=self._keys.count + 1)
+        self._row_of: np.ndarray | None = None
+        if len(numbers) == self._keys.count:
+            self._row_of = np.full(self._keys.count + 1, -1, np.int32)
+            self._row_of[numbers] = present
+        else:
+            self._counts = counts
+            self._starts = np.cumsum(counts) - counts
+            self._rows = present[np.argsort(numbers, kind="stable")]
+
+    def contains(self, columns: Sequence[pa.Array]) -> np.ndarray:
+        """Whether there is a row with the key, for each row."""
+        found: np.ndarray = self._keys.find(columns) >= 0
+        return found
+
+    def pairs(self, columns: Sequence[pa.Array]) -> Iterator[Pairs]:
+        """All pairs of equal keys, for rows of the other side in their order."""
+        numbers = self._keys.find(columns)
+        if self._row_of is None:
+            yield from self._several(numbers)
+            return
+        right = self._row_of[numbers]
+        hits = right >= 0
+        if hits.all():
+            yield Pairs(0, len(numbers), None, right)
+        else:
+            left = np.flatnonzero(hits)
+            yield Pairs(0, len(numbers), left, right[left])
+
+    def _several(self, numbers: np.ndarray) -> Iterator[Pairs]:
+        counts = self._counts[numbers]
+        for first, stop in cuts(counts):
+            matches = counts[first:stop]
+            left = np.repeat(np.arange(first, stop), matches)
+            # Within each left row the matches are counted from 0 and added to where the rows of its key start.
+            ends = np.cumsum(matches)
+            within = np.arange(len(left)) - np.repeat(ends - matches, matches)
+            yield Pairs(first, stop, left, self._rows[np.repeat(self._starts[numbers[first:stop]], matches) + within])
+
+
+def cuts(counts: np.ndarray, at_once: int = PAIRS_AT_ONCE) -> Iterator[tuple[int, int]]:
+    """Ranges of rows that have no more than so many pairs together, or are one row.
+
+    >>> list(cuts(np.array([1, 2, 3, 9, 1]), 5))
+    [(0, 2), (2, 3), (3, 4), (4, 5)]
+    """
+    total = np.cumsum(counts)
+    first = 0
+    while first < len(counts):
+        before = int(total[first - 1]) if first else 0
+        stop = max(first + 1, int(np.searchsorted(total, before + at_once, side="right")))
+        yield first, stop
+        first = stop
+
+
+def all_pairs(left_rows: int, right_rows: int) -> Iterator[Pairs]:
+    """Every left row with every right row."""
+    step = max(1, PAIRS_AT_ONCE // max(1, right_rows))
+    rights = np.arange(right_rows)
+    for first in range(0, left_rows, step):
+        stop = min(first + step, left_rows)
+        yield Pairs(first, stop, np.repeat(np.arange(first, stop), right_rows), np.tile(rights, stop - first))

@@ -1,0 +1,165 @@
+"""A large scan, and what is done to its rows one batch at a time, by all threads of a member.
+
+    Aggregate (merges)                        Aggregate
+      Parallel        of   Project              Project      on each thread, over the next piece of the scan
+                             Join (left)          Join       that nobody has taken; the join's table is shared
+                               MapScan              pieces
+
+Operators that pass batches on are forked, one chain for each thread; a consumer that can reduce its rows in parts (an
+aggregate, the first rows of an order) is put on top of each chain, and merges the parts. A chain is advanced like any
+fragment: it waits where its channel is full, ends with the query, and its errors are the query's.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from remuda.exec.batch import empty_batch
+from remuda.exec.map_scan import MapScanExec
+from remuda.exec.operator import Exec, IterationResult, PassingExec, UnaryExec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from remuda.exec.batch import RowBatch
+    from remuda.exec.context import Channel, ExecContext, ReceivingEnd
+    from remuda.exec.map_scan import Piece
+
+PARALLEL_ROWS = 500_000
+"""A scan of fewer rows is done before other threads have begun."""
+PIECES_AT_ONCE = 4
+"""A thread takes so many neighbouring pieces of the scan at a time."""
+
+
+def in_parallel(source: Exec, reduce: Callable[[Exec], Exec] | None = None) -> Exec:
+    """The source, such that large scans use all threads; itself where it is no chain over a scan."""
+    below = source
+    while isinstance(below, PassingExec) and below.can_fork:
+        below = below.source
+    if isinstance(below, MapScanExec) and isinstance(source, PassingExec | MapScanExec):
+        return ParallelExec(source, below, reduce)
+    return source
+
+
+class ParallelExec(Exec):
+    """`is_reduced` says, once it is set up, whether its batches are the reduced parts of the threads."""
+
+    def __init__(
+        self, source: PassingExec | MapScanExec, scan: MapScanExec, reduce: Callable[[Exec], Exec] | None
+    ) -> None:
+        self._source = source
+        self._columns = source.columns
+        self._scan = scan
+        self._reduce = reduce
+        self._channels: list[ReceivingEnd] | None = None
+        self._is_parallel = False
+
+    def setup(self, context: ExecContext) -> None:
+        self._context = context
+        self._source.setup(context)
+        workers = context.workers
+        self._is_parallel = workers is not None and workers.parallelism > 1 and self._scan.most_rows >= PARALLEL_ROWS
+
+    @property
+    def is_reduced(self) -> bool:
+        return self._is_parallel and self._reduce is not None
+
+    def advance(self) -> IterationResult:
+        if not self._is_parallel:
+            result = self._source.advance()
+            if result is not IterationResult.WAIT:
+                self.current_batch = self._source.current_batch
+            return result
+        if self._channels is None:
+            if not self._prepared():
+                return IterationResult.WAIT
+            self._channels = self._start()
+        for channel in self._channels:
+            batch = channel.poll()
+            if batch is not None:
+                self.current_batch = batch
+                return IterationResult.FETCHED
+        if all(channel.is_finished for channel in self._channels):
+            self.current_batch = empty_batch(self._columns)
+            return IterationResult.FETCHED_DONE
+        return IterationResult.WAIT
+
+    def _chain(self) -> Iterator[PassingExec]:
+        below: Exec = self._source
+        while isinstance(below, PassingExec):
+            yield below
+            below = below.source
+
+    def _prepared(self) -> bool:
+        return all(operator.prepare() for operator in self._chain())
+
+    def _start(self) -> list[ReceivingEnd]:
+        workers = self._context.workers
+        assert workers is not None
+        pieces = _Pieces(self._scan)
+        return [workers.start(lambda channel: _Feed(self._forked(pieces), channel)) for _ in range(workers.parallelism)]
+
+    def _forked(self, pieces: _Pieces) -> Exec:
+        top: Exec = _PieceScanExec(self._scan, pieces)
+        for operator in reversed(list(self._chain())):
+            top = operator.fork(top)
+        return top if self._reduce is None else self._reduce(top)
+
+
+class _Pieces:
+    """What is left of a scan; every piece is given to one thread."""
+
+    def __init__(self, scan: MapScanExec) -> None:
+        self._pieces = scan.pieces()
+        self._lock = Lock()
+
+    def take(self) -> list[Piece]:
+        with self._lock:
+            return list(islice(self._pieces, PIECES_AT_ONCE))
+
+
+class _PieceScanExec(Exec):
+    def __init__(self, scan: MapScanExec, pieces: _Pieces) -> None:
+        self._scan = scan
+        self._pieces = pieces
+        self._taken: list[Piece] = []
+
+    def setup(self, context: ExecContext) -> None:
+        """The scan that it reads for is set up."""
+
+    def advance(self) -> IterationResult:
+        if not self._taken:
+            self._taken = self._pieces.take()
+            if not self._taken:
+                self.current_batch = empty_batch(self._scan.columns)
+                return IterationResult.FETCHED_DONE
+        self.current_batch = self._scan.read(self._taken.pop(0))
+        return IterationResult.FETCHED
+
+
+class _Feed(UnaryExec):
+    """The top of a thread's chain: offers its batches to the consumer."""
+
+    def __init__(self, source: Exec, channel: Channel) -> None:
+        super().__init__(source)
+        self._channel = channel
+        self._unsent: RowBatch | None = None
+        self._source_done = False
+
+    def advance(self) -> IterationResult:
+        if self._unsent is None and not self._source_done:
+            result = self.source.advance()
+            if result is IterationResult.WAIT:
+                return result
+            self._source_done = result is IterationResult.FETCHED_DONE
+            self._unsent = self.source.current_batch
+        if self._unsent is not None:
+            if self._unsent.row_count and not self._channel.offer(self._unsent):
+                return IterationResult.WAIT
+            self._unsent = None
+        if self._source_done:
+            self._channel.finish()
+            return IterationResult.FETCHED_DONE
+        return IterationResult.FETCHED

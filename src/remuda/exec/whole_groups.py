@@ -1,0 +1,184 @@
+"""Aggregates of which no parts can be merged: computed once all rows of all groups are known.
+
+Rows are held with the number of their group; each function orders or reduces them in one go.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from remuda.exec.batch import positional
+from remuda.exec.ordering import concatenate, order_codes, sort_positions
+from remuda.plan.traits import SortKey
+from remuda.storage.arrow_arrays import null_mask
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from remuda.plan.aggregates import AggregateCall
+
+Groups = np.ndarray
+
+
+class WholeGroups:
+    """One call: its argument, the second one where there is one, and the columns of its order."""
+
+    def __init__(self, call: AggregateCall) -> None:
+        self._call = call
+        self._groups: list[np.ndarray] = []
+        self._batches: list[pa.RecordBatch] = []
+
+    def add(self, groups: np.ndarray | None, columns: list[pa.Array]) -> None:
+        batch = positional(columns)
+        self._groups.append(np.zeros(batch.num_rows, np.int32) if groups is None else groups)
+        self._batches.append(batch)
+
+    def result(self, count: int) -> pa.Array:
+        call = self._call
+        if not self._batches:
+            return pa.nulls(count, call.column.type.arrow)
+        groups, batch = np.concatenate(self._groups), concatenate(self._batches)
+        self._groups, self._batches = [], []
+        present = np.ones(len(groups), np.bool_)
+        for array in batch.columns[: len(call.arguments)]:
+            nulls = null_mask(array)
+            if nulls is not None:
+                present &= ~nulls
+        if not present.all():
+            groups, batch = groups[present], batch.filter(pa.array(present))
+        return FUNCTIONS[call.function](call, groups, batch, count)
+
+
+def _numbers(array: pa.Array) -> np.ndarray:
+    numbers: np.ndarray = array.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    return numbers
+
+
+def _spread(call: AggregateCall, groups: Groups, batch: pa.RecordBatch, count: int) -> pa.Array:
+    """Variance and standard deviation: the squares of distances from the mean, which is known first."""
+    values = _numbers(batch.column(0))
+    rows = np.bincount(groups, minlength=count)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = np.bincount(groups, values, count) / rows
+        squares = np.bincount(groups, (values - mean[groups]) ** 2, count)
+        divisor = rows - (call.function.endswith("_samp"))
+        spread = squares / divisor
+        if call.function.startswith("stddev"):
+            spread = np.sqrt(spread)
+    return pa.array(spread, mask=divisor <= 0)
+
+
+def _covariance(call: AggregateCall, groups: Groups, batch: pa.RecordBatch, count: int) -> pa.Array:
+    first, second = _numbers(batch.column(0)), _numbers(batch.column(1))
+    rows = np.bincount(groups, minlength=count)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        first = first - (np.bincount(groups, first, count) / rows)[groups]
+        second = second - (np.bincount(groups, second, count) / rows)[groups]
+        both = np.bincount(groups, first * second, count)
+        if call.function == "corr":
+            product = np.bincount(groups, first**2, count) * np.bincount(groups, second**2, count)
+            return pa.array(both / np.sqrt(product), mask=(rows == 0) | (product == 0))
+        divisor = rows - (call.function == "covar_samp")
+        return pa.array(both / divisor, mask=divisor <= 0)
+
+
+def _in_order(groups: Groups, array: pa.Array, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The rows by group and value, and where each group begins and how many rows it has."""
+    order = np.lexsort((order_codes(array), groups))
+    rows = np.bincount(groups, minlength=count)
+    return order, np.cumsum(rows) - rows, rows
+
+
+def _quantile_disc(call: AggregateCall, groups: Groups, batch: pa.RecordBatch, count: int) -> pa.Array:
+    """The first value at or behind the fraction of the rows."""
+    order, starts, rows = _in_order(groups, batch.column(0), count)
+    place = np.maximum(np.ceil(rows * float(call.parameters[0])).astype(np.int64) - 1, 0)
+    return _values_at(batch.column(0), order, starts + place, rows == 0)
+
+
+def _quantile_cont(call: AggregateCall, groups: Groups, batch: pa.RecordBatch, count: int) -> pa.Array:
+    """Between the two values around the fraction, in proportion."""
+    order, starts, rows = _in_order(groups, batch.column(0), count)
+    values = np.append(_numbers(batch.column(0))[order], 0.0)
+    exact = np.maximum(rows - 1, 0) * float(call.parameters[0])
+    below = np.floor(exact).astype(np.int64)
+    low, high = values[starts + below], values[starts + np.ceil(exact).astype(np.int64)]
+    with np.errstate(invalid="ignore"):
+        between = np.where(low == high, low, low + (high - low) * (exact - below))
+    return pa.array(between, mask=rows == 0)
+
+
+def _mode(call: AggregateCall, groups: Groups, batch: pa.RecordBatch, count: int) -> pa.Array:  # noqa: ARG001
+    """The value that comes most often; of several the lowest."""
+    array = batch.column(0)
+    codes = order_codes(array)
+    order = np.lexsort((codes, groups))
+    if not len(order):
+        return pa.nulls(count, array.type)
+    ordered_groups, ordered_codes = groups[order], codes[order]
+    changes = np.append(True, (ordered_groups[1:] != ordered_groups[:-1]) | (ordered_codes[1:] != ordered_codes[:-1]))
+    starts = np.flatnonzero(changes)
+    lengths = np.diff(np.append(starts, len(order)))
+    owners = ordered_groups[starts]
+    # By group, longest first, lowest first: the first of each group is it.
+    best = np.lexsort((starts, -lengths, owners))
+    firsts = best[np.append(True, owners[best][1:] != owners[best][:-1])]
+    row_of = np.full(count, -1, np.int64)
+    row_of[owners[firsts]] = order[starts[firsts]]
+    return array.take(pa.array(row_of, mask=row_of < 0))
+
+
+def _argument_of_extreme(call: AggregateCall, groups: Groups, batch: pa.RecordBatch, count: int) -> pa.Array:
+    """ARG_MIN and ARG_MAX: the argument of the first row whose second one is lowest or highest."""
+    codes = order_codes(batch.column(1))
+    if call.function == "arg_max":
+        codes = -codes
+    best = np.full(count, np.iinfo(np.int64).max)
+    np.minimum.at(best, groups, codes)
+    chosen = np.flatnonzero(best[groups] == codes)[::-1]
+    row_of = np.full(count, -1, np.int64)
+    row_of[groups[chosen]] = chosen
+    return batch.column(0).take(pa.array(row_of, mask=row_of < 0))
+
+
+def _joined_text(call: AggregateCall, groups: Groups, batch: pa.RecordBatch, count: int) -> pa.Array:
+    """STRING_AGG: as lists, one for each group, that Arrow joins."""
+    first = len(call.arguments)
+    keyed = positional([pa.array(groups), *batch.columns[first:]])
+    collation = (SortKey(-1), *call.order)
+    order = sort_positions(keyed, range(len(collation)), collation)
+    texts = _plain(batch.column(0)).take(order)
+    rows = np.bincount(groups, minlength=count)
+    offsets = np.append(0, np.cumsum(rows)).astype(np.int32)
+    lists = pa.ListArray.from_arrays(pa.array(offsets, mask=np.append(rows == 0, False)), texts)
+    return pc.binary_join(lists, call.parameters[0])
+
+
+def _plain(array: pa.Array) -> pa.Array:
+    return array.dictionary_decode() if isinstance(array, pa.DictionaryArray) else array
+
+
+def _values_at(array: pa.Array, order: np.ndarray, places: np.ndarray, missing: np.ndarray) -> pa.Array:
+    padded = np.append(order, 0)
+    return array.take(pa.array(padded[np.minimum(places, len(order))], mask=missing))
+
+
+FUNCTIONS: dict[str, Callable[[Any, Groups, pa.RecordBatch, int], pa.Array]] = {
+    "stddev_samp": _spread,
+    "stddev_pop": _spread,
+    "var_samp": _spread,
+    "var_pop": _spread,
+    "corr": _covariance,
+    "covar_pop": _covariance,
+    "covar_samp": _covariance,
+    "quantile_cont": _quantile_cont,
+    "quantile_disc": _quantile_disc,
+    "mode": _mode,
+    "arg_min": _argument_of_extreme,
+    "arg_max": _argument_of_extreme,
+    "string_agg": _joined_text,
+}

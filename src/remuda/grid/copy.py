@@ -1,0 +1,159 @@
+"""COPY between maps, queries and files, and CREATE TABLE AS, which is a copy from a query into a new map."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from remuda import sql
+from remuda.catalog import ColumnDefinition, SearchPath
+from remuda.errors import SqlError, data_error, parsing_error
+from remuda.grid.definitions import find_map, is_there, map_definition, schema_of
+from remuda.grid.load import FORMATS, gathered, open_source, with_keys
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from remuda.grid.queries import Queries
+    from remuda.grid.result import Result
+    from remuda.sql import Query
+    from remuda.storage import Store
+
+Batches = Iterator[pa.RecordBatch]
+Given = tuple[tuple[Any, ...], "Mapping[str, Any]"]
+"""Parameters by position and by name."""
+
+
+def copy_from(store: Store, search_path: SearchPath, statement: sql.CopyFrom) -> int:
+    """Loads a file, or a folder of files, all of its rows or none."""
+    target = store.map(find_map(store, search_path, statement.name))
+    try:
+        source = open_source(Path(statement.path), statement.format)
+    except SqlError as error:
+        error.span = error.span or statement.span
+        raise
+    return target.load_tables(with_keys(target.definition, source.tables), statement.mode)  # type: ignore[arg-type]
+
+
+def copy_to(queries: Queries, statement: sql.CopyTo, parameters: Given) -> int:
+    """Writes a query's rows into a file as they come; a file that is only half written is removed."""
+    path = Path(statement.path)
+    kind = statement.format or FORMATS.get(path.suffix)
+    if kind is None:
+        known = ", ".join(FORMATS)
+        raise data_error(f"{path} says not what it is: name it {known} or give FORMAT", span=statement.span)
+    result = _run(queries, statement.text, statement.query, parameters)
+    part = path.with_name(path.name + ".part")
+    try:
+        rows = _WRITERS[kind](result.record_batches(), _schema(result), part)
+        part.replace(path)
+    except OSError as error:
+        raise data_error(f"{path} cannot be written: {error.strerror}", span=statement.span) from error
+    finally:
+        with suppress(OSError):
+            part.unlink()
+        result.close()
+    return rows
+
+
+def _run(queries: Queries, text: str, query: Query, parameters: Given) -> Result:
+    key = (queries.search_path, text)
+    return queries.run(key, queries.plan(key, query), *parameters)
+
+
+def _schema(result: Result) -> pa.Schema:
+    return pa.schema([pa.field(column.name, column.type.arrow) for column in result.columns])
+
+
+def create_map_as(queries: Queries, statement: sql.CreateMapAs, parameters: Given) -> int:
+    """Makes a map of the query's columns and loads its rows. Where that fails there is no map."""
+    store, schema = queries.store, schema_of(statement.name)
+    if is_there(store, statement.name, schema, allowed=statement.if_not_exists):
+        return 0
+    bound = sql.bind(statement.query, store.catalog, queries.search_path)
+    columns: list[ColumnDefinition] = []
+    for name, column in zip(bound.tree.names, bound.tree.columns, strict=True):
+        if any(name.casefold() == other.name.casefold() for other in columns):
+            raise parsing_error(f"the table would have two columns {name}", span=statement.query.span)
+        if column.type.is_interval:
+            raise parsing_error(f"{name} is an INTERVAL, which no table holds", span=statement.query.span)
+        columns.append(ColumnDefinition(name, column.type))
+    definition = map_definition(
+        sql.CreateMap(
+            statement.name,
+            tuple(columns),
+            statement.key,
+            statement.partitioned_by,
+            statement.replicated,
+            statement.if_not_exists,
+        ),
+        schema,
+        store.partitions,
+    )
+    result = _run(queries, statement.text, statement.query, parameters)
+    store.create_map(definition)
+    try:
+        tables = gathered(result.record_batches(), _schema(result))
+        return store.map(definition).load_tables(with_keys(definition, tables), "append")
+    except BaseException:
+        store.drop_map(definition)
+        raise
+    finally:
+        result.close()
+
+
+def _write_parquet(batches: Batches, schema: pa.Schema, path: Path) -> int:
+    import pyarrow.parquet as pq
+
+    with pq.ParquetWriter(path, schema) as writer:
+        return _each_batch(batches, writer.write_batch)
+
+
+def _write_csv(batches: Batches, schema: pa.Schema, path: Path) -> int:
+    from pyarrow import csv
+
+    with csv.CSVWriter(path, schema) as writer:
+        return _each_batch(batches, writer.write_batch)
+
+
+def _write_arrow(batches: Batches, schema: pa.Schema, path: Path) -> int:
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, schema) as writer:
+        return _each_batch(batches, writer.write_batch)
+
+
+def _write_json(batches: Batches, _schema: pa.Schema, path: Path) -> int:
+    """One object a line, as `grid.load` reads it."""
+    with path.open("w", encoding="utf-8") as file:
+
+        def write(batch: pa.RecordBatch) -> None:
+            for row in batch.to_pylist():
+                file.write(json.dumps(row, default=_in_json, ensure_ascii=False) + "\n")
+
+        return _each_batch(batches, write)
+
+
+def _in_json(value: Any) -> Any:
+    """What JSON has no form for is written as text; of bytes, their digits."""
+    return value.hex() if isinstance(value, bytes) else str(value)
+
+
+def _each_batch(batches: Batches, write: Callable[[pa.RecordBatch], object]) -> int:
+    rows = 0
+    for batch in batches:
+        write(batch)
+        rows += batch.num_rows
+    return rows
+
+
+_WRITERS: dict[str, Callable[[Batches, pa.Schema, Path], int]] = {
+    "parquet": _write_parquet,
+    "csv": _write_csv,
+    "json": _write_json,
+    "arrow": _write_arrow,
+    "feather": _write_arrow,
+}

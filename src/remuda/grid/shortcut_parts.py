@@ -1,0 +1,130 @@
+"""What shortcuts are made of: the shape of the plan, the values, the key, and what becomes of a stored row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from remuda.errors import SqlError
+from remuda.expr import Column, Expression, Literal, Parameter, columns_of, compile_row, evaluate_constant
+from remuda.grid.parameters import exact_converter
+from remuda.grid.result import Result
+from remuda.plan import physical
+from remuda.types import convert_each
+
+if TYPE_CHECKING:
+    from remuda.plan.fragments import Plan
+
+Values = tuple[Any, ...]
+Shortcut = Callable[[Values], Result | None]
+"""A statement as a function of the values given for its parameters; None where it must go the long way."""
+
+
+def scan_below(node: Any) -> tuple[Any, tuple[Expression, ...] | None]:
+    """What stands below an optional exchange and projection, and what is projected from its rows."""
+    assignments: tuple[Expression, ...] | None = None
+    while isinstance(node, physical.RootExchange | physical.Project):
+        if isinstance(node, physical.Project):
+            if assignments is not None:
+                return None, None
+            assignments = tuple(item.expression for item in node.assignments)
+        node = node.input
+    return node, assignments
+
+
+def is_one_key(node: physical.KeyLookup) -> bool:
+    return node.is_single and all(isinstance(points.values[0], Parameter | Literal) for points in node.key)
+
+
+def key_reader(node: physical.KeyLookup) -> Callable[[Values], Any]:
+    """From the parameters' values to the key as storage writes it; None where a part of it is NULL."""
+    parts = [points.values[0] for points in node.key]
+    if len(parts) == 1:
+        only = parts[0]
+        if isinstance(only, Parameter):
+            index = only.index
+            return lambda values: values[index]
+        constant = evaluate_constant(only)
+        return lambda _: constant
+    readers = [compile_row(part, {}) for part in parts]
+
+    def read(values: Values) -> Any:
+        key = tuple([reader((), values) for reader in readers])
+        return None if None in key else key
+
+    return read
+
+
+def value_converter(plan: Plan) -> Callable[[Values], Values | None]:
+    """From what the user gave to stored values; None where the number or the type of one does not fit.
+
+    One value and two, nearly all there are, have no loop.
+    """
+    converters = [exact_converter(type_) for type_ in plan.parameters]
+    count = len(converters)
+    if plan.parameter_names or plan.reads_clock:
+        return lambda _: None
+    if count == 1:
+        (only,) = converters
+
+        def convert_one(values: Values) -> Values | None:
+            if len(values) != 1:
+                return None
+            try:
+                return (only(values[0]),)
+            except SqlError:
+                return None
+
+        return convert_one
+
+    convert_all = convert_each(converters)
+
+    def convert(values: Values) -> Values | None:
+        if len(values) != count:
+            return None
+        try:
+            return convert_all(values)
+        except SqlError:
+            return None
+
+    return convert
+
+
+class RowComputation:
+    """What happens between a stored row and the result's row: the remainder of the filter, and the projection."""
+
+    def __init__(
+        self, lookup: physical.KeyLookup | physical.IndexScan, assignments: tuple[Expression, ...] | None
+    ) -> None:
+        expressions = lookup.columns if assignments is None else assignments
+        picked = [expression for expression in expressions if isinstance(expression, Column)]
+        self._is_plain = lookup.remainder is None and len(picked) == len(expressions)
+        read = picked if self._is_plain else _columns_to_read(lookup)
+        layout = {column.id: place for place, column in enumerate(read)}
+        self.positions = tuple(lookup.map.position(column.name) for column in read)
+        self._passes = None if lookup.remainder is None else compile_row(lookup.remainder, layout)
+        self._items = [compile_row(expression, layout) for expression in expressions]
+
+    @property
+    def compute(self) -> Callable[[Values, Values], Values | None] | None:
+        """From a stored row and the parameters' values to the result's row, None if the filter rejects it; no function
+        at all where the row is what is read."""
+        if self._is_plain:
+            return None
+        passes, items = self._passes, self._items
+        if passes is None and len(items) == 2:
+            first, second = items
+            return lambda row, values: (first(row, values), second(row, values))
+
+        def compute(row: Values, values: Values) -> Values | None:
+            if passes is not None and not passes(row, values):
+                return None
+            return tuple([item(row, values) for item in items])
+
+        return compute
+
+
+def _columns_to_read(lookup: physical.KeyLookup | physical.IndexScan) -> list[Column]:
+    """Those that are delivered, then those that only the filter needs."""
+    delivered = {column.id for column in lookup.columns}
+    return [*lookup.columns, *(column for id_, column in columns_of(lookup.remainder).items() if id_ not in delivered)]

@@ -1,0 +1,69 @@
+"""Enforcers: operators that give rows a trait which they lack, an order or a place.
+
+| required    | below, as a rule                | enforcer          |
+| order       | the same without the order      | Sort              |
+| ROOT        | PARTITIONED, of any backend     | RootExchange      |
+| REPLICATED  | PARTITIONED                     | BroadcastExchange |
+| PARTITIONED by columns | PARTITIONED          | HashExchange      |
+
+With one member rows are where they are needed, and there is no exchange.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from remuda.plan import physical
+from remuda.plan.traits import PARTITIONED, ROOT, Convention, DistributionKind, Traits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from remuda.plan.physical import PhysicalNode
+
+
+@dataclass(frozen=True, slots=True)
+class Enforcer:
+    """`below` is asked of the same group; `build` puts the operator on top of it."""
+
+    below: Traits
+    build: Callable[[PhysicalNode], PhysicalNode]
+    shares_work: bool = False
+    """Whether the members do what is below at the same time."""
+
+
+def enforcers(required: Traits, conventions: tuple[Convention, ...], members: int) -> Iterator[Enforcer]:
+    if required.collation:
+        yield Enforcer(replace(required, collation=()), lambda source: _sort(source, required))
+    if required.convention is not Convention.LOCAL:
+        return
+    match required.distribution.kind:
+        case DistributionKind.ROOT:
+            for convention in conventions:
+                if convention is not Convention.LOCAL or members > 1:
+                    below = Traits(convention, PARTITIONED, required.collation)
+                    yield Enforcer(below, lambda source: _to_root(source, required), shares_work=True)
+        case DistributionKind.REPLICATED if members > 1 and not required.collation:
+            yield Enforcer(
+                Traits(Convention.LOCAL, PARTITIONED),
+                lambda source: physical.BroadcastExchange(source, Traits(Convention.LOCAL, required.distribution)),
+                shares_work=True,
+            )
+        case DistributionKind.PARTITIONED if members > 1 and required.distribution.columns and not required.collation:
+            yield Enforcer(Traits(Convention.LOCAL, PARTITIONED), lambda source: _by_hash(source, required))
+
+
+def _sort(source: Any, required: Traits) -> physical.Sort:
+    return physical.Sort(source, required.collation, replace(source.traits, collation=required.collation))
+
+
+def _to_root(source: Any, required: Traits) -> physical.RootExchange:
+    collation = source.traits.collation if required.collation else ()
+    return physical.RootExchange(source, Traits(Convention.LOCAL, ROOT, collation))
+
+
+def _by_hash(source: Any, required: Traits) -> physical.HashExchange:
+    by_id = {column.id: column for column in source.columns}
+    keys = tuple(by_id[id_] for id_ in required.distribution.columns)
+    return physical.HashExchange(source, keys, Traits(Convention.LOCAL, required.distribution))

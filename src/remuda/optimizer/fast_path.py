@@ -1,0 +1,78 @@
+"""The plan of a lookup, without a memo: one map, one filter, and nothing above it but a projection.
+
+Such queries are most of what an application asks, and there is little to search: the cheapest access path wins. The
+plan is the one that the search would find.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from remuda.optimizer.access_paths import access_paths
+from remuda.optimizer.candidates import find_candidates
+from remuda.optimizer.pricing import Pricing
+from remuda.optimizer.selectivity import of_map, selectivity
+from remuda.plan import logical, physical
+from remuda.plan.bounds import Points
+from remuda.plan.traits import ROOT, Convention, Traits
+from remuda.rules.explore import split_disjunction
+from remuda.rules.implement_relational import project_over
+
+if TYPE_CHECKING:
+    from remuda.catalog import MapStatistics
+
+AT_ROOT = Traits(Convention.LOCAL, ROOT)
+
+
+def plan_lookup(
+    tree: logical.Root, statistics: dict[str, MapStatistics], members: int, *, pruning: bool
+) -> physical.Root | None:
+    """None where the query is more than a lookup by equality."""
+    scan, project = _parts(tree)
+    if scan is None or not _is_lookup(scan):
+        return None
+    known = statistics[scan.map.id]
+    rows = known.rows * selectivity(scan.filter, of_map(known))
+    pricing = Pricing(members)
+    paths = access_paths(scan, AT_ROOT, (Convention.LOCAL,), known, pruned=pruning)
+    best: Any = min(paths, key=lambda path: path.estimate.cost)
+
+    def projected(source: Any) -> Any:
+        return source if project is None else pricing.price(project_over(source, project), rows)
+
+    def at_root(source: Any) -> Any:
+        return pricing.price(physical.RootExchange(source, AT_ROOT), rows)
+
+    if members == 1 or scan.map.replicated:
+        top = projected(best)
+    else:
+        # What is projected away need not travel; what is computed may be wider than what it is computed from.
+        top = min((at_root(projected(best)), projected(at_root(best))), key=lambda node: node.estimate.cost)
+    root = pricing.price(physical.Root(top, tree.columns, tree.names, replace(AT_ROOT)), rows)
+    assert isinstance(root, physical.Root)
+    return root
+
+
+def _parts(tree: logical.Root) -> tuple[logical.Scan | None, logical.Project | None]:
+    if tree.collation:
+        return None, None
+    match tree.input:
+        case logical.Scan() as scan:
+            return scan, None
+        case logical.Project(input=logical.Scan() as scan) as project:
+            return scan, project
+    return None, None
+
+
+def _is_lookup(scan: logical.Scan) -> bool:
+    """By an equality of a key column or of a column that leads an index."""
+    if scan.filter is None or split_disjunction(scan) is not None:
+        return False
+    named = {*scan.map.key, *(index.columns[0] for index in scan.map.indexes)}
+    candidates = find_candidates(scan.filter)
+    return any(
+        isinstance(candidate.bound, Points) and candidate.bound.is_single
+        for name in named
+        for candidate in candidates.get(name, ())
+    )

@@ -1,0 +1,92 @@
+"""How many rows a join has: by the numbers of values on either side of its equalities.
+
+`orders JOIN customers ON orders.customer = customers.id` with 1,000,000 orders of 50,000 customers: every order finds
+its one customer, 1,000,000 × 50,000 / 50,000 rows. Of the customers of one country out of 25, 2,000 are left, but the
+equality is still met by one in 50,000 pairs: 1,000,000 × 2,000 / 50,000 = 40,000 rows.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from remuda.expr import Column
+from remuda.optimizer.selectivity import ANYTHING_ELSE, selectivity
+from remuda.plan.joins import JoinKind
+from remuda.rules.join_keys import Equality, split_condition
+
+if TYPE_CHECKING:
+    from remuda.catalog import ColumnStatistics
+    from remuda.optimizer.properties import Properties
+    from remuda.plan import logical
+
+UNMATCHED = 0.1
+"""The least share of left rows that an ANTI join keeps: that nothing is left is never sure."""
+
+
+def join_rows(node: logical.Join, left: Properties, right: Properties) -> float:
+    equalities, rest = split_condition(node.condition, node.left.columns, node.right.columns)
+
+    def known(column: Column) -> ColumnStatistics | None:
+        return left.columns.get(column.id) or right.columns.get(column.id)
+
+    share = equalities_selectivity(equalities, left, right) * selectivity(rest, known)
+    pairs = left.rows * right.rows * share
+    match node.kind:
+        case JoinKind.INNER:
+            return pairs
+        case JoinKind.LEFT:
+            return max(pairs, left.rows)
+        case JoinKind.RIGHT:
+            return max(pairs, right.rows)
+        case JoinKind.FULL:
+            return max(pairs, left.rows, right.rows)
+        case JoinKind.SEMI:
+            return left.rows * _matched(equalities, left, right, pairs)
+        case JoinKind.ANTI:
+            return left.rows * max(UNMATCHED, 1.0 - _matched(equalities, left, right, pairs))
+        case JoinKind.MARK | JoinKind.SINGLE:
+            return left.rows
+
+
+def equalities_selectivity(equalities: tuple[Equality, ...], left: Properties, right: Properties) -> float:
+    """The share of pairs that meet all of them.
+
+    A unique key of one side within them is met by one of its values, however many of its rows are left. Other
+    combinations have no more values than their side has rows.
+    """
+    if not equalities:
+        return 1.0
+    for side, own in ((right, "right"), (left, "left")):
+        columns = {getattr(each, own).id for each in equalities if isinstance(getattr(each, own), Column)}
+        key = side.unique_within(columns) if columns else None
+        if key is not None:
+            others = tuple(each for each in equalities if _column(getattr(each, own)) not in key.columns)
+            return 1.0 / max(1.0, key.values) * _backed_off(others, left, right)
+    return _backed_off(equalities, left, right)
+
+
+def _backed_off(equalities: tuple[Equality, ...], left: Properties, right: Properties) -> float:
+    """The most selective counts in full, each further one less: columns of one row are seldom independent."""
+    shares = sorted(1.0 / max(_values(each.left, left), _values(each.right, right)) for each in equalities)
+    return float(math.prod(share ** (0.5**place) for place, share in enumerate(shares)))
+
+
+def _values(side: object, properties: Properties) -> float:
+    if isinstance(side, Column):
+        return properties.distinct_or_guess(side.id)
+    return max(1.0, math.sqrt(properties.rows))
+
+
+def _column(side: object) -> int:
+    return side.id if isinstance(side, Column) else -1
+
+
+def _matched(equalities: tuple[Equality, ...], left: Properties, right: Properties, pairs: float) -> float:
+    """The share of left rows that find a partner."""
+    if left.rows <= 0 or right.rows <= 0:
+        return 0.0
+    if not equalities:
+        return min(1.0, pairs / left.rows) if pairs < left.rows else 1.0 - ANYTHING_ELSE
+    found = min(min(1.0, _values(each.right, right) / _values(each.left, left)) for each in equalities)
+    return min(found, pairs / left.rows)

@@ -1,0 +1,221 @@
+"""The orders in which the relations of a join graph can be joined, as groups and expressions of the memo.
+
+Every set of relations that hangs together gets a group, and every way to split it into two such sets an expression,
+as long as there are not too many: the search then finds the cheapest by what the joins really cost where the rows are.
+Pairs come out smaller sets first (after "Analysis of two existing and one new dynamic programming algorithm for the
+generation of optimal bushy join trees without cross products", Moerkotte and Neumann). For a chain a - b - c:
+
+    (b, c)   (a, b)   (a, bc)   (ab, c)        never (a, c): nothing connects them
+
+With too many pairs the two sets whose join has the fewest rows are joined for good, and so on, until few enough are
+left.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from remuda.plan import logical
+from remuda.plan.joins import JoinKind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from remuda.optimizer.join_graph import JoinGraph
+    from remuda.optimizer.memo import Memo
+
+MAXIMUM_PAIRS = 500
+"""Splits that are tried; a star of 8 relations has 448, a chain of 12 has 286, 8 relations on one key have 3,025."""
+MAXIMUM_PAIRS_SPREAD = 150
+"""With several members, where each join can be done in several places."""
+
+
+def explore_join_orders(graph: JoinGraph, memo: Memo, maximum: int = MAXIMUM_PAIRS) -> int | None:
+    """The group of the whole join; None where no order but the one that was written is known to be right."""
+    return _Orders(graph, memo, maximum).explore()
+
+
+class _Orders:
+    def __init__(self, graph: JoinGraph, memo: Memo, maximum: int) -> None:
+        self.maximum = maximum
+        self.graph = graph
+        self.memo = memo
+        self.groups: dict[int, int] = {1 << place: group for place, group in enumerate(graph.relations)}
+        self.nodes = list(self.groups)
+        """The sets between which orders are still open; at first each relation is one."""
+        self._connections = _connected(graph.neighbours(), set(graph.attachments), self._rows_of)
+
+    def explore(self) -> int | None:
+        while True:
+            neighbours = self._neighbours()
+            pairs = list(_pairs(neighbours, self.maximum))
+            if len(pairs) <= self.maximum:
+                break
+            if not self._join_best_pair(neighbours):
+                return None
+        for left, right in pairs:
+            self._join(self._union(left), self._union(right))
+        return self.groups.get(self._union((1 << len(self.nodes)) - 1))
+
+    def _rows_of(self, place: int) -> float:
+        return self.memo.groups[self.graph.relations[place]].rows
+
+    def _union(self, places: int) -> int:
+        """From a set of `nodes` to the set of relations."""
+        mask = 0
+        for place, node in enumerate(self.nodes):
+            if places >> place & 1:
+                mask |= node
+        return mask
+
+    def _neighbours(self) -> list[int]:
+        reach = [self._reach(node) for node in self.nodes]
+        return [
+            sum(1 << other for other, node in enumerate(self.nodes) if other != place and reach[place] & node)
+            for place in range(len(self.nodes))
+        ]
+
+    def _reach(self, mask: int) -> int:
+        found = 0
+        for place, connected in enumerate(self._connections):
+            if mask >> place & 1:
+                found |= connected
+        return found
+
+    def _join(self, left: int, right: int) -> int | None:
+        """Puts the join of two sets into the group of both; None where the two cannot be joined."""
+        if left not in self.groups or right not in self.groups:
+            return None
+        expression = self._expression(left, right)
+        if expression is None:
+            return None
+        known = self.groups.get(left | right)
+        if known is None:
+            self.groups[left | right] = known = self.memo.add(expression).number
+        else:
+            self.memo.groups[known].expressions.append(expression)
+        return known
+
+    def _expression(self, left: int, right: int) -> logical.Join | None:
+        graph = self.graph
+        if left in graph.attachments:
+            left, right = right, left
+        first, second = (self.memo.reference(self.groups[side]) for side in (left, right))
+        attachment = graph.attachments.get(right)
+        if attachment is None:
+            # A join that multiplies nothing is asked the same on whichever side: the cheaper one is found by cost.
+            if not (graph.is_whole(left) and graph.is_whole(right)):
+                return None
+            return logical.Join(JoinKind.INNER, first, second, graph.condition(left, right))
+        if attachment.needs & ~left or not graph.is_whole(left) or graph.asks_something(left, right):
+            return None
+        return logical.Join(attachment.kind, first, second, attachment.condition, attachment.compared, attachment.mark)
+
+    def _join_best_pair(self, neighbours: list[int]) -> bool:
+        """Joins the two connected nodes whose join has the fewest rows."""
+        best: tuple[float, int, int] | None = None
+        for place, connected in enumerate(neighbours):
+            for other in range(place):
+                if connected >> other & 1:
+                    group = self._join_once(self.nodes[place], self.nodes[other])
+                    rows = None if group is None else self.memo.groups[group].rows
+                    if rows is not None and (best is None or rows < best[0]):
+                        best = (rows, place, other)
+        if best is None:
+            return False
+        _, place, other = best
+        joined = self.nodes[place] | self.nodes[other]
+        self.nodes = [*(node for at, node in enumerate(self.nodes) if at not in {place, other}), joined]
+        return True
+
+    def _join_once(self, left: int, right: int) -> int | None:
+        known = self.groups.get(left | right)
+        return self._join(left, right) if known is None else known
+
+
+def _connected(neighbours: list[int], attached: set[int], rows_of: Callable[[int], float]) -> list[int]:
+    """Parts of the graph that nothing connects are joined without a condition, by their smallest relations."""
+    parts: list[int] = []
+    for place in range(len(neighbours)):
+        if not any(part >> place & 1 for part in parts):
+            parts.append(_reachable(1 << place, neighbours))
+    if len(parts) == 1:
+        return neighbours
+    ends = []
+    for part in parts:
+        own = [place for place in range(len(neighbours)) if part >> place & 1 and 1 << place not in attached]
+        ends.append(min(own, key=rows_of))
+    joined = list(neighbours)
+    for one in ends:
+        for other in ends:
+            if one != other:
+                joined[one] |= 1 << other
+    return joined
+
+
+def _reachable(mask: int, neighbours: list[int]) -> int:
+    while True:
+        wider = mask
+        for place, connected in enumerate(neighbours):
+            if mask >> place & 1:
+                wider |= connected
+        if wider == mask:
+            return mask
+        mask = wider
+
+
+def _pairs(neighbours: list[int], limit: int) -> Iterator[tuple[int, int]]:
+    """Every two connected, disjoint sets with a connection between them, once; `limit` + 1 of them at most."""
+    count = 0
+    for first in range(len(neighbours) - 1, -1, -1):
+        start = 1 << first
+        below = (1 << first + 1) - 1
+        for left in _connected_sets(start, below, neighbours):
+            for right in _complements(left, neighbours):
+                yield left, right
+                count += 1
+                if count > limit:
+                    return
+
+
+def _connected_sets(start: int, excluded: int, neighbours: list[int]) -> Iterator[int]:
+    """`start` and all connected sets that contain it and nothing more of `excluded`, smaller ones first."""
+    yield start
+    yield from _grow(start, excluded, neighbours)
+
+
+def _grow(mask: int, excluded: int, neighbours: list[int]) -> Iterator[int]:
+    border = _border(mask, neighbours) & ~excluded
+    for addition in _subsets(border):
+        yield mask | addition
+    for addition in _subsets(border):
+        yield from _grow(mask | addition, excluded | border, neighbours)
+
+
+def _complements(left: int, neighbours: list[int]) -> Iterator[int]:
+    """The connected sets that border on `left`, each once over all of `_pairs`."""
+    lowest = left & -left
+    excluded = left | (lowest - 1) | lowest
+    border = _border(left, neighbours) & ~excluded
+    for place in range(border.bit_length() - 1, -1, -1):
+        if border >> place & 1:
+            smaller = border & ((1 << place + 1) - 1)
+            yield from _connected_sets(1 << place, excluded | smaller, neighbours)
+
+
+def _border(mask: int, neighbours: list[int]) -> int:
+    found = 0
+    rest = mask
+    while rest:
+        bit = rest & -rest
+        found |= neighbours[bit.bit_length() - 1]
+        rest ^= bit
+    return found & ~mask
+
+
+def _subsets(mask: int) -> Iterator[int]:
+    """All subsets but the empty one, ascending."""
+    subset = -mask & mask
+    while subset:
+        yield subset
+        subset = (subset - mask) & mask

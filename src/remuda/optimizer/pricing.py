@@ -1,0 +1,61 @@
+"""Fills in the estimates of an alternative: its rows, and the cost of everything up to each node.
+
+What a cost means depends on where the rows are: on the initiator (ROOT) or on every member (REPLICATED) it is the time
+there; where the members share the work (PARTITIONED) it is the work of all of them, which an exchange divides.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from remuda.optimizer.cost import operator_cost, total_cost, wanted_rows
+from remuda.plan import physical
+from remuda.plan.physical import UNPRICED, Estimate
+from remuda.plan.traits import Convention
+from remuda.plan.walk import inputs, with_inputs
+
+if TYPE_CHECKING:
+    from remuda.plan.physical import PhysicalNode
+
+
+@dataclass(frozen=True, slots=True)
+class Pricing:
+    members: int
+
+    def price(self, node: Any, rows: float) -> PhysicalNode:
+        """The top node delivers `rows`, those of its group."""
+        if node.estimate is not UNPRICED:
+            return node  # type: ignore[no-any-return]
+        sources = inputs(node)
+        if any(source.estimate is UNPRICED for source in sources):
+            node = with_inputs(node, tuple(self._price_below(child, rows) for child in sources))
+        return self._with_estimate(node, rows)
+
+    def _price_below(self, node: Any, final_rows: float) -> PhysicalNode:
+        """Prices the inner nodes of an alternative: what members send before the initiator finishes the work."""
+        if node.estimate is not UNPRICED:
+            return node  # type: ignore[no-any-return]
+        node = with_inputs(node, tuple(self._price_below(child, final_rows) for child in inputs(node)))
+        below = sum(child.estimate.rows for child in inputs(node))
+        everywhere = self._parallelism(node.traits.convention)
+        match node:
+            case physical.HashAggregate(phase=physical.Phase.PARTIAL):
+                rows = min(below, final_rows * everywhere)
+            case physical.IndexCount():
+                rows = float(everywhere)
+            case physical.TopN() | physical.Limit():
+                rows = min(below, wanted_rows(node) * everywhere)
+            case _:
+                rows = below
+        return self._with_estimate(node, rows)
+
+    def _with_estimate(self, node: Any, rows: float) -> PhysicalNode:
+        sources = inputs(node)
+        convention = sources[0].traits.convention if sources else Convention.LOCAL
+        own = operator_cost(node, rows, members=self.members)
+        cost = total_cost(node, own, self._parallelism(convention))
+        return replace(node, estimate=Estimate(rows, cost))  # type: ignore[no-any-return]
+
+    def _parallelism(self, convention: Convention) -> int:
+        return self.members if convention is Convention.LOCAL else max(2, self.members)

@@ -1,0 +1,181 @@
+"""The share of rows that a predicate lets pass: from statistics where there are any, else from fixed numbers."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, assert_never
+
+from remuda.expr import Call, Column, Expression, Literal, conjuncts, disjuncts
+from remuda.optimizer.candidates import Candidate, as_candidate, merge_intervals
+from remuda.plan.bounds import Bound, Interval, Points, Prefix, Ranges
+from remuda.storage.value_order import comparable
+
+if TYPE_CHECKING:
+    from remuda.catalog import ColumnStatistics, MapStatistics
+
+EQUALITY = 0.15
+COMPARISON = 0.5
+NOT_NULL = 0.9
+ANYTHING_ELSE = 0.25
+"""Shares of rows that pass, where nothing is known about the values."""
+
+KnownColumns = Callable[[Column], "ColumnStatistics | None"]
+"""What is known of a column; None where nothing is."""
+
+
+def of_map(statistics: MapStatistics | None) -> KnownColumns:
+    """Within the filter of a scan a column's name is its name in the map."""
+    if statistics is None:
+        return lambda _: None
+    columns = statistics.columns
+    return lambda column: columns.get(column.name)
+
+
+def selectivity(predicate: Expression | None, known: KnownColumns) -> float:
+    """The share of rows that pass. Ranges of one column are taken together, all else as independent."""
+    share = 1.0
+    ranges: dict[int, list[Candidate]] = {}
+    for conjunct in conjuncts(predicate):
+        candidate = as_candidate(conjunct)
+        if candidate is not None and isinstance(candidate.bound, Interval) and candidate.exact:
+            ranges.setdefault(candidate.source.id, []).append(candidate)
+        else:
+            share *= _conjunct_selectivity(conjunct, candidate, known)
+    for candidates in ranges.values():
+        share *= bound_selectivity(merge_intervals(candidates), known(candidates[0].source))
+    return share
+
+
+def _conjunct_selectivity(conjunct: Expression, candidate: Candidate | None, known: KnownColumns) -> float:
+    if candidate is not None:
+        share = bound_selectivity(candidate.bound, known(candidate.source))
+        return share if candidate.exact or isinstance(candidate.bound, Prefix) else share * COMPARISON
+    if not isinstance(conjunct, Call):
+        return ANYTHING_ELSE
+    match conjunct.function:
+        case "or":
+            return min(1.0, sum(selectivity(branch, known) for branch in disjuncts(conjunct)))
+        case "=":
+            return _equal_sides(conjunct, known) or ANYTHING_ELSE
+        case "<>":
+            return 1.0 - (_equal_sides(conjunct, known) or EQUALITY)
+        case "<" | "<=" | ">" | ">=":
+            return COMPARISON
+        case "is not true":
+            return 1.0 - selectivity(conjunct.arguments[0], known)
+    return ANYTHING_ELSE
+
+
+def _equal_sides(comparison: Call, known: KnownColumns) -> float | None:
+    """One of the more numerous side's values is met; None where neither side's number of values is known."""
+    counts = [
+        statistics.distinct
+        for side in comparison.arguments
+        if isinstance(side, Column) and (statistics := known(side)) is not None and statistics.distinct
+    ]
+    return 1.0 / max(counts) if counts else None
+
+
+def bound_selectivity(bound: Bound, known: ColumnStatistics | None) -> float:
+    match bound:
+        case Points():
+            nulls = EQUALITY if known is None else known.null_share
+            met = sum(_point_selectivity(value, known) for value in bound.values)
+            return min(1.0, met + nulls * bound.or_null)
+        case Interval(lows=(), highs=()):
+            return NOT_NULL if known is None else 1.0 - known.null_share
+        case Interval():
+            covered = None if known is None else _covered_share(bound, known)
+            return COMPARISON ** bool(bound.lows) * COMPARISON ** bool(bound.highs) if covered is None else covered
+        case Prefix():
+            return ANYTHING_ELSE
+        case Ranges():
+            return min(1.0, sum(bound_selectivity(part, known) for part in bound.parts))
+        case _:
+            assert_never(bound)
+
+
+def _point_selectivity(value: Expression, known: ColumnStatistics | None) -> float:
+    """Of all values equally many, but of one that fills whole ranges of the histogram as many as it fills."""
+    if known is None or not known.distinct:
+        return EQUALITY
+    average = (1.0 - known.null_share) / known.distinct
+    ends = known.histogram
+    if len(ends) < 2 or not isinstance(value, Literal) or value.value is None:
+        return average
+    filled = ends.count(value.value) - 1
+    return max(average, filled / (len(ends) - 1) * (1.0 - known.null_share))
+
+
+def _covered_share(bound: Interval, known: ColumnStatistics) -> float | None:
+    """The part of the rows that a range with literal ends covers; None where that cannot be told."""
+    ends = (*bound.lows, *bound.highs)
+    if not all(isinstance(end.value, Literal) and end.value.value is not None for end in ends):
+        return None
+    below = _below_by_histogram if len(known.histogram) > 1 else _below_by_extremes
+    shares_below = [below(_value(end.value), known, inclusive=not end.inclusive) for end in bound.lows]
+    shares_up_to = [below(_value(end.value), known, inclusive=end.inclusive) for end in bound.highs]
+    start = max(_known_shares(shares_below), default=0.0)
+    stop = min(_known_shares(shares_up_to), default=1.0)
+    if None in shares_below or None in shares_up_to:
+        return None
+    return max(0.0, stop - start) * (1.0 - known.null_share)
+
+
+def _known_shares(shares: list[float | None]) -> list[float]:
+    return [share for share in shares if share is not None]
+
+
+def _below_by_histogram(value: Any, known: ColumnStatistics, *, inclusive: bool) -> float | None:
+    """The share of values below `value`: whole ranges, and within one range in proportion where values are numbers."""
+    ends = known.histogram
+    key = comparable(value)
+    try:
+        place = (bisect_right if inclusive else bisect_left)(ends, key, key=comparable)
+    except TypeError:
+        return None
+    if place == 0:
+        return 0.0
+    if place == len(ends):
+        return 1.0
+    low, high = ends[place - 1], ends[place]
+    return (place - 1 + _proportion(value, low, high)) / (len(ends) - 1)
+
+
+def _below_by_extremes(value: Any, known: ColumnStatistics, *, inclusive: bool) -> float | None:  # noqa: ARG001
+    """As `_below_by_histogram`, where only the least and the greatest value are known."""
+    low, high = known.minimum, known.maximum
+    if not _are_numbers(value, low, high) or not high > low:
+        return None
+    return _proportion(value, low, high)
+
+
+def _proportion(value: Any, low: Any, high: Any) -> float:
+    if not _are_numbers(value, low, high) or not high > low:
+        return 0.5
+    return float(min(1.0, max(0.0, (float(value) - float(low)) / (float(high) - float(low)))))
+
+
+def _are_numbers(*values: Any) -> bool:
+    return all(hasattr(value, "__float__") for value in values)
+
+
+def _value(expression: Expression) -> Any:
+    assert isinstance(expression, Literal)
+    return expression.value
+
+
+def has_unknown_values(bound: Bound) -> bool:
+    """Whether a parameter decides how many rows lie within a range. Of a value there are always about as many."""
+    match bound:
+        case Points():
+            return False
+        case Interval():
+            return any(not isinstance(end.value, Literal) for end in (*bound.lows, *bound.highs))
+        case Prefix():
+            return True
+        case Ranges():
+            return any(map(has_unknown_values, bound.parts))
+        case _:
+            assert_never(bound)

@@ -1,0 +1,158 @@
+"""The rewrite that removes sub-queries: every `Apply` becomes a join.
+
+Three ways, the first that works:
+
+1. A right side that names no column of the left is joined as it is.
+2. A right side that has exactly one row (an aggregate without keys, a SELECT without FROM, and projections and filters
+   over them) becomes columns beside the left row: `one_row`.
+3. Otherwise what names the left's columns is pulled up into the join's condition (`pull_up`), and where that cannot be
+   done the right side is computed for all values of those columns at once (`push_domain`).
+
+Inner sub-queries come first. One that names columns of a query two levels out is then a join that still does, and is
+freed of them with the sub-query around it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from remuda.expr import TRUE, Case, Column, Expression, Literal, conjunction, substitute
+from remuda.plan import logical
+from remuda.plan.joins import JoinKind
+from remuda.plan.logical import Assignment
+from remuda.plan.walk import inputs, with_inputs
+from remuda.rules.filter_join import turn_mark_join_semi
+from remuda.rules.free_columns import free_columns
+from remuda.rules.new_columns import NewColumns
+from remuda.rules.one_row import join_one_row
+from remuda.rules.pull_up import Pulled, PullUp
+from remuda.rules.push_domain import PushDomain
+from remuda.types import BOOLEAN
+
+if TYPE_CHECKING:
+    from remuda.plan.logical import LogicalNode
+
+
+def decorrelate(tree: logical.Root, next_column: int) -> tuple[logical.Root, int]:
+    """The tree without any Apply, and the first column id that is still free."""
+    new_columns = NewColumns(next_column)
+    result = _decorrelate(tree, new_columns)
+    assert isinstance(result, logical.Root)
+    return result, new_columns.next_id
+
+
+def _decorrelate(node: Any, new_columns: NewColumns) -> LogicalNode:
+    changed: LogicalNode = with_inputs(node, tuple(_decorrelate(child, new_columns) for child in inputs(node)))
+    return _join(changed, new_columns) if isinstance(changed, logical.Apply) else changed
+
+
+def _join(apply: logical.Apply, new_columns: NewColumns) -> LogicalNode:
+    left_columns = {column.id: column for column in apply.left.columns}
+    assert left_columns.keys().isdisjoint(column.id for column in apply.right.columns), (
+        "a sub-query has its own columns"
+    )
+    apply = _own(apply, left_columns)
+    free = free_columns(apply.right)
+    outer = [column for id_, column in left_columns.items() if id_ in free]
+    if not outer:
+        return logical.Join(apply.kind, apply.left, apply.right, apply.condition, apply.compared, apply.mark)
+    right = _any_row(apply.right) if _asks_for_existence(apply) else apply.right
+    if not apply.kind.delivers_right:
+        right = loosen(right)
+    one = join_one_row(replace(apply, right=right), outer, new_columns)
+    if one is not None:
+        return one
+    pulled = PullUp(frozenset(column.id for column in outer), new_columns).pull(right)
+    if pulled is not None:
+        return _join_pulled(apply, pulled, left_columns, new_columns)
+    pushing = PushDomain(apply.left, outer, new_columns)  # type: ignore[arg-type]
+    pushed = pushing.push(right)
+    condition = conjunction([*pushing.equalities(pushed), *([apply.condition] if apply.condition else [])])
+    return logical.Join(apply.kind, apply.left, pushed.node, condition, apply.compared, apply.mark)
+
+
+def _own(apply: logical.Apply, left_columns: dict[int, Column]) -> logical.Apply:
+    """An Apply whose condition and comparison name the left's columns as its own, not as those of an outer query."""
+    return replace(
+        apply,
+        condition=None if apply.condition is None else substitute(apply.condition, left_columns),
+        compared=None if apply.compared is None else substitute(apply.compared, left_columns),
+    )
+
+
+def _asks_for_existence(apply: logical.Apply) -> bool:
+    """Whether the right side's rows are only counted as some or none: EXISTS."""
+    return not apply.kind.delivers_right and apply.compared is None and apply.condition is None
+
+
+def _any_row(node: Any) -> LogicalNode:
+    """Something simpler that has a row exactly where this has one."""
+    match node:
+        case logical.Project() | logical.Sort() | logical.Window():
+            return _any_row(node.input)
+        case logical.Limit(count=Literal(value=int(count)), offset=None) if count > 0:
+            return _any_row(node.input)
+        case logical.Aggregate() if node.keys:
+            return _any_row(node.input)
+        case _:
+            return node  # type: ignore[no-any-return]
+
+
+def loosen(node: Any) -> LogicalNode:
+    """The same rows, though not as often: EXISTS and IN ask whether a row is there, not how many times.
+
+    A SEMI join (an inner sub-query) becomes an INNER one, through which predicates can be pulled up from both sides,
+    and DISTINCT goes.
+    """
+    tree: LogicalNode = node
+    match tree:
+        case logical.Filter():
+            plain = turn_mark_join_semi(tree)
+            return loosen(plain) if plain is not None else replace(tree, input=loosen(tree.input))
+        case logical.Project():
+            return replace(tree, input=loosen(tree.input))
+        case logical.Sort():
+            return loosen(tree.input)
+        case logical.Aggregate(calls=()) if tree.keys:
+            items = tuple(Assignment(column, column) for column in tree.keys)
+            return logical.Project(loosen(tree.input), items)
+        case logical.Join(kind=JoinKind.INNER | JoinKind.SEMI):
+            return replace(tree, kind=JoinKind.INNER, left=loosen(tree.left), right=loosen(tree.right))
+        case _:
+            return tree
+
+
+def _join_pulled(
+    apply: logical.Apply, pulled: Pulled, left_columns: dict[int, Column], new_columns: NewColumns
+) -> LogicalNode:
+    """The join with what was pulled up; columns that the right side computed from left ones are computed after it.
+
+    Where the join keeps left rows without a match they must be NULL for those: a column that is TRUE in every right
+    row tells.
+    """
+    meanings = {id_: substitute(expression, left_columns) for id_, expression in pulled.meanings.items()}
+
+    def meant(expression: Expression | None) -> Expression | None:
+        return None if expression is None else substitute(expression, meanings)
+
+    predicates = [substitute(predicate, left_columns) for predicate in pulled.predicates]
+    own = meant(apply.condition)
+    condition = conjunction(predicates if own is None else [*predicates, own])
+    delivered = [column for column in apply.right.columns if column.id in meanings]
+    right = pulled.node
+    if not apply.kind.delivers_right or not delivered:
+        return logical.Join(apply.kind, apply.left, right, condition, meant(apply.compared), apply.mark)
+    present: Column | None = None
+    if apply.kind.keeps_left:
+        present = new_columns.add("present", BOOLEAN, nullable=False)
+        passed = (Assignment(column, column) for column in right.columns)
+        right = logical.Project(right, (*passed, Assignment(present, TRUE)))
+    joined = logical.Join(apply.kind, apply.left, right, condition)
+    items = [Assignment(column, column) for column in joined.columns if column is not present]
+    for column in delivered:
+        value = meanings[column.id]
+        if present is not None:
+            value = Case(((present, value),), Literal(None, value.type), value.type)
+        items.append(Assignment(column, value))
+    return logical.Project(joined, tuple(items))

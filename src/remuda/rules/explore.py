@@ -1,0 +1,114 @@
+"""Explore rules: other trees with the same rows, which may or may not be cheaper. The search decides, by cost.
+
+A rule gets a tree and returns another with the same columns, or None. Orders of joins are explored apart from these,
+all at once (`optimizer/join_order.py`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from remuda.catalog import IndexKind
+from remuda.expr import Call, Column, Expression, Literal, conjunction, conjuncts, disjuncts, is_constant
+from remuda.plan import logical
+from remuda.plan.traits import SortKey
+from remuda.types import BIGINT, BOOLEAN
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from remuda.catalog import MapDefinition
+
+MAXIMUM_BRANCHES = 8
+_COMPARISONS = {"=", "<", "<=", ">", ">=", "in", "like", "is null"}
+
+
+def split_disjunction(node: Any) -> logical.Union | None:
+    """Scan(m, f = 1 OR g = 2) → Union(Scan(m, f = 1), Scan(m, g = 2 AND (f = 1) IS NOT TRUE)).
+
+    Each branch can then go through an index of its own, and each row comes from the first branch that it meets.
+    Not where some branch names no column that leads an index or is the key: that branch would read the map anyway.
+    """
+    if not isinstance(node, logical.Scan) or node.filter is None:
+        return None
+    leading = _leading_columns(node.map)
+    parts = conjuncts(node.filter)
+    for part in parts:
+        branches = disjuncts(part)
+        if not 1 < len(branches) <= MAXIMUM_BRANCHES or not all(_is_served(branch, leading) for branch in branches):
+            continue
+        if len({_led_by(branch, leading) for branch in branches}) == 1 and not any(
+            len(conjuncts(branch)) > 1 for branch in branches
+        ):
+            continue  # one column throughout: one index serves the whole
+        rest = [other for other in parts if other is not part]
+        scans: list[logical.Scan] = []
+        for place, branch in enumerate(branches):
+            earlier = [Call("is not true", (other,), BOOLEAN) for other in branches[:place]]
+            scans.append(logical.Scan(node.map, node.columns, conjunction([branch, *rest, *earlier])))
+        return logical.Union(tuple(scans), node.columns, (node.columns,) * len(scans))
+    return None
+
+
+def _leading_columns(definition: MapDefinition) -> frozenset[str]:
+    """Columns by which rows can be found: those that lead an index, and a key of one column."""
+    leading = {index.columns[0] for index in definition.indexes}
+    return frozenset(leading | (set(definition.key) if len(definition.key) == 1 else set()))
+
+
+def _is_served(branch: Expression, leading: frozenset[str]) -> bool:
+    return _led_by(branch, leading) is not None
+
+
+def _led_by(branch: Expression, leading: frozenset[str]) -> str | None:
+    """The leading column that a conjunct of the branch compares with a constant."""
+    for part in conjuncts(branch):
+        if isinstance(part, Call) and part.function in _COMPARISONS:
+            columns = [argument for argument in part.arguments if isinstance(argument, Column)]
+            others = [argument for argument in part.arguments if not isinstance(argument, Column)]
+            if len(columns) == 1 and columns[0].name in leading and all(map(is_constant, others)):
+                return columns[0].name
+    return None
+
+
+def find_extremes_by_order(node: Any) -> logical.Aggregate | None:
+    """MIN(f), MAX(g) over a Scan → the same over Union(first row by f, last row by g), NULLs left out.
+
+    Legal because the row that has the extreme is among the rows, and all of them are rows of the scan. An index in
+    that order reads one row of each segment. Not with keys, and not beside another aggregate: SUM needs every row.
+    """
+    if not isinstance(node, logical.Aggregate) or node.keys or not node.calls:
+        return None
+    scan = node.input
+    if not isinstance(scan, logical.Scan):
+        return None
+    sorted_columns = {name for index in scan.map.indexes if index.kind is IndexKind.SORTED for name in index.columns}
+    ends: dict[tuple[Column, bool], logical.Limit] = {}
+    for call in node.calls:
+        argument = call.argument
+        if call.function not in {"min", "max"} or argument is None or argument.name not in sorted_columns:
+            return None
+        last = call.function == "max"
+        present = Call("is not null", (argument,), BOOLEAN)
+        filter_ = conjunction([*conjuncts(scan.filter), present])
+        ends[argument, last] = logical.Limit(
+            logical.Scan(scan.map, scan.columns, filter_),
+            Literal(1, BIGINT),
+            None,
+            (SortKey(argument.id, descending=last, nulls_first=not last),),
+        )
+    rows = tuple(ends.values())
+    source: Any = rows[0] if len(rows) == 1 else logical.Union(rows, scan.columns, (scan.columns,) * len(rows))
+    return logical.Aggregate(source, node.keys, node.calls)
+
+
+EXPLORE_RULES: tuple[Callable[[Any], Any], ...] = (split_disjunction, find_extremes_by_order)
+
+
+def explore(node: Any, disabled: frozenset[str]) -> Iterator[tuple[str, Any]]:
+    """Trees beside this one, each with the name of its rule."""
+    for rule in EXPLORE_RULES:
+        if rule.__name__ not in disabled:
+            other = rule(node)
+            if other is not None:
+                yield rule.__name__, other

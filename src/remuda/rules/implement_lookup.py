@@ -1,0 +1,138 @@
+"""The implement rule of lookup joins: few rows on one side, and on the other a map that is asked for each of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from remuda.catalog import IndexDefinition, IndexKind
+from remuda.expr import Call, Column, Expression, conjunction
+from remuda.plan import logical, physical
+from remuda.plan.joins import JoinKind
+from remuda.plan.traits import REPLICATED, ROOT, Convention, Distribution, DistributionKind, Traits
+from remuda.rules.context import Alternative, PlanningContext
+from remuda.rules.join_keys import NULL_SAFE
+from remuda.types import BOOLEAN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from remuda.rules.join_sides import JoinSides
+
+_KINDS = {JoinKind.INNER, JoinKind.LEFT, JoinKind.SEMI, JoinKind.ANTI}
+
+AT_ROOT = Traits(Convention.LOCAL, ROOT)
+
+
+def lookup_join(node: logical.Join, required: Traits, context: PlanningContext) -> Iterable[Alternative]:
+    """Join(x, Scan) → LookupJoin(x), where the condition equates the map's whole key, or leading columns of an index,
+    with something of x.
+
+    By cost it is for few rows of x: each is a jump into the map.
+    """
+    if required.collation:
+        return
+    sides = context.join_sides(node)
+    for lookup in _lookups(sides, context):
+        for below, build in _places(lookup, required, context):
+            yield Alternative((below, None), build)
+    other = sides.commuted() if sides.kind is JoinKind.INNER else None
+    for lookup in _lookups(other, context) if other is not None else ():
+        for below, build in _places(lookup, required, context):
+            yield Alternative((None, below), build)
+
+
+@dataclass(frozen=True, slots=True)
+class _Lookup:
+    """`keys` are what the key's columns, or the index's leading ones, must equal."""
+
+    kind: JoinKind
+    scan: logical.Scan
+    index: IndexDefinition | None
+    keys: tuple[Expression, ...]
+    condition: Expression | None
+
+    def build(self, source: Any, distribution: Distribution) -> physical.LookupJoin:
+        return physical.LookupJoin(
+            self.kind,
+            source,
+            self.scan.map,
+            self.index,
+            self.scan.columns,
+            self.keys,
+            self.scan.filter,
+            self.condition,
+            Traits(Convention.LOCAL, distribution),
+        )
+
+
+def _lookups(sides: JoinSides, context: PlanningContext) -> Iterator[_Lookup]:
+    scan = context.scan_of(sides.right)
+    if scan is None or sides.kind not in _KINDS:
+        return
+    by_name = {
+        each.right.name: each.left
+        for each in reversed(sides.equalities)
+        if isinstance(each.right, Column) and not each.null_safe
+    }
+    if all(name in by_name for name in scan.map.key):
+        yield _lookup(sides, scan, None, scan.map.key, by_name)
+    for index in scan.map.indexes:
+        leading: list[str] = []
+        for name in index.columns:
+            if name not in by_name:
+                break
+            leading.append(name)
+        if leading and (index.kind is IndexKind.SORTED or len(leading) == len(index.columns)):
+            yield _lookup(sides, scan, index, tuple(leading), by_name)
+
+
+def _lookup(
+    sides: JoinSides,
+    scan: logical.Scan,
+    index: IndexDefinition | None,
+    names: tuple[str, ...],
+    by_name: dict[str, Expression],
+) -> _Lookup:
+    """Equalities that are not looked up by remain to be asked of each pair."""
+    remaining: list[Expression] = []
+    for each in sides.equalities:
+        used = isinstance(each.right, Column) and each.right.name in names and by_name[each.right.name] is each.left
+        if not used or each.null_safe:
+            remaining.append(Call(NULL_SAFE if each.null_safe else "=", (each.left, each.right), BOOLEAN))
+    if sides.condition is not None:
+        remaining.append(sides.condition)
+    return _Lookup(sides.kind, scan, index, tuple(by_name[name] for name in names), conjunction(remaining))
+
+
+def _places(lookup: _Lookup, required: Traits, context: PlanningContext) -> Iterator[tuple[Traits, Any]]:
+    """Where the input must be for its matches to be found there, and how the join is made then."""
+    definition = lookup.scan.map
+    if context.members == 1:
+        yield AT_ROOT, lambda source: lookup.build(source, ROOT)
+        return
+    if definition.replicated:
+        if required.distribution.kind is not DistributionKind.REPLICATED:
+            yield (
+                Traits(Convention.LOCAL, replace(required.distribution, columns=())),
+                lambda source: lookup.build(source, source.traits.distribution),
+            )
+        return
+    if required.distribution.kind is not DistributionKind.PARTITIONED:
+        return
+    names = definition.key if lookup.index is None else lookup.index.columns
+    by_name = dict(zip(names, lookup.keys, strict=False))
+    columns = [by_name.get(name) for name in definition.partitioned_by]
+    if all(isinstance(column, Column) for column in columns):
+        by = Distribution(
+            DistributionKind.PARTITIONED, tuple(column.id for column in columns if isinstance(column, Column))
+        )
+        yield Traits(Convention.LOCAL, by), lambda source: lookup.build(source, by)
+    elif lookup.kind is JoinKind.INNER:
+        # Every member finds the matches in its own partitions: each pair is found once.
+        ids = {column.name: column.id for column in lookup.scan.columns}
+        known = all(name in ids for name in definition.partitioned_by)
+        spread = Distribution(
+            DistributionKind.PARTITIONED, tuple(ids[name] for name in definition.partitioned_by) if known else ()
+        )
+        yield Traits(Convention.LOCAL, REPLICATED), lambda source: lookup.build(source, spread)

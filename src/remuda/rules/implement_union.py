@@ -1,0 +1,97 @@
+"""Implement rules for operators that put rows together or multiply them: Union, Expand, Recursive."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from remuda.plan import logical, physical
+from remuda.plan.traits import (
+    PARTITIONED,
+    REPLICATED,
+    ROOT,
+    Convention,
+    Distribution,
+    DistributionKind,
+    Traits,
+)
+from remuda.rules.context import Alternative, PlanningContext, elsewhere
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+AT_ROOT = Traits(Convention.LOCAL, ROOT)
+
+
+def union_in_place(node: logical.Union, required: Traits, context: PlanningContext) -> Iterable[Alternative]:
+    """Union → Union of inputs that are all in one place, or all spread over the members."""
+    if required.collation:
+        return
+
+    def build(*sources: Any) -> physical.Union:
+        traits = Traits(Convention.LOCAL, _shared_place(node, sources))
+        return physical.Union(tuple(sources), node.columns, node.sources, traits)
+
+    places = [AT_ROOT]
+    if context.members > 1:
+        places = [AT_ROOT, Traits(Convention.LOCAL, PARTITIONED)]
+        if required.distribution.kind is DistributionKind.REPLICATED:
+            places = [Traits(Convention.LOCAL, REPLICATED)]
+    for place in places:
+        yield Alternative((place,) * len(node.inputs), build)
+
+
+def _shared_place(node: logical.Union, sources: tuple[Any, ...]) -> Distribution:
+    """Of spread rows: by which columns of the union they are together, if it is the same ones for all inputs."""
+    kinds = {source.traits.distribution.kind for source in sources}
+    if kinds == {DistributionKind.REPLICATED}:
+        return REPLICATED
+    if kinds != {DistributionKind.PARTITIONED}:
+        return ROOT
+    found = {_positions(source, columns) for source, columns in zip(sources, node.sources, strict=True)}
+    positions = found.pop() if len(found) == 1 else None
+    if positions is None:
+        return PARTITIONED
+    return Distribution(DistributionKind.PARTITIONED, tuple(node.columns[place].id for place in positions))
+
+
+def _positions(source: Any, columns: tuple[Any, ...]) -> tuple[int, ...] | None:
+    places = {column.id: place for place, column in enumerate(columns)}
+    by = source.traits.distribution.columns
+    return tuple(places[id_] for id_ in by) if by and all(id_ in places for id_ in by) else None
+
+
+def implement_expand(node: logical.Expand, required: Traits, context: PlanningContext) -> Iterable[Alternative]:
+    """Expand → Expand, wherever its input is; its columns are new, so rows are no longer together by any."""
+    if required.collation:
+        return
+    places = [AT_ROOT, *(Traits(convention, PARTITIONED) for convention in elsewhere(context) if _is_local(convention))]
+
+    def build(source: Any) -> physical.Expand:
+        place = replace(source.traits.distribution, columns=())
+        return physical.Expand(source, node.columns, node.projections, Traits(Convention.LOCAL, place))
+
+    for place in places:
+        yield Alternative((place,), build)
+
+
+def _is_local(convention: Convention) -> bool:
+    return convention is Convention.LOCAL
+
+
+def implement_recursive(node: logical.Recursive, required: Traits, _context: PlanningContext) -> Iterable[Alternative]:
+    """Recursive → Recursive on the initiator."""
+    if required.collation:
+        return
+
+    def build(first: Any, step: Any) -> physical.Recursive:
+        return physical.Recursive((first, step), node.columns, node.sources, node.table, node.distinct, AT_ROOT)
+
+    yield Alternative((AT_ROOT, AT_ROOT), build)
+
+
+def implement_working_table(
+    node: logical.WorkingTable, _required: Traits, _context: PlanningContext
+) -> Iterable[Alternative]:
+    """WorkingTable → WorkingTable: the rows are where the recursion is."""
+    yield Alternative((), lambda: physical.WorkingTable(node.table, node.columns, AT_ROOT))

@@ -1,0 +1,123 @@
+"""A join as its implementations see it: keys as columns, what is computed to have them, and what remains of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from remuda.expr import Call, Column, Expression
+from remuda.plan import logical, physical
+from remuda.plan.joins import JoinKey, JoinKind
+from remuda.rules.join_keys import Equality, split_condition
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from remuda.plan.logical import Relation
+    from remuda.types import SqlType
+
+Items = tuple[logical.Assignment, ...]
+
+_COMMUTED = {
+    JoinKind.INNER: JoinKind.INNER,
+    JoinKind.LEFT: JoinKind.RIGHT,
+    JoinKind.RIGHT: JoinKind.LEFT,
+    JoinKind.FULL: JoinKind.FULL,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class JoinSides:
+    """`left_items` and `right_items` are key columns that have to be computed below the join."""
+
+    kind: JoinKind
+    left: Relation
+    right: Relation
+    equalities: tuple[Equality, ...]
+    keys: tuple[JoinKey, ...]
+    left_items: Items
+    right_items: Items
+    condition: Expression | None
+    """What remains beside the equalities."""
+    compared: Expression | None
+    mark: Column | None
+
+    @property
+    def is_looked_up(self) -> bool:
+        """Whether rows are found by keys, or a MARK join is by nothing but `left column = right column`."""
+        return bool(self.keys) or self._is_looked_up_by_comparison()
+
+    def _is_looked_up_by_comparison(self) -> bool:
+        if self.kind is not JoinKind.MARK or self.condition is not None:
+            return False
+        match self.compared:
+            case Call(function="=", arguments=(Column() as first, Column() as second)):
+                left = {column.id for column in self.left.columns}
+                right = {column.id for column in self.right.columns}
+                return first.type == second.type and (
+                    (first.id in left and second.id in right) or (first.id in right and second.id in left)
+                )
+        return False
+
+    def commuted(self) -> JoinSides | None:
+        """With left and right exchanged; None where the kind of join does not allow it."""
+        kind = _COMMUTED.get(self.kind)
+        if kind is None:
+            return None
+        return replace(
+            self,
+            kind=kind,
+            left=self.right,
+            right=self.left,
+            equalities=tuple(each.reversed() for each in self.equalities),
+            keys=tuple(JoinKey(key.right, key.left, key.null_safe) for key in self.keys),
+            left_items=self.right_items,
+            right_items=self.left_items,
+        )
+
+
+def join_sides(node: logical.Join, new_column: Callable[[str, SqlType], Column]) -> JoinSides:
+    equalities, condition = split_condition(node.condition, node.left.columns, node.right.columns)
+    keys: list[JoinKey] = []
+    items: tuple[list[logical.Assignment], list[logical.Assignment]] = ([], [])
+    for each in equalities:
+        if isinstance(each.left, Column) and isinstance(each.right, Column):
+            keys.append(JoinKey(each.left, each.right, each.null_safe))
+            continue
+        left, right = (
+            _as_column(side, expression, new_column)
+            for side, expression in zip(items, (each.left, each.right), strict=True)
+        )
+        keys.append(JoinKey(left, right, each.null_safe))
+    return JoinSides(
+        node.kind,
+        node.left,
+        node.right,
+        equalities,
+        tuple(keys),
+        tuple(items[0]),
+        tuple(items[1]),
+        condition,
+        node.compared,
+        node.mark,
+    )
+
+
+def _as_column(
+    items: list[logical.Assignment], expression: Expression, new_column: Callable[[str, SqlType], Column]
+) -> Column:
+    if isinstance(expression, Column):
+        return expression
+    known = next((item.column for item in items if item.expression == expression), None)
+    if known is None:
+        known = new_column("key", expression.type)
+        items.append(logical.Assignment(known, expression))
+    return known
+
+
+def with_items(source: Any, items: Items) -> Any:
+    """The source and, beside its columns, those that are computed for the join."""
+    if not items:
+        return source
+    same = tuple(logical.Assignment(column, column) for column in source.columns)
+    return physical.Project(source, (*same, *items), source.traits)

@@ -1,0 +1,155 @@
+"""Normalise rules for trees with a Limit at the root."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from remuda.expr import Column, Expression, Literal
+from remuda.plan import logical
+from remuda.plan.joins import JoinKind
+from remuda.rules.properties import has_at_most_one_row
+from remuda.types import BIGINT
+
+if TYPE_CHECKING:
+    from remuda.plan.logical import LogicalNode
+
+_MAXIMUM = 2**63 - 1
+
+
+def merge_sort_into_limit(node: LogicalNode) -> LogicalNode | None:
+    """Limit(Sort(x, order), n) → Limit(x, n, order): the first rows of an order need not be found by sorting all."""
+    if not (isinstance(node, logical.Limit) and not node.collation and isinstance(node.input, logical.Sort)):
+        return None
+    return logical.Limit(node.input.input, node.count, node.offset, node.input.collation)
+
+
+def empty_zero_limit(node: LogicalNode) -> LogicalNode | None:
+    """Limit(x, 0) → no rows."""
+    if isinstance(node, logical.Limit) and isinstance(node.count, Literal) and node.count.value == 0:
+        return logical.Values(node.columns, ())
+    return None
+
+
+def remove_limit_of_one_row(node: LogicalNode) -> LogicalNode | None:
+    """Limit(x, n) → x where x has at most one row and n is at least 1; an order of one row is none."""
+    if not isinstance(node, logical.Limit) or node.offset is not None:
+        return None
+    if not (isinstance(node.count, Literal) and isinstance(node.count.value, int) and node.count.value > 0):
+        return None
+    return node.input if has_at_most_one_row(node.input) else None  # type: ignore[return-value]
+
+
+def merge_limits(node: LogicalNode) -> LogicalNode | None:
+    """Limit(Limit(x, 10, offset 5), 3, offset 2) → Limit(x, 3, offset 7), where numbers are known and the order is one.
+
+    Not where the outer one has an order of its own: it counts the inner one's rows in another order.
+    """
+    if not (isinstance(node, logical.Limit) and isinstance(node.input, logical.Limit)):
+        return None
+    inner = node.input
+    if node.collation and node.collation != inner.collation:
+        return None
+    outer_count, outer_offset = _number(node.count, _MAXIMUM), _number(node.offset, 0)
+    inner_count, inner_offset = _number(inner.count, _MAXIMUM), _number(inner.offset, 0)
+    if outer_count is None or outer_offset is None or inner_count is None or inner_offset is None:
+        return None
+    left = inner_count if inner_count == _MAXIMUM else max(inner_count - outer_offset, 0)
+    count, offset = min(left, outer_count), min(inner_offset + outer_offset, _MAXIMUM)
+    return logical.Limit(
+        inner.input,
+        None if count == _MAXIMUM else Literal(count, BIGINT),
+        None if offset == 0 else Literal(offset, BIGINT),
+        inner.collation,
+    )
+
+
+def _number(expression: Expression | None, absent: int) -> int | None:
+    """The value of LIMIT or OFFSET; None where it is known only at execution."""
+    if expression is None:
+        return absent
+    return expression.value if isinstance(expression, Literal) and isinstance(expression.value, int) else None
+
+
+def push_limit_past_union(node: LogicalNode) -> LogicalNode | None:
+    """Limit(Union(a, b), n) → Limit(Union(Limit(a, n), Limit(b, n)), n): no input gives more than the first n.
+
+    With an OFFSET the inputs give that many more. The outer limit stays.
+    """
+    if not (isinstance(node, logical.Limit) and isinstance(node.input, logical.Union)):
+        return None
+    union, count = node.input, _needed_rows(node)
+    if count is None:
+        return None
+    inputs: list[Any] = []
+    for part, source in zip(union.inputs, union.sources, strict=True):
+        names = {column.id: old.id for column, old in zip(union.columns, source, strict=True)}
+        order = tuple(replace(key, column=names[key.column]) for key in node.collation)
+        inputs.append(_limited(part, count, order))
+    if all(one is other for one, other in zip(inputs, union.inputs, strict=True)):
+        return None
+    return replace(node, input=replace(union, inputs=tuple(inputs)))
+
+
+def push_limit_past_left_join(node: LogicalNode) -> LogicalNode | None:
+    """Limit(Join LEFT(l, r), n, order of l) → Limit(Join LEFT(Limit(l, n), r), n): each left row gives a row or more.
+
+    MARK and SINGLE joins too. Not by an order of r, and not for INNER: left rows without a match give none.
+    """
+    if not (isinstance(node, logical.Limit) and isinstance(node.input, logical.Join)):
+        return None
+    join, count = node.input, _needed_rows(node)
+    if count is None or join.kind not in {JoinKind.LEFT, JoinKind.MARK, JoinKind.SINGLE}:
+        return None
+    if not {key.column for key in node.collation} <= {column.id for column in join.left.columns}:
+        return None
+    left = _limited(join.left, count, node.collation)
+    return None if left is join.left else replace(node, input=replace(join, left=left))
+
+
+def _needed_rows(node: logical.Limit) -> Expression | None:
+    """How many of the first rows LIMIT and OFFSET need to see."""
+    if node.offset is None:
+        return node.count
+    count, offset = _number(node.count, _MAXIMUM), _number(node.offset, 0)
+    if count is None or offset is None or count + offset >= _MAXIMUM:
+        return None
+    return Literal(count + offset, BIGINT)
+
+
+def _limited(node: Any, count: Expression, order: Any) -> Any:
+    """The relation cut, unless it is cut already or too short to cut."""
+    if _is_short(node, count) or has_at_most_one_row(node):
+        return node
+    return logical.Limit(node, count, None, order)
+
+
+def _is_short(node: Any, count: Expression) -> bool:
+    match node:
+        case logical.Limit():
+            return node.count == count or isinstance(node.count, Literal)
+        case logical.Project() | logical.Sort():
+            return _is_short(node.input, count)
+        case _:
+            return isinstance(node, logical.Values)
+
+
+def push_limit_past_project(node: LogicalNode) -> LogicalNode | None:
+    """Limit(Project(x, c := e), n, order) → Project(Limit(x, n, order), c := e), where the order is by columns of x.
+
+    Only over a Union, a Join or a Limit, where the limit has further to go: elsewhere the projection is computed on the
+    members and the limit after it.
+    """
+    if not (isinstance(node, logical.Limit) and isinstance(node.input, logical.Project)):
+        return None
+    project = node.input
+    if not isinstance(project.input, logical.Union | logical.Join | logical.Limit):
+        return None
+    meanings = {item.column.id: item.expression for item in project.assignments}
+    order = []
+    for key in node.collation:
+        source = meanings[key.column]
+        if not isinstance(source, Column):
+            return None
+        order.append(replace(key, column=source.id))
+    return replace(project, input=logical.Limit(project.input, node.count, node.offset, tuple(order)))

@@ -1,0 +1,116 @@
+"""The Spark data source: `spark.read.format("remuda")`, `df.write.format("remuda")`, `df.writeStream`.
+
+    spark.read.format("remuda").option("path", "shop.remuda").option("map", "orders").load()
+    spark.read.format("remuda").option("path", "shop.remuda").option("query", "SELECT ...").load()
+    df.write.format("remuda").option("path", "shop.remuda").option("map", "orders").mode("append").save()
+
+Options: `path`; `map` or `query`; for reading `columns` (Spark does not say which it needs) and `tasks`; for appending
+`mode` = append or upsert. Spark's mode overwrite replaces all rows of the map in one commit.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+from pyspark.sql.datasource import DataSource
+
+from remuda.errors import data_error
+from remuda.spark.session import make_importable
+from remuda.spark.source_read import (
+    FilteringMapReader,
+    MapReader,
+    QueryReader,
+    default_tasks,
+    find_map,
+    open_reader,
+    query_columns,
+    read_columns,
+)
+from remuda.spark.source_write import MODES, MapStreamWriter, MapWriter, find_target
+from remuda.spark.tasks import slot_count
+
+if TYPE_CHECKING:
+    from collections.abc import MutableMapping
+
+    from pyspark.sql import SparkSession
+    from pyspark.sql.datasource import DataSourceReader
+    from pyspark.sql.types import StructType
+
+    from remuda.storage import LoadMode
+
+_PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
+_OPTIONS = frozenset({"path", "map", "query", "columns", "tasks", "mode", "checkpointlocation"})
+
+
+class RemudaSource(DataSource):
+    pushes_filters = False
+    tasks = default_tasks()
+
+    @classmethod
+    def name(cls) -> str:
+        return "remuda"
+
+    def __init__(self, options: MutableMapping[str, str]) -> None:
+        super().__init__(options)
+        unknown = [name for name in options if name.casefold() not in _OPTIONS]
+        if unknown:
+            known = "path, map, query, columns, tasks, mode"
+            raise data_error(f"unknown option: {unknown[0]}; the options are {known}")
+        if not options.get("path"):
+            raise data_error('say where the maps are: .option("path", ...)')
+        if bool(options.get("map")) == bool(options.get("query")):
+            raise data_error('say what to read: .option("map", ...) or .option("query", "SELECT ...")')
+
+    def schema(self) -> str:
+        if "query" in self.options:
+            columns: Any = query_columns(self.options["path"], self.options["query"])
+        else:
+            store = open_reader(self.options["path"])
+            columns = read_columns(find_map(store, self.options["map"]), self.options.get("columns"))
+            store.close()
+        return ", ".join(
+            "`" + column.name.replace("`", "``") + f"` {column.type.spark}{'' if column.nullable else ' NOT NULL'}"
+            for column in columns
+        )
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        if "query" in self.options:
+            return QueryReader(self.options)
+        return (FilteringMapReader if self.pushes_filters else MapReader)(self.options, self.tasks)
+
+    def writer(self, schema: StructType, overwrite: bool) -> MapWriter:
+        return MapWriter(find_target(self._for_writing(), schema, "replace" if overwrite else self._mode("append")))
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> MapStreamWriter:
+        if overwrite:
+            raise data_error(
+                'a stream into a map has the output mode "append" (its rows replace those with their keys)'
+            )
+        if self._mode("upsert") != "upsert":
+            raise data_error("a stream replaces rows with equal keys: a batch that Spark repeats must do no harm")
+        return MapStreamWriter(find_target(self._for_writing(), schema, "upsert"))
+
+    def _for_writing(self) -> MutableMapping[str, str]:
+        if "map" not in self.options:
+            raise data_error('say which map to write: .option("map", ...)')
+        return self.options
+
+    def _mode(self, default: LoadMode) -> LoadMode:
+        mode = self.options.get("mode", default)
+        if mode not in MODES:
+            raise data_error(f"mode must be one of {', '.join(MODES)}, not {mode!r}")
+        return cast("LoadMode", mode)
+
+
+def register(spark: SparkSession) -> None:
+    """Makes the format `remuda` known to a session, and has Spark push filters down to it."""
+    make_importable(spark.sparkContext)
+    spark.conf.set(_PUSHDOWN, "true")
+
+    class Registered(RemudaSource):
+        """Made here so that it travels to Spark's Python processes by value, with what it knows of the session."""
+
+        pushes_filters = True
+        tasks = slot_count(spark)
+
+    spark.dataSource.register(Registered)

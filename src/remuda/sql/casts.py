@@ -1,0 +1,59 @@
+"""Binding of CAST and `::`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from remuda.errors import parsing_error
+from remuda.expr import Cast, Expression, Literal, can_cast
+from remuda.sql.comparison import adapt_literal
+from remuda.sql.intervals import interval_literal, interval_type
+from remuda.sql.nodes import COMMON_PARTS, Binders, Parts
+from remuda.sql.places import place_of
+from remuda.sql.types import type_named
+from remuda.types import BIGINT, VARCHAR
+
+if TYPE_CHECKING:
+    from remuda.sql.expression import ExpressionBinder
+    from remuda.types import SqlType
+
+
+def _bind_cast(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
+    span = place_of(node)
+    is_interval, unit = _interval_unit(node)
+    if is_interval and isinstance(node.this, exp.Literal) and node.this.is_string:
+        return interval_literal(str(node.this.this), unit, span)
+    target = interval_type(unit) if is_interval else _cast_target(node)
+    operand = self.bind(node.this, target)
+    if isinstance(operand, Literal) and operand.type == VARCHAR and target.is_temporal:
+        return adapt_literal(operand, target, span)
+    if not can_cast(operand.type, target):
+        raise parsing_error(f"{operand.type} cannot be cast to {target}", span=span)
+    cast = operand if operand.type == target else Cast(operand, target, span)
+    if target == VARCHAR and node.to.expressions:
+        return self.call("left", node, cast, Literal(int(node.to.expressions[0].name), BIGINT))
+    return cast
+
+
+def _interval_unit(node: Any) -> tuple[bool, Any]:
+    """Whether the target is an INTERVAL, and the unit that is written with it."""
+    if isinstance(node.to.this, exp.Interval):
+        return True, node.to.this.args.get("unit")
+    return node.to.this == exp.DataType.Type.INTERVAL, None
+
+
+def _cast_target(node: Any) -> SqlType:
+    # PostgreSQL has no TINYINT: written in its dialect it would be a SMALLINT.
+    is_tiny = node.to.this == exp.DataType.Type.TINYINT
+    written = "TINYINT" if is_tiny else node.to.sql("postgres").upper()
+    name, _, rest = written.partition("(")
+    arguments = [part.strip() for part in rest.rstrip(")").split(",")] if rest else []
+    if not all(argument.isdecimal() for argument in arguments):
+        raise parsing_error(f"unknown type: {written}", span=place_of(node))
+    return type_named(name.strip(), [int(argument) for argument in arguments], place_of(node))
+
+
+NODES: Binders = {exp.Cast: _bind_cast}
+PARTS: Parts = {exp.Cast: COMMON_PARTS | {"to", "_type"}}

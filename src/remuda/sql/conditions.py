@@ -1,0 +1,187 @@
+"""Binding of comparisons, AND, OR, NOT, IS, IN, BETWEEN and CASE."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from remuda.catalog.definitions import GENERATED_KEY
+from remuda.errors import parsing_error
+from remuda.expr import Call, Case, Column, Expression, Literal, coerce
+from remuda.sql.comparison import compare
+from remuda.sql.nodes import COMMON_PARTS, Binders, Parts
+from remuda.sql.places import place_of, unsupported
+from remuda.sql.subqueries import bind_in_query, bind_quantified
+from remuda.types import BOOLEAN, NULL, SqlType, common_type
+
+if TYPE_CHECKING:
+    from remuda.sql.expression import ExpressionBinder
+
+COMPARISONS: dict[type[exp.Expression], str] = {
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+}
+
+
+def _bind_comparison(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
+    operator = COMPARISONS[type(node)]
+    if isinstance(node.expression, exp.Any | exp.All):
+        return bind_quantified(self, node, operator)
+    if isinstance(node.expression, exp.Tuple):
+        return _bind_row_comparison(self, node, operator)
+    left, right = self.bind_pair(node.this, node.expression)
+    return compare(operator, left, right, place_of(node))
+
+
+def _bind_row_comparison(self: ExpressionBinder, node: Any, operator: str) -> Expression:
+    """`(a, b) = (1, 2)` is `a = 1 AND b = 2`; `__key` is the row of all key columns."""
+    sides = (_row_parts(self, node.this), _row_parts(self, node.expression))
+    if operator != "=" or len(sides[0]) != len(sides[1]):
+        raise parsing_error("rows are compared by = with rows of the same length", span=place_of(node))
+    parts: list[Expression] = []
+    for left, right in zip(*sides, strict=True):
+        if isinstance(left, Column):
+            parts.append(compare("=", left, self.bind(right, left.type), place_of(node)))
+        else:
+            parts.append(compare("=", *self.bind_pair(left, right), place_of(node)))
+    return parts[0] if len(parts) == 1 else Call("and", tuple(parts), BOOLEAN)
+
+
+def _row_parts(self: ExpressionBinder, node: Any) -> list[Any]:
+    """The parts of a row as written, or the bound key columns where it is `__key`."""
+    if isinstance(node, exp.Column) and node.name.casefold() == GENERATED_KEY:
+        return list(self.scope.key(node.table or None, place_of(node)))
+    if not isinstance(node, exp.Tuple):
+        raise parsing_error("a row can be compared only with a row", span=place_of(node))
+    return list(node.expressions)
+
+
+def _bind_logic(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
+    """A chain of the same connector is one call: sqlglot nests it to the left, as deep as it is long."""
+    kind, parts = type(node), []
+    while isinstance(node, kind):
+        parts.append(node.expression)
+        node = node.this
+    conditions = tuple(self.bind_condition(part) for part in reversed([*parts, node]))
+    return Call("and" if kind is exp.And else "or", conditions, BOOLEAN)
+
+
+def _bind_not(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
+    inner = node.this
+    if isinstance(inner, exp.Is):
+        return _bind_is_test(self, inner, negated=not inner.args.get("negate"))
+    return Call("not", (self.bind_condition(inner),), BOOLEAN)
+
+
+def _bind_is(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
+    return _bind_is_test(self, node, negated=bool(node.args.get("negate")))
+
+
+def _bind_is_test(self: ExpressionBinder, node: Any, *, negated: bool) -> Expression:
+    operand = self.bind(node.this)
+    test = node.expression
+    if isinstance(test, exp.Null):
+        return Call("is not null" if negated else "is null", (operand,), BOOLEAN)
+    if isinstance(test, exp.Boolean):
+        name = f"is {'not ' if negated else ''}{'true' if test.this else 'false'}"
+        return self.call(name, node, operand)
+    raise unsupported(node, "this form of IS")
+
+
+def _bind_in(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
+    if node.args.get("query") is not None:
+        return bind_in_query(self, node, node.args["query"])
+    if len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Values):
+        return bind_in_query(self, node, node.expressions[0])
+    if isinstance(node.this, exp.Tuple):
+        return _bind_row_in(self, node)
+    if not node.expressions:
+        raise parsing_error("IN needs at least one value", span=place_of(node))
+    operand = self.bind(node.this)
+    span = place_of(node)
+    values = [self.bind(value, operand.type) for value in node.expressions]
+    equalities = [compare("=", operand, value, span) for value in values]
+    plain = all(isinstance(part, Call) and part.arguments[0] == operand for part in equalities)
+    if plain and len(equalities) > 1:
+        # Every value already has the column's type: the list stays a list.
+        candidates = tuple(part.arguments[1] for part in equalities if isinstance(part, Call))
+        return Call("in", (operand, *dict.fromkeys(candidates)), BOOLEAN, span)
+    return equalities[0] if len(equalities) == 1 else Call("or", tuple(equalities), BOOLEAN)
+
+
+def _bind_row_in(self: ExpressionBinder, node: Any) -> Expression:
+    """`(a, b) IN ((1, 2), (3, 4))`"""
+    choices: list[Expression] = []
+    for row in node.expressions:
+        written = row.expressions if isinstance(row, exp.Tuple) else [row]
+        if len(written) != len(node.this.expressions):
+            message = f"rows of {len(node.this.expressions)} values are expected, this one has {len(written)}"
+            raise parsing_error(message, span=place_of(row))
+        pairs = [self.bind_pair(one, other) for one, other in zip(node.this.expressions, written, strict=True)]
+        parts = tuple(compare("=", left, right, place_of(row)) for left, right in pairs)
+        choices.append(Call("and", parts, BOOLEAN))
+    return choices[0] if len(choices) == 1 else Call("or", tuple(choices), BOOLEAN)
+
+
+def _bind_between(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
+    operand = self.bind(node.this)
+    low, high = self.bind(node.args["low"], operand.type), self.bind(node.args["high"], operand.type)
+    span = place_of(node)
+    between = Call("and", (compare(">=", operand, low, span), compare("<=", operand, high, span)), BOOLEAN)
+    if not node.args.get("symmetric"):
+        return between
+    turned = Call("and", (compare(">=", operand, high, span), compare("<=", operand, low, span)), BOOLEAN)
+    return Call("or", (between, turned), BOOLEAN)
+
+
+def _bind_case(self: ExpressionBinder, node: Any, expected: SqlType | None) -> Expression:
+    subject = node.this
+    branches: list[tuple[Expression, Expression]] = []
+    for branch in node.args["ifs"]:
+        if subject is None:
+            condition = self.bind_condition(branch.this)
+        else:
+            condition = compare("=", *self.bind_pair(subject, branch.this), place_of(branch))
+        branches.append((condition, self.bind(branch.args["true"], expected)))
+    default = node.args.get("default")
+    otherwise = Literal(None, NULL) if default is None else self.bind(default, expected)
+    shared: SqlType | None = otherwise.type
+    for _, value in branches:
+        shared = None if shared is None else common_type(shared, value.type)
+    if shared is None:
+        raise parsing_error("the branches of CASE have different types", span=place_of(node))
+    return Case(tuple((when, coerce(then, shared)) for when, then in branches), coerce(otherwise, shared), shared)
+
+
+def _bind_distinct(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
+    negated = isinstance(node, exp.NullSafeEQ)
+    left, right = self.bind_pair(node.this, node.expression)
+    for one, other in ((left, right), (right, left)):
+        if isinstance(one, Literal) and one.value is None:
+            return Call("is null" if negated else "is not null", (other,), BOOLEAN)
+    return self.call("is not distinct from" if negated else "is distinct from", node, left, right)
+
+
+NODES: Binders = {
+    **dict.fromkeys(COMPARISONS, _bind_comparison),
+    exp.And: _bind_logic,
+    exp.Or: _bind_logic,
+    exp.Not: _bind_not,
+    exp.Is: _bind_is,
+    exp.In: _bind_in,
+    exp.Between: _bind_between,
+    exp.Case: _bind_case,
+    exp.NullSafeEQ: _bind_distinct,
+    exp.NullSafeNEQ: _bind_distinct,
+}
+PARTS: Parts = {
+    exp.In: COMMON_PARTS | {"query"},
+    exp.Is: COMMON_PARTS | {"negate"},
+    exp.Between: COMMON_PARTS | {"low", "high", "symmetric"},
+    exp.Case: COMMON_PARTS | {"ifs", "default"},
+}

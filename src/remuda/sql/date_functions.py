@@ -1,0 +1,138 @@
+"""The time of the statement; EXTRACT and DATE_TRUNC, where a field or a unit is a name and each has a function."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from remuda.errors import nearest, parsing_error
+from remuda.expr import coerce
+from remuda.expr.calendar_fields import EXTRACTED, TRUNCATED
+from remuda.expr.calendar_units import DIFFERENCES
+from remuda.sql.places import place_of
+from remuda.types import DATE, INTERVAL_TIME, TIME, TIMESTAMP, TIMESTAMP_TZ
+
+if TYPE_CHECKING:
+    from remuda.expr import Expression
+    from remuda.sql.expression import ExpressionBinder
+    from remuda.sql.nodes import Binder, Binders, Parts
+    from remuda.types import SqlType
+
+
+_CLOCK: dict[type[exp.Expression], SqlType] = {
+    exp.CurrentTimestamp: TIMESTAMP_TZ,
+    exp.CurrentDate: DATE,
+    exp.CurrentTime: TIME,
+    exp.Localtime: TIME,
+    exp.Localtimestamp: TIMESTAMP,
+}
+
+
+def _bind_clock(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
+    return coerce(self.binding.clock(), _CLOCK[type(node)])
+
+
+def _bind_time_zone(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
+    """`x AT TIME ZONE zone`: the clock there of an instant, or the instant at which a clock there showed so."""
+    return self.call_with("timezone", node, [node.args["zone"], node.this])
+
+
+def _bind_extract(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
+    return self.call(f"extract {_one_of(node, node.this.name, EXTRACTED, 'field')}", node, self.bind(node.expression))
+
+
+def _bind_date_part(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
+    field, operand = _name_and_rest(node, 2)
+    return self.call(f"extract {_one_of(node, field, EXTRACTED, 'field')}", node, self.bind(operand))
+
+
+def _bind_truncation(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
+    unit, operand = _name_and_rest(node, 2)
+    return self.call(f"date_trunc {_one_of(node, unit, TRUNCATED, 'unit')}", node, self.bind(operand))
+
+
+def _bind_difference(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
+    unit, start, end = _name_and_rest(node, 3)
+    name = f"date_diff {_one_of(node, unit, DIFFERENCES, 'unit')}"
+    return self.call(name, node, self.bind(start, TIMESTAMP), self.bind(end, TIMESTAMP))
+
+
+def _bind_move(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
+    """DATE_ADD and DATE_SUB: a moment and an INTERVAL, or a DATE and days."""
+    if len(node.expressions) != 2:
+        raise parsing_error(f"{str(node.this).upper()} takes a moment and an INTERVAL", span=place_of(node))
+    moment = self.bind(node.expressions[0], TIMESTAMP)
+    amount = self.bind(node.expressions[1], INTERVAL_TIME)
+    return self.call("+" if str(node.this).lower() == "date_add" else "-", node, moment, amount)
+
+
+def _bind_field(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
+    """YEAR(x) and its kin: EXTRACT(YEAR FROM x)."""
+    if len(node.expressions) != 1:
+        raise parsing_error(f"{str(node.this).upper()} takes one argument", span=place_of(node))
+    field = _FIELD_FUNCTIONS[str(node.this).lower()]
+    return self.call(f"extract {field}", node, self.bind(node.expressions[0], TIMESTAMP))
+
+
+_FIELD_FUNCTIONS = {
+    **{name: name for name in EXTRACTED},
+    "dayofmonth": "day",
+    "dayofweek": "dow",
+    "dayofyear": "doy",
+    "weekday": "dow",
+    "weekofyear": "week",
+}
+
+
+def _name_and_rest(node: Any, count: int) -> tuple[Any, ...]:
+    """The text of the first argument, which must be a literal, and the other arguments."""
+    arguments = node.expressions
+    if len(arguments) != count or not (isinstance(arguments[0], exp.Literal) and arguments[0].is_string):
+        what = "a name in quotes and a value" if count == 2 else f"a name in quotes and {count - 1} values"
+        raise parsing_error(f"{str(node.this).upper()} takes {what}", span=place_of(node))
+    return (str(arguments[0].this), *arguments[1:])
+
+
+_SHORT = {
+    "centuries": "century",
+    "dayofweek": "dow",
+    "dayofyear": "doy",
+    "millennia": "millennium",
+    "millenniums": "millennium",
+    "ms": "millisecond",
+    "us": "microsecond",
+    "weekday": "dow",
+}
+"""Other names of fields and units."""
+
+
+def _one_of(node: Any, written: str, known: frozenset[str], what: str) -> str:
+    name = written.lower()
+    for candidate in (name, name.removesuffix("s"), _SHORT.get(name, name)):
+        if candidate in known:
+            return candidate
+    raise parsing_error(f"unknown {what}: {written}", span=place_of(node), suggestion=nearest(name, sorted(known)))
+
+
+FORMS: dict[str, Binder] = {
+    "date_part": _bind_date_part,
+    "datepart": _bind_date_part,
+    "date_trunc": _bind_truncation,
+    "datetrunc": _bind_truncation,
+    "date_diff": _bind_difference,
+    "datediff": _bind_difference,
+    "date_add": _bind_move,
+    "date_sub": _bind_move,
+    **dict.fromkeys(_FIELD_FUNCTIONS, _bind_field),
+}
+NODES: Binders = {
+    exp.Extract: _bind_extract,
+    exp.AtTimeZone: _bind_time_zone,
+    **dict.fromkeys(_CLOCK, _bind_clock),
+}
+PARTS: Parts = {
+    exp.Extract: frozenset({"this", "expression"}),
+    exp.AtTimeZone: frozenset({"this", "zone"}),
+    **dict.fromkeys(_CLOCK, frozenset()),
+}

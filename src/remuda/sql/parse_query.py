@@ -1,0 +1,83 @@
+"""From the tokens of a query to sqlglot's tree, with the places of everything in it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+from sqlglot.errors import ParseError
+from sqlglot.tokens import Token, TokenType
+
+from remuda.errors import Span, parsing_error
+from remuda.sql.function_marks import mark_functions, unmark_functions
+from remuda.sql.places import locate
+from remuda.sql.statements import Query
+from remuda.sql.tokens import DIALECT, number_parameters, span_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from remuda.sql.cursor import Cursor
+
+NESTED_TOO_DEEPLY = "the statement is nested too deeply"
+SELECTS = ("SELECT", "VALUES", "WITH", "TABLE")
+QUERIES = ("SELECT", "INSERT", "SINK", "UPDATE", "DELETE", "VALUES", "WITH", "TABLE")
+
+
+def begins_query(cursor: Cursor) -> bool:
+    return cursor.at("(") or any(cursor.at(keyword) for keyword in QUERIES)
+
+
+def begins_select(cursor: Cursor) -> bool:
+    """A query that only reads."""
+    return cursor.at("(") or any(cursor.at(keyword) for keyword in SELECTS)
+
+
+def parse_query(tokens: Sequence[Token], text: str) -> Query:
+    first = tokens[0]
+    tokens = _without_table_command(tokens)
+    upsert = first.text.upper() == "SINK"
+    if upsert:
+        tokens = [Token(TokenType.INSERT, "INSERT", first.line, first.col, first.start, first.end, []), *tokens[1:]]
+    numbered, parameters = number_parameters(tokens)
+    try:
+        trees = DIALECT.parser().parse(mark_functions(numbered), text)
+    except ParseError as error:
+        raise _located(error, numbered) from error
+    except RecursionError:
+        raise parsing_error(NESTED_TOO_DEEPLY, span=span_of(first)) from None
+    tree = trees[0]
+    assert isinstance(tree, exp.Expression), "there are tokens"
+    unmark_functions(tree)
+    locate(tree, numbered, parameters)
+    return Query(tree, span_of(first), parameters, upsert)
+
+
+def _located(error: ParseError, tokens: Sequence[Token]) -> Exception:
+    """sqlglot gives the line and the last column of the token it blames."""
+    first = error.errors[0]
+    place = (first.get("line"), first.get("col"))
+    blamed = next((token for token in tokens if (token.line, token.col) == place), tokens[-1])
+    description = str(first.get("description") or "the statement cannot be read").partition(" but got")[0]
+    if blamed is tokens[-1] and description.startswith(("Expect", "Required")):
+        end = span_of(blamed).end
+        return parsing_error("the statement ends too early", span=Span(end, end + 1))
+    if description.startswith(("Invalid expression", "Required keyword")):
+        description = f"{blamed.text!r} is not expected here"
+    return parsing_error(
+        description.replace("Expecting", "expected").replace("Expected", "expected"), span=span_of(blamed)
+    )
+
+
+def _without_table_command(tokens: Sequence[Token]) -> Sequence[Token]:
+    """`TABLE name` is `SELECT * FROM name`."""
+    if all(token.token_type is not TokenType.TABLE for token in tokens):
+        return tokens
+    replaced: list[Token] = []
+    for token in tokens:
+        if token.token_type is not TokenType.TABLE:
+            replaced.append(token)
+            continue
+        for kind, word in ((TokenType.SELECT, "SELECT"), (TokenType.STAR, "*"), (TokenType.FROM, "FROM")):
+            replaced.append(Token(kind, word, token.line, token.col, token.start, token.end, []))
+    return replaced

@@ -1,0 +1,71 @@
+"""Queries of every kind: SELECT, set operations, VALUES, in parentheses or not, with WITH or without."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from remuda.plan import logical
+from remuda.plan.logical import Assignment
+from remuda.sql.ctes import check_unused, with_ctes
+from remuda.sql.expression import ExpressionBinder
+from remuda.sql.places import readable, refuse_unknown_parts, unsupported
+from remuda.sql.result import finish
+from remuda.sql.scope import QueryLevel, Scope, ScopeRelation
+from remuda.sql.select import bind_select
+from remuda.sql.select_list import SelectItem, bind_order
+from remuda.sql.set_operations import bind_set_operation
+from remuda.sql.subqueries import relation_of
+from remuda.sql.values import bind_values
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from remuda.sql.binding import Binding
+    from remuda.types import SqlType
+
+_MODIFIERS = ("order", "limit", "offset")
+_SUBQUERY_PARTS = frozenset({"this", "alias", "with_", *_MODIFIERS})
+_OPERATION_PARTS = frozenset({"this", "expression", "distinct", "by_name", "with_", *_MODIFIERS})
+
+
+def bind_query(binding: Binding, node: Any, level: QueryLevel, expected: Sequence[SqlType] = ()) -> logical.Root:
+    """`expected` are the types that bare parameters take, column by column, where the place of the query tells."""
+    level, defined = with_ctes(node, level)
+    match node:
+        case exp.Select():
+            root = bind_select(binding, node, level, expected)
+        case exp.SetOperation():
+            refuse_unknown_parts(node, _OPERATION_PARTS)
+            root = _modified(binding, node, bind_set_operation(binding, node, level, expected), level)
+        case exp.Values():
+            refuse_unknown_parts(node, frozenset({"expressions", "alias", "with_", *_MODIFIERS}))
+            root = _modified(binding, node, bind_values(binding, node, level, expected), level)
+        case exp.Subquery():
+            refuse_unknown_parts(node, _SUBQUERY_PARTS)
+            root = _modified(binding, node, bind_query(binding, node.this, level, expected), level)
+        case _:
+            raise unsupported(node, f"{readable(node)} as a query")
+    check_unused(binding, defined)
+    return root
+
+
+def _modified(binding: Binding, node: Any, query: logical.Root, level: QueryLevel) -> logical.Root:
+    """ORDER BY and LIMIT over a whole query: they name its result columns."""
+    if all(node.args.get(part) is None for part in _MODIFIERS):
+        return query
+    tree = relation_of(query)
+    named = tuple(
+        Assignment(
+            column if column.name == name else binding.new_column(name, column.type, nullable=column.nullable), column
+        )
+        for column, name in zip(query.columns, query.names, strict=True)
+    )
+    if any(not assignment.is_identity for assignment in named):
+        tree = logical.Project(tree, named)
+    items = [SelectItem(assignment.column, assignment.column.name) for assignment in named]
+    scope = Scope((ScopeRelation("", tuple(assignment.column for assignment in named)),), level)
+    binder = ExpressionBinder(binding, scope, clause="ORDER BY of a set operation")
+    order = bind_order(binder, node.args.get("order"), items)
+    return finish(binding, node, tree, items, order)

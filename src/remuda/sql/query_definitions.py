@@ -1,0 +1,132 @@
+"""Definitions that hold a query: CREATE VIEW, CREATE TABLE AS, COPY."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from sqlglot.tokens import Token, TokenType
+
+from remuda.errors import nearest, parsing_error
+from remuda.sql.parse_query import begins_select, parse_query
+from remuda.sql.statements import CopyFrom, CopyTo, CreateMapAs, CreateView, DropView
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from remuda.sql.cursor import Cursor
+    from remuda.sql.statements import Name, Query
+
+FORMATS = ("parquet", "csv", "json", "arrow", "feather")
+MODES = ("append", "replace", "upsert")
+
+
+def parse_create_view(cursor: Cursor, *, or_replace: bool = False) -> CreateView:
+    """`CREATE [OR REPLACE] VIEW name [(column, ...)] AS query`"""
+    if_not_exists = not or_replace and cursor.accept("IF", "NOT", "EXISTS")
+    name = cursor.name("the name of a view")
+    columns = cursor.names() if cursor.at("(") else ()
+    cursor.expect("AS")
+    query, text = _rest(cursor)
+    return CreateView(name, columns, query, text.strip(), or_replace, if_not_exists)
+
+
+def parse_create_or_replace_view(cursor: Cursor) -> CreateView:
+    return parse_create_view(cursor, or_replace=True)
+
+
+def parse_drop_view(cursor: Cursor) -> DropView:
+    if_exists = cursor.accept("IF", "EXISTS")
+    return DropView(cursor.name("the name of a view"), if_exists)
+
+
+def parse_create_map_as(
+    cursor: Cursor,
+    name: Name,
+    key: tuple[Name, ...],
+    partitioned_by: tuple[Name, ...],
+    replicated: bool,
+    if_not_exists: bool,
+) -> CreateMapAs:
+    cursor.expect("AS")
+    query, text = _rest(cursor)
+    return CreateMapAs(name, key, partitioned_by, replicated, query, text, if_not_exists)
+
+
+def _rest(cursor: Cursor) -> tuple[Query, str]:
+    """The query that the statement ends with."""
+    if not begins_select(cursor):
+        raise cursor.unexpected("a query")
+    tokens = cursor.tokens[cursor.place :]
+    cursor.place = len(cursor.tokens)
+    return _query_of(cursor, tokens)
+
+
+def _query_of(cursor: Cursor, tokens: Sequence[Token]) -> tuple[Query, str]:
+    """The query of some tokens, and its text where it stands: places in the one are places in the other."""
+    start, end = tokens[0].start, tokens[-1].end + 1
+    before = re.sub(r"[^\n]", " ", cursor.text[:start])
+    return parse_query(tokens, cursor.text), before + cursor.text[start:end]
+
+
+def parse_copy(cursor: Cursor) -> CopyFrom | CopyTo:
+    """`COPY map FROM 'path' [(FORMAT csv, MODE append)]`, `COPY map | (query) TO 'path' [(FORMAT csv)]`"""
+    begin = cursor.place
+    if cursor.at("("):
+        inside = _parenthesised(cursor)
+        query, text = _query_of(cursor, inside)
+        cursor.expect("TO")
+    else:
+        name = cursor.name("the name of a table or a query in parentheses")
+        if cursor.accept("FROM"):
+            span = cursor.span
+            path = cursor.string("the path of a file, in quotes")
+            options = _options(cursor, {"FORMAT": FORMATS, "MODE": MODES})
+            return CopyFrom(name, path, span, options.get("FORMAT"), options.get("MODE", "append"))
+        named = cursor.tokens[begin : cursor.place]
+        cursor.expect("TO")
+        first = named[0]
+        table = Token(TokenType.TABLE, "TABLE", first.line, first.col, first.start, first.end, [])
+        query = parse_query([table, *named], cursor.text)
+        text = f"TABLE {cursor.text[first.start : named[-1].end + 1]}"
+    span = cursor.span
+    path = cursor.string("the path of a file, in quotes")
+    return CopyTo(query, text, path, span, _options(cursor, {"FORMAT": FORMATS}).get("FORMAT"))
+
+
+def _parenthesised(cursor: Cursor) -> list[Token]:
+    """The tokens between the parenthesis that comes next and its counterpart."""
+    cursor.expect("(")
+    if not begins_select(cursor):
+        raise cursor.unexpected("a query")
+    inside: list[Token] = []
+    depth = 1
+    while True:
+        token = cursor.take(")")
+        depth += {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1}.get(token.token_type, 0)
+        if depth == 0:
+            return inside
+        inside.append(token)
+
+
+def _options(cursor: Cursor, known: dict[str, tuple[str, ...]]) -> dict[str, str]:
+    """`[WITH] (FORMAT csv, ...)`"""
+    found: dict[str, str] = {}
+    cursor.accept("WITH")
+    if not cursor.accept("("):
+        return found
+    while True:
+        span = cursor.span
+        option = cursor.take("an option").text.upper()
+        if option not in known:
+            raise parsing_error(f"unknown option: {option}", span=span, suggestion=nearest(option, known))
+        place = cursor.span
+        value = cursor.take(" or ".join(known[option])).text.casefold()
+        if value not in known[option]:
+            message = f"{option} must be {', '.join(known[option][:-1])} or {known[option][-1]}, not {value}"
+            raise parsing_error(message, span=place)
+        found[option] = value
+        if not cursor.accept(","):
+            break
+    cursor.expect(")")
+    return found

@@ -1,0 +1,117 @@
+"""The select list, and how ORDER BY and GROUP BY name its entries."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+from sqlglot.errors import ErrorLevel
+
+from remuda.errors import parsing_error
+from remuda.expr import Column, Expression, Parameter, coerce
+from remuda.sql.ordering import OrderEntry, order_entry
+from remuda.sql.places import place_of, refuse_unknown_parts
+from remuda.sql.tokens import DIALECT
+from remuda.types import NULL, VARCHAR
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from remuda.sql.expression import ExpressionBinder
+    from remuda.types import SqlType
+
+
+@dataclass(frozen=True, slots=True)
+class SelectItem:
+    """An entry of the select list: what it computes, and what the result calls it."""
+
+    expression: Expression
+    name: str
+
+
+def bind_items(binder: ExpressionBinder, select: Any, expected: Sequence[SqlType]) -> list[SelectItem]:
+    items: list[SelectItem] = []
+    for node in select.expressions:
+        if isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star)):
+            items.extend(_bind_star(binder, node))
+            continue
+        inner = node.this if isinstance(node, exp.Alias) else node
+        wanted = expected[len(items)] if len(items) < len(expected) else None
+        bound = binder.bind(inner, wanted)
+        name = node.alias if isinstance(node, exp.Alias) else result_name(inner, bound)
+        items.append(SelectItem(_typed(bound, wanted), name))
+    return items
+
+
+def _bind_star(binder: ExpressionBinder, node: Any) -> list[SelectItem]:
+    star = node.this if isinstance(node, exp.Column) else node
+    table = node.table if isinstance(node, exp.Column) else None
+    refuse_unknown_parts(star, frozenset({"except_"}))
+    span = place_of(node)
+    columns = binder.scope.star(table or None, span)
+    for excluded in star.args.get("except_") or []:
+        folded = excluded.name.casefold()
+        if all(column.name.casefold() != folded for column in columns):
+            raise parsing_error(f"* has no column {excluded.name}", span=place_of(excluded))
+        columns = [column for column in columns if column.name.casefold() != folded]
+    if not columns:
+        raise parsing_error("* has no columns here", span=span)
+    if span is not None:
+        binder.binding.places.update(dict.fromkeys((column.id for column in columns), span))
+    return [SelectItem(column, column.name) for column in columns]
+
+
+def bind_order(binder: ExpressionBinder, order: Any, items: list[SelectItem]) -> list[OrderEntry]:
+    """ORDER BY entries: a position, a result column's name, or an expression."""
+    entries = [] if order is None else order.expressions
+    return [order_entry(node, item_named(node.this, items) or binder.bind(node.this)) for node in entries]
+
+
+def item_named(node: Any, items: Sequence[SelectItem]) -> Expression | None:
+    """What a position or a result column's name means; None where it is neither."""
+    if isinstance(node, exp.Literal) and not node.is_string:
+        place = int(node.this) if node.this.isdigit() else 0
+        if not 1 <= place <= len(items):
+            raise parsing_error(f"there is no result column number {node.this}", span=place_of(node))
+        return items[place - 1].expression
+    if isinstance(node, exp.Column) and not node.table:
+        named = [item.expression for item in items if item.name.casefold() == node.name.casefold()]
+        return named[0] if named and all(expression == named[0] for expression in named) else None
+    return None
+
+
+def _typed(expression: Expression, expected: SqlType | None) -> Expression:
+    """What is NULL throughout has the type that is expected there, else it is a VARCHAR, as in PostgreSQL."""
+    if expression.type != NULL or isinstance(expression, Parameter):
+        return expression
+    return coerce(expression, VARCHAR if expected is None or expected == NULL else expected)
+
+
+def result_name(node: exp.Expression, bound: Expression) -> str:
+    """A column is called by its declared name, anything else by its own text."""
+    if isinstance(bound, Column) and isinstance(node, exp.Column):
+        return bound.name
+    written = node.copy().transform(_as_written) if node.find(*_RENAMED) is not None else node
+    text = written.sql(DIALECT, unsupported_level=ErrorLevel.IGNORE)
+    return _PLACEHOLDER.sub(lambda found: f"?{found[1]}" if found[1] else f":{found[2]}", text)
+
+
+_PLACEHOLDER = re.compile(r"%\((?:#(\d+)|(\w+))\)s")
+_RENAMED: dict[type[exp.Expression], str] = {
+    exp.CountIf: "COUNT_IF",
+    exp.Median: "MEDIAN",
+    exp.ApproxDistinct: "APPROX_COUNT_DISTINCT",
+    exp.ArgMin: "ARG_MIN",
+    exp.ArgMax: "ARG_MAX",
+}
+"""Aggregates that PostgreSQL has not, of which sqlglot would write something else."""
+
+
+def _as_written(node: Any) -> Any:
+    name = _RENAMED.get(type(node))
+    if name is None:
+        return node
+    arguments = [part for part in (node.this, node.args.get("expression")) if part is not None]
+    return exp.Anonymous(this=name, expressions=arguments)

@@ -1,0 +1,168 @@
+"""UNION, INTERSECT and EXCEPT, of distinct rows or ALL."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from remuda.errors import parsing_error
+from remuda.expr import Call, Column, coerce
+from remuda.plan import logical
+from remuda.plan.joins import JoinKind
+from remuda.plan.logical import Assignment, LogicalNode
+from remuda.sql.places import place_of, unsupported
+from remuda.sql.scope import QueryLevel
+from remuda.sql.subqueries import relation_of
+from remuda.sql.windows import numbered
+from remuda.types import BOOLEAN, NULL, VARCHAR, common_type
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from remuda.sql.binding import Binding
+    from remuda.types import SqlType
+
+Columns = tuple[Column, ...]
+
+
+def bind_set_operation(binding: Binding, node: Any, level: QueryLevel, expected: Sequence[SqlType]) -> logical.Root:
+    """The parts have as many columns; their types become one, as those of the branches of CASE do."""
+    if node.args.get("by_name"):
+        raise unsupported(node.expression, f"{_name(node)} BY NAME")
+    parts = _parts(node)
+    queries = _bind_parts(binding, node, parts, level, expected)
+    names = queries[0].names
+    types = _shared_types(queries, parts, node)
+    relations = [_cast(binding, query, types) for query in queries]
+    if isinstance(node, exp.Union):
+        tree = _union(binding, relations)
+        if node.args.get("distinct"):
+            tree = logical.Aggregate(tree, tree.columns, ())
+    else:
+        kind = JoinKind.SEMI if isinstance(node, exp.Intersect) else JoinKind.ANTI
+        tree = _matched(binding, kind, relations[0], relations[1], every=not node.args.get("distinct"))
+    columns = tree.columns[: len(names)]
+    return logical.Root(tree, columns, names)
+
+
+def _name(node: Any) -> str:
+    return type(node).__name__.upper()
+
+
+def _parts(node: Any) -> list[Any]:
+    """A chain of the same UNION is one of many parts; sqlglot nests it to the left, as deep as it is long."""
+    parts = [node.expression]
+    left = node.this
+    while (
+        isinstance(node, exp.Union)
+        and isinstance(left, exp.Union)
+        and bool(left.args.get("distinct")) == bool(node.args.get("distinct"))
+        and all(left.args.get(part) is None for part in ("order", "limit", "offset", "with_", "by_name"))
+    ):
+        parts.append(left.expression)
+        left = left.this
+    return [left, *reversed(parts)]
+
+
+def _bind_parts(
+    binding: Binding, node: Any, parts: Sequence[Any], level: QueryLevel, expected: Sequence[SqlType]
+) -> list[logical.Root]:
+    """Where a part has a bare parameter or NULL for a column, the other parts say of what type it is."""
+    unknown = [NULL] * len(expected) if not expected else list(expected)
+    queries = [binding.bind_query(binding, part, _own(level), unknown) for part in parts]
+    width = len(queries[0].columns)
+    for query, part in zip(queries, parts, strict=True):
+        if len(query.columns) != width:
+            message = f"the parts of {_name(node)} have {width} and {len(query.columns)} columns"
+            raise parsing_error(message, span=place_of(part))
+    hints = [_hint(query, parts[place]) for place, query in enumerate(queries)]
+    wanted = [next((hint[column] for hint in hints if hint[column] != NULL), NULL) for column in range(width)]
+    return [
+        binding.bind_query(binding, part, _own(level), wanted) if NULL in hint else query
+        for part, query, hint in zip(parts, queries, hints, strict=True)
+    ]
+
+
+def _own(level: QueryLevel) -> QueryLevel:
+    return QueryLevel(level.outer, level.ctes, level.free)
+
+
+def _hint(query: logical.Root, part: Any) -> list[SqlType]:
+    """The types of the columns; NULL where a bare NULL or parameter was written."""
+    while isinstance(part, exp.Subquery):
+        part = part.this
+    types = [column.type for column in query.columns]
+    written = part.expressions if isinstance(part, exp.Select) else []
+    if len(written) == len(types):
+        for place, node in enumerate(written):
+            inner = node.this if isinstance(node, exp.Alias) else node
+            if isinstance(inner, exp.Null):
+                types[place] = NULL
+    return types
+
+
+def _shared_types(queries: Sequence[logical.Root], parts: Sequence[Any], node: Any) -> list[SqlType]:
+    shared = [column.type for column in queries[0].columns]
+    for query, part in zip(queries[1:], parts[1:], strict=True):
+        for place, column in enumerate(query.columns):
+            common = common_type(shared[place], column.type)
+            if common is None:
+                message = (
+                    f"column {place + 1} of {_name(node)} is {shared[place]} in one part and {column.type} in another"
+                )
+                raise parsing_error(message, span=_place_of_column(part, place))
+            shared[place] = common
+    return [VARCHAR if type_ == NULL else type_ for type_ in shared]
+
+
+def _place_of_column(part: Any, place: int) -> Any:
+    while isinstance(part, exp.Subquery):
+        part = part.this
+    written = part.expressions if isinstance(part, exp.Select) else []
+    is_listed = len(written) > place and not any(isinstance(each, exp.Star) for each in written)
+    return place_of(written[place] if is_listed else part)
+
+
+def _cast(binding: Binding, query: logical.Root, types: Sequence[SqlType]) -> LogicalNode:
+    tree = relation_of(query)
+    if [column.type for column in query.columns] == list(types):
+        return tree
+    return logical.Project(
+        tree,
+        tuple(
+            Assignment(
+                column if column.type == type_ else binding.new_column(column.name, type_, nullable=column.nullable),
+                coerce(column, type_),
+            )
+            for column, type_ in zip(query.columns, types, strict=True)
+        ),
+    )
+
+
+def _union(binding: Binding, relations: Sequence[LogicalNode]) -> LogicalNode:
+    columns = tuple(
+        binding.new_column(column.name, column.type, nullable=any(part.columns[place].nullable for part in relations))
+        for place, column in enumerate(relations[0].columns)
+    )
+    return logical.Union(tuple(relations), columns, tuple(part.columns for part in relations))
+
+
+def _matched(binding: Binding, kind: JoinKind, left: LogicalNode, right: LogicalNode, *, every: bool) -> LogicalNode:
+    """Rows that the other side has too, or has not, NULL being equal to NULL.
+
+    Of ALL, the first of equal rows is matched with the first on the other side, the second with the second, and so on.
+    """
+    left_columns, right_columns = left.columns, right.columns
+    if every:
+        left, left_number = numbered(binding, left, left_columns, ())
+        right, right_number = numbered(binding, right, right_columns, ())
+        left_columns, right_columns = (*left_columns, left_number), (*right_columns, right_number)
+    else:
+        left = logical.Aggregate(left, left_columns, ())
+    equalities = tuple(
+        Call("is not distinct from", (one, other), BOOLEAN)
+        for one, other in zip(left_columns, right_columns, strict=True)
+    )
+    condition = equalities[0] if len(equalities) == 1 else Call("and", equalities, BOOLEAN)
+    return logical.Join(kind, left, right, condition)

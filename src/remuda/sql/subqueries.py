@@ -1,0 +1,147 @@
+"""Sub-queries in expressions: each becomes an `Apply` below the operator of its clause, and a column in its place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from remuda.errors import parsing_error
+from remuda.expr import Call, Column, columns_of
+from remuda.plan import logical
+from remuda.plan.joins import JoinKind
+from remuda.plan.logical import Assignment, LogicalNode
+from remuda.sql.comparison import compare
+from remuda.sql.nodes import COMMON_PARTS, Binders, Parts
+from remuda.sql.places import place_of
+from remuda.sql.scope import QueryLevel
+from remuda.types import BOOLEAN
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from remuda.expr import Expression
+    from remuda.sql.expression import ExpressionBinder
+    from remuda.types import SqlType
+
+NEGATED = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+
+
+@dataclass(frozen=True, slots=True)
+class Subquery:
+    """A sub-query of an expression, in which `column` stands for it now."""
+
+    column: Column
+    kind: JoinKind
+    right: LogicalNode
+    free: tuple[Column, ...]
+    """Columns of the query around it that it names."""
+    compared: Expression | None = None
+
+    @property
+    def needed(self) -> dict[int, Column]:
+        """What the operator below has to deliver, by id."""
+        own = {column.id for column in self.right.columns}
+        compared = {id_: column for id_, column in columns_of(self.compared).items() if id_ not in own}
+        return {**{column.id: column for column in self.free}, **compared}
+
+
+def attach(
+    tree: LogicalNode,
+    subqueries: Iterable[Subquery],
+    replaced: Callable[[Expression], Expression] = lambda expression: expression,
+) -> LogicalNode:
+    """The tree with the columns that stand for the sub-queries. `replaced` names what an aggregate has renamed."""
+    for subquery in subqueries:
+        mark = subquery.column if subquery.kind is JoinKind.MARK else None
+        compared = None if subquery.compared is None else replaced(subquery.compared)
+        tree = logical.Apply(subquery.kind, tree, subquery.right, None, compared, mark)
+    return tree
+
+
+def _bind_scalar(binder: ExpressionBinder, node: Any, expected: SqlType | None) -> Expression:
+    """`(SELECT ...)` as a value: NULL where it has no row, an error where it has several."""
+    right, columns, free = _bind_inner(binder, node, () if expected is None else (expected,))
+    if len(columns) != 1:
+        raise parsing_error(
+            f"a sub-query that is a value has one column, this one has {len(columns)}", span=place_of(node)
+        )
+    column = Column(columns[0].id, columns[0].name, columns[0].type)
+    _add(binder, Subquery(column, JoinKind.SINGLE, right, free), node)
+    return column
+
+
+def _bind_exists(binder: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
+    right, _columns, free = _bind_inner(binder, node.this)
+    mark = binder.binding.new_column("exists", BOOLEAN, nullable=False)
+    _add(binder, Subquery(mark, JoinKind.MARK, right, free), node)
+    return mark
+
+
+def bind_in_query(binder: ExpressionBinder, node: Any, query: Any) -> Expression:
+    """`x IN (SELECT ...)`, `(x, y) IN (SELECT ...)`"""
+    return _bind_quantified(binder, node, "=", node.this, query)
+
+
+def bind_quantified(binder: ExpressionBinder, node: Any, operator: str) -> Expression:
+    """`x < ANY (SELECT ...)`; ALL is that there is not ANY for which the opposite holds."""
+    quantified = node.expression
+    if isinstance(quantified, exp.All):
+        opposite = _bind_quantified(binder, node, NEGATED[operator], node.this, quantified.this)
+        return Call("not", (opposite,), BOOLEAN)
+    return _bind_quantified(binder, node, operator, node.this, quantified.this)
+
+
+def _bind_quantified(binder: ExpressionBinder, node: Any, operator: str, operand: Any, query: Any) -> Expression:
+    written = operand.expressions if isinstance(operand, exp.Tuple) else [operand]
+    span = place_of(node)
+    if len(written) > 1 and operator != "=":
+        raise parsing_error("rows are compared with a sub-query by = only", span=span)
+    operands = [binder.bind(part) for part in written]
+    right, columns, free = _bind_inner(binder, query, [part.type for part in operands])
+    if len(columns) != len(written):
+        message = f"the sub-query must have {_columns(len(written))}, it has {len(columns)}"
+        raise parsing_error(message, span=place_of(query))
+    operands = [
+        binder.bind(part, column.type) if isinstance(part, exp.Placeholder) else bound
+        for part, bound, column in zip(written, operands, columns, strict=True)
+    ]
+    parts = tuple(compare(operator, part, column, span) for part, column in zip(operands, columns, strict=True))
+    compared = parts[0] if len(parts) == 1 else Call("and", parts, BOOLEAN)
+    mark = binder.binding.new_column("in", BOOLEAN)
+    _add(binder, Subquery(mark, JoinKind.MARK, right, free, compared), node)
+    return mark
+
+
+def _columns(count: int) -> str:
+    return "one column" if count == 1 else f"{count} columns"
+
+
+def _add(binder: ExpressionBinder, subquery: Subquery, node: Any) -> None:
+    if binder.subqueries is None:
+        raise parsing_error(f"a sub-query is not allowed in {binder.clause}", span=place_of(node))
+    binder.subqueries.append(subquery)
+
+
+def _bind_inner(
+    binder: ExpressionBinder, node: Any, expected: Sequence[SqlType] = ()
+) -> tuple[LogicalNode, tuple[Column, ...], tuple[Column, ...]]:
+    """The tree of a sub-query, its columns, and the columns of the query around it that it names."""
+    if binder.subqueries is None:
+        raise parsing_error(f"a sub-query is not allowed in {binder.clause}", span=place_of(node))
+    level = QueryLevel(binder, binder.scope.level.ctes)
+    query = binder.binding.bind_query(binder.binding, node, level, expected)
+    return relation_of(query), query.columns, tuple(level.free.values())
+
+
+def relation_of(query: logical.Root) -> LogicalNode:
+    """A query as a relation: exactly its columns, and no order, which means nothing unless LIMIT cuts by it."""
+    tree: Any = query.input.input if isinstance(query.input, logical.Sort) else query.input
+    if tree.columns == query.columns:
+        return tree  # type: ignore[no-any-return]
+    return logical.Project(tree, tuple(Assignment(column, column) for column in query.columns))
+
+
+NODES: Binders = {exp.Subquery: _bind_scalar, exp.Exists: _bind_exists}
+PARTS: Parts = {exp.Subquery: COMMON_PARTS | {"order", "limit", "offset", "with_"}}

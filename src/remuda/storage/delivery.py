@@ -1,0 +1,65 @@
+"""Handing segments to the writer of a folder, from any process: see `inbox`."""
+
+from __future__ import annotations
+
+import time
+from shutil import rmtree
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from remuda.errors import ErrorCode, SqlError
+from remuda.storage.folder_lock import FolderInUseError
+from remuda.storage.inbox import ANSWER, FOLDER, REQUEST, Answer, Delivery
+from remuda.storage.manifest import map_entry
+from remuda.storage.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from remuda.catalog import MapDefinition
+    from remuda.storage.load_merge import LoadMode
+    from remuda.storage.segment_file import SegmentInfo
+
+_POLL_SECONDS = 0.02
+
+
+def delivery_folder(store: Path, delivery_id: str) -> Path:
+    """Where the segments of a delivery are written."""
+    return store / FOLDER / delivery_id
+
+
+def deliver(
+    store: Path, delivery_id: str, definition: MapDefinition, infos: Sequence[SegmentInfo], mode: LoadMode
+) -> int:
+    """Has the segments in the delivery's folder taken over, all or none, and returns how many rows they had.
+
+    If a process has the store open for writing, that one does it; else this one opens it for that. Either way opening
+    takes over what waits in the inbox, so there is always someone who will.
+    """
+    folder = store / FOLDER
+    request, answer = folder / f"{delivery_id}{REQUEST}", folder / f"{delivery_id}{ANSWER}"
+    folder.mkdir(exist_ok=True)
+    body = msgspec.json.encode(Delivery(mode, map_entry(definition, 0, [(info, None) for info in infos])))
+    fresh = request.with_suffix(".new")
+    fresh.write_bytes(body)
+    fresh.replace(request)
+    try:
+        while not answer.exists():
+            try:
+                Store.open(store).close()
+            except FolderInUseError:
+                time.sleep(_POLL_SECONDS)
+        outcome = msgspec.json.decode(answer.read_bytes(), type=Answer)
+    finally:
+        forget(store, delivery_id)
+    if outcome.error is not None:
+        raise SqlError(ErrorCode(outcome.code), outcome.error)
+    return outcome.rows
+
+
+def forget(store: Path, delivery_id: str) -> None:
+    """Removes everything of a delivery that has been answered, or will never be asked for."""
+    (store / FOLDER / f"{delivery_id}{ANSWER}").unlink(missing_ok=True)
+    rmtree(delivery_folder(store, delivery_id), ignore_errors=True)

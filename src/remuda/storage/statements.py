@@ -1,0 +1,44 @@
+"""What statements do to a version of a map: each appends all its entries, and commits none of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from remuda.storage.segment_builder import duplicate_key
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from remuda.storage.key_finder import Row
+    from remuda.storage.map_version import MapVersion
+
+
+def insert_row(version: MapVersion, key: Any, row: Row) -> None:
+    """Raises if the key is there; whoever applies the statement rolls the version back."""
+    if version.write(key, row):
+        raise duplicate_key(version.definition, key)
+
+
+def insert_rows(version: MapVersion, keys: Sequence[Any], rows: Sequence[Row]) -> int:
+    for key, row in zip(keys, rows, strict=True):
+        insert_row(version, key, row)
+    return len(keys)
+
+
+def put_rows(version: MapVersion, keys: Sequence[Any], rows: Sequence[Row]) -> None:
+    for key, row in zip(keys, rows, strict=True):
+        version.write(key, row)
+
+
+def erase_keys(version: MapVersion, keys: Sequence[Any]) -> int:
+    """How many of them were there."""
+    return sum([version.erase(key) for key in keys])
+
+
+def write_again(version: MapVersion, entries: Iterable[tuple[Any, Row | None]]) -> None:
+    """Entries of another version's log: rows, and None for what was erased."""
+    for key, row in entries:
+        if row is None:
+            version.erase(key)
+        else:
+            version.write(key, row)

@@ -1,0 +1,164 @@
+"""Lookup joins by key and by index, over several sources, few rows and many, whole maps and some partitions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from remuda.catalog import IndexDefinition
+from remuda.exec import Code, ExecContext
+from remuda.exec.lookup_join import LookupJoinExec
+from remuda.expr import Call, Column, Expression, Literal, Parameters
+from remuda.plan.joins import JoinKind
+from remuda.plan.physical import LookupJoin
+from remuda.plan.traits import Traits
+from remuda.storage import MapSnapshot, Store, hash_values, partition_of
+from remuda.types import BIGINT, BOOLEAN, DOUBLE, VARCHAR
+from tests.exec.scripted import FORMS, SHAPES, Rows, ScriptedExec, drain, script, source_node
+from tests.exec.test_scans import HASH, ID, MAP, SORTED, N, S, row
+from tests.storage.maps import table_of
+
+WANTED = Column(10, "wanted", BIGINT)
+NUMBER = Column(11, "x", DOUBLE)
+TEXT = Column(12, "t", VARCHAR)
+INPUT = (WANTED, NUMBER, TEXT)
+KINDS = (JoinKind.INNER, JoinKind.LEFT, JoinKind.SEMI, JoinKind.ANTI)
+LEFTS: Rows = [
+    (1, 1.0, "a"),
+    (None, None, None),
+    (5, math.nan, ""),
+    (1000, 77.0, "zz"),
+    (1, -0.0, "b"),
+    (301, 2.0, None),
+    (4, float("nan"), "a"),
+    (509, math.inf, "a"),
+]
+
+
+@pytest.fixture(scope="module")
+def snapshot() -> Iterator[MapSnapshot]:
+    store = Store.open(None, partitions=13)
+    store.create_map(MAP)
+    map_store = store.map(MAP)
+    map_store.load(table_of(MAP, [row(id_) for id_ in range(500)]), "append")
+    map_store.checkpoint()
+    map_store.put([row(id_) for id_ in range(500, 540)])
+    map_store.delete([4])
+    yield map_store.snapshot()
+    store.close()
+
+
+STORED: Rows = [row(id_) for id_ in range(540) if id_ != 4]
+
+
+def is_equal(one: Any, other: Any) -> bool:
+    return one is not None and other is not None and (one == other or (one != one and other != other))
+
+
+def run(
+    snapshot: MapSnapshot,
+    node: LookupJoin,
+    lefts: Rows = LEFTS,
+    shape: str = "one batch",
+    form: str = "tuples",
+    partitions: np.ndarray | None = None,
+) -> Rows:
+    source = ScriptedExec(INPUT, script(INPUT, lefts, SHAPES[shape], form))
+    context = ExecContext(Parameters((), ()), {MAP.id: snapshot}, partitions)
+    return ordered(drain(LookupJoinExec(node, source, Code()), context))
+
+
+def ordered(rows: Rows) -> Rows:
+    return sorted([tuple("NaN" if value != value else value for value in each) for each in rows], key=repr)
+
+
+def node_of(
+    kind: JoinKind,
+    index: IndexDefinition | None,
+    keys: tuple[Expression, ...],
+    filter_: Expression | None = None,
+    condition: Expression | None = None,
+    columns: tuple[Column, ...] = (S, ID),
+) -> LookupJoin:
+    return LookupJoin(kind, source_node(INPUT), MAP, index, columns, keys, filter_, condition, Traits())
+
+
+def expected(kind: JoinKind, lefts: Rows, matches: list[Rows]) -> Rows:
+    rows: Rows = []
+    for left, rights in zip(lefts, matches, strict=True):
+        match kind:
+            case JoinKind.SEMI:
+                rows.extend([left] if rights else [])
+            case JoinKind.ANTI:
+                rows.extend([] if rights else [left])
+            case _:
+                rows.extend((*left, s, id_) for id_, _, s in rights)
+                rows.extend([(*left, None, None)] if kind is JoinKind.LEFT and not rights else [])
+    return ordered(rows)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.value)
+@pytest.mark.parametrize(("shape", "form"), [(shape, form) for shape in SHAPES for form in FORMS], ids=str)
+def test_by_key(snapshot: MapSnapshot, kind: JoinKind, shape: str, form: str) -> None:
+    matches = [[stored for stored in STORED if is_equal(left[0], stored[0])] for left in LEFTS]
+    assert run(snapshot, node_of(kind, None, (WANTED,)), LEFTS, shape, form) == expected(kind, LEFTS, matches)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.value)
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("index", [SORTED, HASH], ids=["sorted", "hash"])
+def test_by_index(snapshot: MapSnapshot, kind: JoinKind, form: str, index: IndexDefinition) -> None:
+    matches = [[stored for stored in STORED if is_equal(left[1], stored[1])] for left in LEFTS]
+    assert run(snapshot, node_of(kind, index, (NUMBER,)), form=form) == expected(kind, LEFTS, matches)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_by_two_columns_of_an_index(snapshot: MapSnapshot, form: str) -> None:
+    matches = [
+        [stored for stored in STORED if is_equal(left[1], stored[1]) and is_equal(left[2], stored[2])] for left in LEFTS
+    ]
+    node = node_of(JoinKind.LEFT, SORTED, (NUMBER, TEXT))
+    assert run(snapshot, node, form=form) == expected(JoinKind.LEFT, LEFTS, matches)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.value)
+@pytest.mark.parametrize("form", FORMS)
+def test_filter_of_the_map_and_condition_of_the_pair(snapshot: MapSnapshot, kind: JoinKind, form: str) -> None:
+    below = Call("<", (ID, Literal(100, BIGINT)), BOOLEAN)
+    other = Call("<", (TEXT, S), BOOLEAN)
+    node = node_of(kind, HASH, (NUMBER,), below, other)
+    matches = [
+        [
+            stored
+            for stored in STORED
+            if is_equal(left[1], stored[1])
+            and stored[0] < 100
+            and None not in (left[2], stored[2])
+            and left[2] < stored[2]
+        ]
+        for left in LEFTS
+    ]
+    assert run(snapshot, node, form=form) == expected(kind, LEFTS, matches)
+
+
+def test_only_the_partitions_of_the_fragment(snapshot: MapSnapshot) -> None:
+    partitions = np.arange(0, 13, 2)
+    lefts: Rows = [(id_, 1.0, "a") for id_ in range(0, 540, 3)]
+    here = {id_ for id_ in range(540) if partition_of(hash_values((id_,), (BIGINT,)), 13) % 2 == 0}
+    by_key = run(snapshot, node_of(JoinKind.INNER, None, (WANTED,)), lefts, partitions=partitions)
+    assert [each[4] for each in by_key] == [each[0] for each in by_key]
+    assert {each[4] for each in by_key} == {left[0] for left in lefts} & here
+    by_index = run(snapshot, node_of(JoinKind.INNER, HASH, (NUMBER,)), lefts[:1], partitions=partitions)
+    assert {each[4] for each in by_index} == {stored[0] for stored in STORED if stored[1] == 1.0} & here
+
+
+def test_columns_of_the_key_need_not_be_delivered(snapshot: MapSnapshot) -> None:
+    assert run(snapshot, node_of(JoinKind.INNER, None, (WANTED,), columns=(S,)), LEFTS[:1]) == [
+        (1, 1.0, "a", row(1)[2])
+    ]
+    arrow = run(snapshot, node_of(JoinKind.INNER, None, (WANTED,), columns=(S, N)), LEFTS[:1], form="arrow")
+    assert arrow == [(1, 1.0, "a", row(1)[2], "NaN")]

@@ -1,0 +1,108 @@
+"""COPY between maps, queries and files; CREATE TABLE AS; ANALYZE."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import remuda
+from remuda.errors import ErrorCode, SqlError, StorageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture
+def grid() -> Iterator[Any]:
+    with remuda.open() as opened:
+        opened.sql("CREATE TABLE items (id BIGINT, name VARCHAR, price DOUBLE, day DATE, PRIMARY KEY (id))")
+        opened.sql(
+            "INSERT INTO items VALUES (1, 'ä', 1.5, DATE '2024-01-01'), (2, NULL, NULL, NULL), "
+            "(3, 'c', 3.0, DATE '2024-02-29')"
+        )
+        opened.sql("CREATE TABLE copies (id BIGINT, name VARCHAR, price DOUBLE, day DATE, PRIMARY KEY (id))")
+        yield opened
+
+
+def rows(grid: Any, text: str) -> list[tuple[Any, ...]]:
+    return sorted((tuple(row) for row in grid.sql(text)), key=repr)
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "arrow", "feather", "json"])
+def test_what_was_copied_out_can_be_copied_in(grid: Any, tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"items.{suffix}"
+    assert grid.sql(f"COPY items TO '{path}'").update_count == 3
+    assert grid.sql(f"COPY copies FROM '{path}'").update_count == 3
+    assert rows(grid, "SELECT * FROM copies") == rows(grid, "SELECT * FROM items")
+    assert [each.name for each in tmp_path.iterdir()] == [path.name]
+
+
+def test_a_query_with_parameters_into_a_file_whose_name_says_nothing(grid: Any, tmp_path: Path) -> None:
+    path = tmp_path / "cheap"
+    statement = f"COPY (SELECT id, price * ? AS p FROM items WHERE price < ?) TO '{path}' (FORMAT csv)"
+    assert grid.sql(statement, 2, 2.0).update_count == 1
+    assert path.read_text(encoding="utf-8") == '"id","p"\n1,3\n'
+    grid.sql("CREATE TABLE cheap (id BIGINT, p DOUBLE, PRIMARY KEY (id))")
+    grid.sql(f"COPY cheap FROM '{path}' (FORMAT csv)")
+    assert rows(grid, "SELECT * FROM cheap") == [(1, 3.0)]
+
+
+def test_modes_of_loading(grid: Any, tmp_path: Path) -> None:
+    path = tmp_path / "items.parquet"
+    grid.sql(f"COPY (SELECT * FROM items WHERE id < 3) TO '{path}'")
+    grid.sql("INSERT INTO copies (id) VALUES (1), (9)")
+    with pytest.raises(SqlError) as caught:
+        grid.sql(f"COPY copies FROM '{path}'")
+    assert caught.value.code is ErrorCode.DATA_EXCEPTION
+    assert rows(grid, "SELECT id FROM copies") == [(1,), (9,)]
+    assert grid.sql(f"COPY copies FROM '{path}' (MODE upsert)").update_count == 2
+    assert rows(grid, "SELECT id FROM copies") == [(1,), (2,), (9,)]
+    grid.sql(f"COPY copies FROM '{path}' (MODE replace)")
+    assert rows(grid, "SELECT id FROM copies") == [(1,), (2,)]
+
+
+def test_a_query_that_fails_leaves_no_file(grid: Any, tmp_path: Path) -> None:
+    with pytest.raises(SqlError, match="division by zero"):
+        grid.sql(f"COPY (SELECT 1 / (id - 3) AS x FROM items) TO '{tmp_path / 'x.csv'}'")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_cannot_be_copied(grid: Any, tmp_path: Path) -> None:
+    with pytest.raises(SqlError, match="name it"):
+        grid.sql(f"COPY items TO '{tmp_path / 'x'}'")
+    with pytest.raises(SqlError, match="cannot be written"):
+        grid.sql(f"COPY items TO '{tmp_path / 'nowhere' / 'x.csv'}'")
+    with pytest.raises(StorageError, match="no such file"):
+        grid.sql(f"COPY items FROM '{tmp_path / 'x.csv'}'")
+    with pytest.raises(SqlError) as caught:
+        grid.sql("COPY (SELECT idd FROM items) TO 'x.csv'")
+    assert caught.value.position is not None
+    assert caught.value.position.column == 14
+
+
+def test_create_table_as(grid: Any) -> None:
+    text = "CREATE TABLE dear (PRIMARY KEY (id)) PARTITION BY (id) AS SELECT id, price FROM items WHERE price > ?"
+    assert grid.sql(text, 2).update_count == 1
+    assert rows(grid, "SELECT id, price FROM dear WHERE id = 3") == [(3, 3.0)]
+    assert [row.key for row in grid.sql("SHOW TABLES") if row.name == "dear"] == ["id"]
+    assert grid.sql("CREATE TABLE IF NOT EXISTS dear AS SELECT 1 AS x").update_count == 0
+
+
+def test_a_table_that_could_not_be_filled_is_not_there(grid: Any) -> None:
+    with pytest.raises(SqlError):
+        grid.sql("CREATE TABLE t (PRIMARY KEY (k)) AS SELECT id / 2 AS k FROM items")
+    with pytest.raises(SqlError, match="two columns"):
+        grid.sql("CREATE TABLE t AS SELECT id, id FROM items")
+    with pytest.raises(SqlError, match="unknown table"):
+        grid.sql("SELECT * FROM t")
+
+
+def test_analyze_makes_plans_anew(grid: Any) -> None:
+    grid.sql("SELECT * FROM items WHERE id = 1").fetchall()
+    grid.sql("ANALYZE items")
+    assert list(grid.sql("SHOW PLANS")) == []
+    grid.sql("ANALYZE")
+    with pytest.raises(SqlError, match="unknown table: none"):
+        grid.sql("ANALYZE none")

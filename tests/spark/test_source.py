@@ -1,0 +1,246 @@
+"""The data source: maps and queries read by Spark SQL, DataFrames and streams written into maps."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import remuda
+import remuda.spark
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+ROWS = 5_000
+
+
+@pytest.fixture(scope="module")
+def session(spark: SparkSession) -> SparkSession:
+    remuda.spark.register(spark)
+    return spark
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A map with an index of each kind, most rows in segments and some in the log, some deleted."""
+    path = str(tmp_path_factory.mktemp("source") / "shop.remuda")
+    with remuda.open(path) as grid:
+        grid.sql(
+            "CREATE TABLE orders (id BIGINT, customer VARCHAR, amount DOUBLE, price DECIMAL(10, 2), day DATE, "
+            "created TIMESTAMP, seen TIMESTAMP WITH TIME ZONE, PRIMARY KEY (id))"
+        )
+        grid.sql("CREATE INDEX orders_customer ON orders (customer) TYPE HASH")
+        grid.sql("CREATE INDEX orders_amount ON orders (amount) TYPE SORTED")
+        orders = grid.map("orders")
+        orders.put_all({number: _order(number) for number in range(ROWS)})
+        grid.checkpoint()
+        orders.put_all({number: _order(number) for number in range(ROWS, ROWS + 10)})
+        grid.sql("DELETE FROM orders WHERE id IN (0, 1, ?)", ROWS + 9)
+    return path
+
+
+def _order(number: int) -> dict[str, Any]:
+    return {
+        "customer": f"C{number % 50}",
+        "amount": None if number % 7 == 0 else number / 4,
+        "price": Decimal(number) / 4,
+        "day": date(2024, 1, 1 + number % 28),
+        "created": datetime(2024, 1, 1, 0, number % 60),
+        "seen": datetime(2024, 1, 1, 0, number % 60, tzinfo=UTC),
+    }
+
+
+def orders_of(session: SparkSession, shop: str, **options: str) -> DataFrame:
+    return session.read.format("remuda").options(path=shop, map="orders", **options).load()
+
+
+def test_the_schema_is_that_of_the_map(session: SparkSession, shop: str) -> None:
+    schema = orders_of(session, shop).schema
+    assert schema.simpleString() == (
+        "struct<id:bigint,customer:string,amount:double,price:decimal(10,2),day:date,created:timestamp_ntz,"
+        "seen:timestamp>"
+    )
+    assert [field.nullable for field in schema.fields] == [False, *[True] * 6]
+
+
+def test_all_rows_are_read_with_their_values(session: SparkSession, shop: str) -> None:
+    rows = orders_of(session, shop).collect()
+    assert len(rows) == ROWS + 10 - 3
+    found = {row.id: row for row in rows}
+    seen = datetime(2024, 1, 1, 0, 19, tzinfo=UTC).astimezone().replace(tzinfo=None)
+    assert found[4999].asDict() == {"id": 4999, **_order(4999), "seen": seen}
+    assert found[ROWS + 3].customer == "C3"
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("id = 17", [17]),
+        ("id = 1", []),
+        ("id IN (17, 18, 5003)", [17, 18, 5003]),
+        ("customer = 'C3' AND id < 200", [3, 53, 103, 153]),
+        ("amount >= 10 AND amount < 11", [40, 41, 43]),
+        ("amount IS NULL AND id < 20", [7, 14]),
+        ("price = 2.50", [10]),
+        ("day = DATE'2024-01-05' AND id < 40", [4, 32]),
+        ("created = TIMESTAMP_NTZ'2024-01-01 00:03:00' AND id < 70", [3, 63]),
+        ("seen = TIMESTAMP'2024-01-01 00:03:00Z' AND id < 70", [3, 63]),
+        ("customer = 'C3' OR id = 17", [17, *range(3, ROWS + 10, 50)]),
+        ("customer LIKE 'C1%' AND id < 12", [10, 11]),
+        ("amount <=> NULL AND id < 20", [7, 14]),
+        ("id = 17.5", []),
+    ],
+)
+def test_filters_find_the_same_pushed_or_not(
+    session: SparkSession, shop: str, condition: str, expected: list[int]
+) -> None:
+    found = orders_of(session, shop).where(condition).select("id").collect()
+    assert sorted(row.id for row in found) == sorted(expected)
+
+
+def test_filters_are_pushed_and_prune(session: SparkSession, shop: str) -> None:
+    by_key = orders_of(session, shop).where("id = 17")
+    plan = by_key._jdf.queryExecution().executedPlan().toString()
+    assert "Filter (" not in plan
+    assert by_key.rdd.getNumPartitions() == 1
+    assert orders_of(session, shop, tasks="3").rdd.getNumPartitions() == 3
+
+
+def test_columns_can_be_chosen(session: SparkSession, shop: str) -> None:
+    chosen = orders_of(session, shop, columns="amount, ID")
+    assert chosen.columns == ["amount", "id"]
+    assert chosen.where("id = 40").collect() == [(10.0, 40)]
+
+
+def test_a_query_is_read(session: SparkSession, shop: str) -> None:
+    query = "SELECT customer, COUNT(*) AS orders FROM orders WHERE id < 100 GROUP BY customer"
+    found = session.read.format("remuda").options(path=shop, query=query).load()
+    assert found.schema.simpleString() == "struct<customer:string,orders:bigint>"
+    assert {row.customer: row.orders for row in found.collect()}["C3"] == 2
+
+
+def test_maps_join_with_what_else_spark_has(session: SparkSession, shop: str) -> None:
+    session.createDataFrame([("C3", "Ann"), ("C4", "Bob")], "customer string, name string").createOrReplaceTempView("c")
+    orders_of(session, shop).createOrReplaceTempView("orders")
+    found = session.sql("SELECT name, COUNT(*) AS n FROM orders JOIN c USING (customer) WHERE id < 100 GROUP BY name")
+    assert {row.name: row.n for row in found.collect()} == {"Ann": 2, "Bob": 2}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"map": "orders"}, "path"),
+        ({"path": "/nowhere", "map": "orders"}, "no store"),
+        ({"path": None, "map": "ordres"}, "orders"),
+        ({"path": None}, "map"),
+        ({"path": None, "map": "orders", "colums": "id"}, "unknown option: colums"),
+        ({"path": None, "map": "orders", "columns": "id, amont"}, "amount"),
+        ({"path": None, "query": "SELECT nothing FROM orders"}, "unknown column: nothing"),
+    ],
+)
+def test_mistakes_are_named(session: SparkSession, shop: str, options: dict[str, str | None], message: str) -> None:
+    given = {name: shop if value is None else value for name, value in options.items()}
+    with pytest.raises(Exception, match=message):
+        session.read.format("remuda").options(**given).load().collect()
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> Iterator[str]:
+    path = str(tmp_path / "target.remuda")
+    with remuda.open(path) as grid:
+        grid.sql("CREATE TABLE t (id BIGINT, name VARCHAR, PRIMARY KEY (id))")
+        grid.sql("CREATE INDEX t_name ON t (name) TYPE HASH")
+    return path
+
+
+def numbers(session: SparkSession, start: int, end: int, word: str = "n") -> DataFrame:
+    return session.range(start, end, 1, 2).selectExpr("id", f"concat('{word}', id) AS name")
+
+
+def save(data: DataFrame, path: str, save_mode: str = "append", **options: str) -> None:
+    data.write.format("remuda").options(path=path, map="t", **options).mode(save_mode).save()
+
+
+def names_of(path: str) -> dict[int, str]:
+    with remuda.open(path) as grid:
+        assert grid.sql("SELECT COUNT(*) FROM t WHERE name = 'n3'").fetchone() in {(0,), (1,)}
+        return dict(grid.sql("SELECT id, name FROM t").fetchall())
+
+
+def test_rows_are_appended_replaced_and_overwritten(session: SparkSession, target: str) -> None:
+    save(numbers(session, 0, 10), target)
+    save(numbers(session, 10, 20), target)
+    assert names_of(target) == {number: f"n{number}" for number in range(20)}
+    save(numbers(session, 15, 25, "m"), target, mode="upsert")
+    assert names_of(target)[15] == "m15"
+    save(numbers(session, 0, 3), target, save_mode="overwrite")
+    assert names_of(target) == {0: "n0", 1: "n1", 2: "n2"}
+
+
+def test_a_key_that_exists_fails_the_whole_append(session: SparkSession, target: str, tmp_path: Path) -> None:
+    save(numbers(session, 0, 10), target)
+    with pytest.raises(Exception, match="duplicate key"):
+        save(numbers(session, 9, 30), target)
+    assert len(names_of(target)) == 10
+    assert not any((tmp_path / "target.remuda" / "inbox").iterdir())
+
+
+def test_a_failed_task_leaves_nothing(session: SparkSession, target: str, tmp_path: Path) -> None:
+    data = numbers(session, 0, 10).selectExpr("id", "if(id = 7, raise_error('no seven'), name) AS name")
+    with pytest.raises(Exception, match="no seven"):
+        save(data, target)
+    assert names_of(target) == {}
+    assert not any((tmp_path / "target.remuda" / "inbox").iterdir())
+
+
+def test_a_wrong_schema_is_refused(session: SparkSession, target: str) -> None:
+    with pytest.raises(Exception, match="no column nam"):
+        save(numbers(session, 0, 10).withColumnRenamed("name", "nam"), target)
+    with pytest.raises(Exception, match="BIGINT"):
+        save(session.sql("SELECT DATE'2024-01-01' AS id, 'x' AS name"), target)
+
+
+def test_an_open_grid_takes_over_what_spark_wrote(session: SparkSession, target: str) -> None:
+    with remuda.open(target) as grid:
+        grid.sql("INSERT INTO t VALUES (100, 'mine')")
+        save(numbers(session, 0, 10), target)
+        assert grid.sql("SELECT COUNT(*) FROM t").fetchone() == (11,)
+        assert grid.sql("SELECT id FROM t WHERE name = 'n3'").fetchall() == [(3,)]
+        with pytest.raises(Exception, match="duplicate key in t: id = 9"):
+            save(numbers(session, 9, 30), target)
+        assert grid.sql("SELECT COUNT(*) FROM t").fetchone() == (11,)
+
+
+def test_a_stream_commits_each_batch_once(session: SparkSession, target: str, tmp_path: Path) -> None:
+    source = tmp_path / "in"
+    numbers(session, 0, 10).write.parquet(str(source))
+
+    def run() -> None:
+        stream = session.readStream.schema("id bigint, name string").parquet(str(source))
+        query = (
+            stream.writeStream.format("remuda")
+            .options(path=target, map="t", checkpointLocation=str(tmp_path / "checkpoint"))
+            .trigger(availableNow=True)
+            .start()
+        )
+        query.awaitTermination()
+
+    run()
+    assert len(names_of(target)) == 10
+    numbers(session, 5, 15, "m").write.mode("append").parquet(str(source))
+    run()
+    found = names_of(target)
+    assert len(found) == 15
+    assert (found[4], found[5], found[14]) == ("n4", "m5", "m14")
+    # As after a crash between the commit of a batch and Spark's note of it.
+    last = max((tmp_path / "checkpoint" / "commits").glob("[0-9]*"), key=lambda path: int(path.name))
+    last.unlink()
+    last.with_name(f".{last.name}.crc").unlink()
+    run()
+    assert names_of(target) == found

@@ -1,0 +1,269 @@
+"""Stores on a remote file system: a real S3 server on this machine, and a plain folder behind the same interface."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from msgspec.structs import replace
+from pyarrow import fs
+
+import remuda
+from remuda.catalog import new_id
+from remuda.errors import RemudaError, StorageError
+from remuda.storage.file_cache import FileCache
+from remuda.storage.manifest import NAME, decode_manifest, encode_manifest
+from tests.storage.folders import flipped
+from tests.storage.s3_server import BUCKET, S3Server, s3_server
+
+CREATE = "CREATE TABLE orders (id BIGINT, customer VARCHAR, amount DOUBLE, PRIMARY KEY (id))"
+INDEX = "CREATE INDEX by_amount ON orders (amount) TYPE SORTED"
+ROWS = 12_000
+
+
+@pytest.fixture(scope="module")
+def s3() -> Iterator[S3Server]:
+    with s3_server() as server:
+        yield server
+
+
+@pytest.fixture
+def place() -> str:
+    """A path on the server that no other test uses."""
+    return f"{BUCKET}/{new_id()}/shop.remuda"
+
+
+def _orders(first: int = 0, count: int = ROWS, customer: str = "C") -> pa.Table:
+    ids = range(first, first + count)
+    return pa.table({"id": ids, "customer": [f"{customer}{n % 10}" for n in ids], "amount": [n / 2 for n in ids]})
+
+
+def _loaded(filesystem: Any, place: str, cache: Path) -> None:
+    """A store with `ROWS` orders, written by way of the file system."""
+    with remuda.open(place, filesystem=filesystem, durability="none", cache=cache) as grid:
+        grid.sql(CREATE)
+        grid.sql(INDEX)
+        grid.load("orders", _orders())
+
+
+def _check(grid: Any, rows: int = ROWS) -> None:
+    assert grid.sql("SELECT COUNT(*), SUM(amount) FROM orders").fetchall() == [(rows, sum(range(rows)) / 2)]
+    assert grid.map("orders")[7].customer == "C7"
+    assert grid.sql("SELECT id FROM orders WHERE amount BETWEEN 50 AND 51 ORDER BY amount").fetchall() == [
+        (100,),
+        (101,),
+        (102,),
+    ]
+
+
+@pytest.mark.parametrize("behind", ["s3", "folder"])
+def test_a_remote_store_is_loaded_read_and_refreshed(s3: S3Server, place: str, behind: str, tmp_path: Path) -> None:
+    filesystem: Any = s3.filesystem
+    if behind == "folder":
+        (tmp_path / "remote").mkdir()
+        filesystem = fs.SubTreeFileSystem(str(tmp_path / "remote"), fs.LocalFileSystem())
+    with remuda.open(place, filesystem=filesystem, durability="none", cache=tmp_path / "there") as writer:
+        writer.sql(CREATE)
+        writer.sql(INDEX)
+        writer.load("orders", _orders())
+        with remuda.open(place, filesystem=filesystem, read_only=True, cache=tmp_path / "here") as reader:
+            _check(reader)
+            held = reader.sql("SELECT id FROM orders")
+            writer.load("orders", _orders(ROWS))
+            writer.sql("DELETE FROM orders WHERE id >= ?", ROWS + 5)
+            _check(reader)
+            writer.checkpoint()
+            reader.refresh()
+            _check(reader, ROWS + 5)
+            assert len(held.fetchall()) == ROWS
+            with pytest.raises(StorageError, match="reading only"):
+                reader.sql("DELETE FROM orders")
+        writer.sql("INSERT INTO orders VALUES (-1, 'late', 0)")
+    with remuda.open(place, filesystem=filesystem, read_only=True, cache=tmp_path / "here") as reader:
+        assert reader.map("orders")[-1].customer == "late"
+
+
+def test_a_folder_that_was_copied_is_read_by_its_uri(s3: S3Server, place: str, tmp_path: Path) -> None:
+    with remuda.open(tmp_path / "shop.remuda") as grid:
+        grid.sql(CREATE)
+        grid.sql(INDEX)
+        grid.load("orders", _orders())
+        grid.sql("INSERT INTO orders VALUES (-1, 'in the log', 0)")
+    fs.copy_files(str(tmp_path / "shop.remuda"), place, fs.LocalFileSystem(), s3.filesystem)
+    with remuda.open(s3.uri(place), read_only=True, cache=tmp_path / "cache") as grid:
+        assert grid.map("orders")[7].customer == "C7"
+        assert grid.map("orders")[-1].customer == "in the log"
+        assert len(grid.map("orders")) == ROWS + 1
+
+
+def test_an_address_of_this_machine_is_a_folder(tmp_path: Path) -> None:
+    with remuda.open(f"file://{tmp_path}/shop.remuda") as grid:
+        grid.sql(CREATE)
+    assert (tmp_path / "shop.remuda" / NAME).exists()
+
+
+def test_what_is_in_the_cache_is_not_fetched_again(s3: S3Server, place: str, tmp_path: Path) -> None:
+    _loaded(s3.filesystem, place, tmp_path / "other")
+    with remuda.open(s3.uri(place), read_only=True, cache=tmp_path / "cache") as grid:
+        _check(grid)
+    s3.filesystem.delete_dir(f"{place}/maps")
+    with remuda.open(s3.uri(place), read_only=True, cache=tmp_path / "cache") as grid:
+        _check(grid)
+    with pytest.raises(StorageError, match=r"named in the manifest is missing \(s3://stores/.*/maps/"):
+        remuda.open(s3.uri(place), read_only=True, cache=tmp_path / "empty")
+
+
+def test_the_remote_store_has_just_what_its_manifest_names(s3: S3Server, place: str, tmp_path: Path) -> None:
+    _loaded(s3.filesystem, place, tmp_path)
+    before = s3.files(place)
+    assert len(before) == 4
+    with remuda.open(place, filesystem=s3.filesystem, durability="none", cache=tmp_path) as grid:
+        grid.load("orders", _orders(customer="D"), "replace")
+    after = s3.files(place)
+    assert len(after) == 4
+    assert before & after == {NAME}
+
+
+def test_opening_is_refused_with_a_reason(s3: S3Server, place: str, tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match=r'no write-ahead log: .* durability="none"'):
+        remuda.open(s3.uri(place), cache=tmp_path)
+    with pytest.raises(StorageError, match=r"there is no store in this folder \(s3://stores/[^?@]*shop.remuda\)"):
+        remuda.open(s3.uri(place), read_only=True, cache=tmp_path)
+    with pytest.raises(StorageError, match="not the address of a file system"):
+        remuda.open("nowhere://user:password@host/shop", read_only=True, cache=tmp_path)
+    with pytest.raises(RemudaError, match="Spark"):
+        remuda.open(s3.uri(place), read_only=True, cache=tmp_path, spark=object())  # type: ignore[arg-type]
+    assert s3.files(place) == set()
+    assert list((tmp_path / "mirrors").iterdir()) == []
+
+
+def test_a_second_writer_is_noticed_when_it_commits(s3: S3Server, place: str, tmp_path: Path) -> None:
+    _loaded(s3.filesystem, place, tmp_path)
+    one = remuda.open(place, filesystem=s3.filesystem, durability="none", cache=tmp_path)
+    other = remuda.open(place, filesystem=s3.filesystem, durability="none", cache=tmp_path)
+    one.load("orders", _orders(ROWS))
+    with pytest.raises(StorageError, match="another process has written this store"):
+        other.load("orders", _orders(3 * ROWS))
+    assert len(other.map("orders")) == ROWS
+    one.close()
+    other.close()
+    with remuda.open(s3.uri(place), read_only=True, cache=tmp_path) as reader:
+        assert len(reader.map("orders")) == 2 * ROWS
+
+
+def test_a_file_that_does_not_arrive_whole_is_named_and_not_kept(s3: S3Server, place: str, tmp_path: Path) -> None:
+    _loaded(s3.filesystem, place, tmp_path / "other")
+    for name in sorted(s3.files(place)):
+        path, cache = f"{place}/{name}", tmp_path / name.replace("/", "-")
+        raw = s3.read(path)
+        for damaged in (flipped(raw, len(raw) // 2), raw[:-70]):
+            s3.write(path, damaged)
+            with pytest.raises(StorageError, match=name):
+                remuda.open(s3.uri(place), read_only=True, cache=cache)
+        s3.write(path, raw)
+        with remuda.open(s3.uri(place), read_only=True, cache=cache) as grid:
+            _check(grid)
+
+
+def test_a_manifest_cannot_name_files_outside_of_the_store(s3: S3Server, place: str, tmp_path: Path) -> None:
+    _loaded(s3.filesystem, place, tmp_path / "other")
+    manifest = decode_manifest(s3.read(f"{place}/{NAME}"), place)
+    s3.write(f"{place}/{NAME}", encode_manifest(replace(manifest, maps=[replace(manifest.maps[0], id="../../up")])))
+    with pytest.raises(StorageError, match="impossible file"):
+        remuda.open(s3.uri(place), read_only=True, cache=tmp_path / "cache")
+
+
+def test_the_cache_is_bounded_but_for_what_is_in_use(s3: S3Server, place: str, tmp_path: Path) -> None:
+    cache, files = tmp_path / "cache", tmp_path / "cache" / "files"
+    places = [f"{place}-{number}" for number in range(3)]
+    for each in places:
+        _loaded(s3.filesystem, each, tmp_path / "other")
+
+    def held() -> int:
+        return sum(path.stat().st_size for path in files.rglob("*.*"))
+
+    with remuda.open(s3.uri(places[0]), read_only=True, cache=cache) as first:
+        size = held()
+        limit = 2 * size + size // 2
+        for each in places[1:]:
+            with remuda.open(s3.uri(each), read_only=True, cache=cache, cache_bytes=limit) as grid:
+                _check(grid)
+        assert held() <= limit
+        with remuda.open(s3.uri(places[1]), read_only=True, cache=cache, cache_bytes=0) as second:
+            assert held() == 2 * size
+            _check(first)
+            _check(second)
+    FileCache(cache, 0).make_room()
+    assert held() == 0
+
+
+READER = """
+import sys, remuda
+from pathlib import Path
+grid = remuda.open(sys.argv[1], read_only=True, cache=Path(sys.argv[2]))
+print(len(grid.map("orders")), flush=True)
+sys.stdin.read()
+"""
+
+
+def test_processes_share_a_cache_and_a_killed_one_leaves_nothing(s3: S3Server, place: str, tmp_path: Path) -> None:
+    _loaded(s3.filesystem, place, tmp_path / "other")
+    cache = tmp_path / "cache"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", READER, s3.uri(place), str(cache)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=environment,
+        )
+        for _ in range(2)
+    ]
+    try:
+        for process in processes:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"%d\n" % ROWS
+        assert len(list((cache / "mirrors").glob("*.lock"))) == 2
+        processes[0].send_signal(signal.SIGKILL)
+        processes[0].wait()
+        with remuda.open(s3.uri(place), read_only=True, cache=cache) as grid:
+            _check(grid)
+            assert len(list((cache / "mirrors").glob("*.lock"))) == 2
+    finally:
+        for process in processes:
+            process.kill()
+            process.communicate()
+    FileCache(cache, 0).new_mirror().release()
+    assert [path for path in cache.rglob("*") if path.is_file()] == []
+
+
+def test_a_reader_refreshes_while_the_store_is_replaced(s3: S3Server, place: str, tmp_path: Path) -> None:
+    """Files go as soon as no manifest names them: a reader that misses one reads the manifest again."""
+    _loaded(s3.filesystem, place, tmp_path / "there")
+    done = threading.Event()
+
+    def replace_it() -> None:
+        try:
+            with remuda.open(place, filesystem=s3.filesystem, durability="none", cache=tmp_path / "there") as grid:
+                for number in range(5):
+                    grid.load("orders", _orders(customer=f"replaced {number} "), "replace")
+        finally:
+            done.set()
+
+    thread = threading.Thread(target=replace_it)
+    thread.start()
+    with remuda.open(s3.uri(place), read_only=True, cache=tmp_path / "here") as reader:
+        while not done.is_set():
+            reader.refresh()
+            assert reader.sql("SELECT COUNT(*), COUNT(DISTINCT customer) FROM orders").fetchall() == [(ROWS, 10)]
+        thread.join()
+        reader.refresh()
+        assert reader.map("orders")[1].customer == "replaced 4 1"
