@@ -104,6 +104,22 @@ def stay_exact(seconds: float, pause: float) -> Trouble:
             found = grid.sql("SELECT s FROM m ORDER BY s LIMIT 7").fetchall()
             assert found == [(s,) for s in range(7)]
 
+        def joined(_: random.Random) -> None:
+            """By the other side's key: rows are sent to its owner, or it to all."""
+            found = grid.sql("SELECT a.id, b.s FROM m a JOIN m b ON a.h = b.id WHERE a.id < 3000").fetchall()
+            assert sorted(found) == [(id_, id_ % GROUPS) for id_ in range(3000)]
+
+        def joined_in_place(_: random.Random) -> None:
+            found = grid.sql("SELECT COUNT(*), SUM(a.s - b.s) FROM m a JOIN m b ON a.id = b.id").fetchall()
+            assert found == [(ROWS, 0)]
+
+        def numbered(chance: random.Random) -> None:
+            wanted = chance.randrange(GROUPS)
+            sql = "SELECT id, ROW_NUMBER() OVER (PARTITION BY h ORDER BY s) FROM m WHERE h = ?"
+            assert sorted(grid.sql(sql, wanted).fetchall()) == [
+                (id_, number + 1) for number, id_ in enumerate(range(wanted, ROWS, GROUPS))
+            ]
+
         def add_one(chance: random.Random) -> None:
             assert grid.sql("UPDATE counters SET n = n + 1 WHERE id = ?", chance.randrange(50)).update_count == 1
             added["one"] += 1
@@ -118,7 +134,8 @@ def stay_exact(seconds: float, pause: float) -> Trouble:
             assert grid.sql("INSERT INTO counters VALUES (?, ?)", id_, -(10**9)).update_count == 1
             assert grid.sql("DELETE FROM counters WHERE id IN (?, ?)", id_, id_).update_count == 1
 
-        for work in (full, by_hash, by_range, pruned, grouped, first_rows, add_one, add_to_all, come_and_go, migrate):
+        reading = (full, by_hash, by_range, pruned, grouped, first_rows, joined, joined_in_place, numbered)
+        for work in (*reading, add_one, add_to_all, come_and_go, migrate):
             trouble.go(work.__name__, work)
         trouble.run()
         total = grid.sql("SELECT SUM(n) FROM counters").fetchone()

@@ -78,6 +78,13 @@ def test_a_view_over_a_dropped_map_says_so_where_it_is_named(grid: Any) -> None:
     assert (error.position.line, error.position.column) == (2, 6)
 
 
+def test_a_view_whose_map_has_fewer_columns_now(grid: Any) -> None:
+    grid.sql("CREATE VIEW v (a, b) AS SELECT * FROM items")
+    grid.sql("DROP TABLE items")
+    grid.sql("CREATE TABLE items (id BIGINT, PRIMARY KEY (id))")
+    assert refused(grid, "SELECT a FROM v").message == "the view v names 2 columns, its query has 1 now"
+
+
 def test_an_error_while_a_view_is_computed_is_shown_where_it_is_named(grid: Any) -> None:
     grid.sql("CREATE VIEW v AS SELECT 100 / (price - 10) AS share FROM items")
     error = refused(grid, "SELECT share FROM v")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from random import Random
 
 MAPS = {"t": ("id", "a", "b"), "u": ("id", "a", "c"), "v": ("id", "x", "a")}
@@ -105,7 +105,7 @@ class Generator:
         left, right = self._column(names, 0.4), self._column(names, 0.4)
         compared, negated = self.random.choice(COMPARISONS), self.random.choice(("", "NOT "))
         number, connector = self.random.randint(0, 4), self.random.choice(("AND", "OR"))
-        plain = (
+        plain: tuple[Callable[[], str], ...] = (
             lambda: f"{left} {compared} {right}",
             lambda: f"{left} {compared} {number}",
             lambda: f"{left} IS {negated}NULL",
@@ -114,7 +114,7 @@ class Generator:
             lambda: f"({self._condition(names, depth)} {connector} {self._condition(names, depth)})",
             lambda: f"NOT ({self._condition(names, depth)})",
         )
-        nested = (
+        nested: tuple[Callable[[], str], ...] = (
             lambda: f"{negated}EXISTS ({self._subquery(names, depth - 1)})",
             lambda: f"{left} {negated}IN ({self._subquery(names, depth - 1)})",
             lambda: f"{left} {compared} ANY ({self._subquery(names, depth - 1)})",
@@ -192,7 +192,7 @@ class Generator:
                 f"GROUPING SETS (({first}), ())",
             )
         )
-        having = self.random.choice(("", "", f" HAVING COUNT(*) > 1", f" HAVING SUM({other}) IS NOT NULL"))
+        having = self.random.choice(("", "", " HAVING COUNT(*) > 1", f" HAVING SUM({other}) IS NOT NULL"))
         where = self._where(names, depth)
         return f"SELECT {first} AS m, {result} AS n FROM {source}{where} GROUP BY {keys}{having}"
 

@@ -32,6 +32,14 @@ def evaluate(node: Any, maps: dict[str, list[dict[str, Any]]]) -> list[Row]:
             return _lookup_join(node, evaluate(node.input, maps), maps[node.map.name])
         case physical.RootExchange() | physical.HashExchange() | physical.BroadcastExchange():
             return evaluate(node.input, maps)
+        case logical.Limit() | physical.Limit():
+            # Without an order any rows will do: rules put a LIMIT only where which ones does not matter.
+            return evaluate(node.input, maps)[: node.count.value]
+        case logical.Values() | physical.Values():
+            return [
+                {column.id: _value(value, {}) for column, value in zip(node.columns, row, strict=True)}
+                for row in node.rows
+            ]
         case logical.Root() | physical.Root():
             return [{column.id: row[column.id] for column in node.columns} for row in evaluate(node.input, maps)]
     raise NotImplementedError(type(node).__name__)

@@ -8,8 +8,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from remuda.expr import Call, Column, Expression, Literal, columns_of, conjuncts, evaluate_constant, render, substitute
-from remuda.rules.conditions import factor_common, implied_by_sides, simplify
+from remuda.expr import (
+    Call,
+    Column,
+    Expression,
+    Literal,
+    call,
+    columns_of,
+    conjuncts,
+    evaluate_constant,
+    render,
+    substitute,
+)
+from remuda.rules.conditions import factor_common, implied_by_sides, simplify, simplify_asked
 from remuda.rules.nulls import is_never_null, outcomes, rejects_nulls
 from remuda.types import BIGINT, BOOLEAN
 
@@ -73,11 +84,13 @@ def test_random_conditions(seed: int) -> None:
     condition = RandomConditions(seed).condition(3)
     not_null = frozenset(Random(seed).sample([0, 1, 2], seed % 3))
     simpler = simplify(condition, lambda: not_null)
+    asked = simplify_asked(condition, lambda: not_null)
     factored = factor_common(condition) or condition
     for values in assignments(not_null=not_null):
         expected = outcome(condition, values)
         assert outcome(simpler, values) is expected, render(simpler)
         assert outcome(factored, values) is expected, render(factored)
+        assert (outcome(asked, values) is True) == (expected is True), render(asked)
         missing = {id_ for id_, value in values.items() if isinstance(value, Literal) and value.value is None}
         assert expected in outcomes(condition, missing)
         assert expected in outcomes(condition, missing, not_null)
@@ -108,6 +121,19 @@ def test_a_branch_that_is_all_shared_is_the_whole() -> None:
     narrow = Call("and", (_equals(A, 1), _equals(B, 2)), BOOLEAN)
     assert factor_common(Call("or", (_equals(A, 1), narrow), BOOLEAN)) == _equals(A, 1)
     assert factor_common(Call("or", (_equals(A, 1), _equals(B, 1)), BOOLEAN)) is None
+
+
+def test_what_can_fail_stays_behind_what_shields_it() -> None:
+    quotient = call("/", Literal(10, BIGINT), B)
+    assert quotient is not None
+    large = call(">", quotient, Literal(1, BIGINT))
+    assert large is not None
+    above, below = (Call(function, (B, Literal(0, BIGINT)), BOOLEAN) for function in (">", "<"))
+    shielded = Call("or", tuple(Call("and", (test, large), BOOLEAN) for test in (above, below)), BOOLEAN)
+    assert factor_common(shielded) is None
+    assert not list(implied_by_sides(Call("or", (large, large), BOOLEAN), {B.id}))
+    first = Call("or", tuple(Call("and", (large, test), BOOLEAN) for test in (above, below)), BOOLEAN)
+    assert factor_common(first) == Call("and", (large, Call("or", (above, below), BOOLEAN)), BOOLEAN)
 
 
 def test_an_or_says_something_of_a_side_only_if_every_branch_does() -> None:

@@ -26,6 +26,11 @@ if TYPE_CHECKING:
 
 Computed = SplitCall | MergedCall | WholeCall
 
+FEW_GROUPS = 10_000
+"""Up to this many groups take no memory worth mentioning."""
+BYTES_OF_KEY, BYTES_OF_STATE = 48, 40
+"""What a group takes, about: a slot, a number and the value for each key; a state and its mark for each call."""
+
 
 class HashAggregateExec(BlockingExec):
     """Every row is added to the states of its group as it comes; nothing but states is held, where states suffice."""
@@ -34,6 +39,8 @@ class HashAggregateExec(BlockingExec):
         splits = node.phase is not Phase.FINAL and all(call.splits for call in node.calls)
         super().__init__(in_parallel(source, self._part if splits else None))
         self._node = node
+        self._context: ExecContext | None = None
+        self._holds_rows = any(not call.splits for call in node.calls)
         self._delivers_states = node.phase is Phase.PARTIAL
         self._begin(node.input.columns, merges=node.phase is Phase.FINAL)
 
@@ -44,10 +51,11 @@ class HashAggregateExec(BlockingExec):
         self._keys = [self._layout[column.id] for column in node.keys]
         self._groups = GroupNumbers([column.type for column in node.keys]) if node.keys else None
         self._rows = Count()
-        self._calls = [
-            self._merged(call, states) if merges else self._computed(call)
-            for call, states in zip(node.calls, node.states, strict=True)
-        ]
+        self._calls: list[Computed]
+        if merges:
+            self._calls = [self._merged(call, states) for call, states in zip(node.calls, node.states, strict=True)]
+        else:
+            self._calls = [self._computed(call) for call in node.calls]
 
     def _computed(self, call: AggregateCall) -> Computed:
         is_split = AGGREGATES[call.function].partials
@@ -59,6 +67,7 @@ class HashAggregateExec(BlockingExec):
 
     def setup(self, context: ExecContext) -> None:
         super().setup(context)
+        self._context = context
         if isinstance(self.source, ParallelExec) and self.source.is_reduced:
             partial = self._partial()
             self._node = replace(self._node, states=partial.states)
@@ -77,7 +86,9 @@ class HashAggregateExec(BlockingExec):
         return replace(node, states=states, phase=Phase.PARTIAL)
 
     def _part(self, source: Exec) -> Exec:
-        return HashAggregateExec(self._partial(), source)
+        part = HashAggregateExec(self._partial(), source)
+        part._context = self._context
+        return part
 
     def consume(self, batch: RowBatch) -> None:
         arrow = batch.arrow()
@@ -88,6 +99,12 @@ class HashAggregateExec(BlockingExec):
         for call in self._calls:
             call.add(groups, arrow, count)
         self._rows.add_rows(groups, arrow.num_rows, count)
+        if self._context is not None and (count > FEW_GROUPS or self._holds_rows):
+            self._context.hold(self, "the aggregation", self._bytes(count))
+
+    def _bytes(self, count: int) -> int:
+        width = BYTES_OF_KEY * len(self._keys) + BYTES_OF_STATE * len(self._calls)
+        return count * width + sum(call.bytes for call in self._calls if isinstance(call, WholeCall | SplitCall))
 
     def finish(self) -> RowBatch:
         if self._groups is None:

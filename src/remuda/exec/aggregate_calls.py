@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
     from remuda.plan.aggregates import AggregateCall
 
+BYTES_OF_SEEN = 64
+"""What a value takes, about, that DISTINCT must not count again."""
+
 _BITS = {"bit_and": (np.bitwise_and, -1), "bit_or": (np.bitwise_or, 0), "bit_xor": (np.bitwise_xor, 0)}
 
 
@@ -68,6 +71,11 @@ class SplitCall:
             groups, values = _new_ones(self._seen, groups, values)
         for each in self.accumulators:
             each.add(groups, values, count)
+
+    @property
+    def bytes(self) -> int:
+        """What DISTINCT holds: the values seen of each group."""
+        return 0 if self._seen is None else BYTES_OF_SEEN * self._seen.count
 
     def states(self, count: int) -> list[pa.Array]:
         if self._place is None:
@@ -124,6 +132,11 @@ class WholeCall:
             rows, groups = _first_rows(self._seen, groups, columns[: len(self._call.arguments)])
             columns = [column.take(pa.array(rows)) for column in columns]
         self._rows.add(groups, columns)
+
+    @property
+    def bytes(self) -> int:
+        """What it holds: its rows, and with DISTINCT the values seen."""
+        return self._rows.bytes + (0 if self._seen is None else BYTES_OF_SEEN * self._seen.count)
 
     def states(self, count: int) -> list[pa.Array]:
         raise AssertionError(f"{self._call.function} of {count} groups has no partial results")

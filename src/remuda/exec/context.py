@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from remuda.exec.batch import RowBatch
+    from remuda.exec.memory import MemoryLimit
     from remuda.exec.operator import Exec
     from remuda.expr import Parameters
     from remuda.plan.physical import Modify
@@ -86,6 +87,7 @@ class ExecContext:
     modify: Callable[[Modify, list[tuple[object, ...]]], int] | None = None
     """Applies the rows of a statement that writes, all or nothing; returns how many rows that were."""
     workers: Workers | None = None
+    memory: MemoryLimit | None = None
     scan_batch_rows: int = SCAN_BATCH_ROWS
     activity: ScanActivity = field(default_factory=ScanActivity)
 
@@ -94,6 +96,11 @@ class ExecContext:
         if found is None:
             raise SqlError(ErrorCode.MAP_DESTROYED, "the map was dropped")
         return found
+
+    def hold(self, operator: object, name: str, size: int) -> None:
+        """Told by operators that hold rows, as what they hold grows."""
+        if self.memory is not None:
+            self.memory.hold(operator, name, size)
 
     def verify(self) -> None:
         """Called by scans before each batch they return."""

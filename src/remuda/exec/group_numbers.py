@@ -31,7 +31,8 @@ class _Column(Protocol):
 
     def add(self, column: pa.Array) -> np.ndarray: ...
 
-    def values(self) -> pa.Array: ...
+    def take(self, numbers: np.ndarray) -> pa.Array:
+        """The values with these numbers."""
 
 
 class GroupNumbers:
@@ -55,9 +56,9 @@ class GroupNumbers:
         arrays: list[pa.Array] = []
         for pairs, known in zip(reversed(self._pairs), reversed(self._columns[1:]), strict=True):
             first, second = pairs.parts(chosen)
-            arrays.append(known.values().take(pa.array(second)))
+            arrays.append(known.take(second))
             chosen = first
-        arrays.append(self._columns[0].values().take(pa.array(chosen)))
+        arrays.append(self._columns[0].take(chosen))
         return arrays[::-1]
 
 
@@ -116,9 +117,9 @@ class _WordColumn:
         numbers[~nulls] = self._numbers.add(values[~nulls]) + 1
         return numbers
 
-    def values(self) -> pa.Array:
+    def take(self, numbers: np.ndarray) -> pa.Array:
         known = np.concatenate([np.zeros(1, np.int64), self._numbers.values])
-        return from_words(known, self._type, np.arange(len(known)) == NULL_NUMBER)
+        return from_words(known[numbers], self._type, numbers == NULL_NUMBER)
 
 
 class _WideDecimalColumn:
@@ -142,11 +143,11 @@ class _WideDecimalColumn:
             numbers[nulls] = NULL_NUMBER
         return numbers
 
-    def values(self) -> pa.Array:
+    def take(self, numbers: np.ndarray) -> pa.Array:
         parts = np.array([(low, high % 2**64) for high, low in [(0, 0), *self._known]], np.uint64).reshape(-1)
         present = np.packbits(np.arange(self.count) != NULL_NUMBER, bitorder="little")
         buffers = [pa.py_buffer(present.tobytes()), pa.py_buffer(parts.tobytes())]
-        return pa.Array.from_buffers(self._type.arrow, self.count, buffers)
+        return pa.Array.from_buffers(self._type.arrow, self.count, buffers).take(pa.array(numbers))
 
 
 class _TextColumn:
@@ -191,7 +192,7 @@ class _TextColumn:
             self.count += len(values)
             return np.arange(1, self.count, dtype=np.int32)
         if self._known is None:
-            self._known = {value: number for number, value in enumerate(self.values().to_pylist()) if number}
+            self._known = {value: number for number, value in enumerate(self._values().to_pylist()) if number}
         known, before = self._known, self.count
         first = before - len(known)  # 1: NULL has a number and is not among them
         numbers = np.fromiter(
@@ -204,6 +205,13 @@ class _TextColumn:
         self._parts.append(values.take(pa.array(row_of)))
         return numbers
 
-    def values(self) -> pa.Array:
+    def take(self, numbers: np.ndarray) -> pa.Array:
+        if len(self._dictionaries) == 1 and self._known is None:
+            # Over the same dictionary, by which whoever groups these groups again will know them.
+            codes = pa.array(numbers - 1, pa.int32(), mask=numbers == NULL_NUMBER)
+            return pa.DictionaryArray.from_arrays(codes, self._dictionaries[0][0])
+        return self._values().take(pa.array(numbers))
+
+    def _values(self) -> pa.Array:
         self._parts = [pa.concat_arrays(self._parts)]
         return self._parts[0]

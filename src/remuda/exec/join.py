@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from remuda.exec.batch import RowBatch, Tuple, TupleBatch, empty_batch, layout_of
 from remuda.exec.join_result import JoinCode, JoinResult
 from remuda.exec.join_table import HeldRows, JoinTable, all_pairs
+from remuda.exec.memory import bytes_of
 from remuda.exec.operator import Exec, IterationResult, PassingExec
 from remuda.exec.ordering import concatenate
 from remuda.exec.row_join import FEW_ROWS, ROW_KINDS, RowJoin, RowTable
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 NOTHING_WITHOUT_RIGHT = {JoinKind.INNER, JoinKind.SEMI, JoinKind.RIGHT}
 """Joins that deliver nothing, and so need not read their left side, where the right side is empty."""
 
+BYTES_OF_ENTRY = 32
+"""What a table takes for each row beside the row itself: slots, number, position."""
+
 
 class JoinExec(PassingExec):
     """Reads the right side to its end, then passes the left side through, batch by batch.
@@ -40,6 +44,7 @@ class JoinExec(PassingExec):
         self._right = right
         self._code, self._row_join = code.of(node, lambda node: (JoinCode(node), RowJoin(node)))
         self._waiting: list[RowBatch] = []
+        self._bytes = 0
         self._find_few: Callable[[Tuple], Sequence[Tuple]] | None = None
         self._result: JoinResult | None = None
         self._ready: Iterator[RowBatch] = iter(())
@@ -98,6 +103,9 @@ class JoinExec(PassingExec):
             batch = self._right.current_batch
             if batch.row_count:
                 self._waiting.append(batch)
+                if not isinstance(batch, TupleBatch):
+                    self._bytes += bytes_of(batch.arrow()) + BYTES_OF_ENTRY * batch.row_count
+                    self._context.hold(self, "the join", self._bytes)
             if result is IterationResult.FETCHED_DONE:
                 break
         self._is_read = True

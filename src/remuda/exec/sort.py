@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from remuda.exec.batch import ArrowBatch, RowBatch, empty_batch, layout_of
 from remuda.exec.limit import row_number
+from remuda.exec.memory import bytes_of
 from remuda.exec.operator import BlockingExec, Exec
 from remuda.exec.ordering import concatenate, sort_positions, top_positions
 from remuda.exec.parallel import in_parallel
@@ -25,9 +26,17 @@ class SortExec(BlockingExec):
         super().__init__(in_parallel(source))
         self._node = node
         self._batches: list[pa.RecordBatch] = []
+        self._bytes = 0
+
+    def setup(self, context: ExecContext) -> None:
+        super().setup(context)
+        self._context = context
 
     def consume(self, batch: RowBatch) -> None:
         self._batches.append(batch.arrow())
+        # Once as they came, and once in order.
+        self._bytes += 2 * bytes_of(self._batches[-1])
+        self._context.hold(self, "the sort", self._bytes)
 
     def finish(self) -> RowBatch:
         if not self._batches:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from remuda.exec.batch import positional
+from remuda.exec.memory import bytes_of
 from remuda.exec.ordering import concatenate, order_codes, sort_positions
 from remuda.plan.traits import SortKey
 from remuda.storage.arrow_arrays import null_mask
@@ -31,11 +32,13 @@ class WholeGroups:
         self._call = call
         self._groups: list[np.ndarray] = []
         self._batches: list[pa.RecordBatch] = []
+        self.bytes = 0
 
     def add(self, groups: np.ndarray | None, columns: list[pa.Array]) -> None:
         batch = positional(columns)
         self._groups.append(np.zeros(batch.num_rows, np.int32) if groups is None else groups)
         self._batches.append(batch)
+        self.bytes += bytes_of(batch) + self._groups[-1].nbytes
 
     def result(self, count: int) -> pa.Array:
         call = self._call
@@ -133,13 +136,15 @@ def _mode(call: AggregateCall, groups: Groups, batch: pa.RecordBatch, count: int
 
 
 def _argument_of_extreme(call: AggregateCall, groups: Groups, batch: pa.RecordBatch, count: int) -> pa.Array:
-    """ARG_MIN and ARG_MAX: the argument of the first row whose second one is lowest or highest."""
+    """ARG_MIN and ARG_MAX: the argument of the row whose second one is lowest or highest."""
     codes = order_codes(batch.column(1))
     if call.function == "arg_max":
         codes = -codes
     best = np.full(count, np.iinfo(np.int64).max)
     np.minimum.at(best, groups, codes)
-    chosen = np.flatnonzero(best[groups] == codes)[::-1]
+    chosen = np.flatnonzero(best[groups] == codes)
+    # Of several such rows the one with the lowest argument, so that the order in which rows come does not matter.
+    chosen = chosen[np.argsort(-order_codes(batch.column(0).take(pa.array(chosen))), kind="stable")]
     row_of = np.full(count, -1, np.int64)
     row_of[groups[chosen]] = chosen
     return batch.column(0).take(pa.array(row_of, mask=row_of < 0))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from remuda.exec.batch import ArrowBatch, RowBatch, empty_batch, layout_of, positional
+from remuda.exec.memory import bytes_of
 from remuda.exec.operator import BlockingExec, Exec
 from remuda.exec.ordering import concatenate
 from remuda.exec.window_aggregates import aggregate_over_frames
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from remuda.plan.physical import Window
     from remuda.plan.windows import Frame, WindowCall
 
+BYTES_OF_BOUNDS = 48
+"""Six numbers for each row: see `WindowRows`."""
+
 
 class WindowExec(BlockingExec):
     """Holds all rows, sorts them by partition and order, and computes each call for all of them at once."""
@@ -31,13 +35,18 @@ class WindowExec(BlockingExec):
         self._node = node
         self._arguments = code.of(node, _compile)
         self._batches: list[pa.RecordBatch] = []
+        self._bytes = 0
 
     def setup(self, context: ExecContext) -> None:
         super().setup(context)
+        self._context = context
         self._parameters = context.parameters
 
     def consume(self, batch: RowBatch) -> None:
         self._batches.append(batch.arrow())
+        # Once as they came, and once in order, with the bounds of partitions and peers.
+        self._bytes += 2 * bytes_of(self._batches[-1]) + BYTES_OF_BOUNDS * batch.row_count
+        self._context.hold(self, "the window", self._bytes)
 
     def finish(self) -> RowBatch:
         if not self._batches:

@@ -119,7 +119,8 @@ class Queries:
         if self.spark is not None:
             from remuda.spark.runtime import SparkLeaves
 
-            remote = SparkLeaves(self.spark, plan, parameters, by_id)
+            shared = None if self.store.read_only else self.store.path
+            remote = SparkLeaves(self.spark, plan, parameters, by_id, shared)
         return self._runtime.run(
             plan,
             parameters,
@@ -128,6 +129,7 @@ class Queries:
             check_objects=check_objects,
             modify=lambda node, rows: apply_modification(self.store, node, rows),
             timeout=self.settings.timeout,
+            memory_limit=self.settings.memory_limit,
             remote=remote,
         )
 

@@ -66,7 +66,7 @@ def row_class(fields: tuple[str, ...]) -> type[NamedRow]:
     return type("Row", (NamedRow,), members)
 
 
-FEW_ROWS = 4
+FEW_ROWS = 3
 """Up to so many rows are converted one by one; of more, whole columns."""
 
 

@@ -6,12 +6,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from remuda.catalog import IndexKind, MapStatistics
-from remuda.expr import Column, Expression, conjunction, conjuncts
 from remuda.optimizer.candidates import Candidates, find_candidates
 from remuda.optimizer.cost import ScanSize, operator_cost, pruned_share, scan_above
 from remuda.optimizer.index_binding import BoundIndex, bind_index, bind_key
 from remuda.optimizer.pruning import prune
-from remuda.optimizer.selectivity import has_unknown_values, of_map, selectivity
+from remuda.optimizer.selectivity import bound_selectivity, has_unknown_values, of_map, selectivity
 from remuda.plan import logical, physical
 from remuda.plan.bounds import Interval, Points, Prefix, Pruning, Ranges
 from remuda.plan.physical import Direction, Estimate
@@ -28,6 +27,8 @@ from remuda.plan.traits import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from remuda.expr import Column
 
 
 def access_paths(
@@ -159,7 +160,7 @@ def _has_no_nulls(scan: logical.Scan, bound: BoundIndex, place: int, name: str) 
 
 def _priced(path: physical.ScanNode, scan: logical.Scan, statistics: MapStatistics) -> physical.ScanNode:
     returned = statistics.rows * selectivity(scan.filter, of_map(statistics))
-    size = ScanSize(_scanned_rows(path, scan, statistics), returned)
+    size = ScanSize(_scanned_rows(path, statistics), returned)
     cost = operator_cost(path, returned, size)
     if (
         isinstance(path, physical.IndexScan)
@@ -174,14 +175,11 @@ def _priced(path: physical.ScanNode, scan: logical.Scan, statistics: MapStatisti
     return replace(path, estimate=Estimate(returned, cost))
 
 
-def _scanned_rows(path: physical.ScanNode, scan: logical.Scan, statistics: MapStatistics) -> float:
+def _scanned_rows(path: physical.ScanNode, statistics: MapStatistics) -> float:
+    """Entries within the bounds of an index, whatever the remainder then rejects; else what pruning leaves."""
     if not isinstance(path, physical.IndexScan):
         return statistics.rows * pruned_share(path)
-    used: Expression | None = _index_filter(path, scan)
-    return statistics.rows * selectivity(used, of_map(statistics))
-
-
-def _index_filter(path: physical.IndexScan, scan: logical.Scan) -> Expression | None:
-    """The part of the filter that the bounds stand for: what is not in the remainder."""
-    remaining = conjuncts(path.remainder)
-    return conjunction(part for part in conjuncts(scan.filter) if part not in remaining)
+    share = 1.0
+    for name, bound in zip(path.index.columns, path.bounds, strict=False):
+        share *= bound_selectivity(bound, statistics.columns.get(name))
+    return statistics.rows * share

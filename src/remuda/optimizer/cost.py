@@ -26,7 +26,7 @@ HASH_ROW = 40.0
 SORTED_ROW = 44.0
 """Fetching one row through an index: 40 and 44 times SCAN_ROW for a HASH and a SORTED index."""
 INDEX_START = 5_000.0
-COUNT_START = 10_000.0
+COUNT_START = 4_500.0
 """Counting the entries within bounds: two searches in a sorted array, whatever lies between."""
 KEY_LOOKUP = 1_500.0
 """Finding one key and reading its row."""

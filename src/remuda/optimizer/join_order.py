@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 MAXIMUM_PAIRS = 500
 """Splits that are tried; a star of 8 relations has 448, a chain of 12 has 286, 8 relations on one key have 3,025."""
-MAXIMUM_PAIRS_SPREAD = 150
+MAXIMUM_PAIRS_SPREAD = 100
 """With several members, where each join can be done in several places."""
 
 

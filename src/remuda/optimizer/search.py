@@ -56,7 +56,7 @@ class Search:
     pruning: bool = True
     memo: Memo = field(init=False)
     _pricing: Pricing = field(init=False)
-    _sides: dict[int, JoinSides] = field(default_factory=dict)
+    _sides: dict[int, tuple[JoinSides, JoinSides | None]] = field(default_factory=dict)
     """By the identity of the join, which the memo keeps."""
     _origins: dict[int, tuple[PhysicalNode, list[str]]] = field(default_factory=dict)
     """Which rules proposed a node, by the node's identity."""
@@ -97,9 +97,16 @@ class Search:
         return self.memo.groups[relation.group].properties.everywhere
 
     def join_sides(self, node: logical.Join) -> JoinSides:
+        return self._both_sides(node)[0]
+
+    def commuted_sides(self, node: logical.Join) -> JoinSides | None:
+        return self._both_sides(node)[1]
+
+    def _both_sides(self, node: logical.Join) -> tuple[JoinSides, JoinSides | None]:
         known = self._sides.get(id(node))
         if known is None:
-            known = self._sides[id(node)] = join_sides(node, self.new_column)
+            sides = join_sides(node, self.new_column)
+            known = self._sides[id(node)] = (sides, sides.commuted())
         return known
 
     def scan_of(self, relation: logical.Relation) -> logical.Scan | None:

@@ -152,9 +152,18 @@ def _below_by_extremes(value: Any, known: ColumnStatistics, *, inclusive: bool) 
 
 
 def _proportion(value: Any, low: Any, high: Any) -> float:
+    """How far the value lies on the way from the one end to the other; half-way where nothing can be told."""
+    if isinstance(value, str) and isinstance(low, str) and isinstance(high, str):
+        shared = next((at for at, (one, other) in enumerate(zip(low, high, strict=False)) if one != other), len(low))
+        value, low, high = (_as_number(each[shared:]) for each in (value, low, high))
     if not _are_numbers(value, low, high) or not high > low:
         return 0.5
     return float(min(1.0, max(0.0, (float(value) - float(low)) / (float(high) - float(low)))))
+
+
+def _as_number(text: str) -> int:
+    """The first few bytes: they order strings as the strings do, and say how far apart they are."""
+    return int.from_bytes(text.encode()[:6].ljust(6, b"\0"), "big")
 
 
 def _are_numbers(*values: Any) -> bool:

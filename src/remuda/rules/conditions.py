@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from remuda.expr import (
@@ -11,6 +12,7 @@ from remuda.expr import (
     Column,
     Expression,
     Literal,
+    can_fail,
     columns_of,
     conjunction,
     conjuncts,
@@ -50,6 +52,30 @@ def simplify(condition: Expression, not_null: Callable[[], Collection[int]]) -> 
     """
     simpler = fold(rewrite(condition, lambda node: _simplify_node(node, not_null)))
     return condition if simpler == condition else simpler
+
+
+def simplify_asked(condition: Expression, not_null: Callable[[], Collection[int]]) -> Expression:
+    """As `simplify`, for a condition of which only matters where it is true: false and NULL are the same.
+
+    `a IS NOT DISTINCT FROM b` is then `a = b` where one of them is never NULL.
+    """
+    simpler = simplify(condition, not_null)
+    parts = conjuncts(simpler)
+    if not any(isinstance(part, Call) and part.function == "is not distinct from" for part in parts):
+        return simpler
+    known = not_null()
+    plain = conjunction(_plain_equality(part, known) for part in parts)
+    return simpler if plain is None or plain == simpler else plain
+
+
+def _plain_equality(part: Expression, not_null: Collection[int]) -> Expression:
+    match part:
+        case Call(function="is not distinct from", arguments=arguments) if any(
+            _is_known(argument, not_null) for argument in arguments
+        ):
+            return Call("=", arguments, BOOLEAN, part.span)
+        case _:
+            return part
 
 
 def _simplify_node(node: Expression, not_null: Callable[[], Collection[int]]) -> Expression:
@@ -105,7 +131,8 @@ def _shorten(node: Call) -> Expression:
 def factor_common(condition: Expression) -> Expression | None:
     """(a AND b) OR (a AND c) → a AND (b OR c) in every conjunct; None where no OR has such an `a`.
 
-    Legal in three-valued logic: AND distributes over OR there too. `a` then moves to where its columns are.
+    Legal in three-valued logic: AND distributes over OR there too. `a` then moves to where its columns are. Not for
+    (b > 0 AND 1 / b > c) OR (b < 0 AND 1 / b > c): the division must stay behind what keeps zero from it.
     """
     changed = False
     parts: list[Expression] = []
@@ -122,6 +149,9 @@ def _factor(part: Expression) -> Expression | None:
         return None
     others = [frozenset(branch) for branch in branches[1:]]
     common = [conjunct for conjunct in branches[0] if all(conjunct in other for other in others)]
+    if any(can_fail(conjunct) for conjunct in common):
+        shared_start = list(takewhile(lambda same: all(one == same[0] for one in same), zip(*branches, strict=False)))
+        common = [same[0] for same in shared_start]
     if not common:
         return None
     shared = frozenset(common)
@@ -135,14 +165,17 @@ def implied_by_sides(condition: Expression, side: Collection[int]) -> Iterable[E
     """What an OR over several relations says of one of them.
 
     (l.a = 1 AND r.b = 2) OR (l.a = 3 AND r.b = 4) says of l: l.a = 1 OR l.a = 3. It is a consequence and not the
-    whole: the OR stays.
+    whole: the OR stays. What can be an error is left out: there it has its turn after the rest of its branch.
     """
     for part in conjuncts(condition):
         branches = disjuncts(part)
         if len(branches) < 2:
             continue
         own = [
-            conjunction(conjunct for conjunct in conjuncts(branch) if _only_over(conjunct, side)) for branch in branches
+            conjunction(
+                conjunct for conjunct in conjuncts(branch) if _only_over(conjunct, side) and not can_fail(conjunct)
+            )
+            for branch in branches
         ]
         if all(branch is not None for branch in own):
             yield Call("or", tuple(dict.fromkeys(branch for branch in own if branch is not None)), BOOLEAN)

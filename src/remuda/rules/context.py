@@ -42,6 +42,9 @@ class PlanningContext(Protocol):
     def join_sides(self, node: logical.Join) -> JoinSides:
         """The keys of a join, found once for all rules."""
 
+    def commuted_sides(self, node: logical.Join) -> JoinSides | None:
+        """The same with left and right exchanged; None where the kind of join does not allow it."""
+
     def scan_of(self, relation: logical.Relation) -> logical.Scan | None:
         """The scan that an input is, if it is one."""
 

@@ -53,13 +53,13 @@ def _join(apply: logical.Apply, new_columns: NewColumns) -> LogicalNode:
         "a sub-query has its own columns"
     )
     apply = _own(apply, left_columns)
-    free = free_columns(apply.right)
-    outer = [column for id_, column in left_columns.items() if id_ in free]
-    if not outer:
-        return logical.Join(apply.kind, apply.left, apply.right, apply.condition, apply.compared, apply.mark)
     right = _any_row(apply.right) if _asks_for_existence(apply) else apply.right
     if not apply.kind.delivers_right:
         right = loosen(right)
+    free = free_columns(right)
+    outer = [column for id_, column in left_columns.items() if id_ in free]
+    if not outer:
+        return logical.Join(apply.kind, apply.left, right, apply.condition, apply.compared, apply.mark)
     one = join_one_row(replace(apply, right=right), outer, new_columns)
     if one is not None:
         return one

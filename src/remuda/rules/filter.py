@@ -19,9 +19,9 @@ from remuda.expr import (
     substitute,
 )
 from remuda.plan import logical
-from remuda.rules.conditions import factor_common, simplify
+from remuda.rules.conditions import factor_common, simplify_asked
+from remuda.rules.filtered import filtered
 from remuda.rules.properties import not_null_columns
-from remuda.rules.pull_up import filtered
 
 if TYPE_CHECKING:
     from remuda.plan.logical import LogicalNode
@@ -63,7 +63,7 @@ def simplify_filter(node: LogicalNode) -> LogicalNode | None:
     """Filter(x, p) → Filter(x, simpler p): constants folded, NOT at the comparisons, no test that must succeed."""
     if not isinstance(node, logical.Filter):
         return None
-    condition = simplify(node.condition, lambda: not_null_columns(node.input))
+    condition = simplify_asked(node.condition, lambda: not_null_columns(node.input))
     return None if condition is node.condition else logical.Filter(node.input, condition)
 
 
@@ -172,7 +172,7 @@ def push_filter_past_expand(node: LogicalNode) -> LogicalNode | None:
             substitute(part, {column.id: value for column, value in zip(expand.columns, row, strict=True)})
             for row in expand.projections
         }
-        if named and len(meanings) == 1:
+        if named and len(meanings) == 1 and not (above and can_fail(part)):
             below.extend(meanings)
         else:
             above.append(part)

@@ -51,11 +51,8 @@ def hash_join(node: logical.Join, required: Traits, context: PlanningContext) ->
 
 def commuted_hash_join(node: logical.Join, required: Traits, context: PlanningContext) -> Iterable[Alternative]:
     """Join → HashJoin with the left side in the table: a LEFT join becomes a RIGHT one and vice versa."""
-    sides = context.join_sides(node)
-    if required.collation or not sides.keys:
-        return
-    other = sides.commuted()
-    if other is not None:
+    other = context.commuted_sides(node)
+    if other is not None and other.keys and not required.collation:
         for alternative in _alternatives(other, required, context):
             first, second = alternative.requirements
             yield Alternative((second, first), lambda left, right, build=alternative.build: build(right, left))

@@ -36,7 +36,7 @@ def lookup_join(node: logical.Join, required: Traits, context: PlanningContext) 
     for lookup in _lookups(sides, context):
         for below, build in _places(lookup, required, context):
             yield Alternative((below, None), build)
-    other = sides.commuted() if sides.kind is JoinKind.INNER else None
+    other = context.commuted_sides(node) if sides.kind is JoinKind.INNER else None
     for lookup in _lookups(other, context) if other is not None else ():
         for below, build in _places(lookup, required, context):
             yield Alternative((None, below), build)

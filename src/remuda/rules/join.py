@@ -9,26 +9,20 @@ from remuda.expr import TRUE, Column, Expression, Literal, columns_of, conjuncti
 from remuda.plan import logical
 from remuda.plan.joins import JoinKind
 from remuda.plan.logical import Assignment
-from remuda.rules.conditions import factor_common, implied_by_sides, simplify
+from remuda.rules.conditions import factor_common, simplify_asked
 from remuda.rules.filter_join import inner_kind
-from remuda.rules.join_keys import split_condition
+from remuda.rules.filtered import filtered
+from remuda.rules.join_inference import LEFT_MUST_MATCH, RIGHT_MUST_MATCH
 from remuda.rules.properties import (
     has_at_most_one_row,
     has_exactly_one_row,
     matches_at_most_once,
     not_null_columns,
 )
-from remuda.rules.pull_up import filtered
-from remuda.rules.restrict import known_predicates, restrict
+from remuda.types import BIGINT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from remuda.plan.logical import LogicalNode, Relation
-
-_RIGHT_MUST_MATCH = frozenset(JoinKind) - {JoinKind.RIGHT, JoinKind.FULL}
-"""Kinds in which a right row that meets no left row's condition is as if it were not there."""
-_LEFT_MUST_MATCH = frozenset({JoinKind.INNER, JoinKind.RIGHT, JoinKind.SEMI})
 
 
 def simplify_join_condition(node: LogicalNode) -> LogicalNode | None:
@@ -38,7 +32,7 @@ def simplify_join_condition(node: LogicalNode) -> LogicalNode | None:
     """
     if not isinstance(node, logical.Join) or node.condition is None:
         return None
-    condition: Expression | None = simplify(
+    condition: Expression | None = simplify_asked(
         node.condition, lambda: not_null_columns(node.left) | not_null_columns(node.right)
     )
     if condition is node.condition:
@@ -83,9 +77,9 @@ def push_join_condition_to_side(node: LogicalNode) -> LogicalNode | None:
     stays: list[Expression] = []
     for part in conjuncts(node.condition):
         named = columns_of(part).keys()
-        if node.kind in _LEFT_MUST_MATCH and named <= left_ids:
+        if node.kind in LEFT_MUST_MATCH and named <= left_ids:
             to_left.append(part)
-        elif node.kind in _RIGHT_MUST_MATCH and named and named <= right_ids:
+        elif node.kind in RIGHT_MUST_MATCH and named and named <= right_ids:
             to_right.append(part)
         else:
             stays.append(part)
@@ -95,58 +89,6 @@ def push_join_condition_to_side(node: LogicalNode) -> LogicalNode | None:
     return replace(node, left=left, right=right, condition=conjunction(stays))
 
 
-def infer_transitive_equality(node: LogicalNode) -> LogicalNode | None:
-    """Join(Scan(l, a = 5), Scan(r), l.a = r.b) → Join(Scan(l, a = 5), Scan(r, b = 5), l.a = r.b), and for < and IN.
-
-    A row of r with another b has no match, so it need not be read: r is pruned and looked up as l is. From left to
-    right for every kind that drops right rows without a match, from right to left for INNER, RIGHT and SEMI.
-    """
-    if not isinstance(node, logical.Join):
-        return None
-    equalities, _ = split_condition(node.condition, node.left.columns, node.right.columns)
-    pairs = [
-        (equality.left, equality.right)
-        for equality in equalities
-        if isinstance(equality.left, Column) and isinstance(equality.right, Column) and not equality.null_safe
-    ]
-    for predicate in _carried(node.left, pairs) if node.kind in _RIGHT_MUST_MATCH else ():
-        right = restrict(node.right, predicate)
-        if right is not None:
-            return replace(node, right=right)
-    turned = [(right, left) for left, right in pairs]
-    for predicate in _carried(node.right, turned) if node.kind in _LEFT_MUST_MATCH else ():
-        left = restrict(node.left, predicate)
-        if left is not None:
-            return replace(node, left=left)
-    return None
-
-
-def _carried(source: object, pairs: list[tuple[Column, Column]]) -> Iterable[Expression]:
-    for here, there in pairs:
-        for predicate in known_predicates(source, frozenset({here.id})):
-            yield substitute(predicate, {here.id: there})
-
-
-def infer_side_of_or(node: LogicalNode) -> LogicalNode | None:
-    """Join(l, r, (l.a = 1 AND r.b = 2) OR (l.a = 3 AND r.b = 4)) → the same over Scan(l, a = 1 OR a = 3), and r.
-
-    The condition stays; what it says of one side alone is asked of that side before.
-    """
-    if not isinstance(node, logical.Join) or node.condition is None:
-        return None
-    if node.kind in _RIGHT_MUST_MATCH:
-        for implied in implied_by_sides(node.condition, {column.id for column in node.right.columns}):
-            right = restrict(node.right, implied)
-            if right is not None:
-                return replace(node, right=right)
-    if node.kind in _LEFT_MUST_MATCH:
-        for implied in implied_by_sides(node.condition, {column.id for column in node.left.columns}):
-            left = restrict(node.left, implied)
-            if left is not None:
-                return replace(node, left=left)
-    return None
-
-
 def turn_outer_input_inner(node: LogicalNode) -> LogicalNode | None:
     """Join(Join LEFT(a, b), c, b.x = c.y) → Join(Join INNER(a, b), c, b.x = c.y): rows with NULL for b match nothing.
 
@@ -154,11 +96,11 @@ def turn_outer_input_inner(node: LogicalNode) -> LogicalNode | None:
     """
     if not isinstance(node, logical.Join) or node.condition is None:
         return None
-    if node.kind in _LEFT_MUST_MATCH and isinstance(node.left, logical.Join):
+    if node.kind in LEFT_MUST_MATCH and isinstance(node.left, logical.Join):
         kind = inner_kind(node.left, node.condition)
         if kind is not None:
             return replace(node, left=replace(node.left, kind=kind))
-    if node.kind in _RIGHT_MUST_MATCH and isinstance(node.right, logical.Join):
+    if node.kind in RIGHT_MUST_MATCH and isinstance(node.right, logical.Join):
         kind = inner_kind(node.right, node.condition)
         if kind is not None:
             return replace(node, right=replace(node.right, kind=kind))
@@ -240,3 +182,15 @@ def remove_distinct_below_semi_join(node: LogicalNode) -> LogicalNode | None:
     if not isinstance(below, logical.Aggregate) or below.calls or not below.keys:
         return None
     return replace(node, right=below.input) if _are_apart(below.input, node.left) else None
+
+
+def limit_tested_rows(node: LogicalNode) -> LogicalNode | None:
+    """Join SEMI(l, r) without a condition → Join SEMI(l, Limit(r, 1)), ANTI and MARK likewise: EXISTS (SELECT ...).
+
+    Not with a condition or a comparison: another row may be the one that meets it.
+    """
+    if not isinstance(node, logical.Join) or node.kind.delivers_right:
+        return None
+    if node.condition is not None or node.compared is not None or has_at_most_one_row(node.right):
+        return None
+    return replace(node, right=logical.Limit(node.right, Literal(1, BIGINT), None))

@@ -16,6 +16,7 @@ from remuda.rules import (  # modules are named after their operators
     filter,  # noqa: A004
     filter_join,
     join,
+    join_inference,
     limit,
     project,
     sort,
@@ -68,10 +69,11 @@ NORMALIZE_RULES: dict[type, tuple[NormalizeRule, ...]] = {
         # What stands between two joins goes.
         sort.remove_sort_below_join,
         join.remove_distinct_below_semi_join,
+        join.limit_tested_rows,
         join.pull_renaming_above_join,
         # Consequences last: they are drawn from conditions that are where they belong.
-        join.infer_transitive_equality,
-        join.infer_side_of_or,
+        join_inference.infer_transitive_equality,
+        join_inference.infer_side_of_or,
     ),
     logical.Union: (
         union.remove_empty_input,

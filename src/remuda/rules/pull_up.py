@@ -19,11 +19,12 @@ from remuda.expr import Call, Column, Expression, columns_of, conjunction, conju
 from remuda.plan import logical
 from remuda.plan.joins import JoinKind
 from remuda.plan.logical import Assignment
+from remuda.rules.filtered import filtered
 from remuda.rules.free_columns import free_columns
 from remuda.rules.numbered import first_of_each, order_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from remuda.plan.logical import LogicalNode
     from remuda.rules.new_columns import NewColumns
@@ -220,8 +221,3 @@ class PullUp:
             return None  # a left row that no outer row wants may be one with two matches: no error was asked for
         # A filter of left rows may as well come after the other kinds: each row's fate is its own.
         return Pulled(replace(node, left=left.node), left.predicates, left.meanings)
-
-
-def filtered(node: LogicalNode, conditions: Iterable[Expression]) -> LogicalNode:
-    condition = conjunction(conditions)
-    return node if condition is None else logical.Filter(node, condition)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from remuda.errors import ErrorCode, SqlError
 from remuda.exec import Channel, Code, ExecContext, build_operator
+from remuda.exec.memory import MemoryLimit
 from remuda.plan.traits import Convention
 from remuda.runtime.edges import Edges
 from remuda.runtime.execution import Execution, QueryState
@@ -41,18 +42,20 @@ class LocalRuntime:
         check_objects: Callable[[], None],
         modify: Callable[[Any, list[tuple[object, ...]]], int] | None = None,
         timeout: float | None = None,
+        memory_limit: int | None = None,
         remote: RemoteLeaves | None = None,
     ) -> Execution:
         """Starts the member fragments and returns the execution that advances the root fragment."""
         state = QueryState(timeout)
-        root = ExecContext(parameters, snapshots, modify=modify)
+        memory = None if memory_limit is None else MemoryLimit(memory_limit)
+        root = ExecContext(parameters, snapshots, modify=modify, memory=memory)
         root.check = partial(_check_all, state.check, check_objects, self._root_check(plan))
         edges = Edges(plan, parameters, state)
         cancels: list[Callable[[], None]] = []
         root.workers = FragmentWorkers(self.scheduler, state, state.wake_reader.set, cancels)
         tasks = [
             self._task(plan, placement, context, edges, state, code, check_objects, cancels)
-            for placement, context in edges.placed(partial(ExecContext, parameters, snapshots))
+            for placement, context in edges.placed(partial(ExecContext, parameters, snapshots, memory=memory))
         ]
         for fragment in plan.fragments[1:]:
             if fragment.convention is Convention.SPARK:

@@ -1,19 +1,12 @@
-"""A leaf fragment in a Spark task: our operators over the memory-mapped segments of the folder.
-
-The answer of a task is a list of Arrow streams, each followed by the number of the slot it comes from, so that the
-driver can tell the ordered streams of several slots apart. It stands behind, as in front it would spoil the alignment
-of the buffers.
-"""
+"""A leaf fragment in a Spark task: our operators over the memory-mapped segments of the folder."""
 
 from __future__ import annotations
 
-import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
-from remuda.exec import ArrowBatch, ExecContext, IterationResult, build_operator
+from remuda.exec import ExecContext, IterationResult, build_operator
+from remuda.spark.answers import send
 from remuda.storage import SnapshotDescription, open_snapshot
 
 if TYPE_CHECKING:
@@ -22,10 +15,8 @@ if TYPE_CHECKING:
     import numpy as np
 
     from remuda.exec import RowBatch
-    from remuda.expr import Column, Parameters
+    from remuda.expr import Parameters
     from remuda.plan.physical import PhysicalNode
-
-_SLOT = struct.Struct("<I")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +28,16 @@ class LeafWork:
     parameters: Parameters
     snapshots: dict[str, SnapshotDescription]
     partitions: np.ndarray
+    folder: str | None
+    """Where a large answer is written; see `answers`."""
 
 
 def run_leaf(work: LeafWork) -> Iterator[bytes]:
     """Called in the task by name."""
+    return send(work.slot, _batches(work), work.folder)
+
+
+def _batches(work: LeafWork) -> Iterator[RowBatch]:
     snapshots = {map_id: open_snapshot(description) for map_id, description in work.snapshots.items()}
     operator = build_operator(work.node)
     operator.setup(ExecContext(work.parameters, snapshots, work.partitions))
@@ -48,33 +45,6 @@ def run_leaf(work: LeafWork) -> Iterator[bytes]:
         result = operator.advance()
         assert result is not IterationResult.WAIT, "a leaf has nobody to wait for"
         if operator.current_batch.row_count:
-            yield _to_bytes(operator.current_batch) + _SLOT.pack(work.slot)
+            yield operator.current_batch
         if result is IterationResult.FETCHED_DONE:
             return
-
-
-def _to_bytes(batch: RowBatch) -> bytes:
-    arrow = _compact(batch.arrow())
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, arrow.schema) as writer:
-        writer.write_batch(arrow)
-    return bytes(sink.getvalue())
-
-
-def _compact(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """A dictionary with more values than the batch has rows would cost more to send than the strings themselves."""
-    arrays = [
-        array.dictionary_decode()
-        if isinstance(array, pa.DictionaryArray) and len(array.dictionary) > len(array)
-        else array
-        for array in batch.columns
-    ]
-    return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
-
-
-def read_answer(answer: bytes, columns: tuple[Column, ...]) -> tuple[int, RowBatch]:
-    """The slot and the batch of one answer, without a copy."""
-    end = len(answer) - _SLOT.size
-    (slot,) = _SLOT.unpack_from(answer, end)
-    stream = pa.ipc.open_stream(pa.py_buffer(answer).slice(0, end))
-    return slot, ArrowBatch(columns, stream.read_next_batch())

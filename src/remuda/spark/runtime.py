@@ -1,37 +1,42 @@
-"""The Spark runtime: leaf fragments run as the tasks of one job, the root fragment finishes the work on the driver.
+"""The Spark runtime: leaf fragments run as the tasks of jobs, the root fragment finishes the work on the driver.
 
 One task for each executor slot, not for each partition; slots without a needed partition are left out. The tasks read
 the same immutable segments at the same snapshot, so a task that is run again gives the same answer.
+
+A result that is expected to be large, and in no order, is made in *waves*: more and smaller tasks, so many at a time as
+there are slots, the next wave when the reader has come to the last one. A reader that stops early stops the work. The
+first wave holds the rows of a whole job, as any job does: nothing of it is handed out before all of it is good.
 """
 
 from __future__ import annotations
 
+import math
 import uuid
 from dataclasses import dataclass
-from functools import partial
-from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from remuda.runtime import BoundedChannel
+from remuda.plan.physical import Send
 from remuda.runtime.binding import needed_partitions
-from remuda.spark.leaf_task import LeafWork, read_answer, run_leaf
-from remuda.spark.tasks import cancel_tasks, run_tasks, slot_count
+from remuda.spark.leaf_job import LeafJob
+from remuda.spark.leaf_task import LeafWork
+from remuda.spark.tasks import slot_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from pathlib import Path
 
     from pyspark.sql import SparkSession
 
-    from remuda.exec import Channel
+    from remuda.exec.context import ReceivingEnd
     from remuda.expr import Parameters
     from remuda.plan.fragments import Fragment, Plan
     from remuda.runtime import QueryState
     from remuda.storage import MapSnapshot
 
-UNBOUNDED = 2**31
-"""The answers of a job are in memory when they arrive: there is nobody left to slow down."""
+TASK_BYTES = 32 << 20
+"""What a task of a wave is expected to deliver: some tenths of a second, so that the start of a job is lost in it."""
 
 
 @dataclass(slots=True)
@@ -42,54 +47,42 @@ class SparkLeaves:
     plan: Plan
     parameters: Parameters
     snapshots: Mapping[str, MapSnapshot]
+    store: Path | None = None
+    """The folder of the store, if large answers may be written there."""
 
-    def __call__(self, fragment: Fragment, state: QueryState) -> tuple[tuple[Channel, ...], Callable[[], None]]:
-        payloads = self._payloads(fragment)
-        channels = {slot: BoundedChannel(state.wake_reader.set, UNBOUNDED) for slot in payloads}
-        tag = f"remuda-{uuid.uuid4().hex}"
-        job = _Job(self.session, fragment, payloads, channels, state, tag)
-        Thread(target=job.run, name=tag, daemon=True).start()
-        return tuple(channels.values()), job.cancel
+    def __call__(self, fragment: Fragment, state: QueryState) -> tuple[tuple[ReceivingEnd, ...], Callable[[], None]]:
+        slots = slot_count(self.session)
+        blocks = self._blocks(fragment, slots)
+        job = LeafJob(self.session, self.snapshots, self.store, state, f"remuda-{uuid.uuid4().hex}")
+        descriptions = {map_id: self.snapshots[map_id].describe() for map_id in _maps_of(fragment)}
+        below: Any = fragment.node.input  # type: ignore[union-attr]
+        works = [
+            LeafWork(number, below, self.parameters, descriptions, block, job.folder)
+            for number, block in enumerate(blocks)
+        ]
+        channels = job.start(works, slots, below.columns)
+        return channels, job.close
 
-    def _payloads(self, fragment: Fragment) -> dict[int, LeafWork]:
-        """The needed partitions in contiguous blocks, one for each slot that gets any."""
+    def _blocks(self, fragment: Fragment, slots: int) -> list[np.ndarray]:
+        """The needed partitions in contiguous blocks: one for each slot that gets any, or more of them for waves."""
         needed = needed_partitions(fragment, self.parameters.values)
         if needed is None:
             needed = np.arange(max(scan.map.partitions for scan in fragment.scans), dtype=np.int64)
-        descriptions = {scan.map.id: self.snapshots[scan.map.id].describe() for scan in fragment.scans}
-        blocks = np.array_split(needed, slot_count(self.session))
-        below: Any = fragment.node.input  # type: ignore[union-attr]
-        return {
-            slot: LeafWork(slot, below, self.parameters, descriptions, block)
-            for slot, block in enumerate(blocks)
-            if len(block)
-        }
+        tasks = slots if is_ordered(fragment) else slots * math.ceil(_expected_bytes(fragment) / TASK_BYTES / slots)
+        blocks = np.array_split(needed, min(max(tasks, slots), max(1, len(needed))))
+        return [block for block in blocks if len(block)]
 
 
-@dataclass(slots=True)
-class _Job:
-    session: SparkSession
-    fragment: Fragment
-    payloads: dict[int, LeafWork]
-    channels: dict[int, BoundedChannel]
-    state: QueryState
-    tag: str
-    running: bool = True
+def is_ordered(fragment: Fragment) -> bool:
+    """Whether the streams of the tasks are merged by their order, for which all of them must be there."""
+    return bool(fragment.node.traits.collation)
 
-    def run(self) -> None:
-        """In a thread of its own, which waits for the job as no thread of the scheduler may."""
-        try:
-            for answer in run_tasks(self.session, run_leaf, self.payloads, tag=self.tag):
-                slot, batch = read_answer(answer, self.fragment.node.columns)
-                self.channels[slot].offer(batch)
-        except BaseException as error:  # noqa: BLE001  (whatever it is, the reader of the result must learn of it)
-            self.state.fail(error)
-        finally:
-            self.running = False
-            for channel in self.channels.values():
-                channel.finish()
 
-    def cancel(self) -> None:
-        if self.running:
-            # Cancelling asks the JVM, which must not keep whoever closes a result waiting.
-            Thread(target=partial(cancel_tasks, self.session, self.tag), daemon=True).start()
+def _expected_bytes(fragment: Fragment) -> float:
+    assert isinstance(fragment.node, Send)
+    width = sum(column.type.byte_width for column in fragment.node.columns)
+    return fragment.node.estimate.rows * width
+
+
+def _maps_of(fragment: Fragment) -> set[str]:
+    return {node.map.id for node in (*fragment.scans, *fragment.lookups)}

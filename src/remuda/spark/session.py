@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from remuda.errors import RemudaError
+from remuda.spark.home import linked_home
 from remuda.spark.java import find_java, home_for_spark
 
 if TYPE_CHECKING:
@@ -31,6 +32,10 @@ _CONFIGURATION = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
+
+_CLUSTER_HERE = "local-cluster["
+"""A master of its own with workers on this machine, each executor a process: Spark's way to try a cluster out."""
+_LOOPBACK = ("spark://127.0.0.1:", "spark://localhost:")
 
 _LOGGING_FOLDER = Path(__file__).parent / "conf"
 _LARGEST_DRIVER_MEMORY = 8 << 30
@@ -83,7 +88,7 @@ def make_importable(context: SparkContext) -> None:
 
 def _local_configuration(master: str) -> dict[str, str]:
     """With a local master the driver is the only executor: Spark's default of 1 GB is small for that."""
-    if not master.startswith("local"):
+    if not master.startswith("local") or master.startswith(_CLUSTER_HERE):
         return {}
     machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return {"spark.driver.memory": f"{min(machine // 4, _LARGEST_DRIVER_MEMORY) >> 20}m"}
@@ -96,7 +101,9 @@ def _variables(master: str) -> dict[str, str]:
         variables["PYSPARK_PYTHON"] = sys.executable  # else workers run `python3`, without this environment's packages
     if "SPARK_CONF_DIR" not in os.environ and "SPARK_HOME" not in os.environ and _LOGGING_FOLDER.is_dir():
         variables["SPARK_CONF_DIR"] = str(_LOGGING_FOLDER)
-    if master.startswith("local") and "SPARK_LOCAL_IP" not in os.environ:
+    if master.startswith(_CLUSTER_HERE) and "SPARK_HOME" not in os.environ:
+        variables["SPARK_HOME"] = str(linked_home())
+    if master.startswith(("local", *_LOOPBACK)) and "SPARK_LOCAL_IP" not in os.environ:
         variables["SPARK_LOCAL_IP"] = "127.0.0.1"
     return variables
 

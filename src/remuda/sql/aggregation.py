@@ -61,7 +61,7 @@ class Aggregation:
             own = frozenset(column.id for column in subquery.right.columns)
             compared = None if subquery.compared is None else self.replaced(subquery.compared, own)
             admitted.append(replace(subquery, compared=compared))
-            self.allowed.add(subquery.column.id)
+            self.allowed.update(column.id for column in subquery.columns)
         if exposed:
             # A key of grouping sets is another column above them; the sub-query names it as it was.
             kept = [Assignment(column, column) for column in self.tree.columns]
@@ -98,7 +98,9 @@ def aggregate(
     pending = tuple(_call(named, call) for call in calls)
     below = logical.Project(tree, named.assignments) if named.assignments else tree
     if grouping.is_plain:
-        result: LogicalNode = logical.Aggregate(below, keys, pending)
+        # One group without a call, as of HAVING true: its row is counted, for it needs a column to be a row.
+        computed = pending if keys or pending else (_count(binding),)
+        result: LogicalNode = logical.Aggregate(below, keys, computed)
         replacements: dict[Expression, Expression] = dict(zip(grouping.keys, keys, strict=True))
         for each in groupings:
             replacements[each.column] = Literal(each.value_in(grouping, 0), BIGINT)
@@ -220,13 +222,16 @@ def _totals(
         replace(call, column=binding.new_column(call.column.name, call.column.type, nullable=call.column.nullable))
         for call in calls
     )
-    counted = own or (AggregateCall(binding.new_column("count", BIGINT, nullable=False), "count"),)
-    tree = logical.Aggregate(below, (), counted)
+    tree = logical.Aggregate(below, (), own or (_count(binding),))
     nulls = tuple(Assignment(binding.new_column(key.name, key.type), Literal(None, key.type)) for key in keys)
     number = Assignment(binding.new_column("set", BIGINT, nullable=False), Literal(place, BIGINT))
     results = tuple(Assignment(call.column, call.column) for call in own)
     project = logical.Project(tree, (*nulls, *results, number))
     return project, project.columns
+
+
+def _count(binding: Binding) -> AggregateCall:
+    return AggregateCall(binding.new_column("count", BIGINT, nullable=False), "count")
 
 
 def _by_set(number: Column, values: Sequence[int]) -> Expression:

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from remuda.sql.tokens import ParameterNames
 
 
+MAXIMUM_INLINED = 1_000
+
+
 class QueryBinder(Protocol):
     """Binds a query of any kind; `expected` are the types that its bare parameters take, column by column."""
 
@@ -49,11 +52,20 @@ class Binding:
     views: dict[str, ViewDefinition] = field(default_factory=dict)
     """The views that the statement uses, by id: what its plan depends on."""
     within_views: list[ViewDefinition] = field(default_factory=list)
+    inlined: int = 0
+    """How many queries stand where a view or a name of WITH was written."""
     reads_catalog: bool = False
     """Whether rows of the statement are the catalog's of now, so that its plan is for now only."""
 
     def __post_init__(self) -> None:
         self.parameter_types = [NULL] * len(self.parameters)
+
+    def count_inlined(self, span: Span | None) -> None:
+        """Each of twenty queries that names the one before it twice would be a million copies of the first."""
+        self.inlined += 1
+        if self.inlined > MAXIMUM_INLINED:
+            message = f"names of WITH and views stand for more than {MAXIMUM_INLINED} queries"
+            raise SqlError(ErrorCode.PARSING, message, span=span)
 
     def new_column(self, name: str, type_: SqlType, *, nullable: bool = True) -> Column:
         self.next_column += 1

@@ -12,7 +12,7 @@ from remuda.expr import Call, Case, Column, Expression, Literal, coerce
 from remuda.sql.comparison import compare
 from remuda.sql.nodes import COMMON_PARTS, Binders, Parts
 from remuda.sql.places import place_of, unsupported
-from remuda.sql.subqueries import bind_in_query, bind_quantified
+from remuda.sql.subqueries import bind_in_query, bind_quantified, bind_row_query
 from remuda.types import BOOLEAN, NULL, SqlType, common_type
 
 if TYPE_CHECKING:
@@ -32,6 +32,8 @@ def _bind_comparison(self: ExpressionBinder, node: Any, _: SqlType | None) -> Ex
     operator = COMPARISONS[type(node)]
     if isinstance(node.expression, exp.Any | exp.All):
         return bind_quantified(self, node, operator)
+    if isinstance(node.this, exp.Tuple) and isinstance(node.expression, exp.Subquery):
+        return bind_row_query(self, node, operator)
     if isinstance(node.expression, exp.Tuple):
         return _bind_row_comparison(self, node, operator)
     left, right = self.bind_pair(node.this, node.expression)

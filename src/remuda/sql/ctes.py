@@ -88,6 +88,7 @@ def bind_reference(binding: Binding, common: CommonTable, level: QueryLevel) -> 
     if common.working:
         common.read_in_step += 1
         return _read_working_table(binding, common)
+    binding.count_inlined(common.span)
     common.used = True
     own = QueryLevel(common.level.outer, common.level.ctes)
     bound = _bind_recursive(binding, common, own) if common.recursive else _bind_body(binding, common, own)

@@ -9,16 +9,18 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from remuda.errors import parsing_error
+from remuda.expr import Column, children
 from remuda.sql.nodes import COMMON_PARTS, Binders, Parts
 from remuda.sql.places import place_of, refuse_unknown_parts
 from remuda.types import BIGINT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from remuda.errors import Span
-    from remuda.expr import Column, Expression
+    from remuda.expr import Expression
     from remuda.sql.expression import ExpressionBinder
+    from remuda.sql.scope import Scope
     from remuda.types import SqlType
 
 MAXIMUM_SETS = 4096
@@ -78,6 +80,35 @@ def bind_grouping(
     keys = tuple(dict.fromkeys(bound.values()))
     places = {key: place for place, key in enumerate(keys)}
     return Grouping(keys, tuple(tuple(dict.fromkeys(places[bound[id(part)]] for part in each)) for each in sets))
+
+
+def with_dependent_keys(grouping: Grouping, scope: Scope, expressions: Iterable[Expression]) -> Grouping:
+    """A map's columns may be named where its whole key is grouped by: they are the same throughout a group.
+
+    They become keys themselves, which divides no group. As in PostgreSQL, not of ROLLUP and its kin.
+    """
+    if not grouping.is_plain or not grouping.keys:
+        return grouping
+    grouped = set(grouping.keys)
+    dependent = {
+        column
+        for relation in scope.relations
+        if relation.key and grouped.issuperset(relation.key)
+        for column in relation.columns
+    }
+    named = dict.fromkeys(column for part in expressions for column in _named_outside(part, grouped))
+    keys = (*grouping.keys, *(column for column in named if column in dependent and column not in grouped))
+    return Grouping(keys, (tuple(range(len(keys))),))
+
+
+def _named_outside(expression: Expression, keys: set[Expression]) -> Iterator[Column]:
+    """The columns that an expression names outside of the parts that are keys."""
+    if expression in keys:
+        return
+    if isinstance(expression, Column):
+        yield expression
+    for child in children(expression):
+        yield from _named_outside(child, keys)
 
 
 def _sets_of(node: Any) -> list[_Set]:

@@ -116,6 +116,8 @@ def _joined(
     if kind is JoinKind.INNER:
         pairs = (logical.Apply if lateral else logical.Join)(kind, left, right)
         return logical.Filter(attach(pairs, condition.subqueries), condition.expression)
+    if kind is JoinKind.RIGHT:
+        kind, left, right, of_left, of_right = JoinKind.LEFT, right, left, of_right, of_left
     if kind not in {JoinKind.LEFT, JoinKind.SEMI, JoinKind.ANTI}:
         raise unsupported(node.args["on"], f"a sub-query over both sides of a {kind.value} JOIN")
     # For each left row, the right rows that meet the condition.
@@ -138,10 +140,10 @@ def _by_side(
         needed = set(subquery.needed)
         if not needed & left_ids:
             sides[1].append(subquery)
-            right_ids.add(subquery.column.id)
+            right_ids.update(column.id for column in subquery.columns)
         elif not needed & right_ids:
             sides[0].append(subquery)
-            left_ids.add(subquery.column.id)
+            left_ids.update(column.id for column in subquery.columns)
         else:
             sides[2].append(subquery)
     return sides

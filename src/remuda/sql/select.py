@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from remuda.errors import parsing_error
@@ -11,7 +12,7 @@ from remuda.sql.aggregate_arguments import is_aggregate
 from remuda.sql.aggregation import Aggregation, aggregate, column_for
 from remuda.sql.expression import ExpressionBinder
 from remuda.sql.from_clause import bind_from
-from remuda.sql.grouping import Grouping, bind_grouping
+from remuda.sql.grouping import Grouping, bind_grouping, with_dependent_keys
 from remuda.sql.places import place_of, refuse_unknown_parts
 from remuda.sql.result import finish
 from remuda.sql.scope import QueryLevel, Scope
@@ -94,7 +95,8 @@ class _SelectBinder:
         grouping, group_subqueries = self._bind_group_by(items)
         subqueries = expressions.subqueries or []
         if grouping is not None or self.calls or self.groupings or having is not None:
-            grouping = grouping or Grouping()
+            above = [*self._above(items, order, distinct_on, having, qualify, [*subqueries, *having_subqueries])]
+            grouping = with_dependent_keys(grouping or Grouping(), self.scope, above)
             below = _using(subqueries, self._below(grouping))
             tree = attach(tree, [*below, *group_subqueries])
             subqueries = [each for each in subqueries if each not in below]
@@ -179,6 +181,23 @@ class _SelectBinder:
             yield from call.arguments
             yield from (entry.expression for entry in call.order)
 
+    def _above(
+        self,
+        items: Sequence[SelectItem],
+        order: Sequence[OrderEntry],
+        distinct_on: Sequence[Expression] | None,
+        having: Expression | None,
+        qualify: Expression | None,
+        subqueries: Sequence[Subquery],
+    ) -> Iterable[Expression]:
+        """What is evaluated above the aggregate."""
+        yield from (item.expression for item in items)
+        yield from (entry.expression for entry in order)
+        yield from distinct_on or ()
+        yield from (condition for condition in (having, qualify) if condition is not None)
+        yield from (part for window in self.windows for part in window.expressions)
+        yield from (replace(column, outer=False) for subquery in subqueries for column in subquery.needed.values())
+
     def _replaced(self, expression: Expression) -> Expression:
         return expression if self.aggregation is None else self.aggregation.replaced(expression)
 
@@ -200,7 +219,7 @@ class _SelectBinder:
 def _using(subqueries: Sequence[Subquery], expressions: Iterable[Expression]) -> list[Subquery]:
     """The sub-queries whose values the expressions name."""
     named = columns_of(*expressions)
-    return [subquery for subquery in subqueries if subquery.column.id in named]
+    return [subquery for subquery in subqueries if any(column.id in named for column in subquery.columns)]
 
 
 def _with_expression(entry: OrderEntry, expression: Expression) -> OrderEntry:

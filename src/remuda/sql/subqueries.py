@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
@@ -30,9 +30,9 @@ NEGATED = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 
 @dataclass(frozen=True, slots=True)
 class Subquery:
-    """A sub-query of an expression, in which `column` stands for it now."""
+    """A sub-query of an expression, in which `columns` stand for it now: one, or those of a row."""
 
-    column: Column
+    columns: tuple[Column, ...]
     kind: JoinKind
     right: LogicalNode
     free: tuple[Column, ...]
@@ -54,7 +54,7 @@ def attach(
 ) -> LogicalNode:
     """The tree with the columns that stand for the sub-queries. `replaced` names what an aggregate has renamed."""
     for subquery in subqueries:
-        mark = subquery.column if subquery.kind is JoinKind.MARK else None
+        mark = subquery.columns[0] if subquery.kind is JoinKind.MARK else None
         compared = None if subquery.compared is None else replaced(subquery.compared)
         tree = logical.Apply(subquery.kind, tree, subquery.right, None, compared, mark)
     return tree
@@ -67,15 +67,34 @@ def _bind_scalar(binder: ExpressionBinder, node: Any, expected: SqlType | None) 
         raise parsing_error(
             f"a sub-query that is a value has one column, this one has {len(columns)}", span=place_of(node)
         )
-    column = Column(columns[0].id, columns[0].name, columns[0].type)
-    _add(binder, Subquery(column, JoinKind.SINGLE, right, free), node)
+    column = replace(columns[0], nullable=True)
+    _add(binder, Subquery((column,), JoinKind.SINGLE, right, free), node)
     return column
+
+
+def bind_row_query(binder: ExpressionBinder, node: Any, operator: str) -> Expression:
+    """`(x, y) = (SELECT ...)`: NULL where it has no row, an error where it has several."""
+    written, span = node.this.expressions, place_of(node)
+    if operator != "=":
+        raise parsing_error("rows are compared with a sub-query by = only", span=span)
+    operands = [binder.bind(part) for part in written]
+    right, columns, free = _bind_inner(binder, node.expression, [part.type for part in operands])
+    _refuse_other_width(len(written), len(columns), node.expression)
+    values = tuple(replace(column, nullable=True) for column in columns)
+    _add(binder, Subquery(values, JoinKind.SINGLE, right, free), node)
+    return Call("and", tuple(compare("=", *pair, span) for pair in zip(operands, values, strict=True)), BOOLEAN)
+
+
+def _refuse_other_width(wanted: int, found: int, query: Any) -> None:
+    if found != wanted:
+        columns = "one column" if wanted == 1 else f"{wanted} columns"
+        raise parsing_error(f"the sub-query must have {columns}, it has {found}", span=place_of(query))
 
 
 def _bind_exists(binder: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
     right, _columns, free = _bind_inner(binder, node.this)
     mark = binder.binding.new_column("exists", BOOLEAN, nullable=False)
-    _add(binder, Subquery(mark, JoinKind.MARK, right, free), node)
+    _add(binder, Subquery((mark,), JoinKind.MARK, right, free), node)
     return mark
 
 
@@ -100,9 +119,7 @@ def _bind_quantified(binder: ExpressionBinder, node: Any, operator: str, operand
         raise parsing_error("rows are compared with a sub-query by = only", span=span)
     operands = [binder.bind(part) for part in written]
     right, columns, free = _bind_inner(binder, query, [part.type for part in operands])
-    if len(columns) != len(written):
-        message = f"the sub-query must have {_columns(len(written))}, it has {len(columns)}"
-        raise parsing_error(message, span=place_of(query))
+    _refuse_other_width(len(written), len(columns), query)
     operands = [
         binder.bind(part, column.type) if isinstance(part, exp.Placeholder) else bound
         for part, bound, column in zip(written, operands, columns, strict=True)
@@ -110,12 +127,8 @@ def _bind_quantified(binder: ExpressionBinder, node: Any, operator: str, operand
     parts = tuple(compare(operator, part, column, span) for part, column in zip(operands, columns, strict=True))
     compared = parts[0] if len(parts) == 1 else Call("and", parts, BOOLEAN)
     mark = binder.binding.new_column("in", BOOLEAN)
-    _add(binder, Subquery(mark, JoinKind.MARK, right, free, compared), node)
+    _add(binder, Subquery((mark,), JoinKind.MARK, right, free, compared), node)
     return mark
-
-
-def _columns(count: int) -> str:
-    return "one column" if count == 1 else f"{count} columns"
 
 
 def _add(binder: ExpressionBinder, subquery: Subquery, node: Any) -> None:

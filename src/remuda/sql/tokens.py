@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar
 
 from sqlglot.dialects.postgres import Postgres
@@ -71,6 +72,7 @@ def tokenize(text: str) -> list[Token]:
         if token.token_type is TokenType.SEMICOLON:
             raise parsing_error("one statement at a time", span=span_of(token))
     _refuse_stray_commas(tokens)
+    _refuse_run_on_numbers(tokens, text)
     return tokens
 
 
@@ -124,6 +126,19 @@ def _refuse_stray_commas(tokens: Sequence[Token]) -> None:
         if following in _MUST_NOT_FOLLOW_COMMA or preceding in _MUST_NOT_PRECEDE_COMMA:
             stray = tokens[number + 1] if following is TokenType.COMMA and number + 1 < len(tokens) else token
             raise parsing_error("a comma without an expression beside it", span=span_of(stray))
+
+
+def _refuse_run_on_numbers(tokens: Sequence[Token], text: str) -> None:
+    """sqlglot reads `1_000` as `1 AS _000`, `1.5x` as `1.5 AS x`, and `0x1F` as the bytes `X'1F'`."""
+    for token, following in pairwise(tokens):
+        if token.token_type is TokenType.NUMBER and following.token_type is TokenType.VAR:
+            if following.start == token.end + 1:
+                raise parsing_error("this is not a number", span=Span(token.start, following.end + 1))
+    for token in tokens:
+        if token.token_type is TokenType.HEX_STRING and text[token.start] == "0":
+            raise parsing_error(
+                "a number has decimal digits", span=span_of(token), suggestion=f"Bytes are written X'{token.text}'."
+            )
 
 
 def number_parameters(tokens: Sequence[Token]) -> tuple[list[Token], ParameterNames]:

@@ -21,6 +21,7 @@ def bind_view(binding: Binding, view: ViewDefinition, span: Span | None) -> tupl
     """The rows of a view. What is wrong in its text now (a map is gone) is told at the place that names the view."""
     if view in binding.within_views:
         raise parsing_error(f"the view {view.name} is made of itself", span=span)
+    binding.count_inlined(span)
     binding.views[view.id] = view
     path = binding.search_path
     binding.search_path = view.search_path
@@ -33,6 +34,9 @@ def bind_view(binding: Binding, view: ViewDefinition, span: Span | None) -> tupl
         binding.within_views.pop()
         binding.search_path = path
     titles = [*view.columns, *query.names[len(view.columns) :]]
+    if len(titles) > len(query.columns):
+        message = f"the view {view.name} names {len(view.columns)} columns, its query has {len(query.columns)} now"
+        raise parsing_error(message, span=span)
     renamed = tuple(
         Assignment(binding.new_column(name, column.type, nullable=column.nullable), column)
         for name, column in zip(titles, query.columns, strict=True)

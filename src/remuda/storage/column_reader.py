@@ -27,7 +27,7 @@ from remuda.types import Kind, SqlType
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-FEW = 6
+FEW = 3
 """Up to so many values are read one by one; for more, one call over all of them is cheaper (measured): rows that an
 index finds are scattered, and numpy waits for the memory of many at once."""
 

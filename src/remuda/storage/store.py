@@ -302,7 +302,7 @@ class Store:
                 each.attach(self._journal)
         assert self._disposal is not None
         found = self._disposal.version
-        # After a clean close there is nothing to say, and so nothing to sync: a disk may take a tenth of a second.
+        # After a clean close there is nothing to say, and so nothing to sync: that was a third of the time of opening.
         self._commit_manifest(only_changes=True)
         self._remove_strangers(path, self._disposal, found)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
-from threading import Event, Lock, Thread
+from threading import Lock, Thread
 from typing import TYPE_CHECKING
 
 from remuda.errors import StorageError
@@ -21,10 +21,6 @@ if TYPE_CHECKING:
 
 PAUSE = 0.002
 """Seconds after each piece of a file."""
-
-HEAD_START = 0.2
-"""Seconds for whoever opened the store and wants a first answer: reading begins after them."""
-
 _logger = logging.getLogger("remuda.storage")
 
 
@@ -41,7 +37,6 @@ class Verification:
         self._thread: Thread | None = None
         self._again = False
         self._stopped = False
-        self._awaited = Event()
 
     def start(self) -> None:
         with self._lock:
@@ -59,11 +54,9 @@ class Verification:
         """Returns when everything that was opened so far has been read."""
         thread = self._thread
         if thread is not None:
-            self._awaited.set()
             thread.join()
 
     def _run(self) -> None:
-        self._awaited.wait(HEAD_START)
         while True:
             with self._lock:
                 if not self._again or self._stopped:

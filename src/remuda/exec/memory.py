@@ -1,0 +1,52 @@
+"""What the operators of a query may hold in memory: sorts, aggregates, joins and windows."""
+
+from __future__ import annotations
+
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from remuda.errors import data_error
+from remuda.storage.arrow_arrays import is_dictionary
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_UNITS = (("GB", 10**9), ("MB", 10**6), ("kB", 10**3))
+
+
+class MemoryLimit:
+    """One for a query; its operators, on whichever thread, say how much each of them holds."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._held: dict[int, int] = {}
+        self._total = 0
+        self._lock = Lock()
+
+    def hold(self, operator: object, name: str, size: int) -> None:
+        """`operator` holds so many bytes by now; raises where all of them together hold too much."""
+        with self._lock:
+            self._total += size - self._held.get(id(operator), 0)
+            self._held[id(operator)] = size
+            exceeded = self._total > self._limit
+        if exceeded:
+            raise data_error(
+                f"{name} needs more memory than the limit of {in_units(self._limit)}",
+                suggestion="raise it by SET memory_limit, or ask for fewer rows",
+            )
+
+
+def in_units(size: int) -> str:
+    """
+    >>> in_units(2_500_000), in_units(17)
+    ('2.5 MB', '17 bytes')
+    """
+    for unit, factor in _UNITS:
+        if size >= factor:
+            return f"{size / factor:g} {unit}"
+    return f"{size} bytes"
+
+
+def bytes_of(batch: pa.RecordBatch) -> int:
+    """What holding a batch takes. A dictionary is shared by many batches and held by whoever made it."""
+    return sum(column.indices.nbytes if is_dictionary(column) else column.nbytes for column in batch.columns)

@@ -1,0 +1,98 @@
+"""EXPLAIN in its forms: text, JSON, the logical tree, the memo, and what operators really did."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import remuda
+from remuda.errors import SqlError
+
+
+@pytest.fixture(params=[1, 3], ids=["one member", "three members"])
+def grid(request: pytest.FixtureRequest) -> Iterator[Any]:
+    with remuda.open(members=request.param) as opened:
+        opened.sql("CREATE TABLE orders (id BIGINT, customer BIGINT, amount DOUBLE, PRIMARY KEY (id))")
+        opened.sql("CREATE TABLE customers (id BIGINT, name VARCHAR, PRIMARY KEY (id))")
+        opened.sql("CREATE INDEX orders_customer ON orders (customer) TYPE HASH")
+        numbers = range(2000)
+        columns = {"id": list(numbers), "customer": [i % 50 for i in numbers], "amount": [i / 4 for i in numbers]}
+        opened.load("orders", pa.table(columns))
+        opened.load("customers", pa.table({"id": list(range(50)), "name": [f"C{i}" for i in range(50)]}))
+        yield opened
+
+
+def text_of(grid: Any, statement: str, *values: Any) -> str:
+    return "\n".join(row[0] for row in grid.sql(statement, *values))
+
+
+def operators(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield plan
+    for below in plan["inputs"]:
+        yield from operators(below)
+
+
+JOIN = "SELECT name, SUM(amount) FROM orders JOIN customers ON customer = customers.id GROUP BY name"
+
+
+def test_json_has_what_the_text_has(grid: Any) -> None:
+    (only,) = grid.sql(f"EXPLAIN (FORMAT JSON) {JOIN}")
+    found = list(operators(json.loads(only[0])["plan"]))
+    lines = text_of(grid, f"EXPLAIN {JOIN}").splitlines()
+    heads = [line.split("  rows≈")[0].strip() for line in lines if "rows≈" in line]
+    assert [each["description"] for each in found] == heads
+    assert {"MapScan", "HashJoin", "HashAggregate", "Root"} <= {each["operator"] for each in found}
+    assert all(each["estimated_rows"] >= 0 and each["columns"] for each in found)
+
+
+def test_logical_and_memo(grid: Any) -> None:
+    assert text_of(grid, f"EXPLAIN LOGICAL {JOIN}").startswith("Root   name")
+    (logical,) = grid.sql(f"EXPLAIN (LOGICAL, FORMAT JSON) {JOIN}")
+    assert json.loads(logical[0])["plan"]["operator"] == "Root"
+    memo = text_of(grid, f"EXPLAIN MEMO {JOIN}")
+    assert "Join(G" in memo
+    (groups,) = grid.sql(f"EXPLAIN (MEMO, FORMAT JSON) {JOIN}")
+    assert len(json.loads(groups[0])["groups"]) == memo.count("rows≈")
+
+
+def test_the_memo_of_a_lookup_is_searched(grid: Any) -> None:
+    assert "KeyLookup" in text_of(grid, "EXPLAIN MEMO SELECT amount FROM orders WHERE id = 5")
+
+
+def test_analyze_counts_what_happened(grid: Any) -> None:
+    (only,) = grid.sql(f"EXPLAIN (ANALYZE, FORMAT JSON) {JOIN}")
+    document = json.loads(only[0])
+    members = len(grid.cluster.members)
+    actual = {each["description"].split(" [")[0]: each["actual"] for each in operators(document["plan"])}
+    assert actual["MapScan orders"]["rows"] == actual["MapScan orders"]["rows_read"] == 2000
+    assert actual["MapScan orders"]["members"] == members
+    assert actual["MapScan orders"]["partitions"] == 271
+    assert actual["Root"]["rows"] == 50
+    assert actual["HashJoin INNER"]["rows"] == 2000
+    assert document["execution_seconds"] > 0
+
+
+def test_analyze_with_parameters_touches_what_is_needed(grid: Any) -> None:
+    plan = text_of(grid, "EXPLAIN ANALYZE SELECT amount FROM orders WHERE id = ?", 7)
+    assert "KeyLookup" in plan
+    assert "rows=1 " in plan
+    assert "partitions=1 index entries=1 members=1" in plan
+    plan = text_of(grid, "EXPLAIN ANALYZE SELECT amount FROM orders WHERE customer = ?", 7)
+    assert "index entries=40" in plan
+    with pytest.raises(SqlError, match="parameter"):
+        grid.sql("EXPLAIN ANALYZE SELECT amount FROM orders WHERE id = ?")
+
+
+def test_analyze_of_a_writing_statement_writes(grid: Any) -> None:
+    assert "Update orders" in text_of(grid, "EXPLAIN ANALYZE UPDATE orders SET amount = 0 WHERE id < 10")
+    assert grid.sql("SELECT COUNT(*) FROM orders WHERE amount = 0").fetchall() == [(10,)]
+
+
+def test_an_explained_query_is_neither_run_nor_kept(grid: Any) -> None:
+    text_of(grid, "EXPLAIN DELETE FROM orders")
+    assert grid.sql("SELECT COUNT(*) FROM orders").fetchall() == [(2000,)]
+    assert not any("EXPLAIN" in key[1] for key, _ in grid.queries.plans.entries())

@@ -1,0 +1,80 @@
+"""SET memory_limit: what holds too much fails by its name, and the grid goes on working."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import remuda
+from remuda.errors import ErrorCode, SqlError
+from remuda.exec.memory import MemoryLimit
+
+ROWS = 60_000
+
+HOLDING = {
+    "the sort": "SELECT * FROM m ORDER BY t, id",
+    "the aggregation": "SELECT t, COUNT(*), SUM(n) FROM m GROUP BY t",
+    "the join": "SELECT COUNT(*) FROM m a JOIN m b ON a.n = b.id",
+    "the window": "SELECT id, ROW_NUMBER() OVER (PARTITION BY n ORDER BY t) FROM m",
+}
+
+
+@pytest.fixture(scope="module", params=[1, 3], ids=["1 member", "3 members"])
+def grid(request: pytest.FixtureRequest) -> Iterator[Any]:
+    with remuda.open(members=request.param) as opened:
+        opened.sql("CREATE TABLE m (id BIGINT, t VARCHAR, n BIGINT, PRIMARY KEY (id))")
+        columns = {
+            "id": range(ROWS),
+            "t": [f"text {id_}" for id_ in range(ROWS)],
+            "n": [id_ % 1000 for id_ in range(ROWS)],
+        }
+        opened.load("m", pa.table(columns))
+        yield opened
+
+
+@pytest.fixture(autouse=True)
+def _without_limit_afterwards(grid: Any) -> Iterator[None]:
+    yield
+    grid.sql("SET memory_limit = off")
+
+
+@pytest.mark.parametrize("operator", HOLDING)
+def test_too_much_is_refused_and_the_grid_goes_on(grid: Any, operator: str) -> None:
+    sql = HOLDING[operator]
+    grid.sql("SET memory_limit = '200kB'")
+    for _ in range(2):
+        with pytest.raises(SqlError, match=f"{operator} needs more memory than the limit of 200 kB") as caught:
+            grid.sql(sql).fetchall()
+        assert caught.value.code is ErrorCode.DATA_EXCEPTION
+        assert grid.sql("SELECT n FROM m WHERE id = 1005").fetchall() == [(5,)]
+        assert grid.sql("SELECT COUNT(*), MAX(n) FROM m").fetchall() == [(ROWS, 999)]
+    grid.sql("SET memory_limit = '1GB'")
+    assert grid.sql(sql).to_arrow().num_rows > 0
+
+
+def test_few_rows_of_many_need_little(grid: Any) -> None:
+    grid.sql("SET memory_limit = '200kB'")
+    assert grid.sql("SELECT id FROM m ORDER BY t LIMIT 2").fetchall() == [(0,), (1,)]
+    assert len(grid.sql("SELECT n, COUNT(*) FROM m GROUP BY n").fetchall()) == 1_000
+    assert grid.sql("SELECT COUNT(*) FROM m a JOIN (SELECT id FROM m WHERE id < 10) b ON a.id = b.id").fetchall() == [
+        (10,)
+    ]
+
+
+@pytest.mark.parametrize("value", ["lots", "-5MB", "5 furlongs"])
+def test_sizes_that_mean_nothing(grid: Any, value: str) -> None:
+    with pytest.raises(SqlError, match="memory_limit must be a size such as 512MB"):
+        grid.sql(f"SET memory_limit = '{value}'")
+
+
+def test_limit_counts_all_operators_together_and_what_they_hold_now() -> None:
+    limit = MemoryLimit(100)
+    first, second = object(), object()
+    limit.hold(first, "the sort", 60)
+    limit.hold(first, "the sort", 40)
+    limit.hold(second, "the join", 60)
+    with pytest.raises(SqlError, match="the join needs more memory than the limit of 100 bytes"):
+        limit.hold(second, "the join", 61)
