@@ -31,7 +31,8 @@ def batches(count: int, rows: int = 100) -> Iterator[ArrowBatch]:
 
 
 def rows_of(sent: list[bytes]) -> list[tuple[object, ...]]:
-    return [batch.row(number) for each in sent for batch in batches_of(each, COLUMNS) for number in range(100)]
+    found = [batch.arrow() for each in sent for batch in batches_of(each, COLUMNS)]
+    return [tuple(row) for batch in found for row in zip(*batch.to_pydict().values(), strict=True)]
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from remuda.catalog import IndexKind
-from remuda.storage import Durability, MapStore, Store, map_store
+from remuda.storage import Durability, MapStore, Store, map_load
 from tests.storage.maps import index_on, orders_map, table_of
 
 ROWS = 4
@@ -64,7 +64,7 @@ def run(orders: MapStore, number: int) -> None:
 
 def main(folder: str, first: str) -> None:
     choose = random.Random()
-    map_store.SMALL_LOAD = 0
+    map_load.SMALL_LOAD = 0
     store = Store.open(Path(folder), durability=Durability.FSYNC)
     if not store.catalog.maps:
         store.create_map(orders_map())

@@ -11,7 +11,7 @@ import pytest
 
 from remuda.catalog import IndexKind
 from remuda.errors import SqlError
-from remuda.storage import Lookup, MapSnapshot, MapStore, Range, Store, map_store
+from remuda.storage import Lookup, MapSnapshot, MapStore, Range, Store, map_load
 from tests.storage.folders import only_map
 from tests.storage.maps import contents, index_on, orders_map, table_of
 
@@ -33,7 +33,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
 
 def _during_preparation(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
     """Has `act` done, by another thread, when a load has built its segments and before it is installed."""
-    prepare, done = map_store.merge_load, []
+    prepare, done = map_load.merge_load, []
 
     def prepare_and_let_act(*arguments: Any) -> Any:
         prepared = prepare(*arguments)
@@ -45,8 +45,8 @@ def _during_preparation(monkeypatch: pytest.MonkeyPatch, act: Callable[[], objec
             assert not thread.is_alive(), "a writer waits for a load that is being prepared"
         return prepared
 
-    monkeypatch.setattr(map_store, "merge_load", prepare_and_let_act)
-    monkeypatch.setattr(map_store, "SMALL_LOAD", 0)
+    monkeypatch.setattr(map_load, "merge_load", prepare_and_let_act)
+    monkeypatch.setattr(map_load, "SMALL_LOAD", 0)
 
 
 def _check(store: Store, expected: list[Row]) -> None:
@@ -106,7 +106,7 @@ def test_a_replacing_load_comes_after_what_was_written_meanwhile(store: Store, m
 
 def test_writers_that_never_stop_do_not_starve_a_load(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     orders = only_map(store)
-    monkeypatch.setattr(map_store, "SMALL_LOAD", 0)
+    monkeypatch.setattr(map_load, "SMALL_LOAD", 0)
     done = threading.Event()
 
     def write() -> None:
@@ -183,15 +183,15 @@ def test_an_index_made_while_segments_are_built_elsewhere_covers_them(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     orders: MapStore = only_map(store)
-    monkeypatch.setattr(map_store, "SMALL_LOAD", 0)
-    build, index = map_store.build_segments, index_on("customer", "amount")
+    monkeypatch.setattr(map_load, "SMALL_LOAD", 0)
+    build, index = map_load.build_segments, index_on("customer", "amount")
 
     def build_after_the_index(*arguments: Any) -> Any:
         built = build(*arguments)
         store.create_index(orders.definition, index)
         return built
 
-    monkeypatch.setattr(map_store, "build_segments", build_after_the_index)
+    monkeypatch.setattr(map_load, "build_segments", build_after_the_index)
     orders.load(table_of(orders.definition, _rows(100, 160)))
     assert len(_found(orders.snapshot(), index.id, Lookup(("loaded",)))) == 60
     assert all(index.id in each.segment.index_arrays for each in orders.shelved)

@@ -16,7 +16,7 @@ import pytest
 
 from remuda.catalog import IndexKind
 from remuda.errors import ErrorCode, SqlError
-from remuda.storage import Durability, Lookup, Store, build_segment, bulk_load, map_store, open_snapshot, write_segment
+from remuda.storage import Durability, Lookup, Store, build_segment, bulk_load, map_load, open_snapshot, write_segment
 from remuda.storage.conforming import conform
 from remuda.storage.value_order import canonical_key
 from remuda.types import BIGINT, DATE, DOUBLE, INTEGER, SMALLINT, TIMESTAMP, VARCHAR, decimal
@@ -235,9 +235,9 @@ def test_small_loads_go_through_the_log() -> None:
     definition = orders_map()
     store.create_map(definition)
     orders = store.map(definition)
-    orders.load(table_of(definition, _orders(map_store.SMALL_LOAD - 1)))
+    orders.load(table_of(definition, _orders(map_load.SMALL_LOAD - 1)))
     assert not orders.shelved
-    assert len(orders) == map_store.SMALL_LOAD - 1
+    assert len(orders) == map_load.SMALL_LOAD - 1
 
 
 @pytest.mark.parametrize("key_type", TYPES, ids=str)
@@ -262,7 +262,7 @@ def test_keys_that_two_segments_share_are_found(key_type: Any) -> None:
 def test_columns_in_chunks_become_the_same_segments(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """With and without NULLs; strings that repeat, that do not, and that come as dictionaries, one for each chunk."""
     monkeypatch.setattr(bulk_load, "PART_ROWS", 5_000)
-    monkeypatch.setattr(map_store, "SMALL_LOAD", 0)
+    monkeypatch.setattr(map_load, "SMALL_LOAD", 0)
     rows = 20_000 if chunk > 1 else 300
     types = [("id", BIGINT), ("often", VARCHAR), ("once", VARCHAR), ("coded", VARCHAR), ("amount", DOUBLE)]
     indexes = [index_on("often", kind=IndexKind.HASH), index_on("often", "amount"), index_on("once")]

@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from remuda.catalog import IndexKind
 from remuda.errors import ErrorCode, SqlError
-from remuda.storage import Durability, Lookup, MapSnapshot, Range, Store, map_store, open_snapshot
+from remuda.storage import Durability, Lookup, MapSnapshot, Range, Store, map_load, open_snapshot
 from remuda.storage.partition_hash import hash_values, partition_of
 from remuda.types import BIGINT, DOUBLE, VARCHAR
 from tests.storage.maps import contents, in_order, index_on, map_of, same, table_of
@@ -98,7 +98,7 @@ class _History(RuleBasedStateMachine):
         keys = [_key(row) for row in given]
         table = table_of(self.map.definition, given)
         repeated = mode != "upsert" and len(set(keys)) < len(keys)
-        small, map_store.SMALL_LOAD = map_store.SMALL_LOAD, 0 if bulk else map_store.SMALL_LOAD
+        small, map_load.SMALL_LOAD = map_load.SMALL_LOAD, 0 if bulk else map_load.SMALL_LOAD
         try:
             if repeated or (mode == "append" and any(key in self.model for key in keys)):
                 with pytest.raises(SqlError):
@@ -106,7 +106,7 @@ class _History(RuleBasedStateMachine):
                 return
             assert self.map.load(table, mode) == len(given)
         finally:
-            map_store.SMALL_LOAD = small
+            map_load.SMALL_LOAD = small
         if mode == "replace":
             self.model.clear()
         self.model.update(zip(keys, given, strict=True))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -86,13 +87,19 @@ def _last_day_batch(value: Datum) -> Datum:
     return pc.if_else(pc.is_valid(value), pc.cast(pa.array(last), pa.date32()), pa.scalar(None, pa.date32()))
 
 
-def _named(name: str, names: Sequence[str], batch: Callable[[Datum], Datum], row: Callable[[dt.date], int]) -> Function:
-    words = pa.array(names, pa.string())
+@cache
+def _words(names: tuple[str, ...]) -> pa.Array:
+    """Made when first used: with its first array pyarrow imports pandas, which `import remuda` must not."""
+    return pa.array(names, pa.string())
 
+
+def _named(
+    name: str, names: tuple[str, ...], batch: Callable[[Datum], Datum], row: Callable[[dt.date], int]
+) -> Function:
     def evaluate(value: Datum) -> Datum:
         if isinstance(value, pa.Scalar):
             return evaluate(pa.repeat(value, 1))[0]
-        return words.take(batch(value))
+        return _words(names).take(batch(value))
 
     def one(day: int) -> Any:
         return names[row(day_to_date(day))]

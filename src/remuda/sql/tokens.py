@@ -131,9 +131,9 @@ def _refuse_stray_commas(tokens: Sequence[Token]) -> None:
 def _refuse_run_on_numbers(tokens: Sequence[Token], text: str) -> None:
     """sqlglot reads `1_000` as `1 AS _000`, `1.5x` as `1.5 AS x`, and `0x1F` as the bytes `X'1F'`."""
     for token, following in pairwise(tokens):
-        if token.token_type is TokenType.NUMBER and following.token_type is TokenType.VAR:
-            if following.start == token.end + 1:
-                raise parsing_error("this is not a number", span=Span(token.start, following.end + 1))
+        is_pair = token.token_type is TokenType.NUMBER and following.token_type is TokenType.VAR
+        if is_pair and following.start == token.end + 1:
+            raise parsing_error("this is not a number", span=Span(token.start, following.end + 1))
     for token in tokens:
         if token.token_type is TokenType.HEX_STRING and text[token.start] == "0":
             raise parsing_error(

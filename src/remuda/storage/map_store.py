@@ -1,4 +1,4 @@
-"""A map: lookups, snapshots, writes, bulk loads, and the installing of versions.
+"""A map: lookups, snapshots, writes, and the installing of versions.
 
 Locks, from the outside in: `structure` (one for the store: checkpoints, loads, index changes), then the writer lock.
 Readers take neither. A writer holds its lock for the microseconds of applying a statement in memory, not for the fsync.
@@ -10,13 +10,10 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from remuda.errors import ErrorCode, SqlError, StorageError
-from remuda.storage.arrow_arrays import flat, stored_list
-from remuda.storage.bulk_load import build_segments, last_of_each_key
 from remuda.storage.checksum import no_pause
 from remuda.storage.compaction import fold
-from remuda.storage.conforming import conform
 from remuda.storage.encodable import naming_columns, unencodable
-from remuda.storage.load_merge import LoadMode, merge_load
+from remuda.storage.map_load import load_table, load_tables, take_over_segments
 from remuda.storage.map_statistics import StatisticsKeeper
 from remuda.storage.map_version import MapVersion
 from remuda.storage.records import DELETE, PUT, encode_record
@@ -38,20 +35,15 @@ if TYPE_CHECKING:
 
     from remuda.catalog import IndexDefinition, MapDefinition, MapStatistics
     from remuda.storage.key_finder import Row
+    from remuda.storage.load_merge import LoadMode
     from remuda.storage.recovery import RecoveredMap
     from remuda.storage.segment_file import SegmentInfo
     from remuda.storage.segment_shelf import SegmentShelf, ShelvedSegment
     from remuda.storage.write_ahead_log import WriteAheadLog
-
-SMALL_LOAD = 10_000
-"""Fewer rows are written through the log: a segment of its own would only have to be merged soon."""
+    from remuda.storage.write_log import WriteLog
 
 FOLD_ENTRIES = 65_536
 """A log of so many entries is folded into a segment in the background."""
-
-ADOPTION_TRIES = 3
-"""How often a load makes way for writers of the same keys before it keeps them out."""
-
 
 Answer = TypeVar("Answer")
 
@@ -78,8 +70,8 @@ class MapStore:
         """The last write-ahead record whose effect is in the segments."""
         self.applied = 0
         """The last one whose effect is in the segments or the log."""
-        self._shelf = shelf
-        self._structure = structure
+        self.shelf = shelf
+        self.structure = structure
         self._commit_structure = commit_structure
         self._request_checkpoint = request_checkpoint
         self._write_through(journal)
@@ -99,7 +91,7 @@ class MapStore:
     def lookup(self, key: Any, columns: tuple[int, ...]) -> Row | None:
         """These columns of the newest committed row of a key, None if there is none. No lock, no snapshot."""
         if not self._readable:
-            self._refuse_unreadable()
+            self.refuse_unreadable()
         try:
             return self._version.finder(columns)(key)
         except UnicodeEncodeError as error:
@@ -112,16 +104,16 @@ class MapStore:
     @property
     def folder(self) -> Path | None:
         """Where the segments are; None in memory."""
-        return self._shelf.folder
+        return self.shelf.folder
 
     def snapshot(self) -> MapSnapshot:
         if not self._readable:
-            self._refuse_unreadable()
+            self.refuse_unreadable()
         version, newest = self._version, self._snapshot
         length = version.log.committed
         if newest.version is version and newest.length == length:
             return newest
-        self._snapshot = newest = MapSnapshot(version, length, self._shelf.folder)
+        self._snapshot = newest = MapSnapshot(version, length, self.shelf.folder)
         return newest
 
     def __len__(self) -> int:
@@ -177,27 +169,16 @@ class MapStore:
 
     def truncate(self) -> int:
         """Removes all rows at once."""
-        with self._structure, self._writer:
-            self._refuse_unwritable()
+        with self.structure, self._writer:
+            self.refuse_unwritable()
             count = len(self)
             end = self._version.log.committed
-            self._install((), self.applied, (end, end))
+            self.install((), self.applied, (end, end))
             return count
 
     def load(self, table: pa.Table, mode: LoadMode = "append") -> int:
         """Adds a whole table, all or nothing; returns how many rows it had."""
-        self._refuse_unwritable()
-        arrays = conform(self.definition, table)
-        if mode == "upsert":
-            arrays = last_of_each_key(self.definition, arrays)
-        if table.num_rows < SMALL_LOAD and mode != "replace":
-            columns = self.definition.columns
-            lists = [stored_list(flat(array), column.type) for array, column in zip(arrays, columns, strict=True)]
-            rows = list(zip(*lists, strict=True))
-            self.insert(rows) if mode == "append" else self.put(rows)
-            return int(table.num_rows)
-        self._adopt(self._shelf.add_all(build_segments(self.definition, arrays)), mode)
-        return int(table.num_rows)
+        return load_table(self, table, mode)
 
     def load_tables(
         self, tables: Iterable[pa.Table], mode: LoadMode = "append", progress: Callable[[int], None] | None = None
@@ -206,35 +187,17 @@ class MapStore:
 
         `progress` is told how many rows have been written so far.
         """
-        self._refuse_unwritable()
-        fresh: list[ShelvedSegment] = []
-        rows = 0
-        try:
-            for table in tables:
-                arrays = conform(self.definition, table, rows)
-                if mode == "upsert":
-                    arrays = last_of_each_key(self.definition, arrays)
-                fresh.extend(self._shelf.add_all(build_segments(self.definition, arrays)))
-                rows += table.num_rows
-                if progress is not None:
-                    progress(rows)
-        except BaseException:
-            self._shelf.discard(fresh, self.shelved)
-            raise
-        self._adopt(fresh, mode)
-        return rows
+        return load_tables(self, tables, mode, progress)
 
     def commit_segments(self, infos: Sequence[SegmentInfo], mode: LoadMode = "append") -> int:
         """Takes over segments that others have written into the map's folder, all or none."""
-        self._refuse_unwritable()
-        self._adopt([self._shelf.take_over(self.definition, info) for info in infos], mode)
-        return sum(info.rows for info in infos)
+        return take_over_segments(self, infos, mode)
 
     # Structure: called by the store, or under its structure lock
 
     def checkpoint(self) -> None:
         """Folds the log into segments. Writers go on meanwhile: what they write is carried over."""
-        with self._structure:
+        with self.structure:
             with self._writer:
                 version, length, folded = self._version, self._version.log.committed, self.applied
             if length == 0:
@@ -242,23 +205,23 @@ class MapStore:
             if self._journal is not None:
                 # A statement that could still be refused must not get into a segment.
                 self._journal.wait(folded)
-            shelved = fold(self._shelf, version, self.shelved, length)
+            shelved = fold(self.shelf, version, self.shelved, length)
             with self._writer:
                 before = self.shelved
                 self._replace_version(shelved, version.definition, carried=(length, self._version.log.committed))
                 self.folded = folded
             self._commit_structure()
-            self._shelf.discard(before, shelved)
+            self.shelf.discard(before, shelved)
 
     def create_index(self, index: IndexDefinition) -> MapDefinition:
         """Builds the index over all segments while writes go on; the log indexes itself when asked."""
-        with self._structure:
-            shelved = self._shelf.with_index_everywhere(self.shelved, index)
+        with self.structure:
+            shelved = self.shelf.with_index_everywhere(self.shelved, index)
             return self.change_definition(self.definition.with_index(index), shelved)
 
     def drop_index(self, index: IndexDefinition) -> MapDefinition:
-        with self._structure:
-            shelved = tuple(self._shelf.without_index(each, index) for each in self.shelved)
+        with self.structure:
+            shelved = tuple(self.shelf.without_index(each, index) for each in self.shelved)
             return self.change_definition(self.definition.without_index(index), shelved)
 
     def restore(self, recovered: RecoveredMap) -> None:
@@ -271,7 +234,7 @@ class MapStore:
     def _use(self, version: MapVersion) -> None:
         self._version = version
         # The snapshot kept for the next reader would keep the version before it, and its files.
-        self._snapshot = MapSnapshot(version, version.log.committed, self._shelf.folder)
+        self._snapshot = MapSnapshot(version, version.log.committed, self.shelf.folder)
 
     def attach(self, journal: WriteAheadLog) -> None:
         """From now on writes are recorded: what was replayed came from there."""
@@ -285,7 +248,7 @@ class MapStore:
     def destroy(self) -> None:
         """Marks the map as gone; its files go when the last snapshot does."""
         self.forget()
-        self._shelf.discard(self.shelved, ())
+        self.shelf.discard(self.shelved, ())
 
     def forget(self) -> None:
         """The map is gone from the catalog: reads and writes say so."""
@@ -303,7 +266,7 @@ class MapStore:
 
     def _verify_segment(self, shelved: ShelvedSegment, pause: Callable[[], None]) -> None:
         try:
-            self._shelf.verify(shelved, pause)
+            self.shelf.verify(shelved, pause)
         except StorageError as error:
             present = next((each for each in self.shelved if each.segment.id == shelved.segment.id), None)
             if self.destroyed:
@@ -317,6 +280,11 @@ class MapStore:
                 self._verify_segment(present, pause)
 
     @property
+    def log(self) -> WriteLog:
+        """What was written since the last checkpoint."""
+        return self._version.log
+
+    @property
     def log_length(self) -> int:
         return self._version.log.committed
 
@@ -327,12 +295,12 @@ class MapStore:
         """
         journal, lock, payload = self._journal, self._journal_lock, b""
         if self.refusal is not None or journal is not None:
-            self._refuse_unwritable()
+            self.refuse_unwritable()
         if journal is not None:
             payload = encode_record(self.definition.id, kind, values)
         with self._writer:
             if not self._readable:
-                self._refuse_unreadable()
+                self.refuse_unreadable()
             version = self._version
             log = version.log
             try:
@@ -362,40 +330,7 @@ class MapStore:
                 self._replace_version(self.shelved, self.definition, carried=(0, safe))
                 self.applied = min(self.applied, durable)
 
-    def _adopt(self, fresh: Sequence[ShelvedSegment], mode: LoadMode) -> None:
-        """Installs new segments. Writers are kept out only while that is done, not while it is prepared."""
-        try:
-            with self._structure:
-                self._refuse_unreadable()
-                if not any(self._try_to_adopt(fresh, mode) for _ in range(ADOPTION_TRIES)):
-                    with self._writer:
-                        self._try_to_adopt(fresh, mode)
-        except BaseException:
-            self._shelf.discard(fresh, self.shelved)
-            raise
-
-    def _try_to_adopt(self, fresh: Sequence[ShelvedSegment], mode: LoadMode) -> bool:
-        """False if a key of the load was written meanwhile.
-
-        What was written since the checkpoint stays in the log, and so on top of the load. Statements on other keys do
-        not mind which came first; one on a loaded key must be in a segment before the load is compared with it.
-        """
-        if mode != "replace":
-            self.checkpoint()
-        shelved = merge_load(self._shelf, self.definition, self.shelved, fresh, mode)
-        with self._writer:
-            log = self._version.log
-            if mode == "replace":
-                self._install(shelved, self.applied, (log.committed, log.committed), fresh)
-                return True
-            loaded = version_of(self.definition, fresh)
-            if any(loaded.locate(key) is not None for key in log.keys):
-                self._shelf.discard(shelved, [*self.shelved, *fresh])
-                return False
-            self._install(shelved, self.folded, (0, log.committed), fresh)
-            return True
-
-    def _install(
+    def install(
         self,
         shelved: Sequence[ShelvedSegment],
         folded: int,
@@ -412,7 +347,7 @@ class MapStore:
             self.shelved, self._unsafe, self.folded = before, unsafe, folded_before
             self._use(version)
             raise
-        self._shelf.discard([*before, *fresh], shelved)
+        self.shelf.discard([*before, *fresh], shelved)
 
     def _replace_version(
         self, shelved: Sequence[ShelvedSegment], definition: MapDefinition, *, carried: tuple[int, int]
@@ -443,14 +378,14 @@ class MapStore:
             self._use(version)
         return definition
 
-    def _refuse_unreadable(self) -> None:
+    def refuse_unreadable(self) -> None:
         if self.destroyed:
             raise SqlError(ErrorCode.MAP_DESTROYED, f"the map {self.definition.name} was dropped")
         if self.damage is not None:
             raise StorageError(f"the map {self.definition.name} cannot be used: {self.damage}")
 
-    def _refuse_unwritable(self) -> None:
+    def refuse_unwritable(self) -> None:
         if self.refusal is not None:
-            raise StorageError(self.refusal, self._shelf.folder)
+            raise StorageError(self.refusal, self.shelf.folder)
         if self._journal is not None:
             self._journal.refuse_after_failure()
