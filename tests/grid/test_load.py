@@ -132,6 +132,17 @@ def test_data_that_does_not_fit(grid: Any) -> None:
     assert contents(grid) == []
 
 
+@pytest.mark.parametrize(("type_", "value"), [("DATE", 3_000_000), ("TIMESTAMP", 2**60), ("TIMESTAMP", -(2**60))])
+def test_dates_beyond_the_calendar_are_refused(grid: Any, type_: str, value: int) -> None:
+    """Arrow holds them, but no date of Python could."""
+    grid.sql(f"CREATE TABLE days (id BIGINT, day {type_}, PRIMARY KEY (id))")
+    arrow = pa.date32() if type_ == "DATE" else pa.timestamp("us")
+    numbers = pa.array([0, value], pa.int32() if type_ == "DATE" else pa.int64())
+    with pytest.raises(SqlError, match=r"days.day .* years go from 1 to 9999, row 2"):
+        grid.load("days", pa.table({"id": [1, 2], "day": numbers.cast(arrow)}))
+    assert len(grid.map("days")) == 0
+
+
 def test_an_unknown_map_suggests_how_to_create_it(grid: Any) -> None:
     with pytest.raises(SqlError, match=r"CREATE TABLE n \(id BIGINT, name VARCHAR, x DOUBLE, PRIMARY KEY") as caught:
         grid.load("n", TABLE)

@@ -143,7 +143,7 @@ def _bounds(array: pa.Array, sql_type: SqlType) -> tuple[Any, Any]:
         minimum, maximum = array.dictionary[0].as_py(), array.dictionary[-1].as_py()
     elif sql_type.kind is Kind.BOOLEAN or not sql_type.is_floating:
         ends = pc.min_max(array)
-        minimum, maximum = stored_list(pa.array([ends["min"].as_py(), ends["max"].as_py()], array.type), sql_type)
+        minimum, maximum = stored_list(pa.array([ends["min"], ends["max"]], array.type), sql_type)
     else:
         # Arrow leaves NaN out; it is the greatest value here, and a column of nothing else has no numbers at all.
         ends = pc.min_max(array)

@@ -11,11 +11,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from remuda.errors import SqlError, constraint_error, data_error, nearest
+from remuda.expr.calendar import FIRST_DAY, FIRST_INSTANT, LAST_DAY, LAST_INSTANT
 from remuda.storage.arrow_arrays import flat, is_dictionary
 from remuda.types import Kind, to_stored
 
 if TYPE_CHECKING:
     from remuda.catalog import ColumnDefinition, MapDefinition
+
+_CALENDAR = {
+    Kind.DATE: (FIRST_DAY, LAST_DAY),
+    Kind.TIMESTAMP: (FIRST_INSTANT, LAST_INSTANT),
+    Kind.TIMESTAMP_TZ: (FIRST_INSTANT, LAST_INSTANT),
+}
 
 
 def conform(definition: MapDefinition, table: pa.Table, first_row: int = 0) -> list[pa.Array | pa.ChunkedArray]:
@@ -40,6 +47,7 @@ def conform(definition: MapDefinition, table: pa.Table, first_row: int = 0) -> l
         _refuse_nulls(definition, column, array, first_row)
         _refuse_damaged_text(definition, column, array)
         _refuse_bad_json(definition, column, array)
+        _refuse_far_dates(definition, column, array, first_row)
         arrays.append(array)
     return arrays
 
@@ -110,6 +118,25 @@ def _refuse_bad_json(definition: MapDefinition, column: ColumnDefinition, array:
         except SqlError as error:
             place = f"{definition.name}.{column.name} ({column.type})"
             raise data_error(f"{place} cannot hold {value!r}, row {row}: {error.message}") from error
+
+
+def _refuse_far_dates(
+    definition: MapDefinition, column: ColumnDefinition, array: pa.Array | pa.ChunkedArray, first_row: int
+) -> None:
+    """Arrow counts further than the calendar of SQL and Python goes, from year 1 to 9999."""
+    ends = _CALENDAR.get(column.type.kind)
+    if ends is None:
+        return
+    numbers = array.cast(pa.int32() if column.type.kind is Kind.DATE else pa.int64())
+    found = pc.min_max(numbers)
+    if found["min"].as_py() is None or (ends[0] <= found["min"].as_py() and found["max"].as_py() <= ends[1]):
+        return
+    outside = pc.or_(pc.less(numbers, ends[0]), pc.greater(numbers, ends[1]))
+    row = pc.index(outside, True).as_py()
+    place = f"{definition.name}.{column.name} ({column.type})"
+    raise data_error(
+        f"{place} cannot hold {array[row].cast(pa.string())}: years go from 1 to 9999, row {first_row + row + 1}"
+    )
 
 
 def _refuse_damaged_text(
