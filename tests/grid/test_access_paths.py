@@ -14,7 +14,8 @@ from tests.harness.generated import rows_of
 ROWS = """
 SELECT i AS id, CASE WHEN i % 7 = 0 THEN NULL ELSE (i * 37) % 101 END AS f, i % 5 AS g,
        CASE WHEN i % 11 = 0 THEN NULL ELSE (i * 13) % 17 END AS a, (i * 7) % 23 AS b,
-       CASE WHEN i % 13 = 0 THEN NULL ELSE substr('abcde', (i % 5) :: INT + 1, 1) || substr('abc', (i % 3) :: INT + 1, 1) || i END AS s
+       CASE WHEN i % 13 = 0 THEN NULL ELSE
+         substr('abcde', (i % 5) :: INT + 1, 1) || substr('abc', (i % 3) :: INT + 1, 1) || i END AS s
 FROM range(4000) AS r(i)
 """
 DEFINITION = "(id BIGINT, f BIGINT, g BIGINT, a BIGINT, b BIGINT, s VARCHAR, PRIMARY KEY (id))"

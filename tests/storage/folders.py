@@ -23,8 +23,8 @@ def filled(folder: Path, durability: Durability = Durability.OS) -> Store:
 
 def abandon(store: Store) -> None:
     """As if the process had ended here: the lock goes, nothing else happens."""
-    assert store._lock is not None
-    store._lock.release()
+    assert store._folder is not None
+    store._folder.unlock()
     store.verification.stop()
 
 

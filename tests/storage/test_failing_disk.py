@@ -14,7 +14,7 @@ import pytest
 
 from remuda.errors import StorageError
 from remuda.storage import Durability, Lookup, Store
-from tests.storage.crash_writer import statement_rows
+from tests.storage.crash_writer import ROWS, statement_rows
 from tests.storage.folders import abandon, filled, only_map, recorded_length
 from tests.storage.maps import contents, index_on, table_of
 
@@ -232,3 +232,29 @@ def test_a_folder_that_becomes_unwritable_refuses_structure_and_keeps_reads(tmp_
     finally:
         (tmp_path / "store").chmod(0o700)
     store.close()
+
+
+def test_a_checkpoint_that_cannot_begin_a_log_file_leaves_the_old_one_in_use(tmp_path: Path) -> None:
+    store = filled(tmp_path, Durability.FSYNC)
+    orders = only_map(store)
+    orders.insert(statement_rows(1))
+    free = os.open(os.devnull, os.O_RDONLY)
+    os.close(free)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (free, hard))
+    try:
+        with pytest.raises(StorageError, match="write-ahead log cannot be written: Too many open files"):
+            store.checkpoint()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    # A file opened now gets the number of one that was closed: records must not go there.
+    with (tmp_path / "other").open("w+b") as other:
+        orders.insert(statement_rows(2))
+        assert other.read() == b""
+    reader = Store.open(tmp_path, read_only=True)
+    assert len(only_map(reader)) == 2 * ROWS
+    reader.close()
+    store.checkpoint()
+    orders.insert(statement_rows(3))
+    abandon(store)
+    assert len(only_map(Store.open(tmp_path))) == 3 * ROWS

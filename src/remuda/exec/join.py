@@ -103,7 +103,7 @@ class JoinExec(PassingExec):
             batch = self._right.current_batch
             if batch.row_count:
                 self._waiting.append(batch)
-                if not isinstance(batch, TupleBatch):
+                if self._context.memory is not None and not isinstance(batch, TupleBatch):
                     self._bytes += bytes_of(batch.arrow()) + BYTES_OF_ENTRY * batch.row_count
                     self._context.hold(self, "the join", self._bytes)
             if result is IterationResult.FETCHED_DONE:

@@ -67,6 +67,7 @@ class JoinResult:
         parameters: Parameters,
     ) -> None:
         self._kind = node.kind
+        self._span = node.span
         self._columns = node.columns
         self._left_columns = node.left.columns
         self._code = code
@@ -131,7 +132,7 @@ class JoinResult:
         if self._met is not None:
             self._met[pairs.right] = True
         if self._kind is JoinKind.SINGLE and pairs.left is not None and (pairs.left[1:] == pairs.left[:-1]).any():
-            raise data_error(SEVERAL_ROWS)
+            raise data_error(SEVERAL_ROWS, span=self._span)
         lefts, right = pairs.left, pa.array(pairs.right)
         if self._kind.keeps_left and lefts is not None:
             lefts, right = _with_lonely(pairs, lefts)

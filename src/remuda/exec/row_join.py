@@ -66,6 +66,7 @@ class RowJoin:
     def __init__(self, node: HashJoin | NestedLoopJoin) -> None:
         layout = layout_of((*node.left.columns, *node.right.columns))
         self._kind = node.kind
+        self._span = node.span
         self._missing = (None,) * len(node.right.columns)
         self._condition = _compiled(node.condition, layout)
         self._compared = _compiled(node.compared, layout)
@@ -93,7 +94,7 @@ class RowJoin:
                 yield (*left, self._mark(left, rights, parameters))
             case kind:
                 if kind is JoinKind.SINGLE and len(rights) > 1:
-                    raise data_error(SEVERAL_ROWS)
+                    raise data_error(SEVERAL_ROWS, span=self._span)
                 for right in rights:
                     yield left + right
                 if not rights and kind.keeps_left:

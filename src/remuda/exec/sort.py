@@ -34,9 +34,10 @@ class SortExec(BlockingExec):
 
     def consume(self, batch: RowBatch) -> None:
         self._batches.append(batch.arrow())
-        # Once as they came, and once in order.
-        self._bytes += 2 * bytes_of(self._batches[-1])
-        self._context.hold(self, "the sort", self._bytes)
+        if self._context.memory is not None:
+            # Once as they came, and once in order.
+            self._bytes += 2 * bytes_of(self._batches[-1])
+            self._context.hold(self, "the sort", self._bytes)
 
     def finish(self) -> RowBatch:
         if not self._batches:

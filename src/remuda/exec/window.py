@@ -44,9 +44,10 @@ class WindowExec(BlockingExec):
 
     def consume(self, batch: RowBatch) -> None:
         self._batches.append(batch.arrow())
-        # Once as they came, and once in order, with the bounds of partitions and peers.
-        self._bytes += 2 * bytes_of(self._batches[-1]) + BYTES_OF_BOUNDS * batch.row_count
-        self._context.hold(self, "the window", self._bytes)
+        if self._context.memory is not None:
+            # Once as they came, and once in order, with the bounds of partitions and peers.
+            self._bytes += 2 * bytes_of(self._batches[-1]) + BYTES_OF_BOUNDS * batch.row_count
+            self._context.hold(self, "the window", self._bytes)
 
     def finish(self) -> RowBatch:
         if not self._batches:

@@ -9,6 +9,7 @@ from remuda.cluster import Cluster
 from remuda.errors import ErrorCode, RemudaError, SqlError, data_error
 from remuda.grid.load import TABLE_ROWS, is_spark_dataframe, open_source, suggest_create, with_keys
 from remuda.grid.map import Map
+from remuda.grid.modify import generated_keys
 from remuda.grid.progress import ProgressBar
 from remuda.grid.queries import Queries
 from remuda.storage import Durability, LoadMode, Store
@@ -124,7 +125,12 @@ class Grid:
         if is_spark_dataframe(data):
             from remuda.spark.load import load_dataframe
 
-            return load_dataframe(self.store.map(self._definition(name)), data, mode)
+            target = self.store.map(self._definition(name))
+            bar = ProgressBar(f"loading {name}", None)
+            try:
+                return load_dataframe(target, data, mode, generated_keys, bar.advance)
+            finally:
+                bar.finish()
         source = open_source(data)
         target = self.store.map(self._definition(name, suggest_create(name, source.schema)))
         tables = with_keys(target.definition, source.tables)

@@ -53,6 +53,7 @@ class Attachment:
     mark: Column | None
     right: int
     needs: int
+    span: Span | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +168,7 @@ def join_graph(tree: logical.Join, copy: Callable[[Any], int]) -> JoinGraph:
             if node.mark is not None:
                 owners[node.mark.id] = right
             needs = relations_of(node.condition, node.compared) & ~right
-            attachment = Attachment(node.kind, node.condition, node.compared, node.mark, right, needs)
+            attachment = Attachment(node.kind, node.condition, node.compared, node.mark, right, needs, node.span)
             graph.attachments[right] = attachment
             return left | right
         mask = flatten(node.left) | flatten(node.right)

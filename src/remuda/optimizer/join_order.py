@@ -109,7 +109,15 @@ class _Orders:
             return logical.Join(JoinKind.INNER, first, second, graph.condition(left, right))
         if attachment.needs & ~left or not graph.is_whole(left) or graph.asks_something(left, right):
             return None
-        return logical.Join(attachment.kind, first, second, attachment.condition, attachment.compared, attachment.mark)
+        return logical.Join(
+            attachment.kind,
+            first,
+            second,
+            attachment.condition,
+            attachment.compared,
+            attachment.mark,
+            attachment.span,
+        )
 
     def _join_best_pair(self, neighbours: list[int]) -> bool:
         """Joins the two connected nodes whose join has the fewest rows."""

@@ -6,7 +6,7 @@ as one of an outer query: within the right side of an `Apply`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from remuda.catalog import MapDefinition
+    from remuda.errors import Span
     from remuda.plan.aggregates import AggregateCall
     from remuda.plan.traits import Collation
     from remuda.plan.windows import WindowCall
@@ -152,6 +153,8 @@ class Join:
     condition: Expression | None = None
     compared: Expression | None = None
     mark: Column | None = None
+    span: Span | None = field(default=None, compare=False, repr=False)
+    """Where the sub-query of a SINGLE join is written: its second row is an error there."""
 
     def __post_init__(self) -> None:
         assert (self.mark is not None) == (self.kind is JoinKind.MARK), "a MARK join, and no other, has a mark"
@@ -175,6 +178,8 @@ class Apply:
     condition: Expression | None = None
     compared: Expression | None = None
     mark: Column | None = None
+    span: Span | None = field(default=None, compare=False, repr=False)
+    """Where the sub-query of a SINGLE join is written: its second row is an error there."""
 
     def __post_init__(self) -> None:
         assert (self.mark is not None) == (self.kind is JoinKind.MARK), "a MARK join, and no other, has a mark"

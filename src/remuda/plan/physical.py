@@ -231,6 +231,8 @@ class HashJoin:
     compared: Expression | None
     mark: Column | None
     traits: Traits
+    span: Span | None = field(default=None, compare=False, repr=False, kw_only=True)
+    """Where the sub-query of a SINGLE join is written."""
     estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
 
     @property
@@ -249,6 +251,8 @@ class NestedLoopJoin:
     compared: Expression | None
     mark: Column | None
     traits: Traits
+    span: Span | None = field(default=None, compare=False, repr=False, kw_only=True)
+    """Where the sub-query of a SINGLE join is written."""
     estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
 
     @property

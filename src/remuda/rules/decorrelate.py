@@ -59,7 +59,7 @@ def _join(apply: logical.Apply, new_columns: NewColumns) -> LogicalNode:
     free = free_columns(right)
     outer = [column for id_, column in left_columns.items() if id_ in free]
     if not outer:
-        return logical.Join(apply.kind, apply.left, right, apply.condition, apply.compared, apply.mark)
+        return logical.Join(apply.kind, apply.left, right, apply.condition, apply.compared, apply.mark, apply.span)
     one = join_one_row(replace(apply, right=right), outer, new_columns)
     if one is not None:
         return one
@@ -69,7 +69,7 @@ def _join(apply: logical.Apply, new_columns: NewColumns) -> LogicalNode:
     pushing = PushDomain(apply.left, outer, new_columns)  # type: ignore[arg-type]
     pushed = pushing.push(right)
     condition = conjunction([*pushing.equalities(pushed), *([apply.condition] if apply.condition else [])])
-    return logical.Join(apply.kind, apply.left, pushed.node, condition, apply.compared, apply.mark)
+    return logical.Join(apply.kind, apply.left, pushed.node, condition, apply.compared, apply.mark, apply.span)
 
 
 def _own(apply: logical.Apply, left_columns: dict[int, Column]) -> logical.Apply:
@@ -142,13 +142,13 @@ def _join_pulled(
     delivered = [column for column in apply.right.columns if column.id in meanings]
     right = pulled.node
     if not apply.kind.delivers_right or not delivered:
-        return logical.Join(apply.kind, apply.left, right, condition, meant(apply.compared), apply.mark)
+        return logical.Join(apply.kind, apply.left, right, condition, meant(apply.compared), apply.mark, apply.span)
     present: Column | None = None
     if apply.kind.keeps_left:
         present = new_columns.add("present", BOOLEAN, nullable=False)
         passed = (Assignment(column, column) for column in right.columns)
         right = logical.Project(right, (*passed, Assignment(present, TRUE)))
-    joined = logical.Join(apply.kind, apply.left, right, condition)
+    joined = logical.Join(apply.kind, apply.left, right, condition, span=apply.span)
     items = [Assignment(column, column) for column in joined.columns if column is not present]
     for column in delivered:
         value = meanings[column.id]

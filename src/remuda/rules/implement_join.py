@@ -65,7 +65,9 @@ def nested_loop_join(node: logical.Join, required: Traits, context: PlanningCont
         return
 
     def build(left: Any, right: Any, traits: Traits) -> physical.NestedLoopJoin:
-        return physical.NestedLoopJoin(node.kind, left, right, node.condition, node.compared, node.mark, traits)
+        return physical.NestedLoopJoin(
+            node.kind, left, right, node.condition, node.compared, node.mark, traits, span=node.span
+        )
 
     yield from _in_one_place(sides, required, context, build)
     yield from _with_right_everywhere(sides, required, context, build)
@@ -82,6 +84,7 @@ def _alternatives(sides: JoinSides, required: Traits, context: PlanningContext) 
             sides.compared,
             sides.mark,
             traits,
+            span=sides.span,
         )
 
     yield from _in_one_place(sides, required, context, build)

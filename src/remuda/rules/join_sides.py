@@ -13,6 +13,7 @@ from remuda.rules.join_keys import Equality, split_condition
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from remuda.errors import Span
     from remuda.plan.logical import Relation
     from remuda.types import SqlType
 
@@ -41,6 +42,7 @@ class JoinSides:
     """What remains beside the equalities."""
     compared: Expression | None
     mark: Column | None
+    span: Span | None
 
     @property
     def is_looked_up(self) -> bool:
@@ -100,6 +102,7 @@ def join_sides(node: logical.Join, new_column: Callable[[str, SqlType], Column])
         condition,
         node.compared,
         node.mark,
+        node.span,
     )
 
 

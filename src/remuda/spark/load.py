@@ -1,4 +1,4 @@
-"""Bulk loading of a DataFrame: Spark hashes, moves and sorts the rows, its tasks write segments, the driver commits.
+"""Bulk loading of a DataFrame: tasks cut its rows by partitions, tasks make segments of them, the driver commits.
 
 All segments are committed in one manifest or none of them is; files that are not committed are removed.
 """
@@ -7,20 +7,35 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
+from shutil import rmtree
 from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
 
 from remuda.catalog import new_id
 from remuda.errors import RemudaError, StorageError
+from remuda.spark.exchange_task import ANSWER_SCHEMA, WrittenRows, travelling_name, write_ranges, written_rows
 from remuda.spark.failures import as_sql_error
-from remuda.spark.matching import hashed_column, match_columns, source_column
-from remuda.spark.segment_task import ANSWER_SCHEMA, PARTITION_COLUMN, answer_of, travelling_name, write_segments
+from remuda.spark.load_progress import watched
+from remuda.spark.matching import match_columns, source_column
+from remuda.spark.segment_task import (
+    RowsInFile,
+    SegmentWork,
+    build_part,
+    cut_parts,
+    part_count,
+    partition_bounds,
+    segment_infos,
+)
 from remuda.spark.session import make_importable
-from remuda.spark.tasks import slot_count
-from remuda.storage.bulk_load import MOST_PARTS
+from remuda.spark.tasks import run_tasks, slot_count
+from remuda.storage.delivery import delivery_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructField
@@ -28,29 +43,45 @@ if TYPE_CHECKING:
     from remuda.catalog import MapDefinition
     from remuda.storage import LoadMode, MapStore, SegmentInfo
 
+    TakeKeys = Callable[[int], range]
+    """Gives so many keys that were never given before, for a map without PRIMARY KEY."""
+
 _BATCH_SETTING = "spark.sql.execution.arrow.maxRecordsPerBatch"
 _BATCH_ROWS = "100000"
 
 
-def load_dataframe(store_map: MapStore, dataframe: DataFrame, mode: LoadMode) -> int:
+def load_dataframe(
+    store_map: MapStore,
+    dataframe: DataFrame,
+    mode: LoadMode,
+    take_keys: TakeKeys | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> int:
     """Loads every row of the DataFrame or none, and returns how many. Columns are matched by name.
 
-    A map that lives in the memory of this process has no folder for tasks to write to: its rows come here.
+    `progress` is told now and then how many rows have been read. A map that lives in the memory of this process has no
+    folder for tasks to write to: its rows come here.
     """
     definition = store_map.definition
-    fields = match_columns(definition, dataframe.schema)
+    fields = match_columns(definition, dataframe.schema, generates_keys=take_keys is not None)
+    if all(column.name in fields for column in definition.columns if column.hidden):
+        take_keys = None
     folder = _folder_of(store_map)
     if folder is None:
-        renamed = [source_column(field).alias(name) for name, field in fields.items()]
-        return store_map.load(dataframe.select(*renamed).toArrow(), mode)
+        return store_map.load(_collected(definition, dataframe, fields, take_keys), mode)
     load_id = f"load{new_id()}"
+    between = delivery_folder(_store_of(folder), load_id)
     committed: list[SegmentInfo] = []
     try:
-        infos = _write_in_tasks(folder, load_id, definition, dataframe, fields)
+        between.mkdir(parents=True)
+        with watched(between, progress):
+            written = _cut_in_tasks(between, definition, dataframe, fields, keyless=take_keys is not None)
+        infos = _build_in_tasks(dataframe.sparkSession, folder, load_id, definition, written, take_keys)
         loaded = store_map.commit_segments(infos, mode)
         committed = infos
         return loaded
     finally:
+        rmtree(between, ignore_errors=True)
         _remove_uncommitted(folder, load_id, committed)
 
 
@@ -62,40 +93,80 @@ def _folder_of(store_map: MapStore) -> Path | None:
         return None
 
 
-def _write_in_tasks(
-    folder: Path, load_id: str, definition: MapDefinition, dataframe: DataFrame, fields: Mapping[str, StructField]
-) -> list[SegmentInfo]:
+def _store_of(folder: Path) -> Path:
+    """The store that `maps/<id>` is in."""
+    return folder.parents[1]
+
+
+def _collected(
+    definition: MapDefinition, dataframe: DataFrame, fields: Mapping[str, StructField], take_keys: TakeKeys | None
+) -> pa.Table:
+    renamed = [source_column(field).alias(name) for name, field in fields.items()]
+    table = dataframe.select(*renamed).toArrow()
+    if take_keys is None:
+        return table
+    (hidden,) = (column for column in definition.columns if column.hidden)
+    return table.append_column(hidden.name, pa.array(np.array(take_keys(table.num_rows), np.int64)))
+
+
+def _cut_in_tasks(
+    between: Path,
+    definition: MapDefinition,
+    dataframe: DataFrame,
+    fields: Mapping[str, StructField],
+    *,
+    keyless: bool,
+) -> list[WrittenRows]:
+    """The first half: `exchange_task`."""
     session = dataframe.sparkSession
     make_importable(session.sparkContext)
-    tasks = min(slot_count(session), MOST_PARTS, definition.partitions)
-    task = partial(write_segments, str(folder), load_id, definition, MOST_PARTS // tasks)
-    moved = _in_partition_order(definition, dataframe, fields, tasks)
+    columns = [source_column(field).alias(travelling_name(definition, name)) for name, field in fields.items()]
+    task = partial(write_ranges, str(between), definition, keyless=keyless)
     with _setting(session, _BATCH_SETTING, _BATCH_ROWS):
         try:
-            answers = moved.mapInArrow(task, ANSWER_SCHEMA).collect()
+            answers = dataframe.select(*columns).mapInArrow(task, ANSWER_SCHEMA).collect()
         except RemudaError:
             raise
         except Exception as failure:
             raise as_sql_error(failure) from failure
-    return [answer_of(bytes(row.answer)) for row in answers]
+    return [written_rows(bytes(row.answer)) for row in answers]
 
 
-def _in_partition_order(
-    definition: MapDefinition, dataframe: DataFrame, fields: Mapping[str, StructField], tasks: int
-) -> DataFrame:
-    """The rows with their partition ids, in `tasks` contiguous ranges of these and in their order within each range.
+def _build_in_tasks(
+    session: SparkSession,
+    folder: Path,
+    load_id: str,
+    definition: MapDefinition,
+    written: Sequence[WrittenRows],
+    take_keys: TakeKeys | None,
+) -> list[SegmentInfo]:
+    """The second half: `segment_task`."""
+    make = partial(SegmentWork, str(folder), load_id, definition)
+    slots = slot_count(session)
+    if take_keys is None:
+        works = [
+            make(*partition_bounds(definition, first, end), tuple(_pieces(written, first, end)))
+            for first, end in cut_parts(definition, written, slots)
+        ]
+    else:
+        pieces = tuple(_with_keys(written, take_keys))
+        ends = np.linspace(0, definition.partitions, part_count(sum(each.rows for each in written), slots) + 1)
+        works = [make(first, end, pieces) for first, end in pairwise(ends.astype(int).tolist()) if pieces]
+    return segment_infos(run_tasks(session, build_part, dict(enumerate(works))))
 
-    Spark sorts because it spills to disk where the rows are too many for memory.
-    """
-    from pyspark.sql import functions
 
-    hashed = [hashed_column(fields[name], definition.column(name).type) for name in definition.partitioned_by]
-    partition = functions.pmod(functions.xxhash64(*hashed), functions.lit(definition.partitions)).cast("int")
-    columns = [source_column(field).alias(travelling_name(definition, name)) for name, field in fields.items()]
-    numbered = dataframe.select(*columns, partition.alias(PARTITION_COLUMN))
-    number = functions.col(PARTITION_COLUMN)
-    place = functions.floor(number * functions.lit(tasks) / functions.lit(definition.partitions)).cast("int")
-    return numbered.repartitionById(tasks, place).sortWithinPartitions(number)
+def _pieces(written: Sequence[WrittenRows], first: int, end: int) -> Iterator[RowsInFile]:
+    for each in written:
+        for number in range(first, end):
+            if number in each.ranges:
+                yield RowsInFile(each.path, each.ranges[number][0])
+
+
+def _with_keys(written: Sequence[WrittenRows], take_keys: TakeKeys) -> Iterator[RowsInFile]:
+    """All rows, each file with keys of its own: only now is it known how many are needed."""
+    for each in written:
+        ((place, rows),) = each.ranges.values()
+        yield RowsInFile(each.path, place, take_keys(rows).start)
 
 
 @contextmanager

@@ -19,8 +19,13 @@ if TYPE_CHECKING:
     from remuda.types import SqlType
 
 
-def match_columns(definition: MapDefinition, schema: StructType) -> dict[str, StructField]:
-    """For columns of the map, by name, the field that fills them, whatever its case. Nullable ones may be missing."""
+def match_columns(
+    definition: MapDefinition, schema: StructType, *, generates_keys: bool = False
+) -> dict[str, StructField]:
+    """For columns of the map, by name, the field that fills them, whatever its case. Nullable ones may be missing.
+
+    So may the hidden key of a map without PRIMARY KEY, for those who will generate it.
+    """
     matched: dict[str, StructField] = {}
     for field in schema.fields:
         column = definition.find_column(field.name)
@@ -39,7 +44,9 @@ def match_columns(definition: MapDefinition, schema: StructType) -> dict[str, St
             )
         matched[column.name] = field
     missing = [
-        column for column in definition.columns if column.name not in matched and _is_required(definition, column)
+        column
+        for column in definition.columns
+        if column.name not in matched and _is_required(definition, column) and not (column.hidden and generates_keys)
     ]
     if missing:
         raise data_error(f"the DataFrame has no column for {definition.name}.{missing[0].name}")
@@ -51,19 +58,6 @@ def source_column(field: StructField) -> Column:
     from pyspark.sql import functions
 
     return functions.col("`" + field.name.replace("`", "``") + "`")
-
-
-def hashed_column(field: StructField, target: SqlType) -> Column:
-    """What the partition hash is computed of: the value as the map will hold it.
-
-    Numbers are brought to the map's type, whose bytes are hashed. Both kinds of timestamps are the same microseconds,
-    and a cast between them would shift those by the session's zone. A value that does not fit becomes NULL here and
-    travels to some task, which refuses it.
-    """
-    source = source_column(field)
-    if target.is_numeric and field.dataType.simpleString() != target.spark:
-        return source.try_cast(target.spark)
-    return source
 
 
 def _is_required(definition: MapDefinition, column: ColumnDefinition) -> bool:

@@ -1,113 +1,118 @@
-"""The part of a bulk load that runs in Spark's Python workers: rows in, segments with all their indexes out.
+"""The second half of a load: the rows of some ranges of partitions in, a segment with all its indexes out.
 
-Rows arrive in order of their partition ids, so that a task holds one segment's rows at a time however many it gets, and
-the segments of one load own disjoint ranges of partitions. The ids that Spark computed decide only where a row travels;
-the segment's own are computed from the stored values.
+The segments of one load own disjoint ranges of partitions, each made by one task.
 """
 
 from __future__ import annotations
 
+import itertools
 import pickle
-import re
-from collections import deque
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-from remuda.errors import RemudaError, SqlError, data_error
-from remuda.storage import SegmentInfo, build_segment
-from remuda.storage.bulk_load import SEGMENT_ROWS
-from remuda.storage.conforming import conform
+from remuda.spark.batch_file import BatchFile, Place
+from remuda.spark.exchange_task import WrittenRows, fitting, range_count
+from remuda.storage.bulk_load import MOST_PARTS, PART_ROWS, build_segments
+from remuda.storage.segment_builder import partition_ids
 from remuda.storage.segment_file import save_segment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from remuda.catalog import MapDefinition
+    from remuda.storage import SegmentInfo
 
-PARTITION_COLUMN = "__partition_id"
-ANSWER_SCHEMA = "answer binary"
+LEAST_ROWS = 100_000
+"""Fewer rows are not worth a task and a segment of their own."""
 
 
-def write_segments(
-    folder: str, load_id: str, definition: MapDefinition, most: int, batches: Iterator[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
-    """Writes the rows of one task into at most so many segments and yields, one row each, what `answer_of` reads back.
+@dataclass(frozen=True, slots=True)
+class RowsInFile:
+    path: str
+    place: Place
+    first_key: int | None = None
+    """Where keys are generated: that of the first row; the others count on."""
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentWork:
+    """What one task puts together: the rows of the partitions [first, end)."""
+
+    folder: str
+    load_id: str
+    definition: MapDefinition
+    first: int
+    end: int
+    pieces: tuple[RowsInFile, ...]
+
+
+def build_part(work: SegmentWork) -> Iterator[bytes]:
+    """Called in the task by name. Yields what `segment_infos` reads back.
 
     The name of every file begins with the load's id: whatever becomes of the task, its files can be found and removed.
     """
-    try:
-        for table in in_segments(batches, segment_sizes(most)):
-            yield _answer(_write(Path(folder), load_id, definition, table))
-    except RemudaError as error:
-        yield _answer(error)
+    files = {piece.path: BatchFile(piece.path) for piece in work.pieces}
+    tables = [_table(work, files[piece.path].read(piece.place), piece.first_key) for piece in work.pieces]
+    rows = pa.concat_tables(tables)
+    del tables
+    for segment in build_segments(work.definition, rows.columns):
+        segment.id = f"{work.load_id}-{segment.id}"
+        yield pickle.dumps(save_segment(Path(work.folder), segment))
 
 
-def travelling_name(definition: MapDefinition, name: str) -> str:
-    """What a column is called on its way through Spark, which has no way to quote every name that SQL allows."""
-    return f"column{definition.position(name)}"
+def _table(work: SegmentWork, batch: pa.RecordBatch, first_key: int | None) -> pa.Table:
+    table = pa.Table.from_batches([batch])
+    if first_key is None:
+        return table
+    (hidden,) = (column for column in work.definition.columns if column.hidden)
+    keys = pa.array(np.arange(first_key, first_key + table.num_rows, dtype=np.int64))
+    table = fitting(work.definition, table.append_column(hidden.name, keys))
+    partitions = partition_ids(work.definition, table.columns)
+    return table.filter(pa.array((partitions >= work.first) & (partitions < work.end)))
 
 
-def answer_of(raw: bytes) -> SegmentInfo:
-    """A written segment; the error that a task met is raised."""
-    answer = pickle.loads(raw)
-    if isinstance(answer, RemudaError):
-        raise answer
-    assert isinstance(answer, SegmentInfo)
-    return answer
+def segment_infos(answers: Iterator[bytes]) -> list[SegmentInfo]:
+    return [pickle.loads(answer) for answer in answers]
 
 
-def segment_sizes(most: int) -> list[int]:
-    """How many rows the segments of a task are meant to have, but for the last one, which takes what is left.
+def cut_parts(definition: MapDefinition, written: Sequence[WrittenRows], slots: int) -> list[tuple[int, int]]:
+    """Ranges [first, end) of ranges, each the work of one task: about equally many rows in each.
 
-    A task cannot know how many rows will come. Each size is twice the one before, so that few rows make segments of the
-    usual size and many rows do not make many segments.
-
-    >>> segment_sizes(4)
-    [1000000, 2000000, 4000000]
+    As few as are worth having, as an index is asked in every segment, but all slots have something to do.
     """
-    return [SEGMENT_ROWS << number for number in range(most - 1)]
+    counts = np.zeros(range_count(definition), np.int64)
+    for each in written:
+        for number, (_, rows) in each.ranges.items():
+            counts[number] += rows
+    return _cut(counts, slots)
 
 
-def in_segments(batches: Iterator[pa.RecordBatch], sizes: Sequence[int]) -> Iterator[pa.Table]:
-    """Cuts a stream in order of partition ids into tables of about so many rows each, never inside a partition.
-
-    The partition of the last row may go on in the next batch, so a table ends before it; the rest begins the next one.
+def part_count(rows: int, slots: int) -> int:
     """
-    held: list[pa.RecordBatch] = []
-    count = 0
-    remaining = deque(sizes)
-    for batch in batches:
-        held.append(batch)
-        count += batch.num_rows
-        if not remaining or count < remaining[0]:
-            continue
-        table = pa.Table.from_batches(held)
-        partitions = table.column(PARTITION_COLUMN).to_numpy()
-        end = int(np.searchsorted(partitions, partitions[-1]))
-        if end:
-            remaining.popleft()
-            yield table.slice(0, end)
-            held = table.slice(end).to_batches()
-            count -= end
-    if count:
-        yield pa.Table.from_batches(held)
+    >>> [part_count(rows, slots=2) for rows in (0, 150_000, 2_000_000, 40_000_000, 10**9)]
+    [1, 1, 2, 10, 16]
+    """
+    wanted = max(round(rows / PART_ROWS), min(slots, rows // LEAST_ROWS))
+    return max(1, min(wanted, MOST_PARTS))
 
 
-def _write(folder: Path, load_id: str, definition: MapDefinition, table: pa.Table) -> SegmentInfo:
-    names = {travelling_name(definition, column.name): column.name for column in definition.columns}
-    given = table.drop_columns([PARTITION_COLUMN])
-    try:
-        columns = conform(definition, given.rename_columns([names[name] for name in given.column_names]))
-    except SqlError as error:
-        # The row number counts within this task's share of the rows, which means nothing to the user.
-        raise data_error(re.sub(r", row \d+$", "", error.message), suggestion=error.suggestion) from error
-    segment = build_segment(definition, pa.Table.from_arrays(columns, names=list(names.values())))
-    segment.id = f"{load_id}-{segment.id}"
-    return save_segment(folder, segment)
+def _cut(counts: np.ndarray, slots: int) -> list[tuple[int, int]]:
+    ends = np.cumsum(counts)
+    parts = part_count(int(ends[-1]), slots)
+    wanted = [int(ends[-1]) * part // parts for part in range(1, parts)]
+    cuts = sorted({int(each) + 1 for each in np.searchsorted(ends, wanted)} | {0, len(counts)})
+    return [(first, end) for first, end in itertools.pairwise(cuts) if counts[first:end].any()]
 
 
-def _answer(answer: SegmentInfo | RemudaError) -> pa.RecordBatch:
-    return pa.record_batch({"answer": pa.array([pickle.dumps(answer)], pa.binary())})
+def partition_bounds(definition: MapDefinition, first: int, end: int) -> tuple[int, int]:
+    """The partitions of the ranges [first, end).
+
+    A partition `p` is in the range `p * count // partitions`: so a range begins at the first partition for which that
+    is its number.
+    """
+    count = range_count(definition)
+    return -(-first * definition.partitions // count), -(-end * definition.partitions // count)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from remuda.errors import Span, SqlError, nearest, parsing_error
-from remuda.expr import Call, Column, Expression, Literal, coerce
+from remuda.expr import Call, Cast, Column, Expression, Literal, coerce
 from remuda.plan import logical
 from remuda.plan.joins import JoinKind
 from remuda.plan.logical import Assignment, LogicalNode, Operation
@@ -118,7 +118,7 @@ def _complete_row(
 
 
 def _store(value: Expression, column: ColumnDefinition, span: Span | None) -> Expression:
-    """The value as one of the column's type: a literal is converted now, what could lose value is refused."""
+    """The value as one of the column's type: a literal is converted now, a number is checked when it is there."""
     if value.type == column.type:
         return value
     if isinstance(value, Literal):
@@ -133,12 +133,22 @@ def _store(value: Expression, column: ColumnDefinition, span: Span | None) -> Ex
             raise parsing_error(
                 f"column {column.name}: {error.message}", span=span, suggestion=error.suggestion
             ) from error
+    if _is_checked(value.type, column.type):
+        return Cast(value, column.type, span)
     if not _widens(value.type, column.type):
         hint = f"Use CAST(... AS {column.type})."
         raise parsing_error(
             f"{value.type} is not stored in the column {column.name} of type {column.type}", span=span, suggestion=hint
         )
     return coerce(value, column.type)
+
+
+def _is_checked(source: SqlType, target: SqlType) -> bool:
+    """`SET stock = stock + 1` of a SMALLINT, `price * 1.1` of a DECIMAL, which rounds: too large is an error, later.
+
+    Not a fraction as an integer: nobody who stores 2.5 wants 3.
+    """
+    return (source.is_numeric and target.kind is Kind.DECIMAL) or (source.is_integer and target.is_integer)
 
 
 def _widens(source: SqlType, target: SqlType) -> bool:

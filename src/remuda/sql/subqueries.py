@@ -21,6 +21,7 @@ from remuda.types import BOOLEAN
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from remuda.errors import Span
     from remuda.expr import Expression
     from remuda.sql.expression import ExpressionBinder
     from remuda.types import SqlType
@@ -38,6 +39,7 @@ class Subquery:
     free: tuple[Column, ...]
     """Columns of the query around it that it names."""
     compared: Expression | None = None
+    span: Span | None = None
 
     @property
     def needed(self) -> dict[int, Column]:
@@ -56,7 +58,7 @@ def attach(
     for subquery in subqueries:
         mark = subquery.columns[0] if subquery.kind is JoinKind.MARK else None
         compared = None if subquery.compared is None else replaced(subquery.compared)
-        tree = logical.Apply(subquery.kind, tree, subquery.right, None, compared, mark)
+        tree = logical.Apply(subquery.kind, tree, subquery.right, None, compared, mark, subquery.span)
     return tree
 
 
@@ -68,7 +70,7 @@ def _bind_scalar(binder: ExpressionBinder, node: Any, expected: SqlType | None) 
             f"a sub-query that is a value has one column, this one has {len(columns)}", span=place_of(node)
         )
     column = replace(columns[0], nullable=True)
-    _add(binder, Subquery((column,), JoinKind.SINGLE, right, free), node)
+    _add(binder, Subquery((column,), JoinKind.SINGLE, right, free, span=place_of(node)), node)
     return column
 
 
@@ -81,7 +83,7 @@ def bind_row_query(binder: ExpressionBinder, node: Any, operator: str) -> Expres
     right, columns, free = _bind_inner(binder, node.expression, [part.type for part in operands])
     _refuse_other_width(len(written), len(columns), node.expression)
     values = tuple(replace(column, nullable=True) for column in columns)
-    _add(binder, Subquery(values, JoinKind.SINGLE, right, free), node)
+    _add(binder, Subquery(values, JoinKind.SINGLE, right, free, span=place_of(node.expression)), node)
     return Call("and", tuple(compare("=", *pair, span) for pair in zip(operands, values, strict=True)), BOOLEAN)
 
 

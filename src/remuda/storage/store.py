@@ -1,35 +1,26 @@
 """The store: the maps of one folder, or of this process's memory, and the catalog that names them.
 
-MANIFEST                        what the folder holds (`manifest`)
-LOCK                            held by the one process that writes
-readers/<id>.lease              which state a reader uses (`reader_lease`)
-wal/<number>.log                statements since the last checkpoint (`write_ahead_log`)
-maps/<map id>/<segment id>.*    segments (`segment_file`)
+What is in a folder beside the segments of the maps is the concern of `store_folder`.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from contextlib import suppress
 from threading import Lock, RLock, Thread
 from typing import TYPE_CHECKING
 
-from msgspec.structs import replace
-
 from remuda.catalog import Catalog, IndexDefinition, MapDefinition, ViewDefinition
 from remuda.errors import ErrorCode, SqlError, StorageError
-from remuda.storage.disposal import Disposal
-from remuda.storage.folder_lock import FolderLock
 from remuda.storage.inbox import Inbox
-from remuda.storage.manifest import NAME, Manifest, map_entry, view_definition, view_entry, write_manifest
+from remuda.storage.manifest import NAME, map_entry, view_definition
 from remuda.storage.map_store import MapStore
 from remuda.storage.reader_lease import ReaderLease, leave_lease, take_lease
 from remuda.storage.recovery import recover
 from remuda.storage.segment_shelf import SegmentShelf, ShelvedSegment
+from remuda.storage.store_folder import StoreFolder
 from remuda.storage.verification import Verification
-from remuda.storage.write_ahead_file import LogFile, log_numbers, log_path
-from remuda.storage.write_ahead_log import Durability, WriteAheadLog
+from remuda.storage.write_ahead_log import Durability
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -38,6 +29,8 @@ if TYPE_CHECKING:
     from remuda.storage.remote_folder import RemoteFolder
     from remuda.storage.segment_file import SegmentInfo
     from remuda.storage.snapshot import MapSnapshot
+    from remuda.storage.write_ahead_file import LogFile
+    from remuda.storage.write_ahead_log import WriteAheadLog
 
 CLOSING_ENTRIES = 4096
 """A log of at least so many entries is folded at closing: the next opening need not replay it."""
@@ -59,7 +52,7 @@ class Store:
         remote: RemoteFolder | None = None,
     ) -> None:
         self.path = path
-        self._remote = remote
+        self._folder = None if path is None else StoreFolder(path, durability, read_only=read_only, remote=remote)
         self.partitions = partitions
         self.durability = durability
         self.read_only = read_only
@@ -69,17 +62,8 @@ class Store:
         self._installing = Lock()
         """Held while a refresh replaces the maps by their newer states."""
         self._maps: dict[str, MapStore] = {}
-        self._lock: FolderLock | None = None
-        self._journal: WriteAheadLog | None = None
-        self._log_files: list[tuple[int, int]] = []
-        """Numbers of the write-ahead files with the sequence number each begins with."""
-        self._sequence = 0
-        self._safe_log = (0, 0)
         self._checkpointing = Lock()
-        self._disposal = None if path is None or read_only else Disposal(path)
         self._lease: ReaderLease | None = None
-        self._manifest: Manifest | None = None
-        """The one that was read or written last."""
         self.verification = Verification(lambda: list(self._maps.values()))
         self._inbox = None if path is None or read_only or remote is not None else Inbox(path, self._map_with_id)
 
@@ -106,26 +90,17 @@ class Store:
                     remote.name,
                 )
         store = cls(path, partitions, durability, read_only=read_only, remote=remote)
-        if path is None:
+        folder = store._folder
+        if folder is None:
             return store
         if read_only:
             store.refresh()
             return store
+        folder.lock()
         try:
-            if remote is not None:
-                remote.fetch()
-        except FileNotFoundError as error:
-            raise StorageError("a file named in the manifest is missing", error.filename) from error
-        try:
-            (path / "wal").mkdir(parents=True, exist_ok=True)
-            (path / "maps").mkdir(exist_ok=True)
-            store._lock = FolderLock(path / "LOCK")
-        except OSError as error:
-            raise StorageError(f"the folder cannot be written: {error.strerror}", path) from error
-        try:
-            store._open_for_writing(path)
+            store._open_for_writing(folder)
         except BaseException:
-            store._lock.release()
+            folder.unlock()
             raise
         store.verification.start()
         if store._inbox is not None:
@@ -215,12 +190,13 @@ class Store:
         with self._structure:
             if self.closed or self.read_only:
                 return
-            if self._journal is not None and any(each.log_length for each in self._maps.values()):
-                self._journal.rotate()
-                self._log_files.append((self._journal.number, self._journal.sequence + 1))
+            if self._folder is not None and any(each.log_length for each in self._maps.values()):
+                self._folder.begin_log_file()
             for each in self._maps.values():
                 each.checkpoint()
-            self._drop_old_logs()
+            if self._folder is not None:
+                waiting = [each.folded + 1 for each in self._maps.values() if each.log_length]
+                self._folder.drop_old_logs(waiting, self._commit_manifest)
 
     def verify(self) -> None:
         """Reads every segment and index in full and raises `StorageError` where a byte is not as it was written."""
@@ -230,30 +206,27 @@ class Store:
 
     def refresh(self) -> None:
         """Makes a reader see all that was acknowledged by now."""
-        if not self.read_only or self.path is None:
+        folder = self._folder
+        if not self.read_only or folder is None:
             return
         for attempt in range(_OPENING_TRIES):
             try:
                 with self._structure:
-                    if self._remote is not None and not self._remote.fetch():
-                        raise StorageError("there is no store in this folder", self._remote.name)
-                    lease = take_lease(self.path) if self.path.exists() else None
-                    self._load(self.path, lease)
-                    self._lease = lease
+                    self._refresh_from(folder)
                 self.verification.start()
                 return
             except FileNotFoundError as error:
                 # The writer has committed a newer state and removed files of the one just read: read again.
-                if self._remote is None and not (self.path / NAME).exists():
-                    raise StorageError("there is no store in this folder", self.path) from error
+                if folder.remote is None and not (folder.path / NAME).exists():
+                    raise StorageError("there is no store in this folder", folder.path) from error
                 if attempt == _OPENING_TRIES - 1:
                     raise StorageError("a file named in the manifest is missing", error.filename) from error
                 time.sleep(0.01 * attempt)
 
     def keep_files(self, seconds: float) -> None:
         """Keeps the files of a reader's present state for so long, for others that are told of it, though it ends."""
-        if self._lease is not None and self.path is not None and self._manifest is not None:
-            leave_lease(self.path, self._manifest.version, seconds)
+        if self._lease is not None and self._folder is not None and self._folder.version is not None:
+            leave_lease(self._folder.path, self._folder.version, seconds)
 
     def close(self) -> None:
         """Makes everything durable and gives the folder free. Snapshots stay readable, writes are refused then."""
@@ -265,11 +238,12 @@ class Store:
             entries = sum(each.log_length for each in self._maps.values())
             try:
                 if self.path is not None and not self.read_only:
-                    healthy = self._journal is None or not self._journal.failed
-                    if healthy and (entries >= CLOSING_ENTRIES or (self._journal is None and entries)):
+                    journal = self._journal
+                    healthy = journal is None or not journal.failed
+                    if healthy and (entries >= CLOSING_ENTRIES or (journal is None and entries)):
                         self.checkpoint()
-                    if self._journal is not None:
-                        self._journal.close()
+                    if journal is not None:
+                        journal.close()
                         self._commit_manifest(only_changes=True)
             finally:
                 self.closed = True
@@ -278,64 +252,51 @@ class Store:
                     self._lease.release()
                 for each in self._maps.values():
                     each.refusal = "the store is closed"
-                if self._lock is not None:
-                    self._lock.release()
-                if self._remote is not None:
-                    self._remote.close()
+                if self._folder is not None:
+                    self._folder.unlock()
+                    if self._folder.remote is not None:
+                        self._folder.remote.close()
 
     # Opening
 
-    def _open_for_writing(self, path: Path) -> None:
-        if (path / NAME).exists():
+    def _open_for_writing(self, folder: StoreFolder) -> None:
+        files: list[LogFile] = []
+        if folder.has_manifest():
             try:
-                files = self._load(path)
+                files = self._load(folder)
             except FileNotFoundError as error:
                 raise StorageError("a file named in the manifest is missing", error.filename) from error
-        else:
-            if any(path.glob("maps/*")) or log_numbers(path / "wal"):
-                raise StorageError("the manifest is missing", path / NAME)
-            files = []
-            self._log_files = [(1, 1)]
-        if self.durability is not Durability.NONE:
-            self._journal = self._open_journal(path / "wal", files[-1] if files else None)
+        journal = folder.open_journal(files[-1] if files else None)
+        if journal is not None:
             for each in self._maps.values():
-                each.attach(self._journal)
-        assert self._disposal is not None
-        found = self._disposal.version
+                each.attach(journal)
+        found = folder.version or 0
         # After a clean close there is nothing to say, and so nothing to sync: that was a third of the time of opening.
         self._commit_manifest(only_changes=True)
-        self._remove_strangers(path, self._disposal, found)
-
-    def _remove_strangers(self, path: Path, disposal: Disposal, version: int) -> None:
-        """Files that the manifest of this version does not name: left by a process that was killed, or for readers."""
-        first, folder = self._log_files[0][0], path / "wal"
-        disposal.retire((log_path(folder, number) for number in log_numbers(folder) if number < first), version)
+        folder.remove_strangers(self._maps, found)
         for each in self._maps.values():
-            self._shelf(each.definition).remove_strangers(each.shelved, version)
-        for folder in (path / "maps").iterdir():
-            if folder.name not in self._maps:
-                disposal.retire(folder.iterdir(), version)
-                with suppress(OSError):  # Not empty: somebody reads it.
-                    folder.rmdir()
+            each.shelf.remove_strangers(each.shelved, found)
 
-    def _open_journal(self, folder: Path, last: LogFile | None) -> WriteAheadLog:
-        """Goes on behind the last whole record; a file that was cut off inside its header makes room for its like."""
-        number = self._log_files[-1][0] if last is None else last.number
-        for other in log_numbers(folder):
-            if other > number or (last is None and other == number):
-                log_path(folder, other).unlink()
-        if last is None:
-            return WriteAheadLog(folder, number, self._sequence, self.durability, None)
-        safe = self._safe_log == (number, last.length)
-        journal = WriteAheadLog(folder, number, last.last_sequence, self.durability, last.length, safe=safe)
-        journal.skip_to(self._sequence)
-        return journal
+    def _refresh_from(self, folder: StoreFolder) -> None:
+        if folder.remote is not None and not folder.remote.fetch():
+            raise StorageError("there is no store in this folder", folder.remote.name)
+        lease = take_lease(folder.path) if folder.path.exists() else None
+        try:
+            self._load(folder, lease)
+        except BaseException:
+            # Whoever keeps the error keeps this frame: the writer would have to keep files for nobody.
+            if lease is not None:
+                lease.release()
+            raise
+        self._lease = lease
 
-    def _load(self, path: Path, lease: ReaderLease | None = None) -> list[LogFile]:
+    def _load(self, folder: StoreFolder, lease: ReaderLease | None = None) -> list[LogFile]:
         """Reads what the folder holds and then makes all of it visible at once."""
         present = self._maps
-        recovered = recover(path, self._shelf, lambda map_id: present[map_id].shelved if map_id in present else ())
-        manifest, files = recovered.manifest, recovered.files
+        recovered = recover(
+            folder.path, self._shelf, lambda map_id: present[map_id].shelved if map_id in present else ()
+        )
+        manifest = recovered.manifest
         if lease is not None:
             lease.narrow(manifest.version)
         maps, catalog = {}, Catalog()
@@ -354,15 +315,8 @@ class Store:
             self.catalog = Catalog(manifest.catalog_version, catalog.maps, catalog.views)
             self._maps = maps
         self.partitions = manifest.partitions
-        self._manifest = manifest
-        self._sequence = recovered.sequence
-        self._safe_log = manifest.safe_log
-        self._log_files = [(file.number, file.first_sequence) for file in files] or [
-            (manifest.first_log, self._sequence + 1)
-        ]
-        if self._disposal is not None:
-            self._disposal.version = manifest.version
-        return files
+        folder.take_up(recovered)
+        return recovered.files
 
     def _new_map(self, definition: MapDefinition) -> MapStore:
         created = MapStore(
@@ -378,7 +332,13 @@ class Store:
         return created
 
     def _shelf(self, definition: MapDefinition) -> SegmentShelf:
-        return SegmentShelf(None if self.path is None else self.path / "maps" / definition.id, self._disposal)
+        if self._folder is None:
+            return SegmentShelf(None)
+        return SegmentShelf(self._folder.path / "maps" / definition.id, self._folder.disposal)
+
+    @property
+    def _journal(self) -> WriteAheadLog | None:
+        return None if self._folder is None else self._folder.journal
 
     # Committing
 
@@ -399,43 +359,11 @@ class Store:
             raise
 
     def _commit_manifest(self, *, only_changes: bool = False) -> None:
-        if self.path is None or self._disposal is None:
+        if self._folder is None:
             return
         with self._structure:
             entries = [map_entry(each.definition, each.folded, _saved(each.shelved)) for each in self._maps.values()]
-            sequence = self._sequence if self._journal is None else self._journal.sequence
-            if self._journal is not None:
-                self._safe_log = self._journal.synced
-            views = [view_entry(view) for view in self.catalog.views.values()]
-            first_log = self._log_files[0][0]
-            version = self._disposal.version
-            manifest = Manifest(
-                version, self.partitions, self.catalog.version, first_log, self._safe_log, sequence, entries, views
-            )
-            if only_changes and manifest == self._manifest:
-                return
-            manifest = replace(manifest, version=version + 1)
-            if self._remote is None:
-                write_manifest(self.path, manifest)
-            else:
-                self._remote.publish(manifest)
-            self._manifest = manifest
-            self._disposal.version = manifest.version
-            self._disposal.sweep()
-
-    def _drop_old_logs(self) -> None:
-        if self._journal is None or self.path is None or self._disposal is None:
-            return
-        waiting = [each.folded + 1 for each in self._maps.values() if each.log_length]
-        needed = min(waiting, default=self._journal.sequence + 1)
-        kept = list(self._log_files)
-        while len(kept) > 1 and kept[1][1] <= needed:
-            kept.pop(0)
-        dropped = self._log_files[: len(self._log_files) - len(kept)]
-        if dropped:
-            self._log_files = kept
-            self._commit_manifest()
-            self._disposal.retire(log_path(self.path / "wal", number) for number, _ in dropped)
+            self._folder.commit(self.partitions, self.catalog, entries, only_changes=only_changes)
 
     def _request_checkpoint(self) -> None:
         """Starts a checkpoint in the background unless one is running."""

@@ -56,13 +56,12 @@ class WriteAheadLog:
         self._append_lock = Lock()
         self._flush_lock = Lock()
         self._failure: StorageError | None = None
-        self.number = number
         self.sequence = sequence
         self._group = GroupCommit(self._append_lock, sequence, self._flush)
         self._buffer: list[bytes] = []
         self._unwritten = b""
         """Taken from the buffer, but not in the file yet: it stays here if the thread that writes it is interrupted."""
-        self._begin_file(length, safe=safe)
+        self._begin_file(number, length, safe=safe)
 
     def append(self, payload: bytes) -> int:
         """Adds a record to the buffer and returns its sequence number; nothing is on disk yet."""
@@ -98,9 +97,11 @@ class WriteAheadLog:
                 # Only the last file may have room behind its records.
                 os.ftruncate(self._descriptor, self._written)
                 os.fsync(self._descriptor)
-                os.close(self._descriptor)
-                self.number += 1
-                self._begin_file(None)
+                self._zeroed = self._written
+                before = self._descriptor
+                # If this fails the old file stays in use: it must not be closed, its number could become another's.
+                self._begin_file(self.number + 1, None)
+                os.close(before)
 
     @property
     def failed(self) -> bool:
@@ -127,29 +128,39 @@ class WriteAheadLog:
             finally:
                 os.close(self._descriptor)
 
-    def _begin_file(self, length: int | None, *, safe: bool = False) -> None:
-        self._descriptor, self._written = self._open(length, safe)
+    def _begin_file(self, number: int, length: int | None, *, safe: bool = False) -> None:
+        self._descriptor, self._written = self._open(number, length, safe=safe)
+        self.number = number
         self._safe_length = self._synced_length = self._written
         self._zeroed = self._written
         """Where the room for records ends."""
 
-    def _open(self, length: int | None, safe: bool) -> tuple[int, int]:
-        path = log_path(self._folder, self.number)
+    def _open(self, number: int, length: int | None, *, safe: bool) -> tuple[int, int]:
+        path = log_path(self._folder, number)
         try:
-            if length is not None:
-                descriptor = os.open(path, os.O_WRONLY)
-                if not safe or os.fstat(descriptor).st_size != length:
-                    os.ftruncate(descriptor, length)
-                    os.fsync(descriptor)
-                return descriptor, length
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+            if length is None:
+                return self._make(path)
+            descriptor = os.open(path, os.O_WRONLY)
+            if not safe or os.fstat(descriptor).st_size != length:
+                os.ftruncate(descriptor, length)
+                os.fsync(descriptor)
+        except OSError as error:
+            raise StorageError(f"the write-ahead log cannot be written: {error.strerror}", path) from error
+        return descriptor, length
+
+    def _make(self, path: Path) -> tuple[int, int]:
+        """A new file, whole and with a durable name, or none."""
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+        try:
             header = file_header(self._group.durable + 1)
             os.write(descriptor, header)
             os.fsync(descriptor)
             sync_folder(self._folder)
-            return descriptor, len(header)
-        except OSError as error:
-            raise StorageError(f"the write-ahead log cannot be written: {error.strerror}", path) from error
+        except BaseException:
+            os.close(descriptor)
+            path.unlink()
+            raise
+        return descriptor, len(header)
 
     def _flush(self) -> None:
         """Makes all that was appended as durable as promised."""

@@ -1,0 +1,79 @@
+"""Files of record batches that tasks write and others map: answers too large for Spark, rows on their way to a segment.
+
+Every batch is an Arrow stream of its own, as a column may be a dictionary in one batch and plain in the next. They start
+at multiples of a cache line, so that their buffers can be used where they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+_ALIGNMENT = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a batch is in its file."""
+
+    start: int
+    length: int
+
+
+class BatchFileWriter:
+    """The file has no name that others know before the writer is closed: they learn of it and of the places then."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._end = 0
+        self._file = path.open("wb", buffering=0)
+
+    def append(self, batch: pa.RecordBatch) -> Place:
+        stream = to_stream(batch)
+        place = Place(self._end, stream.size)
+        self._file.write(stream)
+        self._end += stream.size + -stream.size % _ALIGNMENT
+        self._file.seek(self._end)
+        return place
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.close()
+
+
+@dataclass(frozen=True)
+class BatchFile:
+    """A file that is mapped with the first batch that is read from it."""
+
+    path: str
+
+    def read(self, place: Place) -> pa.RecordBatch:
+        """Without a copy. The file may be removed meanwhile; what is mapped stays."""
+        return from_stream(self._mapped.slice(place.start, place.length))
+
+    @cached_property
+    def _mapped(self) -> pa.Buffer:
+        with pa.memory_map(self.path) as mapped:
+            return mapped.read_buffer()
+
+
+def to_stream(batch: pa.RecordBatch) -> pa.Buffer:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    return sink.getvalue()
+
+
+def from_stream(body: pa.Buffer) -> pa.RecordBatch:
+    return pa.ipc.open_stream(body).read_next_batch()

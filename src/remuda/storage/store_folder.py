@@ -1,0 +1,175 @@
+"""What a store has on disk beside its segments: the lock, the manifest, the write-ahead files, and what goes away.
+
+MANIFEST                        what the folder holds (`manifest`)
+LOCK                            held by the one process that writes
+readers/<id>.lease              which state a reader uses (`reader_lease`)
+wal/<number>.log                statements since the last checkpoint (`write_ahead_log`)
+maps/<map id>/<segment id>.*    segments (`segment_file`)
+inbox/<id>.*                    segments that other processes hand over (`inbox`)
+
+It knows nothing of the maps but their entries in the manifest. Its user keeps others out while it is changed.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from remuda.errors import StorageError
+from remuda.storage.disposal import Disposal
+from remuda.storage.folder_lock import FolderLock
+from remuda.storage.manifest import NAME, Manifest, view_entry, write_manifest
+from remuda.storage.write_ahead_file import LogFile, log_numbers, log_path
+from remuda.storage.write_ahead_log import Durability, WriteAheadLog
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Container, Iterable
+    from pathlib import Path
+
+    from remuda.catalog import Catalog
+    from remuda.storage.manifest import MapEntry
+    from remuda.storage.recovery import Recovered
+    from remuda.storage.remote_folder import RemoteFolder
+
+
+class StoreFolder:
+    """`journal` is there once it is opened, `disposal` for a writer."""
+
+    def __init__(
+        self, path: Path, durability: Durability, *, read_only: bool, remote: RemoteFolder | None = None
+    ) -> None:
+        self.path = path
+        self.remote = remote
+        self.journal: WriteAheadLog | None = None
+        self.disposal = None if read_only else Disposal(path)
+        self._durability = durability
+        self._lock: FolderLock | None = None
+        self._log_files = [(1, 1)]
+        """Numbers of the write-ahead files with the sequence number each begins with."""
+        self._sequence = 0
+        self._safe_log = (0, 0)
+        self._manifest: Manifest | None = None
+        """The one that was read or written last."""
+
+    @property
+    def version(self) -> int | None:
+        """Of the manifest that was read or written last."""
+        return None if self._manifest is None else self._manifest.version
+
+    # Opening
+
+    def lock(self) -> None:
+        """Makes the folder, if it is absent, and keeps other writers out."""
+        try:
+            if self.remote is not None:
+                self.remote.fetch()
+        except FileNotFoundError as error:
+            raise StorageError("a file named in the manifest is missing", error.filename) from error
+        try:
+            (self.path / "wal").mkdir(parents=True, exist_ok=True)
+            (self.path / "maps").mkdir(exist_ok=True)
+            self._lock = FolderLock(self.path / "LOCK")
+        except OSError as error:
+            raise StorageError(f"the folder cannot be written: {error.strerror}", self.path) from error
+
+    def unlock(self) -> None:
+        if self._lock is not None:
+            self._lock.release()
+
+    def has_manifest(self) -> bool:
+        """Whether there is anything to recover. Files without a manifest are not: it was lost."""
+        if (self.path / NAME).exists():
+            return True
+        if any(self.path.glob("maps/*")) or log_numbers(self.path / "wal"):
+            raise StorageError("the manifest is missing", self.path / NAME)
+        return False
+
+    def take_up(self, recovered: Recovered) -> None:
+        """Goes on from the state that was found."""
+        manifest, files = recovered.manifest, recovered.files
+        self._manifest = manifest
+        self._sequence = recovered.sequence
+        self._safe_log = manifest.safe_log
+        self._log_files = [(file.number, file.first_sequence) for file in files] or [
+            (manifest.first_log, self._sequence + 1)
+        ]
+        if self.disposal is not None:
+            self.disposal.version = manifest.version
+
+    def open_journal(self, last: LogFile | None) -> WriteAheadLog | None:
+        """Goes on behind the last whole record; a file that was cut off inside its header makes room for its like."""
+        if self._durability is Durability.NONE:
+            return None
+        folder = self.path / "wal"
+        number = self._log_files[-1][0] if last is None else last.number
+        for other in log_numbers(folder):
+            if other > number or (last is None and other == number):
+                log_path(folder, other).unlink()
+        if last is None:
+            self.journal = WriteAheadLog(folder, number, self._sequence, self._durability, None)
+            return self.journal
+        safe = self._safe_log == (number, last.length)
+        self.journal = WriteAheadLog(folder, number, last.last_sequence, self._durability, last.length, safe=safe)
+        self.journal.skip_to(self._sequence)
+        return self.journal
+
+    def remove_strangers(self, maps: Container[str], version: int) -> None:
+        """Files that the manifest of this version does not name: left by a process that was killed, or for readers.
+
+        Those of maps that it names are left to their shelves.
+        """
+        if self.disposal is None:
+            return
+        first, logs = self._log_files[0][0], self.path / "wal"
+        self.disposal.retire((log_path(logs, number) for number in log_numbers(logs) if number < first), version)
+        for folder in (self.path / "maps").iterdir():
+            if folder.name not in maps:
+                self.disposal.retire(folder.iterdir(), version)
+                with suppress(OSError):  # Not empty: somebody reads it.
+                    folder.rmdir()
+
+    # Committing
+
+    def commit(self, partitions: int, catalog: Catalog, maps: list[MapEntry], *, only_changes: bool) -> None:
+        """Makes this the state of the folder, by a new manifest; with `only_changes` not if it is so already."""
+        if self.disposal is None:
+            return
+        sequence = self._sequence if self.journal is None else self.journal.sequence
+        if self.journal is not None:
+            self._safe_log = self.journal.synced
+        views = [view_entry(view) for view in catalog.views.values()]
+        first_log = self._log_files[0][0]
+        version = self.disposal.version
+        manifest = Manifest(version, partitions, catalog.version, first_log, self._safe_log, sequence, maps, views)
+        if only_changes and manifest == self._manifest:
+            return
+        manifest = replace(manifest, version=version + 1)
+        if self.remote is None:
+            write_manifest(self.path, manifest)
+        else:
+            self.remote.publish(manifest)
+        self._manifest = manifest
+        self.disposal.version = manifest.version
+        self.disposal.sweep()
+
+    def begin_log_file(self) -> None:
+        """Records from now on go to a new write-ahead file, so that those before can be dropped."""
+        if self.journal is not None:
+            self.journal.rotate()
+            self._log_files.append((self.journal.number, self.journal.sequence + 1))
+
+    def drop_old_logs(self, waiting: Iterable[int], commit: Callable[[], None]) -> None:
+        """Lets go of the files before the first record that is waited for, when a manifest no longer names them."""
+        if self.journal is None or self.disposal is None:
+            return
+        needed = min(waiting, default=self.journal.sequence + 1)
+        kept = list(self._log_files)
+        while len(kept) > 1 and kept[1][1] <= needed:
+            kept.pop(0)
+        dropped = self._log_files[: len(self._log_files) - len(kept)]
+        if dropped:
+            self._log_files = kept
+            commit()
+            self.disposal.retire(log_path(self.path / "wal", number) for number, _ in dropped)
