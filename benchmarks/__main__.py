@@ -6,7 +6,7 @@ import argparse
 import sys
 import time
 
-from benchmarks import data, footprint, planning, space
+from benchmarks import data, ending, footprint, planning, space
 from benchmarks.case import Case, Setting, size_of
 from benchmarks.cases import GROUPS
 from benchmarks.measure import interleave
@@ -22,7 +22,7 @@ def main() -> int:
         "--only",
         default="",
         metavar="TEXT",
-        help=f"groups ({', '.join(GROUPS)}, space, footprint, planning) or cases by part of their name",
+        help=f"groups ({', '.join(GROUPS)}, ending, space, footprint, planning) or cases by part of their name",
     )
     parser.add_argument("--no-spark", action="store_true", help="without the cases that need a Java")
     options = parser.parse_args()
@@ -32,17 +32,20 @@ def main() -> int:
     setting = Setting(rows, Peers(rows), with_spark=not options.no_spark)
     for group, make_cases in GROUPS.items():
         whole_group = options.only in ("", group)
-        if options.only in {*GROUPS, "space", "footprint"} and not whole_group:
+        if options.only in {*GROUPS, "space", "footprint", "planning", "ending"} and not whole_group:
             continue
         for case in make_cases(setting):
             if whole_group or options.only.casefold() in case.name.casefold():
                 _run(case)
+    if options.only in ("", "ending"):
+        ending.show(setting.peers.remuda)
     if options.only in ("", "space"):
         _show_space(rows)
     if options.only in ("", "planning"):
         planning.show()
     if options.only in ("", "footprint"):
         _show_footprint()
+    setting.peers.close()
     print(f"\nin all {duration(time.perf_counter() - started)}")
     return 0
 

@@ -28,6 +28,10 @@ INDEXES = (
 )
 """Of Remuda; peers have their own."""
 
+CREATE_CUSTOMERS = "CREATE TABLE customers (customer VARCHAR, region VARCHAR, PRIMARY KEY (customer))"
+REGIONS = 50
+"""What a join finds: each customer is in one of them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Data:
@@ -42,6 +46,13 @@ class Data:
     def rows(self) -> int:
         return self.table.num_rows
 
+    @property
+    def customer_table(self) -> pa.Table:
+        """Every customer that an order may have."""
+        numbers = range(customer_count(self.rows))
+        regions = [f"R{number % REGIONS}" for number in numbers]
+        return pa.table({"customer": [f"C{number}" for number in numbers], "region": regions})
+
     def amount_ranges(self, size: int) -> list[tuple[float, float]]:
         """Bounds, both included, between which there are exactly `size` rows."""
         random = np.random.default_rng(size)
@@ -49,10 +60,14 @@ class Data:
         return [(float(self.sorted_amounts[at]), float(self.sorted_amounts[at + size - 1])) for at in starts]
 
 
+def customer_count(rows: int) -> int:
+    return min(MOST_CUSTOMERS, max(1, rows // 10))
+
+
 @functools.cache
 def make(rows: int) -> Data:
     random = np.random.default_rng(42)
-    customer = random.integers(0, min(MOST_CUSTOMERS, max(1, rows // 10)), rows)
+    customer = random.integers(0, customer_count(rows), rows)
     amount = random.random(rows) * 1_000_000
     since = random.integers(0, MICROSECONDS_OF_2024, rows).astype("timedelta64[us]")
     table = pa.table(

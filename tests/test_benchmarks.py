@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks import data, measure
 from benchmarks.case import Setting, size_of
-from benchmarks.cases import lookup, scan
+from benchmarks.cases import lookup, members, scan
 from benchmarks.peers import Peers
 
 if TYPE_CHECKING:
@@ -25,9 +25,10 @@ def setting() -> Iterator[Setting]:
     peers.remuda.grid.close()
     peers.sqlite.connection.close()
     peers.duckdb.connection.close()
+    peers.duckdb_file.close()
 
 
-@pytest.mark.parametrize("group", [lookup, scan], ids=["lookup", "scan"])
+@pytest.mark.parametrize("group", [lookup, scan, members], ids=["lookup", "scan", "members"])
 def test_all_contenders_give_answers_of_the_same_size(group: object, setting: Setting) -> None:
     for case in group.cases(setting):  # type: ignore[attr-defined]
         if case.same_answers:

@@ -41,7 +41,7 @@ def test_examples(
     pq.write_table(_orders(100, 50), "more-orders.parquet")
     (tmp_path / "orders").mkdir()
     pq.write_table(_orders(1000, 500), "orders/part.parquet")
-    embedded, with_spark = _blocks("python")
+    embedded, with_spark, other_faces = _blocks("python")
     names: dict[str, Any] = {}
     exec(embedded, names)
     printed = capsys.readouterr().out
@@ -55,4 +55,12 @@ def test_examples(
     grid = names["grid"]
     assert len(grid.map("orders")) == 552
     assert dict(grid.sql("SELECT status, COUNT(*) FROM orders GROUP BY status"))["NEW"] == 551
+    capsys.readouterr()
+    # The session's tasks work in another folder, and there is no object store here.
+    here = other_faces.replace('"path", "shop.remuda"', f'"path", "{tmp_path}/shop.remuda"')
+    exec(here.replace("s3://bucket/", f"file://{tmp_path}/"), names)
+    assert "NEW" in capsys.readouterr().out
+    archive = names["archive"]
+    assert len(archive.map("orders")) == 552
+    archive.close()
     grid.close()

@@ -26,7 +26,15 @@ def cases(setting: Setting) -> Iterator[Case]:
     with tempfile.TemporaryDirectory(prefix="remuda-bench-") as name:
         spark = SparkPeer(setting.data, Path(name))
         with remuda_peer.create(str(Path(name) / "grid.remuda"), spark=spark.session) as grid:
-            grid.load("orders", spark.dataframe)
+            yield Case(
+                "Spark load, two indexes",
+                {
+                    REMUDA: lambda: grid.load("orders", spark.dataframe, mode="replace"),
+                    "Spark buckets, sorted": spark.write_buckets,
+                },
+                same_answers=False,
+            )
+            grid.load("orders", spark.dataframe, mode="replace")
             grid.sql("SET engine = spark")
             for title, sql in QUERIES.items():
                 yield Case(
@@ -42,6 +50,14 @@ def cases(setting: Setting) -> Iterator[Case]:
                 "Spark gather: against an empty job",
                 {REMUDA: lambda: grid.sql(group).fetchall(), "empty job": spark.empty_job},
                 same_answers=False,
+            )
+            source = spark.read_maps(str(Path(name) / "grid.remuda"))
+            yield Case(
+                "Spark data source: by key",
+                {
+                    REMUDA: lambda: source.where("id = 4711").collect(),
+                    "Spark Parquet": lambda: spark.dataframe.where("id = 4711").collect(),
+                },
             )
             grid.sql("SET engine = auto")
             yield Case(

@@ -15,6 +15,12 @@ class PolarsPeer:
         frame = pl.from_arrow(data.table)
         assert isinstance(frame, pl.DataFrame)
         self.frame = frame.rechunk()
+        customers = pl.from_arrow(data.customer_table)
+        assert isinstance(customers, pl.DataFrame)
+        self._customers = customers
 
     def lazy(self) -> Any:
         return self.frame.lazy()
+
+    def customers(self) -> Any:
+        return self._customers.lazy()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import remuda
-from benchmarks.data import CREATE_TABLE, INDEXES
+from benchmarks.data import CREATE_CUSTOMERS, CREATE_TABLE, INDEXES
 
 if TYPE_CHECKING:
     from benchmarks.data import Data
@@ -23,6 +23,8 @@ class RemudaPeer:
     def __init__(self, data: Data) -> None:
         self.grid = create()
         self.grid.load("orders", data.table)
+        self.grid.sql(CREATE_CUSTOMERS)
+        self.grid.load("customers", data.customer_table)
         self.orders = self.grid.map("orders")
 
     def rows(self, sql: str, *parameters: Any) -> Any:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from benchmarks.data import Data
 
 SLOTS = 2
+PARTITIONS = 271
 
 
 class SparkPeer:
@@ -19,6 +20,7 @@ class SparkPeer:
         import remuda.spark
 
         self.session: Any = remuda.spark.session(master=f"local[{SLOTS}]")
+        self._folder = folder
         parquet = folder / "orders"
         parquet.mkdir()
         half = data.rows // SLOTS
@@ -37,6 +39,18 @@ class SparkPeer:
 
     def rows(self, sql: str, source: str) -> Any:
         return self.session.sql(sql.replace("FROM orders", f"FROM orders_{source}")).collect()
+
+    def write_buckets(self) -> None:
+        """Spark's own way to keep rows together by key and in order: a table of as many buckets as we have parts."""
+        write = self.dataframe.write.mode("overwrite").format("parquet").option("path", str(self._folder / "buckets"))
+        write.bucketBy(PARTITIONS, "id").sortBy("id").saveAsTable("orders_buckets")
+
+    def read_maps(self, path: str) -> Any:
+        """The map of a grid as Spark SQL sees it, for queries that all have the same filter."""
+        import remuda.spark
+
+        remuda.spark.register(self.session)
+        return self.session.read.format("remuda").options(path=path, map="orders", pushFilters="true").load()
 
     def empty_job(self) -> Any:
         """The least that any Spark job with Python tasks costs: one task in each slot that does nothing."""

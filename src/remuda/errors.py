@@ -145,14 +145,36 @@ def render(error: SqlError) -> str:
     position = error.position
     if position is not None and error.text is not None and error.span is not None:
         lines[0] += f", at line {position.line}, column {position.column}"
-        source = error.text.split("\n")[position.line - 1]
-        width = max(1, min(error.span.end - error.span.start, len(source) - position.column + 1))
+        line = error.text.split("\n")[position.line - 1]
+        source, start = excerpt(line, position.column - 1)
+        width = max(1, min(error.span.end - error.span.start, len(source) - start))
         # A tab stays a tab in the caret line, so that both lines are indented alike on any terminal.
-        indent = "".join("\t" if character == "\t" else " " for character in source[: position.column - 1])
+        indent = "".join("\t" if character == "\t" else " " for character in source[:start])
         lines += ["  " + source, "  " + indent + "^" * width]
     if error.suggestion:
         lines.append("  " + suggestion_sentence(error.suggestion))
     return "\n".join(lines)
+
+
+LONGEST_LINE = 120
+"""What is longer, a list of a thousand keys for instance, would hide the message that stands above it."""
+
+
+def excerpt(line: str, place: int) -> tuple[str, int]:
+    """The part of a line that is shown around a place, and the place in it.
+
+    >>> excerpt("SELECT amont", 7)
+    ('SELECT amont', 7)
+    >>> part, place = excerpt("x" * 500 + "here" + "x" * 500, 500)
+    >>> len(part), part[0], part[-1], part[place : place + 4]
+    (120, '…', '…', 'here')
+    """
+    if len(line) <= LONGEST_LINE:
+        return line, place
+    first = max(0, min(place - LONGEST_LINE // 2, len(line) - LONGEST_LINE))
+    last = first + LONGEST_LINE
+    head, tail = first > 0, last < len(line)
+    return "…" * head + line[first + head : last - tail] + "…" * tail, place - first
 
 
 def suggestion_sentence(suggestion: str) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import _thread
 import io
 import json
+from threading import Timer
 from typing import TYPE_CHECKING
 
 import pytest
@@ -78,3 +80,56 @@ def test_sql_command_reads_standard_input_and_stops_at_an_error(
     monkeypatch.setattr("sys.stdin", io.StringIO("SELECT * FROM missing;\nCREATE TABLE t (k BIGINT, PRIMARY KEY (k));"))
     assert main(["sql"]) == 1
     assert "OBJECT_NOT_FOUND" in capsys.readouterr().err
+
+
+def test_what_a_statement_did(shell: Shell) -> None:
+    for statement, said in (
+        ("CREATE TABLE u (k BIGINT, PRIMARY KEY (k));", "done"),
+        ("SET engine = local;", "done"),
+        ("INSERT INTO u VALUES (1), (2);", "2 rows changed"),
+        ("DELETE FROM u WHERE k = 9;", "0 rows changed"),
+        ("CREATE TABLE w AS SELECT * FROM u;", "2 rows written"),
+        ("CREATE VIEW v AS SELECT k, name AS called FROM t;", "done"),
+        ("DROP TABLE IF EXISTS nothing;", "done"),
+    ):
+        assert shell.feed(statement) == said
+    assert "views: v" in shell.feed("\\d")
+    assert "called" in shell.feed("\\d v")
+
+
+def test_an_answer_has_room(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "25")
+    wide = shell.feed("SELECT k, name, 'a long piece of text' AS text FROM t ORDER BY k;").splitlines()
+    assert wide[:4] == ["── row 1 ──", "k     1", "name  ann", "text  a long piece of text"]
+    assert wide[-1] == "(2 rows)"
+    assert shell.feed("SELECT 'one column that is wider than the terminal' AS text;").startswith(" text\n")
+
+
+def test_an_answer_ends_somewhere(shell: Shell) -> None:
+    shell.feed("INSERT INTO t SELECT a.k * 1000 + b.k, 'x' FROM t a, t b, t c WHERE c.k = 1;")
+    assert shell.feed("\\rows 2") == "Answers are shown up to 2 rows."
+    lines = shell.feed("SELECT k FROM t;").splitlines()
+    assert len(lines) == 5
+    assert "the first 2 rows" in lines[-1]
+    assert shell.feed("SELECT k FROM t LIMIT 2;").endswith("(2 rows)")
+
+
+def test_a_statement_can_be_stopped(shell: Shell) -> None:
+    """As by Ctrl-C; the shell goes on."""
+    endless = "WITH RECURSIVE r (n) AS (SELECT 1 UNION ALL SELECT (n + 1) % 1000 FROM r) SELECT COUNT(*) FROM r;"
+    timer = Timer(0.5, _thread.interrupt_main)
+    timer.start()
+    assert shell.feed(endless) == "stopped"
+    timer.join()
+    assert shell.feed("SELECT 1 AS one;").endswith("(1 row)")
+
+
+def test_a_script_is_piped_in(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("SELECT 1 AS one;\nSELECT 2 AS two"))
+    assert main([]) == 0
+    assert capsys.readouterr().out.count("(1 row)") == 2
+    monkeypatch.setattr("sys.stdin", io.StringIO("SELECT nothing;\nSELECT 2 AS two;"))
+    assert main([]) == 1
+    shown = capsys.readouterr()
+    assert "unknown column: nothing" in shown.err
+    assert shown.out == ""

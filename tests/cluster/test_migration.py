@@ -5,53 +5,16 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import remuda
-from remuda.errors import ErrorCode, SqlError
+from tests.cluster.trouble import Trouble
 
 ROWS = 60_000
 GROUPS = 100
-
-
-class Trouble:
-    """Threads that work until the time is over; the first thing that goes wrong stops all of them."""
-
-    def __init__(self, seconds: float) -> None:
-        self._end = time.monotonic() + seconds
-        self._threads: list[threading.Thread] = []
-        self.errors: list[BaseException] = []
-        self.rounds: dict[str, int] = {}
-        self.topology_changes = 0
-
-    def go(self, name: str, work: Callable[[random.Random], None]) -> None:
-        self._threads.append(threading.Thread(target=self._repeat, args=(name, work), name=name))
-
-    def _repeat(self, name: str, work: Callable[[random.Random], None]) -> None:
-        chance = random.Random(name)
-        self.rounds[name] = 0
-        while time.monotonic() < self._end and not self.errors:
-            try:
-                work(chance)
-                self.rounds[name] += 1
-            except SqlError as error:
-                if error.code is not ErrorCode.TOPOLOGY_CHANGE:
-                    self.errors.append(error)
-                self.topology_changes += 1
-            except BaseException as error:  # noqa: BLE001  (a failed assertion is what the test is about)
-                self.errors.append(error)
-
-    def run(self) -> None:
-        for thread in self._threads:
-            thread.start()
-        for thread in self._threads:
-            thread.join()
-        if self.errors:
-            raise self.errors[0]
 
 
 def stay_exact(seconds: float, pause: float) -> Trouble:
@@ -145,7 +108,7 @@ def stay_exact(seconds: float, pause: float) -> Trouble:
 
 
 def test_migration_is_never_seen() -> None:
-    trouble = stay_exact(seconds=4.0, pause=0.1)
+    trouble = stay_exact(seconds=10.0, pause=0.1)
     assert trouble.rounds["migrate"] > 10
     assert all(count > 0 for count in trouble.rounds.values()), trouble.rounds
 

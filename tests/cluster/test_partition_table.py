@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from remuda.cluster import Cluster
-from remuda.errors import ErrorCode, SqlError
+from remuda.errors import ErrorCode, RemudaError, SqlError
 from remuda.runtime.local import check_ownership
 
 
@@ -48,12 +48,12 @@ def test_joining_and_leaving() -> None:
 
 def test_misuse() -> None:
     cluster = Cluster(1, 10)
-    with pytest.raises(ValueError, match="the last member cannot leave"):
+    with pytest.raises(RemudaError, match="the last member cannot leave"):
         cluster.remove_member("member-1")
-    with pytest.raises(ValueError, match=r"no member nobody: members are member-1"):
+    with pytest.raises(RemudaError, match=r"no member nobody: members are member-1"):
         cluster.remove_member("nobody")
     for members, partitions in ((0, 10), (1, 0)):
-        with pytest.raises(ValueError, match="at least one"):
+        with pytest.raises(RemudaError, match="at least one"):
             Cluster(members, partitions)
     with pytest.raises(SqlError) as caught:
         cluster.member("member-9")

@@ -65,6 +65,8 @@ def _calls() -> dict[SqlType, list[tuple[str, tuple[SqlType, ...]]]]:
     found: dict[SqlType, list[tuple[str, tuple[SqlType, ...]]]] = {}
     for name, function in FUNCTIONS.items():
         own = [hints_of(function)] if len(hints_of(function)) > 2 else []
+        if function.volatile:
+            continue  # no two evaluations agree
         for types in [*lists, *own, ()] if name not in _MADE_ELSEWHERE else ():
             signature = function.resolve(types)
             if signature is not None:

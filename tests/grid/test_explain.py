@@ -54,7 +54,7 @@ def test_logical_and_memo(grid: Any) -> None:
     (logical,) = grid.sql(f"EXPLAIN (LOGICAL, FORMAT JSON) {JOIN}")
     assert json.loads(logical[0])["plan"]["operator"] == "Root"
     memo = text_of(grid, f"EXPLAIN MEMO {JOIN}")
-    assert "Join(G" in memo
+    assert "Join INNER(G" in memo
     (groups,) = grid.sql(f"EXPLAIN (MEMO, FORMAT JSON) {JOIN}")
     assert len(json.loads(groups[0])["groups"]) == memo.count("rows≈")
 

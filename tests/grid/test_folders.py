@@ -208,7 +208,7 @@ def test_a_closed_grid(tmp_path: Path, durable: bool) -> None:
 def test_opening_with_options_that_are_none(tmp_path: Path) -> None:
     with pytest.raises(RemudaError, match="durability must be one of"):
         remuda.open(tmp_path, durability="maybe")
-    with pytest.raises(ValueError, match="at least one member"):
+    with pytest.raises(RemudaError, match="at least one member"):
         remuda.open(members=0)
-    with pytest.raises(ValueError, match="at least one"):
+    with pytest.raises(RemudaError, match="at least one"):
         remuda.open(partitions=0)

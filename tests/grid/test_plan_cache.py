@@ -8,16 +8,21 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import remuda
+from remuda.catalog import Catalog
 from remuda.errors import ErrorCode, SqlError
+from remuda.exec import ExecContext
 from remuda.grid import plan_cache
 from remuda.grid.plan_cache import CachedPlan, PlanCache, PlanKey
 from remuda.grid.rows import RowShape
+from remuda.runtime import local
 
 
 def key(text: str, *search_path: str) -> PlanKey:
@@ -36,8 +41,14 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return now
 
 
-def cache_of(limit: int = 3, is_valid: Callable[[Any], bool] = lambda _: True) -> PlanCache:
-    return PlanCache(is_valid, limit)
+class Named:
+    """The catalog that a cache compares with, set by hand."""
+
+    catalog = Catalog()
+
+
+def cache_of(limit: int = 3, is_valid: Callable[[Any], bool] = lambda _: True, store: Any = None) -> PlanCache:
+    return PlanCache(store or Named(), is_valid, limit)
 
 
 def texts(cache: PlanCache) -> set[str]:
@@ -72,6 +83,12 @@ def test_the_least_recently_used_plan_is_evicted_at_once(clock: list[float]) -> 
     cache.add(key("e"), entry())
     assert texts(cache) == {"c", "d", "e"}, "adding refreshes it as well"
     cache.close()
+
+
+def test_ten_thousand_plans_are_kept_by_default() -> None:
+    with remuda.open() as grid:
+        assert grid.queries.plans._limit == plan_cache.DEFAULT_LIMIT == 10_000
+    assert plan_cache.WORKER_PERIOD == 1.0
 
 
 def test_ties_do_not_break_eviction(clock: list[float]) -> None:
@@ -136,6 +153,38 @@ def test_a_change_is_noticed_at_once() -> None:
     assert cache.find(key("q")) is None
     assert len(cache) == 0
     cache.close()
+
+
+def test_another_catalog_is_noticed_before_anyone_says_so() -> None:
+    """A definition is visible as soon as the store has the new catalog, and its statement returns only later."""
+    store, valid = Named(), True
+    cache = cache_of(is_valid=lambda _: valid, store=store)
+    cache.add(key("q"), entry())
+    assert cache.find(key("q")) is not None
+    store.catalog, valid = Catalog(), False
+    assert cache.find(key("q")) is None
+    cache.close()
+
+
+@pytest.mark.parametrize("folder", [False, True])
+def test_no_plan_of_an_old_view_is_used_once_the_new_one_is_visible(folder: bool, tmp_path: Path) -> None:
+    with remuda.open(tmp_path / "grid" if folder else None) as grid:
+        grid.sql("CREATE TABLE m (id BIGINT, PRIMARY KEY (id))")
+        grid.sql("INSERT INTO m VALUES (1)")
+        grid.sql("CREATE VIEW v AS SELECT 1 AS number FROM m")
+        text = "SELECT number FROM v"
+        assert grid.sql(text).fetchall() == [(1,)]
+        commit, seen = grid.store._commit_manifest, []
+
+        def commit_slowly(**options: Any) -> None:
+            """Others see the new catalog while its file is written."""
+            seen.append((grid.sql(f"{text} WHERE TRUE").fetchall(), grid.sql(text).fetchall()))
+            commit(**options)
+
+        grid.store._commit_manifest = commit_slowly
+        grid.sql("CREATE OR REPLACE VIEW v AS SELECT 2 AS number FROM m")
+        grid.store._commit_manifest = commit
+        assert seen == [([(2,)], [(2,)])]
 
 
 def test_the_worker_looks_at_once_after_a_change_and_every_second_anyway(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -220,7 +269,15 @@ def test_what_is_cached_and_what_is_not() -> None:
         ]
         for text in cached:
             grid.sql(text)
-        for text in ("SHOW TABLES", "SHOW PLANS", "EXPLAIN SELECT n FROM m", "TRUNCATE TABLE m"):
+        for text in (
+            "SHOW TABLES",
+            "SHOW PLANS",
+            "EXPLAIN SELECT n FROM m",
+            "EXPLAIN ANALYZE SELECT n FROM m",
+            "SELECT table_name FROM information_schema.tables",
+            "SELECT n FROM m JOIN information_schema.tables ON table_name = 'm'",
+            "TRUNCATE TABLE m",
+        ):
             grid.sql(text)
         grid.explain("SELECT id FROM m")
         with pytest.raises(SqlError):
@@ -239,6 +296,22 @@ def test_show_plans_has_hits_and_last_use() -> None:
         (row,) = grid.sql("SHOW PLANS").fetchall()
         assert (row.sql, row.hits) == ("SELECT id FROM m", 3)
         assert 0 <= row.seconds_since_use < 60
+
+
+def test_show_plans_counts_each_use_and_adding_is_none(clock: list[float]) -> None:
+    with remuda.open() as grid:
+        grid.sql("CREATE TABLE m (id BIGINT, n BIGINT, PRIMARY KEY (id))")
+        uses = {"SELECT n FROM m WHERE id = ?": 1, "SELECT n FROM m WHERE n > ?": 2, "SELECT n + ? FROM m": 5}
+        for number, (text, count) in enumerate(uses.items()):
+            clock[0] = 10.0 * number
+            for value in range(count):
+                grid.sql(text, value).fetchall()
+        clock[0] = 100.0
+        found = [tuple(row) for row in grid.sql("SHOW PLANS")]
+        assert sorted(found) == sorted(
+            (text, count - 1, 100.0 - 10.0 * number) for number, (text, count) in enumerate(uses.items())
+        )
+        assert [tuple(row) for row in grid.sql("SHOW PLANS")] == found, "to look is not to use"
 
 
 def test_parameters_are_not_part_of_the_key() -> None:
@@ -283,6 +356,32 @@ def test_changes_of_what_a_plan_depends_on_make_it_anew(change: str) -> None:
         assert (after[key(others)].plan is before[key(others)].plan) is (change != "add_member")
 
 
+VIEW_CHANGES = [
+    (["CREATE OR REPLACE VIEW outer_v AS SELECT id FROM inner_v WHERE id > 2"], True),
+    (["CREATE OR REPLACE VIEW inner_v AS SELECT id FROM m WHERE id > 3"], True),
+    (["DROP VIEW outer_v", "CREATE VIEW outer_v AS SELECT id FROM inner_v"], True),
+    (["CREATE OR REPLACE VIEW other_v AS SELECT id FROM m WHERE id > 4"], False),
+    (["DROP VIEW other_v"], False),
+    (["CREATE VIEW new_v AS SELECT id FROM m", "CREATE TABLE new_m (id BIGINT, PRIMARY KEY (id))"], False),
+]
+
+
+@pytest.mark.parametrize(("statements", "anew"), VIEW_CHANGES, ids=[case[0][0] for case in VIEW_CHANGES])
+def test_a_plan_depends_on_the_views_it_uses_and_on_no_others(statements: list[str], anew: bool) -> None:
+    with remuda.open() as grid:
+        grid.sql("CREATE TABLE m (id BIGINT, PRIMARY KEY (id))")
+        grid.sql("CREATE VIEW inner_v AS SELECT id FROM m WHERE id > 1")
+        grid.sql("CREATE VIEW outer_v AS SELECT id FROM inner_v")
+        grid.sql("CREATE VIEW other_v AS SELECT id FROM m")
+        text = "SELECT id FROM outer_v"
+        grid.sql(text).fetchall()
+        before = dict(grid.queries.plans.entries())[key(text)].plan
+        for statement in statements:
+            grid.sql(statement)
+        grid.sql(text).fetchall()
+        assert (dict(grid.queries.plans.entries())[key(text)].plan is not before) is anew
+
+
 def test_an_error_that_does_not_invalidate_leaves_the_plan() -> None:
     with remuda.open() as grid:
         grid.sql("CREATE TABLE m (id BIGINT, PRIMARY KEY (id))")
@@ -306,6 +405,103 @@ def test_an_error_that_invalidates_removes_the_plan_before_anyone_sees_it() -> N
         assert texts(grid.queries.plans) == set()
 
 
+def test_a_stale_plan_is_removed_even_where_rows_have_been_handed_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody compares plans here: it is the error that removes."""
+    monkeypatch.setattr(local, "ExecContext", partial(ExecContext, scan_batch_rows=100))
+    with remuda.open() as grid:
+        grid.sql("CREATE TABLE m (id BIGINT, PRIMARY KEY (id))")
+        grid.load("m", pa.table({"id": range(2_000)}))
+        monkeypatch.setattr(grid.queries.plans, "_is_valid", lambda _: True)
+        text = "SELECT id FROM m"
+        result = grid.sql(text)
+        result.fetchmany(5)
+        grid.cluster.add_member()
+        with pytest.raises(SqlError) as caught:
+            result.fetchall()
+        assert caught.value.code is ErrorCode.PARTITION_DISTRIBUTION
+        assert texts(grid.queries.plans) == set()
+
+
+def run_together(*works: Callable[[], None]) -> None:
+    """Each in a thread of its own; the first error of any is raised."""
+    errors: list[BaseException] = []
+
+    def guarded(work: Callable[[], None]) -> None:
+        try:
+            work()
+        except BaseException as error:  # noqa: BLE001  (shown by the main thread)
+            errors.append(error)
+
+    threads = [threading.Thread(target=guarded, args=(work,)) for work in works]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+
+
+def test_whoever_sees_a_new_definition_gets_its_plan() -> None:
+    """What a thread knows of the view, from the catalog or from an answer, its next answer is not older than."""
+    with remuda.open() as grid:
+        grid.sql("CREATE TABLE m (id BIGINT, PRIMARY KEY (id))")
+        grid.sql("INSERT INTO m VALUES (1)")
+        grid.sql("CREATE VIEW v AS SELECT 0 AS number FROM m")
+        last = 150
+
+        def define() -> None:
+            for number in range(1, last + 1):
+                grid.sql(f"CREATE OR REPLACE VIEW v AS SELECT {number} AS number FROM m")
+
+        def read() -> None:
+            known = 0
+            while known < last:
+                (view,) = grid.store.catalog.views.values()
+                known = max(known, int(view.text.split()[1]))
+                (row,) = grid.sql("SELECT number FROM v")
+                assert row.number >= known
+                known = row.number
+
+        run_together(define, read, read, read)
+
+
+def test_no_newer_plan_is_lost_to_those_who_remove_the_old_ones() -> None:
+    cache = cache_of()
+    made = [entry() for _ in range(3_000)]
+    newest, done = [0], threading.Event()
+
+    def add() -> None:
+        try:
+            for number, each in enumerate(made):
+                cache.add(key("q"), each)
+                assert cache.find(key("q")) is each
+                newest[0] = number
+        finally:
+            done.set()
+
+    def remove() -> None:
+        while not done.is_set():
+            cache.remove(key("q"), made[newest[0] - 1].plan)
+            cache.remove_stale()
+
+    run_together(add, remove, remove)
+    assert cache.find(key("q")) is made[-1]
+    cache.close()
+
+
+def test_the_limit_is_kept_by_every_thread_that_adds() -> None:
+    cache = cache_of(limit=10)
+
+    def add(first: int) -> None:
+        for number in range(first, first + 2_000):
+            cache.add(key(str(number)), entry())
+            assert len(cache) <= 10
+
+    run_together(*(partial(add, first) for first in (0, 10_000, 20_000, 30_000)))
+    assert len(cache) == 10
+    cache.close()
+
+
 def test_many_threads_with_definitions_going_on() -> None:
     """Plans are used, made, evicted and made stale all at once: answers stay right, and the limit is kept."""
     with remuda.open(members=2) as grid:
@@ -314,7 +510,6 @@ def test_many_threads_with_definitions_going_on() -> None:
         grid.sql("CREATE TABLE m (id BIGINT, n BIGINT, PRIMARY KEY (id))")
         grid.load("m", pa.table({"id": range(rows), "n": [id_ % 10 for id_ in range(rows)]}))
         end = time.monotonic() + 2.5
-        errors: list[BaseException] = []
 
         def define() -> None:
             number = 0
@@ -344,19 +539,6 @@ def test_many_threads_with_definitions_going_on() -> None:
                 assert sorted(found) == [(id_, column) for id_ in range(wanted, rows, 10)]
                 assert len(grid.queries.plans) <= 8
 
-        def guarded(work: Callable[..., None], *arguments: Any) -> None:
-            try:
-                work(*arguments)
-            except BaseException as error:  # noqa: BLE001  (shown by the main thread)
-                errors.append(error)
-
-        threads = [threading.Thread(target=guarded, args=(define,))]
-        threads += [threading.Thread(target=guarded, args=(query, number)) for number in range(5)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        if errors:
-            raise errors[0]
+        run_together(define, *(partial(query, number) for number in range(5)))
         grid.queries.plans.remove_stale()
         assert all(grid.queries._is_valid(each.plan) for _, each in grid.queries.plans.entries())

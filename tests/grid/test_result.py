@@ -6,6 +6,7 @@ import datetime as dt
 import math
 from collections.abc import Iterator
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -243,3 +244,13 @@ def test_an_error_shows_the_place_whenever_it_comes(grid: Any) -> None:
                 grid.sql(text).fetchall()
             assert caught.value.position is not None
             assert "^^^" in str(caught.value)
+
+
+def test_what_is_shown_in_a_notebook(tmp_path: Path) -> None:
+    with remuda.open(tmp_path / "shop.remuda") as grid:
+        assert repr(grid) == f"<Grid {tmp_path / 'shop.remuda'}>"
+        grid.sql("CREATE TABLE t (k BIGINT, d DECIMAL(6, 2), PRIMARY KEY (k))")
+        assert repr(grid.sql("INSERT INTO t VALUES (1, 2.5), (2, NULL)")) == "<Result: 2 rows changed>"
+        assert repr(grid.sql("SELECT k, d AS price FROM t")) == "<Result: k BIGINT, price DECIMAL(6, 2)>"
+    assert repr(grid).endswith(", closed>")
+    assert repr(remuda.open()) == "<Grid in memory>"

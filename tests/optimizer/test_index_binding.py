@@ -41,6 +41,9 @@ CANDIDATES = [
     ("? < f", "f > ?0"),
     ("f = ? + 1", "f = ?0 + 1"),
     ("f = 2 + 3", "f = 5"),
+    ("x = ABS(?)", "x = ABS(?0)"),
+    ("f BETWEEN ? AND ? + 10", "f >= ?0 AND f <= ?1 + 10"),
+    ("1 <= f AND f <= 2", "f >= 1 AND f <= 2"),
     ("f BETWEEN 1 AND ?", "f >= 1 AND f <= ?0"),
     ("f IN (1, 2, ?)", "f IN (1, 2, ?0)"),
     ("f IN (7)", "f = 7"),
@@ -48,6 +51,7 @@ CANDIDATES = [
     ("f = 1 OR f = 2 OR f = ?", "f IN (1, 2, ?0)"),
     ("f = 1 OR (f = 2 OR (f = 3 OR f IN (4, 5)))", "f IN (1, 2, 3, 4, 5)"),
     ("f = 1 OR 2 = f OR f IS NULL", "f IN (1, 2, NULL)"),
+    ("f IN (1, 2) OR f = 3 OR f IN (4)", "f IN (1, 2, 3, 4)"),
     ("f IS NULL", "f IS NULL"),
     ("f IS NOT NULL", "f IS NOT NULL"),
     ("flag", "flag = TRUE"),
@@ -72,6 +76,8 @@ CANDIDATES = [
     ("f < 3 OR f = 5 OR f > ?", "f < 3 OR f = 5 OR f > ?0"),
     ("f < 3 OR (f > 5 AND f <= 7) OR f IN (8, 9)", "f < 3 OR f > 5 AND f <= 7 OR f IN (8, 9)"),
     ("f < 3 OR f IS NULL", "f < 3 OR f IS NULL"),
+    ("f BETWEEN 1 AND 2 OR f BETWEEN ? AND 9", "f >= 1 AND f <= 2 OR f >= ?0 AND f <= 9"),
+    ("(f > 1 AND f < 3) OR (f > 7 OR f = 5)", "f > 1 AND f < 3 OR f > 7 OR f = 5"),
     # Prefixes.
     ("s LIKE 'ab%'", "s >= 'ab' AND s < 'ac'"),
     ("starts_with(s, 'ab')", "s >= 'ab' AND s < 'ac'"),
@@ -80,6 +86,8 @@ CANDIDATES = [
     ("CAST(f AS BIGINT) > 5", "f > 5"),
     ("CAST(f AS DOUBLE) <= 5.5", "f <= 5"),
     ("CAST(f AS DECIMAL(20, 2)) = 5.00", "f = 5"),
+    ("CAST(f AS BIGINT) IN (5, 6)", "f IN (5, 6)"),
+    ("CAST(f AS BIGINT) IS NULL", "f IS NULL"),
 ]
 
 
@@ -94,6 +102,12 @@ def test_a_candidate_for_a_sorted_index(condition: str, bound: str) -> None:
 
 NOT_CANDIDATES = [
     "f <> 5",
+    "5 <> f",
+    "f IS DISTINCT FROM 5",
+    "f = g + 1",
+    "f = RANDOM()",
+    "f * 1 = 5",
+    "f IN (1, 2) OR g = 3",
     "f NOT IN (5, 6)",
     "NOT f = 5",
     "f = a",
@@ -149,6 +163,31 @@ BINDINGS = [
     ("(a = 1 AND b = 2) OR a = 3", "SORTED(a, b)", None),
     ("f = 1 OR g = 2", "SORTED(f)", None),
     ("f = 1 AND f = 2", "SORTED(f)", "f = 1; f = 2"),
+    # Preference: an equality, a union of equalities, ranges, a union of ranges.
+    ("f IN (1, 2) AND (f < 3 OR f > 5)", "SORTED(f)", "f IN (1, 2); f < 3 OR f > 5"),
+    (
+        "f > 0 AND f IN (1, 2) AND f = 2 AND (f < 3 OR f > 5)",
+        "SORTED(f)",
+        "f = 2; f > 0 AND f IN (1, 2) AND (f < 3 OR f > 5)",
+    ),
+    ("f BETWEEN 1 AND a", "SORTED(f)", "f >= 1; f <= a"),
+    ("f IS NULL AND f > 1", "SORTED(f)", "f IS NULL; f > 1"),
+    ("f IS NOT NULL AND (f < 3 OR f > 5)", "SORTED(f)", "f IS NOT NULL; f < 3 OR f > 5"),
+    # Binding stops behind the first column that is not a single equality.
+    ("a IN (1, 2) AND b IN (3, 4)", "SORTED(a, b)", "a IN (1, 2); b IN (3, 4)"),
+    ("a IS NOT NULL AND b = 3", "SORTED(a, b)", "a IS NOT NULL; b = 3"),
+    ("(a < 1 OR a > 2) AND b = 3", "SORTED(a, b)", "a < 1 OR a > 2; b = 3"),
+    ("a = 1 AND b = 2 AND c > 3", "SORTED(a, b, c)", "a = 1, b = 2, c > 3; -"),
+    ("a = 1 AND b > 2 AND c = 3", "SORTED(a, b, c)", "a = 1, b > 2; c = 3"),
+    # HASH of several columns needs all of them, the last may be a union.
+    ("a = 1", "HASH(a, b)", None),
+    ("a = 1 AND b = 2 AND c IN (3, 4)", "HASH(a, b, c)", "a = 1, b = 2, c IN (3, 4); -"),
+    ("a = 1 AND b IN (2, 3) AND c = 4", "HASH(a, b, c)", None),
+    ("f > 1 AND f = 2", "HASH(f)", "f = 2; f > 1"),
+    ("f > 1", "HASH(f)", None),
+    ("(a, b) = (1, 2)", "SORTED(a, b)", "a = 1, b = 2; -"),
+    ("(a, b) = (1, 2)", "HASH(a, b)", "a = 1, b = 2; -"),
+    ("(a, b) = (1, ?) AND c = 3", "SORTED(b)", "b = ?0; a = 1 AND c = 3"),
     ("f > 1 AND f > ? AND f <= 9", "SORTED(f)", "f > 1 AND f > ?0 AND f <= 9; -"),
     ("f > 1 AND f IS NOT NULL", "SORTED(f)", "f > 1; -"),
     ("a IS NULL AND b = 1", "SORTED(a, b)", "a IS NULL, b = 1; -"),

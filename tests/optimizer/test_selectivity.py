@@ -19,6 +19,7 @@ STATISTICS = MapStatistics(
         "g": ColumnStatistics(distinct=10, null_share=0.5, minimum=0, maximum=100),
         "a": ColumnStatistics(distinct=40),
         "b": ColumnStatistics(distinct=8),
+        "flag": ColumnStatistics(2, 0.01, minimum=False, maximum=True, histogram=(False,) * 16 + (True,)),
         "s": ColumnStatistics(distinct=1000, minimum="a", maximum="z", histogram=("a", "c", "m", "q", "z")),
     },
 )
@@ -31,9 +32,13 @@ SHARES = [
     ("f < 0", 0.0),
     # A value that fills whole ranges, and one that does not.
     ("f = 1", 2 / 8),
-    ("f = 5", 1 / 100),
+    ("f = 5", (6 / 8) / 99),
     ("f = ?", 1 / 100),
-    ("f IN (1, 5, 6)", 2 / 8 + 2 / 100),
+    ("f IN (1, 5, 6)", 2 / 8 + 2 * (6 / 8) / 99),
+    # A flag that is rarely set, and rarely unknown.
+    ("flag", 1 / 16 * 0.99),
+    ("NOT flag", 15 / 16 * 0.99),
+    ("flag IS NOT FALSE", 1 / 16 * 0.99 + 0.01),
     ("f < 1 OR f > 16", 2 / 8),
     # Only the extremes are known, and half of the rows have no value.
     ("g < 25", 0.25 * 0.5),

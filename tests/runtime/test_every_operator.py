@@ -102,8 +102,17 @@ def test_a_thousand_queries_need_no_thousand_threads() -> None:
         grid.sql("CREATE TABLE m (id BIGINT, n BIGINT, PRIMARY KEY (id))")
         grid.load("m", pa.table({"id": range(500), "n": [id_ % 10 for id_ in range(500)]}))
         before = threading.active_count()
-        sql = "SELECT n, COUNT(*) FROM m GROUP BY n ORDER BY n"
-        results = [grid.sql(sql) for _ in range(1_000)]
+        asked = {
+            "SELECT n, COUNT(*) FROM m GROUP BY n ORDER BY n": [(n, 50) for n in range(10)],
+            "SELECT COUNT(*), SUM(a.n - b.n) FROM m a JOIN m b ON a.n = b.id": [(500, 0)],
+            "SELECT a.id FROM m a LEFT JOIN m b ON a.id + 495 = b.id WHERE b.id IS NOT NULL ORDER BY a.id": [
+                (id_,) for id_ in range(5)
+            ],
+            "SELECT COUNT(*) FROM m WHERE id IN (SELECT n FROM m)": [(10,)],
+        }
+        texts = list(asked) * 250
+        results = [grid.sql(sql) for sql in texts]
         assert threading.active_count() <= before + 16
-        assert all(result.fetchall() == [(n, 50) for n in range(10)] for result in reversed(results))
+        for sql, result in zip(reversed(texts), reversed(results), strict=True):
+            assert [tuple(map(int, row)) for row in result.fetchall()] == asked[sql]
         assert threading.active_count() <= before + 16

@@ -14,6 +14,9 @@ import pytest
 import remuda
 from remuda.errors import ErrorCode, SqlError
 from remuda.exec import ExecContext
+from remuda.exec.modify import ModifyExec
+from remuda.exec.sort import SortExec
+from remuda.exec.window import WindowExec
 from remuda.runtime import local
 
 ROWS = 150_000
@@ -174,3 +177,32 @@ def test_a_grid_that_closes_ends_its_running_queries(grid: Any) -> None:
     reader.join(10)
     assert not reader.is_alive(), "the reader waits for ever"
     assert outcome in ([ROWS - ROWS // 10 - 1], ["the grid is closed"])
+
+
+@pytest.mark.parametrize("sql", ["SELECT id FROM m ORDER BY n", "SELECT SUM(n) OVER (ORDER BY id) FROM m"])
+def test_timeout_that_passes_while_an_operator_finishes(sql: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel cannot be interrupted; what comes after it can."""
+    with remuda.open() as grid:
+        grid.sql("CREATE TABLE m (id BIGINT, n BIGINT, PRIMARY KEY (id))")
+        grid.sql("INSERT INTO m VALUES (1, 2), (3, 4)")
+        for operator in (SortExec, WindowExec):
+            monkeypatch.setattr(operator, "finish", lambda self, finish=operator.finish: slowly(finish, self))
+        grid.sql("SET timeout = 0.05")
+        with pytest.raises(SqlError) as caught:
+            grid.sql(sql).fetchall()
+        assert caught.value.code is ErrorCode.TIMEOUT
+
+
+def test_a_statement_that_has_written_does_not_time_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    with remuda.open() as grid:
+        grid.sql("CREATE TABLE m (id BIGINT, n BIGINT, PRIMARY KEY (id))")
+        grid.sql("INSERT INTO m VALUES (1, 2), (3, 4)")
+        monkeypatch.setattr(ModifyExec, "finish", lambda self, finish=ModifyExec.finish: slowly(finish, self))
+        grid.sql("SET timeout = 0.05")
+        assert grid.sql("UPDATE m SET n = n + 1 WHERE n > 0").update_count == 2
+
+
+def slowly(finish: Any, operator: Any) -> Any:
+    finished = finish(operator)
+    time.sleep(0.1)
+    return finished

@@ -40,6 +40,12 @@ def empty(store: Store) -> MapStore:
     return store.map(definition)
 
 
+@pytest.fixture
+def many_segments(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One for each slot, as of a load of many rows."""
+    monkeypatch.setattr("remuda.spark.segment_task.LEAST_ROWS", 1_000)
+
+
 def dataframe(spark: SparkSession, first: int = 0, end: int = ROWS) -> DataFrame:
     return spark.range(first, end, 1, 3).selectExpr(
         "id",
@@ -94,6 +100,7 @@ def test_rows_arrive_and_stay(spark: SparkSession, tmp_path: Path) -> None:
     again.close()
 
 
+@pytest.mark.usefixtures("many_segments")
 def test_partitions_are_those_that_spark_computes(spark: SparkSession, empty: MapStore) -> None:
     load_dataframe(empty, dataframe(spark), "append")
     computed = spark.range(ROWS).selectExpr("id", "pmod(xxhash64(id), 271) AS partition").toArrow()
@@ -195,6 +202,7 @@ def test_wrong_columns_start_no_job(spark: SparkSession, empty: MapStore) -> Non
     assert set(tracker.getJobIdsForGroup()) == before
 
 
+@pytest.mark.usefixtures("many_segments")
 def test_numbers_of_another_type_travel_to_the_right_partition(spark: SparkSession, empty: MapStore) -> None:
     given = spark.range(ROWS).selectExpr("cast(id AS int) AS id", "cast(id % 7 AS bigint) AS quantity")
     load_dataframe(empty, given, "append")
@@ -245,3 +253,44 @@ def test_map_in_memory(spark: SparkSession) -> None:
     assert load_dataframe(store.map(definition), dataframe(spark), "append") == ROWS
     assert table_of(store.map(definition)).equals(expected(range(ROWS)))
     store.close()
+
+
+def test_map_without_a_key_gets_generated_ones(spark: SparkSession, tmp_path: Path, many_segments: None) -> None:
+    import remuda
+
+    with remuda.open(tmp_path / "grid.remuda") as grid:
+        grid.sql("CREATE TABLE events (name VARCHAR, amount DOUBLE)")
+        events = spark.range(0, ROWS, 1, 3).selectExpr("concat('E', id) AS name", "id / 2 AS amount")
+        assert grid.load("events", events) == ROWS
+        assert grid.load("events", events.limit(10)) == 10
+        found = grid.sql("SELECT COUNT(*), COUNT(DISTINCT __key), COUNT(DISTINCT name) FROM events").fetchall()
+        assert [tuple(row) for row in found] == [(ROWS + 10, ROWS + 10, ROWS)]
+        segments = [each.segment for each in grid.store.map(grid.store.catalog.find_map("events", ("public",))).shelved]
+        assert sum(segment.rows for segment in segments) == ROWS + 10
+        key = grid.sql("SELECT __key FROM events WHERE name = 'E77' LIMIT 1").fetchall()[0][0]
+        assert tuple(grid.sql("SELECT name FROM events WHERE __key = ?", key).fetchall()[0]) == ("E77",)
+
+
+def test_map_in_memory_without_a_key(spark: SparkSession) -> None:
+    import remuda
+
+    with remuda.open() as grid:
+        grid.sql("CREATE TABLE events (name VARCHAR)")
+        assert grid.load("events", spark.range(100).selectExpr("concat('E', id) AS name")) == 100
+        assert grid.map("events").size() == 100
+
+
+def test_progress_counts_the_rows(spark: SparkSession, empty: MapStore) -> None:
+    told: list[int] = []
+    load_dataframe(empty, dataframe(spark), "append", progress=told.append)
+    assert told == sorted(told)
+    assert all(0 <= rows <= ROWS for rows in told)
+
+
+def test_nothing_is_left_between_the_tasks(spark: SparkSession, store: Store, empty: MapStore) -> None:
+    assert store.path is not None
+    load_dataframe(empty, dataframe(spark), "append")
+    assert list((store.path / "inbox").iterdir()) == []
+    with pytest.raises(SqlError):
+        load_dataframe(empty, dataframe(spark), "append")
+    assert list((store.path / "inbox").iterdir()) == []

@@ -1,42 +1,121 @@
-"""How a task cuts its rows into segments."""
+"""How rows are cut by partitions, and put together into segments, without Spark."""
 
 from __future__ import annotations
+
+import pickle
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from remuda.spark.segment_task import PARTITION_COLUMN, in_segments
+from remuda.errors import SqlError
+from remuda.spark.batch_file import BatchFile, BatchFileWriter
+from remuda.spark.exchange_task import range_count, travelling_name, write_ranges, written_rows
+from remuda.spark.load_progress import rows_in
+from remuda.spark.segment_task import (
+    RowsInFile,
+    SegmentWork,
+    build_part,
+    cut_parts,
+    partition_bounds,
+    segment_infos,
+)
+from remuda.storage.segment_builder import partition_ids
+from tests.spark.maps import orders
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from remuda.catalog import MapDefinition
 
 
-@pytest.mark.parametrize("batch_rows", [1, 7, 100, 10_000])
-@pytest.mark.parametrize("segment_rows", [1, 50, 333, 100_000])
-def test_cut_between_partitions_and_nothing_lost(batch_rows: int, segment_rows: int) -> None:
-    partitions = np.sort(np.random.default_rng(1).integers(3, 23, 1_000))
-    table = pa.table({"row": np.arange(1_000), PARTITION_COLUMN: partitions})
-    parts = list(in_segments(iter(table.to_batches(max_chunksize=batch_rows)), [segment_rows] * 1_000))
-    assert pa.concat_tables(parts).equals(table)
-    owned = [set(part.column(PARTITION_COLUMN).to_pylist()) for part in parts]
-    assert sum(map(len, owned)) == len(set().union(*owned))
-    largest = int(np.bincount(partitions).max())
-    assert all(part.num_rows > segment_rows - largest for part in parts[:-1])
-    assert all(part.num_rows < segment_rows + largest + batch_rows for part in parts)
+def batches(definition: MapDefinition, rows: int, size: int = 1_000) -> list[pa.RecordBatch]:
+    table = pa.table(
+        {
+            travelling_name(definition, "id"): np.arange(rows),
+            travelling_name(definition, "customer"): [f"C{number % 100}" for number in range(rows)],
+        }
+    )
+    return table.to_batches(max_chunksize=size)
 
 
-def test_cuts_as_soon_as_it_can() -> None:
-    """Four partitions of 100 rows: the second batch of 100 shows that the first partition is complete."""
-    table = pa.table({PARTITION_COLUMN: np.repeat(np.arange(4), 100)})
-    parts = in_segments(iter(table.to_batches(max_chunksize=100)), [100] * 9)
-    assert [part.num_rows for part in parts] == [100, 100, 100, 100]
+def cut(folder: Path, definition: MapDefinition, given: list[pa.RecordBatch]) -> list[Any]:
+    answers = write_ranges(str(folder), definition, iter(given), keyless=False)
+    return [written_rows(answer.column(0)[0].as_py()) for answer in answers]
 
 
-def test_no_rows_no_segments() -> None:
-    assert list(in_segments(iter(()), [100])) == []
-    empty = pa.record_batch({PARTITION_COLUMN: pa.array([], pa.int32())})
-    assert list(in_segments(iter((empty,)), [1])) == []
+@pytest.mark.parametrize("partitions", [1, 2, 63, 64, 65, 271, 1_000])
+def test_every_partition_is_in_one_range(partitions: int) -> None:
+    definition = orders(partitions)
+    count = range_count(definition)
+    numbers = [range(*partition_bounds(definition, number, number + 1)) for number in range(count)]
+    assert [partition for each in numbers for partition in each] == list(range(partitions))
+    for number, each in enumerate(numbers):
+        assert {partition * count // partitions for partition in each} <= {number}
 
 
-def test_last_segment_takes_what_is_left() -> None:
-    table = pa.table({PARTITION_COLUMN: np.repeat(np.arange(100), 10)})
-    parts = in_segments(iter(table.to_batches(max_chunksize=50)), [100, 200])
-    assert [part.num_rows for part in parts] == [90, 200, 710]
+def test_rows_are_cut_by_their_partitions_and_none_is_lost(tmp_path: Path) -> None:
+    definition = orders()
+    (written,) = cut(tmp_path, definition, batches(definition, 5_000))
+    assert written.rows == 5_000 == rows_in(tmp_path)
+    file = BatchFile(written.path)
+    found: list[int] = []
+    for number, (place, rows) in written.ranges.items():
+        batch = file.read(place)
+        assert batch.num_rows == rows
+        first, end = partition_bounds(definition, number, number + 1)
+        inside = partition_ids(definition, batch.columns)
+        assert ((inside >= first) & (inside < end)).all()
+        found.extend(batch.column(0).to_pylist())
+    assert sorted(found) == list(range(5_000))
+
+
+@pytest.mark.parametrize("slots", [1, 2, 3, 7])
+def test_parts_have_about_equally_many_rows(tmp_path: Path, slots: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("remuda.spark.segment_task.LEAST_ROWS", 100)
+    definition = orders()
+    written = cut(tmp_path, definition, batches(definition, 20_000))
+    parts = cut_parts(definition, written, slots)
+    assert len(parts) == slots
+    assert [first for first, _ in parts[1:]] == [end for _, end in parts[:-1]]
+    sizes = [
+        sum(each.ranges[number][1] for each in written for number in range(*part) if number in each.ranges)
+        for part in parts
+    ]
+    assert sum(sizes) == 20_000
+    assert max(sizes) - min(sizes) < 3 * 20_000 / range_count(definition)
+
+
+def test_few_rows_are_one_part(tmp_path: Path) -> None:
+    definition = orders()
+    assert len(cut_parts(definition, cut(tmp_path, definition, batches(definition, 5_000)), 8)) == 1
+    assert cut_parts(definition, [], 8) == []
+
+
+def test_part_becomes_a_segment(tmp_path: Path) -> None:
+    definition = orders()
+    written = cut(tmp_path, definition, batches(definition, 5_000))
+    pieces = tuple(RowsInFile(each.path, place) for each in written for place, _ in each.ranges.values())
+    (tmp_path / "map").mkdir()
+    work = SegmentWork(str(tmp_path / "map"), "load7", definition, 0, 271, pieces)
+    (info,) = segment_infos(build_part(pickle.loads(pickle.dumps(work))))
+    assert info.rows == 5_000
+    assert all(path.name.startswith("load7-") for path in (tmp_path / "map").iterdir())
+
+
+def test_value_that_does_not_fit_is_told_without_a_row_number(tmp_path: Path) -> None:
+    definition = orders()
+    given = pa.record_batch({"column0": [1, 2], "column2": [7, 3_000_000_000]})
+    with pytest.raises(SqlError, match=r"orders.quantity \(INTEGER\) cannot hold 3000000000$"):
+        cut(tmp_path, definition, [given])
+
+
+def test_batches_of_a_file_are_read_in_any_order(tmp_path: Path) -> None:
+    given = [pa.record_batch({"a": range(size), "b": ["x" * size] * size}) for size in (3, 1, 100)]
+    with BatchFileWriter(tmp_path / "file") as writer:
+        places = [writer.append(batch) for batch in given]
+    file = BatchFile(str(tmp_path / "file"))
+    for batch, place in reversed(list(zip(given, places, strict=True))):
+        assert place.start % 64 == 0
+        assert file.read(place).equals(batch)

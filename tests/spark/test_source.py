@@ -100,12 +100,25 @@ def test_all_rows_are_read_with_their_values(session: SparkSession, shop: str) -
 def test_filters_find_the_same_pushed_or_not(
     session: SparkSession, shop: str, condition: str, expected: list[int]
 ) -> None:
-    found = orders_of(session, shop).where(condition).select("id").collect()
-    assert sorted(row.id for row in found) == sorted(expected)
+    for pushed in ("false", "true"):
+        found = orders_of(session, shop, pushFilters=pushed).where(condition).select("id").collect()
+        assert sorted(row.id for row in found) == sorted(expected)
+
+
+def test_data_frame_can_be_used_again(session: SparkSession, shop: str) -> None:
+    """What Spark plans for one use of it must not be what another one reads."""
+    orders = orders_of(session, shop)
+    assert [row.id for row in orders.where("id = 17").collect()] == [17]
+    assert orders.count() == ROWS + 10 - 3
+    both = orders.where("id = 17").union(orders.where("id = 18"))
+    assert sorted(row.id for row in both.collect()) == [17, 18]
+    orders.createOrReplaceTempView("used_again")
+    found = session.sql("SELECT a.id, b.id AS other FROM used_again a, used_again b WHERE a.id = 17 AND b.id = 18")
+    assert [tuple(row) for row in found.collect()] == [(17, 18)]
 
 
 def test_filters_are_pushed_and_prune(session: SparkSession, shop: str) -> None:
-    by_key = orders_of(session, shop).where("id = 17")
+    by_key = orders_of(session, shop, pushFilters="true").where("id = 17")
     plan = by_key._jdf.queryExecution().executedPlan().toString()
     assert "Filter (" not in plan
     assert by_key.rdd.getNumPartitions() == 1

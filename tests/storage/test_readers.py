@@ -159,3 +159,38 @@ def test_a_reader_opens_and_refreshes_while_everything_changes(tmp_path: Path) -
         for each in (reader, other):
             assert contents(only_map(each).snapshot()) == statement_rows(number) + statement_rows(number + 1)
         other.close()
+
+
+def test_files_stay_for_a_time_though_the_reader_that_asked_for_it_is_gone(tmp_path: Path) -> None:
+    store = filled(tmp_path)
+    _rewrite(store, 1)
+    reader = Store.open(tmp_path, read_only=True)
+    needed = set(tmp_path.glob("maps/*/*"))
+    told = only_map(reader).snapshot().describe()
+    reader.keep_files(3600.0)
+    reader.close()
+    _rewrite(store, 3)
+    store.close()
+    store = Store.open(tmp_path)
+    _rewrite(store, 5)
+    assert needed <= _files(tmp_path)
+    assert contents(open_snapshot(told)) == statement_rows(1) + statement_rows(2)
+    (lease,) = (tmp_path / "readers").iterdir()
+    version, end = lease.read_text().split()
+    lease.write_text(f"{version} {float(end) - 3600.0}")
+    _rewrite(store, 7)
+    assert not needed & _files(tmp_path)
+    assert list((tmp_path / "readers").iterdir()) == []
+    store.close()
+
+
+def test_a_lease_that_means_nothing_keeps_nothing(tmp_path: Path) -> None:
+    store = filled(tmp_path)
+    _rewrite(store, 1)
+    before = set(tmp_path.glob("maps/*/*"))
+    (tmp_path / "readers").mkdir()
+    (tmp_path / "readers" / "0.until").write_text("soon")
+    store.keep_files(3600.0)
+    _rewrite(store, 3)
+    assert not before & _files(tmp_path)
+    store.close()

@@ -21,6 +21,7 @@ from remuda.catalog import new_id
 from remuda.errors import RemudaError, StorageError
 from remuda.storage.file_cache import FileCache
 from remuda.storage.manifest import NAME, decode_manifest, encode_manifest
+from remuda.storage.remote_folder import RemoteFolder
 from tests.storage.folders import flipped
 from tests.storage.s3_server import BUCKET, S3Server, s3_server
 
@@ -52,6 +53,22 @@ def _loaded(filesystem: Any, place: str, cache: Path) -> None:
         grid.sql(CREATE)
         grid.sql(INDEX)
         grid.load("orders", _orders())
+
+
+@pytest.fixture(scope="module")
+def files(s3: S3Server, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """What such a store consists of: loading it once is enough for most tests."""
+    place = f"{BUCKET}/loaded/shop.remuda"
+    _loaded(s3.filesystem, place, tmp_path_factory.mktemp("loading"))
+    return {name: s3.read(f"{place}/{name}") for name in s3.files(place)}
+
+
+@pytest.fixture
+def shop(s3: S3Server, place: str, files: dict[str, bytes]) -> str:
+    """A place on the server that has such a store."""
+    for name, raw in files.items():
+        s3.write(f"{place}/{name}", raw)
+    return place
 
 
 def _check(grid: Any, rows: int = ROWS) -> None:
@@ -110,24 +127,22 @@ def test_an_address_of_this_machine_is_a_folder(tmp_path: Path) -> None:
     assert (tmp_path / "shop.remuda" / NAME).exists()
 
 
-def test_what_is_in_the_cache_is_not_fetched_again(s3: S3Server, place: str, tmp_path: Path) -> None:
-    _loaded(s3.filesystem, place, tmp_path / "other")
-    with remuda.open(s3.uri(place), read_only=True, cache=tmp_path / "cache") as grid:
+def test_what_is_in_the_cache_is_not_fetched_again(s3: S3Server, shop: str, tmp_path: Path) -> None:
+    with remuda.open(s3.uri(shop), read_only=True, cache=tmp_path / "cache") as grid:
         _check(grid)
-    s3.filesystem.delete_dir(f"{place}/maps")
-    with remuda.open(s3.uri(place), read_only=True, cache=tmp_path / "cache") as grid:
+    s3.filesystem.delete_dir(f"{shop}/maps")
+    with remuda.open(s3.uri(shop), read_only=True, cache=tmp_path / "cache") as grid:
         _check(grid)
     with pytest.raises(StorageError, match=r"named in the manifest is missing \(s3://stores/.*/maps/"):
-        remuda.open(s3.uri(place), read_only=True, cache=tmp_path / "empty")
+        remuda.open(s3.uri(shop), read_only=True, cache=tmp_path / "empty")
 
 
-def test_the_remote_store_has_just_what_its_manifest_names(s3: S3Server, place: str, tmp_path: Path) -> None:
-    _loaded(s3.filesystem, place, tmp_path)
-    before = s3.files(place)
+def test_the_remote_store_has_just_what_its_manifest_names(s3: S3Server, shop: str, tmp_path: Path) -> None:
+    before = s3.files(shop)
     assert len(before) == 4
-    with remuda.open(place, filesystem=s3.filesystem, durability="none", cache=tmp_path) as grid:
+    with remuda.open(shop, filesystem=s3.filesystem, durability="none", cache=tmp_path) as grid:
         grid.load("orders", _orders(customer="D"), "replace")
-    after = s3.files(place)
+    after = s3.files(shop)
     assert len(after) == 4
     assert before & after == {NAME}
 
@@ -145,40 +160,60 @@ def test_opening_is_refused_with_a_reason(s3: S3Server, place: str, tmp_path: Pa
     assert list((tmp_path / "mirrors").iterdir()) == []
 
 
-def test_a_second_writer_is_noticed_when_it_commits(s3: S3Server, place: str, tmp_path: Path) -> None:
-    _loaded(s3.filesystem, place, tmp_path)
-    one = remuda.open(place, filesystem=s3.filesystem, durability="none", cache=tmp_path)
-    other = remuda.open(place, filesystem=s3.filesystem, durability="none", cache=tmp_path)
+def test_a_second_writer_is_noticed_when_it_commits(s3: S3Server, shop: str, tmp_path: Path) -> None:
+    one = remuda.open(shop, filesystem=s3.filesystem, durability="none", cache=tmp_path)
+    other = remuda.open(shop, filesystem=s3.filesystem, durability="none", cache=tmp_path)
     one.load("orders", _orders(ROWS))
     with pytest.raises(StorageError, match="another process has written this store"):
         other.load("orders", _orders(3 * ROWS))
     assert len(other.map("orders")) == ROWS
     one.close()
     other.close()
-    with remuda.open(s3.uri(place), read_only=True, cache=tmp_path) as reader:
+    with remuda.open(s3.uri(shop), read_only=True, cache=tmp_path) as reader:
         assert len(reader.map("orders")) == 2 * ROWS
 
 
-def test_a_file_that_does_not_arrive_whole_is_named_and_not_kept(s3: S3Server, place: str, tmp_path: Path) -> None:
-    _loaded(s3.filesystem, place, tmp_path / "other")
-    for name in sorted(s3.files(place)):
-        path, cache = f"{place}/{name}", tmp_path / name.replace("/", "-")
+def test_a_file_that_does_not_arrive_whole_is_named_and_not_kept(s3: S3Server, shop: str, tmp_path: Path) -> None:
+    for name in sorted(s3.files(shop)):
+        path, cache = f"{shop}/{name}", tmp_path / name.replace("/", "-")
         raw = s3.read(path)
         for damaged in (flipped(raw, len(raw) // 2), raw[:-70]):
             s3.write(path, damaged)
             with pytest.raises(StorageError, match=name):
-                remuda.open(s3.uri(place), read_only=True, cache=cache)
+                remuda.open(s3.uri(shop), read_only=True, cache=cache)
         s3.write(path, raw)
-        with remuda.open(s3.uri(place), read_only=True, cache=cache) as grid:
+        with remuda.open(s3.uri(shop), read_only=True, cache=cache) as grid:
             _check(grid)
 
 
-def test_a_manifest_cannot_name_files_outside_of_the_store(s3: S3Server, place: str, tmp_path: Path) -> None:
-    _loaded(s3.filesystem, place, tmp_path / "other")
-    manifest = decode_manifest(s3.read(f"{place}/{NAME}"), place)
-    s3.write(f"{place}/{NAME}", encode_manifest(replace(manifest, maps=[replace(manifest.maps[0], id="../../up")])))
+def test_a_manifest_that_is_replaced_while_it_is_read_is_read_again(s3: S3Server, shop: str, tmp_path: Path) -> None:
+    """Each is longer than the one before, and comes cut off where its size was asked for before it was there."""
+    path = f"{shop}/{NAME}"
+    manifest = decode_manifest(s3.read(path), path)
+    done = threading.Event()
+
+    def commit() -> None:
+        deliveries: list[str] = []
+        while not done.is_set():
+            deliveries.append(new_id())
+            s3.write(path, encode_manifest(replace(manifest, deliveries=tuple(deliveries))))
+
+    thread = threading.Thread(target=commit)
+    thread.start()
+    try:
+        remote = RemoteFolder(s3.filesystem, shop, shop, FileCache(tmp_path))
+        assert all(remote.fetch() for _ in range(20))
+        remote.close()
+    finally:
+        done.set()
+        thread.join()
+
+
+def test_a_manifest_cannot_name_files_outside_of_the_store(s3: S3Server, shop: str, tmp_path: Path) -> None:
+    manifest = decode_manifest(s3.read(f"{shop}/{NAME}"), shop)
+    s3.write(f"{shop}/{NAME}", encode_manifest(replace(manifest, maps=[replace(manifest.maps[0], id="../../up")])))
     with pytest.raises(StorageError, match="impossible file"):
-        remuda.open(s3.uri(place), read_only=True, cache=tmp_path / "cache")
+        remuda.open(s3.uri(shop), read_only=True, cache=tmp_path / "cache")
 
 
 def test_the_cache_is_bounded_but_for_what_is_in_use(s3: S3Server, place: str, tmp_path: Path) -> None:
@@ -206,21 +241,22 @@ def test_the_cache_is_bounded_but_for_what_is_in_use(s3: S3Server, place: str, t
 
 
 READER = """
-import sys, remuda
-from pathlib import Path
-grid = remuda.open(sys.argv[1], read_only=True, cache=Path(sys.argv[2]))
-print(len(grid.map("orders")), flush=True)
+import sys
+from remuda.storage import Store
+from remuda.storage.remote_address import open_address
+store = Store.open(read_only=True, remote=open_address(sys.argv[1], cache=sys.argv[2]))
+(definition,) = store.catalog.maps.values()
+print(len(store.map(definition)), flush=True)
 sys.stdin.read()
 """
 
 
-def test_processes_share_a_cache_and_a_killed_one_leaves_nothing(s3: S3Server, place: str, tmp_path: Path) -> None:
-    _loaded(s3.filesystem, place, tmp_path / "other")
+def test_processes_share_a_cache_and_a_killed_one_leaves_nothing(s3: S3Server, shop: str, tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     processes = [
         subprocess.Popen(
-            [sys.executable, "-c", READER, s3.uri(place), str(cache)],
+            [sys.executable, "-c", READER, s3.uri(shop), str(cache)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=environment,
@@ -234,7 +270,7 @@ def test_processes_share_a_cache_and_a_killed_one_leaves_nothing(s3: S3Server, p
         assert len(list((cache / "mirrors").glob("*.lock"))) == 2
         processes[0].send_signal(signal.SIGKILL)
         processes[0].wait()
-        with remuda.open(s3.uri(place), read_only=True, cache=cache) as grid:
+        with remuda.open(s3.uri(shop), read_only=True, cache=cache) as grid:
             _check(grid)
             assert len(list((cache / "mirrors").glob("*.lock"))) == 2
     finally:
@@ -245,14 +281,13 @@ def test_processes_share_a_cache_and_a_killed_one_leaves_nothing(s3: S3Server, p
     assert [path for path in cache.rglob("*") if path.is_file()] == []
 
 
-def test_a_reader_refreshes_while_the_store_is_replaced(s3: S3Server, place: str, tmp_path: Path) -> None:
+def test_a_reader_refreshes_while_the_store_is_replaced(s3: S3Server, shop: str, tmp_path: Path) -> None:
     """Files go as soon as no manifest names them: a reader that misses one reads the manifest again."""
-    _loaded(s3.filesystem, place, tmp_path / "there")
     done = threading.Event()
 
     def replace_it() -> None:
         try:
-            with remuda.open(place, filesystem=s3.filesystem, durability="none", cache=tmp_path / "there") as grid:
+            with remuda.open(shop, filesystem=s3.filesystem, durability="none", cache=tmp_path / "there") as grid:
                 for number in range(5):
                     grid.load("orders", _orders(customer=f"replaced {number} "), "replace")
         finally:
@@ -260,7 +295,7 @@ def test_a_reader_refreshes_while_the_store_is_replaced(s3: S3Server, place: str
 
     thread = threading.Thread(target=replace_it)
     thread.start()
-    with remuda.open(s3.uri(place), read_only=True, cache=tmp_path / "here") as reader:
+    with remuda.open(s3.uri(shop), read_only=True, cache=tmp_path / "here") as reader:
         while not done.is_set():
             reader.refresh()
             assert reader.sql("SELECT COUNT(*), COUNT(DISTINCT customer) FROM orders").fetchall() == [(ROWS, 10)]

@@ -41,6 +41,8 @@ def questions(rows: int) -> tuple[Question, ...]:
         Question("SELECT status, COUNT(*), SUM(amount) FROM orders GROUP BY status"),
         Question("SELECT * FROM orders ORDER BY amount DESC LIMIT 10"),
         Question("SELECT COUNT(*), AVG(amount) FROM orders WHERE amount > ?", (DEAREST / 2,)),
+        Question("SELECT o.id FROM orders k JOIN orders o ON o.customer = k.customer WHERE k.id = ?", (key,)),
+        Question("SELECT COUNT(*) FROM orders WHERE amount > (SELECT AVG(amount) FROM orders)"),
     )
 
 
@@ -79,9 +81,12 @@ def access_path(explained: str, partitions: int) -> str:
     'HASH index on customer'
     >>> access_path("Root\\n  TopN [ROOT]\\n    MapScan orders [ROOT]\\n        columns: id", 271)
     'scan, top-N'
+    >>> access_path("Root\\n  LookupJoin INNER t by t_name (HASH) [ROOT]\\n    KeyLookup t\\n      key: id = ?0", 271)
+    'key lookup, 1 of 271 partitions, lookup join'
     """
     text = re.sub(r"\s+", " ", explained)
-    finish = ", grouped" if "HashAggregate" in text else ", top-N" if "TopN" in text else ""
+    finish = ", lookup join" if "LookupJoin" in text else ", join" if "Join " in text else ""
+    finish += ", grouped" if "HashAggregate" in text else ", top-N" if "TopN" in text else ""
     if "KeyLookup" in text:
         several = re.search(r"key: \w+ IN \(([^)]*)\)", text)
         touched = "1" if several is None else f"at most {several[1].count(',') + 1}"

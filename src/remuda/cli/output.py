@@ -53,6 +53,34 @@ def as_table(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     return "\n".join([line(names), rule, *(line(row) for row in texts), f"({counted(len(rows), 'row')})"])
 
 
+def as_records(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """A line for each value, where a row has no room on one.
+
+    >>> print(as_records(["id", "name"], [(1, "ann"), (20, None)]))
+    ── row 1 ──
+    id    1
+    name  ann
+    ── row 2 ──
+    id    20
+    name  NULL
+    (2 rows)
+    """
+    width = max(map(_width, names))
+    lines: list[str] = []
+    for number, row in enumerate(rows, 1):
+        lines.append(f"── row {number:,} ──")
+        lines += [
+            f"{name}{' ' * (width - _width(name))}  {_cell(value, None)}"
+            for name, value in zip(names, row, strict=True)
+        ]
+    return "\n".join([*lines, f"({counted(len(rows), 'row')})"])
+
+
+def widest_line(text: str) -> int:
+    """In columns of a terminal."""
+    return max(map(_width, text.splitlines()))
+
+
 def as_csv(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     """NULL is an empty field, and empty text is `""`: a reader can tell them apart.
 
@@ -68,10 +96,11 @@ def as_csv(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
 def as_json(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     """One array, one object a row.
 
-    >>> print(as_json(["a", "b"], [(1, None), (2, dt.date(2024, 2, 29))]))
+    >>> print(as_json(["a", "b"], [(1, None), (2, dt.date(2024, 2, 29)), (3, dt.timedelta(hours=36))]))
     [
       {"a": 1, "b": null},
-      {"a": 2, "b": "2024-02-29"}
+      {"a": 2, "b": "2024-02-29"},
+      {"a": 3, "b": "1 day, 12:00:00"}
     ]
     """
     objects = [
@@ -139,6 +168,8 @@ def _plain(value: Any) -> Any:
             return value.isoformat(" ")
         case dt.date() | dt.time():
             return value.isoformat()
+        case dt.timedelta():
+            return str(value)
         case bytes():
             return base64.b64encode(value).decode("ascii")
         case _:

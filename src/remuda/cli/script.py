@@ -6,11 +6,11 @@ import sys
 from typing import TYPE_CHECKING
 
 import remuda
-from remuda.cli.output import counted, render
-from remuda.cli.statements import is_blank, split
+from remuda.cli.output import as_records, as_table, counted, render, widest_line
+from remuda.cli.statements import first_word, is_blank, split
 
 if TYPE_CHECKING:
-    from remuda.grid import Grid
+    from remuda.grid import Grid, Result
 
 
 def run_script(folder: str | None, text: str | None, form: str) -> int:
@@ -27,8 +27,45 @@ def run_script(folder: str | None, text: str | None, form: str) -> int:
 
 
 def run_statement(grid: Grid, statement: str, form: str) -> str:
-    """The rows, or how many were changed; empty for a statement that has nothing to say in this form."""
-    result = grid.sql(statement)
-    if result.columns:
-        return render([column.name for column in result.columns], result.fetchall(), form)
-    return counted(result.update_count, "row") + " changed" if form == "table" else ""
+    """The rows, or what was done; empty for a statement that has nothing to say in this form."""
+    with grid.sql(statement) as result:
+        if result.columns:
+            return render(_names(result), result.fetchall(), form)
+        return outcome(statement, result.update_count) if form == "table" else ""
+
+
+def show_statement(grid: Grid, statement: str, most: int, width: int) -> str:
+    """The same for a person at a terminal: not more rows than can be read, and none wider than the terminal."""
+    with grid.sql(statement) as result:
+        if not result.columns:
+            return outcome(statement, result.update_count)
+        rows = result.fetchmany(most + 1)
+        names, shown = _names(result), rows[:most]
+    table = as_table(names, shown)
+    # A plan is drawn in lines that belong together, and one column is no narrower as records.
+    answer = as_records(names, shown) if len(names) > 1 and widest_line(table) > width else table
+    if len(rows) == len(shown):
+        return answer
+    return f"{answer.rsplit(chr(10), 1)[0]}\n(the first {counted(most, 'row')}; \\rows n shows more)"
+
+
+def outcome(statement: str, count: int) -> str:
+    """
+    >>> outcome("DELETE FROM t", 0), outcome("COPY t TO 'x.csv'", 2), outcome("CREATE TABLE t AS SELECT 1", 1)
+    ('0 rows changed', '2 rows copied', '1 row written')
+    >>> outcome("CREATE INDEX i ON t (a)", 0)
+    'done'
+    """
+    match first_word(statement):
+        case "INSERT" | "SINK" | "UPDATE" | "DELETE" | "TRUNCATE" | "WITH":
+            return counted(count, "row") + " changed"
+        case "COPY":
+            return counted(count, "row") + " copied"
+        case "CREATE" if count:
+            return counted(count, "row") + " written"
+        case _:
+            return "done"
+
+
+def _names(result: Result) -> list[str]:
+    return [column.name for column in result.columns]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
 from contextlib import suppress
@@ -9,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import remuda
-from remuda.cli.output import as_table, duration
-from remuda.cli.script import run_statement
+from remuda.cli.output import as_table, counted, duration
+from remuda.cli.script import run_script, run_statement, show_statement
 from remuda.cli.statements import is_blank, split
 from remuda.errors import RemudaError
 
@@ -22,11 +23,16 @@ CONTINUED = "   ...> "
 HISTORY = Path("~/.remuda_history")
 HISTORY_LENGTH = 10_000
 
+MOST_ROWS = 1_000
+"""Shown of an answer, unless `\\rows` says otherwise. `remuda sql` prints all."""
+
 HELP = """\
   SQL;          runs a statement; it may go over several lines
-  \\d            the maps;  \\d name: the columns of one
+  \\d            the maps and views;  \\d name: the columns of one
+  \\rows n       shows so many rows of an answer, 1,000 to begin with
   \\timing       shows how long each statement takes, or stops doing so
-  \\q            leaves (so does Ctrl-D);  Ctrl-C drops what is being typed"""
+  \\q            leaves (so does Ctrl-D)
+  Ctrl-C        drops what is being typed, or stops the statement that runs"""
 
 
 class Shell:
@@ -36,6 +42,7 @@ class Shell:
         self._grid = grid
         self._typed = ""
         self._timing = False
+        self._most_rows = MOST_ROWS
         self.finished = False
 
     @property
@@ -58,9 +65,11 @@ class Shell:
     def _run(self, statement: str) -> str:
         started = time.perf_counter()
         try:
-            answer = run_statement(self._grid, statement, "table")
+            answer = show_statement(self._grid, statement, self._most_rows, shutil.get_terminal_size().columns)
         except RemudaError as error:
             return str(error)
+        except KeyboardInterrupt:
+            return "stopped"
         return f"{answer}\nTime: {duration(time.perf_counter() - started)}" if self._timing else answer
 
     def _command(self, line: str) -> str:
@@ -71,6 +80,9 @@ class Shell:
             case ["\\timing"]:
                 self._timing = not self._timing
                 return f"Timing is {'on' if self._timing else 'off'}."
+            case ["\\rows", number] if number.isdecimal():
+                self._most_rows = int(number)
+                return f"Answers are shown up to {counted(self._most_rows, 'row')}."
             case ["\\d"]:
                 return describe_maps(self._grid)
             case ["\\d", name]:
@@ -84,45 +96,52 @@ class Shell:
 
 
 def describe_maps(grid: Grid) -> str:
-    return run_statement(grid, "SHOW TABLES", "table")
+    maps = run_statement(grid, "SHOW TABLES", "table")
+    views = [row["name"] for row in grid.sql("SHOW VIEWS")]
+    return f"{maps}\nviews: {', '.join(views)}" if views else maps
 
 
 def describe_map(grid: Grid, name: str) -> str:
+    """The columns of a map, with its key and indexes, or of a view."""
     definition = grid.store.catalog.find_map(name, grid.search_path)
-    if definition is None:
+    if definition is not None:
+        columns = [
+            (column.name, str(column.type), "key" if column.name in definition.key else "")
+            for column in definition.visible_columns
+        ]
+        indexes = [f"  index {one.name} {one.kind.value} ({', '.join(one.columns)})" for one in definition.indexes]
+    elif any(row["name"].casefold() == name.casefold() for row in grid.sql("SHOW VIEWS")):
+        described = grid.sql(f'SELECT * FROM "{name}" LIMIT 0')
+        columns = [(column.name, str(column.type), "") for column in described.columns]
+        indexes = []
+    else:
         return f"There is no map {name}. \\d lists them."
-    columns = [
-        (column.name, str(column.type), "key" if column.name in definition.key else "")
-        for column in definition.visible_columns
-    ]
     table = as_table(["column", "type", ""], columns).rsplit("\n", 1)[0]
-    indexes = [f"  index {one.name} {one.kind.value} ({', '.join(one.columns)})" for one in definition.indexes]
     return "\n".join([table, *indexes])
 
 
 def run_shell(folder: str | None) -> int:
-    interactive = sys.stdin.isatty()
+    """A conversation on a terminal. What is piped in is a script, as `remuda sql` takes it: an error ends it."""
+    if not sys.stdin.isatty():
+        return run_script(folder, None, "table")
     with remuda.open(folder) as grid:
         shell = Shell(grid)
-        if interactive:
-            _read_history()
-            place = "in memory" if folder is None else str(folder)
-            print(f"Remuda {remuda.__version__}, {place}. \\? for help, \\q to leave.")
+        _read_history()
+        place = "in memory" if folder is None else str(folder)
+        print(f"Remuda {remuda.__version__}, {place}. \\? for help, \\q to leave.")
         while not shell.finished:
             try:
-                line = input(shell.prompt if interactive else "")
+                answer = shell.feed(input(shell.prompt))
             except EOFError:
+                print()
                 break
             except KeyboardInterrupt:
                 print()
                 shell.drop()
                 continue
-            answer = shell.feed(line)
             if answer:
                 print(answer)
-        if interactive:
-            print()
-            _write_history()
+        _write_history()
     return 0
 
 

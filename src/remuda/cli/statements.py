@@ -37,6 +37,16 @@ def split(text: str) -> tuple[list[str], str]:
     return [statement for statement in statements if statement], text[start:].strip()
 
 
+def first_word(text: str) -> str:
+    """What kind of statement it is.
+
+    >>> first_word("-- all of them\\n delete FROM t")
+    'DELETE'
+    """
+    words = "".join(" " if token[0].startswith(("--", "/*")) else token[0] for token in _TOKEN.finditer(text)).split()
+    return words[0].upper() if words else ""
+
+
 def is_blank(text: str) -> bool:
     """Whether there is nothing in the text but space and comments.
 

@@ -7,7 +7,7 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from remuda.cluster.partition_table import PartitionTable, assign
-from remuda.errors import ErrorCode, SqlError
+from remuda.errors import ErrorCode, RemudaError, SqlError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,7 +31,7 @@ class Cluster:
 
     def __init__(self, members: int, partitions: int) -> None:
         if members < 1 or partitions < 1:
-            raise ValueError("a grid has at least one member and one partition")
+            raise RemudaError("a grid has at least one member and one partition")
         self._lock = Lock()
         self.on_change: Callable[[], None] | None = None
         """Called after every change of the table."""
@@ -67,10 +67,15 @@ class Cluster:
             remaining = tuple(member for member in self._members if member.id != id_)
             if len(remaining) == len(self._members):
                 known = ", ".join(self._ids())
-                raise ValueError(f"there is no member {id_}: members are {known}")
+                raise RemudaError(f"there is no member {id_}: members are {known}")
             if not remaining:
-                raise ValueError("the last member cannot leave")
+                raise RemudaError("the last member cannot leave")
             self._change(remaining)
+
+    def renew(self) -> None:
+        """Members of another backend have come or gone: plans are made anew, as they are for what there was."""
+        with self._lock:
+            self._change(self._members)
 
     def _change(self, members: tuple[Member, ...]) -> None:
         self._members = members

@@ -10,6 +10,7 @@ import numpy as np
 from remuda.exec.accumulators import Count
 from remuda.exec.aggregate_calls import MergedCall, SplitCall, WholeCall
 from remuda.exec.batch import ArrowBatch, RowBatch, layout_of, positional
+from remuda.exec.chosen import ChosenBatch
 from remuda.exec.group_numbers import GroupNumbers
 from remuda.exec.operator import BlockingExec, Exec
 from remuda.exec.parallel import ParallelExec, in_parallel
@@ -28,6 +29,8 @@ Computed = SplitCall | MergedCall | WholeCall
 
 FEW_GROUPS = 10_000
 """Up to this many groups take no memory worth mentioning."""
+ROWS_OF_GROUP = 64
+"""Rows for each group, at least, that make it worth while for several threads to have states of their own."""
 BYTES_OF_KEY, BYTES_OF_STATE = 48, 40
 """What a group takes, about: a slot, a number and the value for each key; a state and its mark for each call."""
 
@@ -37,7 +40,8 @@ class HashAggregateExec(BlockingExec):
 
     def __init__(self, node: HashAggregate, source: Exec) -> None:
         splits = node.phase is not Phase.FINAL and all(call.splits for call in node.calls)
-        super().__init__(in_parallel(source, self._part if splits else None))
+        wants_parts = self._wants_parts if splits and node.keys else None
+        super().__init__(in_parallel(source, self._part if splits else None, wants_parts))
         self._node = node
         self._context: ExecContext | None = None
         self._holds_rows = any(not call.splits for call in node.calls)
@@ -69,9 +73,28 @@ class HashAggregateExec(BlockingExec):
         super().setup(context)
         self._context = context
         if isinstance(self.source, ParallelExec) and self.source.is_reduced:
-            partial = self._partial()
-            self._node = replace(self._node, states=partial.states)
-            self._begin(partial.columns, merges=True)
+            self._merge_parts()
+
+    def _wants_parts(self, rows: int) -> bool:
+        """Asked when the first of so many rows have been added: whether threads shall aggregate the others in parts.
+
+        Not where there are so many groups that merging their states is as much work as adding the rows.
+        """
+        assert self._groups is not None
+        if self._groups.count * ROWS_OF_GROUP > rows:
+            return False
+        arrays = self._arrays(states=True)
+        partial = self._merge_parts()
+        if len(arrays[0]):
+            self.consume(ArrowBatch(partial.columns, positional(arrays)))
+        return True
+
+    def _merge_parts(self) -> HashAggregate:
+        """From here on not rows come in but the states that threads have made of them."""
+        partial = self._partial()
+        self._node = replace(self._node, states=partial.states)
+        self._begin(partial.columns, merges=True)
+        return partial
 
     def _partial(self) -> HashAggregate:
         """What each thread does: states whose columns nobody else sees."""
@@ -87,10 +110,19 @@ class HashAggregateExec(BlockingExec):
 
     def _part(self, source: Exec) -> Exec:
         part = HashAggregateExec(self._partial(), source)
-        part._context = self._context
+        part._context, part._verify = self._context, self._verify
         return part
 
     def consume(self, batch: RowBatch) -> None:
+        if self._groups is None and isinstance(batch, ChosenBatch) and batch.is_dense:
+            for call in self._calls:
+                if isinstance(call, SplitCall):
+                    call.add_chosen(batch)
+                else:
+                    call.add(None, batch.arrow(), 1)
+            self._rows.add_rows(None, batch.row_count, 1)
+            self._hold(1)
+            return
         arrow = batch.arrow()
         groups, count = None, 1
         if self._groups is not None:
@@ -99,6 +131,9 @@ class HashAggregateExec(BlockingExec):
         for call in self._calls:
             call.add(groups, arrow, count)
         self._rows.add_rows(groups, arrow.num_rows, count)
+        self._hold(count)
+
+    def _hold(self, count: int) -> None:
         if self._context is not None and (count > FEW_GROUPS or self._holds_rows):
             self._context.hold(self, "the aggregation", self._bytes(count))
 
@@ -107,20 +142,22 @@ class HashAggregateExec(BlockingExec):
         return count * width + sum(call.bytes for call in self._calls if isinstance(call, WholeCall | SplitCall))
 
     def finish(self) -> RowBatch:
+        # Without keys there is one row, even where nothing is asked of it.
+        return ArrowBatch(self._node.columns, positional(self._arrays(states=self._delivers_states), 1))
+
+    def _arrays(self, *, states: bool) -> list[pa.Array]:
+        """The keys of all groups and their results, or the states from which others make those."""
         if self._groups is None:
-            return self._delivered([], self._values(1))
+            return self._values(1, states=states)
         count = self._groups.count
         # A number may belong to a value that a dictionary has and no row.
         present = np.flatnonzero(self._rows.counts(count))
-        values = self._values(count)
+        values = self._values(count, states=states)
         if len(present) < count:
             values = [array.take(present) for array in values]
-        return self._delivered(self._groups.keys(present), values)
+        return [*self._groups.keys(present), *values]
 
-    def _values(self, count: int) -> list[pa.Array]:
-        if self._delivers_states:
+    def _values(self, count: int, *, states: bool) -> list[pa.Array]:
+        if states:
             return [state for call in self._calls for state in call.states(count)]
         return [call.result(count) for call in self._calls]
-
-    def _delivered(self, keys: list[pa.Array], values: list[pa.Array]) -> RowBatch:
-        return ArrowBatch(self._node.columns, positional([*keys, *values]))

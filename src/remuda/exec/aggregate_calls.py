@@ -20,6 +20,7 @@ from remuda.types import BIGINT, Kind, SqlType, exact_digits, from_arrow
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from remuda.exec.chosen import ChosenBatch
     from remuda.plan.aggregates import AggregateCall
 
 BYTES_OF_SEEN = 64
@@ -71,6 +72,18 @@ class SplitCall:
             groups, values = _new_ones(self._seen, groups, values)
         for each in self.accumulators:
             each.add(groups, values, count)
+
+    def add_chosen(self, batch: ChosenBatch) -> None:
+        """The same for the only group there is, gathering no rows where that can be avoided."""
+        if self._place is None:
+            return
+        values = batch.whole.column(self._place)
+        if self._seen is not None or values.null_count:
+            self.add(None, batch.arrow(), 1)
+            return
+        for each in self.accumulators:
+            if not each.add_where(values, batch.chosen):
+                each.add(None, batch.arrow().column(self._place), 1)
 
     @property
     def bytes(self) -> int:

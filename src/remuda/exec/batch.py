@@ -51,6 +51,8 @@ class ArrowBatch:
         return Row(self.columns, ArrowBatch(self.columns, self._batch.slice(index, 1)).tuples()[0])
 
     def tuples(self) -> Sequence[Tuple]:
+        if not self.columns:
+            return [()] * self.row_count
         lists = [
             stored_list(array, column.type) for array, column in zip(self._batch.columns, self.columns, strict=True)
         ]
@@ -78,6 +80,8 @@ class TupleBatch:
         return self._tuples
 
     def arrow(self) -> pa.RecordBatch:
+        if not self.columns:
+            return without_columns(len(self._tuples))
         values = list(zip(*self._tuples, strict=True)) if self._tuples else [()] * len(self.columns)
         arrays = [
             pa.array(list(column), type=each.type.arrow) for column, each in zip(values, self.columns, strict=True)
@@ -120,6 +124,13 @@ def layout_of(columns: Sequence[Column]) -> dict[int, int]:
     return {column.id: place for place, column in enumerate(columns)}
 
 
-def positional(arrays: Sequence[pa.Array]) -> pa.RecordBatch:
-    """A record batch of these arrays, named by place."""
+def without_columns(row_count: int) -> pa.RecordBatch:
+    """Rows that have no columns: all that is known of them is how many they are."""
+    return pa.RecordBatch.from_arrays([pa.nulls(row_count)], names=["0"]).select([])
+
+
+def positional(arrays: Sequence[pa.Array], row_count: int = 0) -> pa.RecordBatch:
+    """A record batch of these arrays, named by place; of so many rows where there are no arrays."""
+    if not arrays:
+        return without_columns(row_count)
     return pa.RecordBatch.from_arrays(list(arrays), names=[str(place) for place in range(len(arrays))])

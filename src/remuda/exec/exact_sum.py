@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from remuda.errors import data_error
-from remuda.exec.accumulators import Accumulator, grown
+from remuda.exec.accumulators import Accumulator, grown, is_one_word, sum_where
 from remuda.exec.key_numbers import LONG_DIGITS, decimal_array, words
 from remuda.storage.arrow_arrays import decimal_words
 from remuda.types import Kind
@@ -56,8 +56,19 @@ class ExactSum(Accumulator):
         else:
             self._add_words(groups, words(values, self._argument))
 
+    def add_where(self, values: pa.Array, chosen: np.ndarray) -> bool:
+        if self._seen is not None or not is_one_word(self._argument):
+            return False
+        numbers = words(values, self._argument)
+        reached = _greatest(numbers) * len(numbers)
+        if reached >= _ROOM // 2:
+            return False
+        self._reach(reached)
+        self._limbs[0][0] += sum_where(numbers, chosen)
+        return True
+
     def _add_words(self, groups: np.ndarray | None, numbers: np.ndarray) -> None:
-        most = max(abs(int(numbers.min())), abs(int(numbers.max())))
+        most = _greatest(numbers)
         if most * len(numbers) < _ROOM // 2:
             self._reach(most * len(numbers))
             self._add(0, groups, numbers)
@@ -105,6 +116,11 @@ class ExactSum(Accumulator):
     def _refuse(self, beyond: np.ndarray) -> None:
         if beyond.any():
             raise data_error(f"the sum overflows {self._result}")
+
+
+def _greatest(numbers: np.ndarray) -> int:
+    """The greatest distance from zero."""
+    return max(abs(int(numbers.min())), abs(int(numbers.max())))
 
 
 def _exceeds(low: np.ndarray, high: np.ndarray, limit: int) -> np.ndarray:

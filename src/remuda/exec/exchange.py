@@ -6,6 +6,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from remuda.exec.batch import ArrowBatch, empty_batch, layout_of
+from remuda.exec.chosen import gathered
 from remuda.exec.merge import Stream, merge_pending
 from remuda.exec.operator import Exec, IterationResult, UnaryExec
 from remuda.exec.routing import router
@@ -37,7 +38,7 @@ class SendExec(UnaryExec):
             if result is IterationResult.WAIT:
                 return result
             self._source_done = result is IterationResult.FETCHED_DONE
-            self.current_batch = self.source.current_batch
+            self.current_batch = gathered(self.source.current_batch)
             if self.current_batch.row_count:
                 self._unsent.extend(self._routed(self.current_batch))
         if not self._send():

@@ -55,7 +55,7 @@ class ExpandExec(UnaryExec):
             else:
                 arrow = batch.arrow()
                 arrays = [as_array(expression(arrow, parameters), arrow.num_rows) for expression in over_batch]
-                yield ArrowBatch(self._columns, positional(arrays))
+                yield ArrowBatch(self._columns, positional(arrays, arrow.num_rows))
 
 
 def _compile(node: Expand) -> list[tuple[list[BatchExpression], list[RowExpression]]]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from remuda.exec.batch import ArrowBatch, RowBatch, TupleBatch, layout_of
+from remuda.exec.batch import RowBatch, TupleBatch, layout_of
+from remuda.exec.chosen import ChosenBatch
 from remuda.exec.operator import Exec, IterationResult, PassingExec
-from remuda.exec.row_choice import choose
 from remuda.expr import compile_predicate, compile_row
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class FilterExec(PassingExec):
             passes, values = self._row_predicate, self._parameters.values
             return TupleBatch(batch.columns, [row for row in batch.tuples() if passes(row, values)])
         arrow = batch.arrow()
-        return ArrowBatch(batch.columns, choose(arrow, self._predicate(arrow, self._parameters)))
+        return ChosenBatch(batch.columns, arrow, self._predicate(arrow, self._parameters))
 
 
 def _compile(node: Filter) -> tuple[Callable[..., pa.Array], RowExpression]:

@@ -25,7 +25,8 @@ FEW_ROWS = 64
 """Up to this many rows are read one by one: starting Arrow's kernels would cost more."""
 FIRST_CHUNK = 16
 LARGEST_CHUNK = 65_536
-"""An ordered scan reads in growing chunks, as a LIMIT above it may need only the first."""
+"""An ordered scan reads in growing chunks, as whoever is above it may need only the first. Under a LIMIT the first has
+that many rows: of several sources it is enough then, and MIN and MAX read one row of each."""
 
 
 class IndexScanExec(IteratorExec):
@@ -34,6 +35,10 @@ class IndexScanExec(IteratorExec):
         self._node = node
         self._code = code
         self._rows = code.of(node, lambda node: ScanFilter(node.map, node.columns, node.remainder))
+        self._first_chunk = FIRST_CHUNK
+
+    def expect_rows(self, count: int) -> None:
+        self._first_chunk = min(max(count, 1), LARGEST_CHUNK)
 
     def setup(self, context: ExecContext) -> None:
         context.verify()
@@ -113,15 +118,32 @@ class IndexScanExec(IteratorExec):
         context: ExecContext,
     ) -> Iterator[RowBatch]:
         rows = self._rows
-        positions = self._positions(source, lookups, partitions)
-        if self._node.direction is Direction.DESCENDING:
-            positions = positions[::-1]
-        first, size = 0, FIRST_CHUNK
-        while first < len(positions):
-            chunk = positions[first : first + size]
+        for chunk in self._ordered_chunks(source, lookups, partitions):
             context.activity.index_entries += len(chunk)
             if len(chunk) <= FEW_ROWS:
                 yield rows.apply_to_tuples(source.rows_at(rows.positions, chunk), context.parameters)
             else:
                 yield rows.apply_to_arrow(source.take(rows.names, chunk), context.parameters)
-            first, size = first + size, min(size * 4, LARGEST_CHUNK)
+
+    def _ordered_chunks(
+        self, source: Source, lookups: list[Lookup], partitions: np.ndarray | None
+    ) -> Iterator[np.ndarray]:
+        """Positions in growing numbers, those of short lookups together; nothing is found before it is asked for."""
+        index, descending = self._node.index.id, self._node.direction is Direction.DESCENDING
+        size = self._first_chunk
+        held: list[np.ndarray] = []
+        count = 0
+        for lookup in reversed(lookups) if descending else lookups:
+            for found in source.ordered_positions(index, lookup, partitions, descending=descending):
+                held.append(found)
+                count += len(found)
+                if count < size:
+                    continue
+                together = np.concatenate(held) if len(held) > 1 else found
+                first = 0
+                while count - first >= size:
+                    yield together[first : first + size]
+                    first, size = first + size, min(size * 4, LARGEST_CHUNK)
+                held, count = [together[first:]], count - first
+        if count:
+            yield np.concatenate(held)

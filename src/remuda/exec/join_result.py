@@ -51,9 +51,7 @@ class PairPredicate:
             *(left.column(place).take(lefts) for place in self._left),
             *(right.column(place).take(rights) for place in self._right),
         ]
-        # Without columns there is still a number of rows.
-        batch = positional(arrays) if arrays else positional([lefts])
-        return self._evaluate(batch, parameters)
+        return self._evaluate(positional(arrays, len(lefts)), parameters)
 
 
 class JoinResult:
@@ -140,7 +138,7 @@ class JoinResult:
             *_taken(left, lefts, pairs),
             *(_take(array, right) for array in self._held.batch.columns),
         ]
-        return ArrowBatch(self._columns, positional(arrays))
+        return ArrowBatch(self._columns, positional(arrays, len(right)))
 
     def right_rows_alone(self) -> RowBatch | None:
         """At the end of a RIGHT or FULL join: the right rows that no left row met."""
@@ -148,7 +146,7 @@ class JoinResult:
             return None
         alone = self._held.batch.filter(pa.array(~self._met))
         missing = [pa.nulls(alone.num_rows, column.type.arrow) for column in self._left_columns]
-        return ArrowBatch(self._columns, positional([*missing, *alone.columns]))
+        return ArrowBatch(self._columns, positional([*missing, *alone.columns], alone.num_rows))
 
 
 def _true(array: pa.BooleanArray) -> np.ndarray:

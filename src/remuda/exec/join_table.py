@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from remuda.exec.batch import positional
 from remuda.exec.key_numbers import KeyNumbers
 from remuda.storage.arrow_arrays import is_dictionary
 
@@ -38,7 +39,7 @@ class HeldRows:
 
     def __init__(self, batch: pa.RecordBatch) -> None:
         arrays = [_coded(array) for array in batch.columns]
-        self.batch = pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
+        self.batch = positional(arrays, batch.num_rows)
         self.rows = batch.num_rows
 
 

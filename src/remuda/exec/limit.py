@@ -32,9 +32,10 @@ class LimitExec(UnaryExec):
         self._node = node
 
     def setup(self, context: ExecContext) -> None:
-        super().setup(context)
         self._to_skip = row_number(self._node.offset, context.parameters.values, "OFFSET")
         self._to_pass = row_number(self._node.count, context.parameters.values, "LIMIT")
+        self.source.expect_rows(self._to_skip + self._to_pass)
+        super().setup(context)
 
     def advance(self) -> IterationResult:
         result = self.source.advance()

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from remuda.exec.batch import RowBatch, empty_batch
 from remuda.exec.bounds import intersect, pruned_partitions
+from remuda.exec.kept_memory import keep_dropped_memory
 from remuda.exec.operator import Exec, IterationResult
 from remuda.exec.scan_filter import ScanFilter
 
@@ -87,6 +88,7 @@ class MapScanExec(IteratorExec):
         self._rows = code.of(node, lambda node: ScanFilter(node.map, node.columns, node.filter))
 
     def setup(self, context: ExecContext) -> None:
+        keep_dropped_memory()
         context.verify()
         self._partitions = scan_partitions(self._node, context)
         self.start(context, direct_batches(self._node, self._rows, self._partitions, context))

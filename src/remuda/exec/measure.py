@@ -85,6 +85,9 @@ class MeasuredExec(Exec):
     def current_batch(self) -> RowBatch:  # type: ignore[override]
         return self._operator.current_batch
 
+    def expect_rows(self, count: int) -> None:
+        self._operator.expect_rows(count)
+
     def setup(self, context: ExecContext) -> None:
         self._context = context
         self.measure.places += 1

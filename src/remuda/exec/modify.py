@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 class ModifyExec(BlockingExec):
     """The rows are read at the snapshot before the statement and written only when all have been read."""
 
+    writes = True
+
     def __init__(self, node: Modify, source: Exec) -> None:
         super().__init__(source)
         self._node = node

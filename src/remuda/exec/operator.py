@@ -36,6 +36,9 @@ class Exec(ABC):
     @abstractmethod
     def advance(self) -> IterationResult: ...
 
+    def expect_rows(self, count: int) -> None:  # noqa: B027  (most operators have no use for it)
+        """Said before `setup` by an operator that will probably take only so many rows. A hint: it may take more."""
+
 
 class UnaryExec(Exec):
     """An operator over one input."""
@@ -70,7 +73,17 @@ class PassingExec(UnaryExec):
 
 
 class BlockingExec(UnaryExec):
-    """An operator that must see all of its input before its first row: it consumes as input comes, then delivers."""
+    """An operator that must see all of its input before its first row: it consumes as input comes, then delivers.
+
+    Finishing may take long: a query that has been cancelled meanwhile, or whose time is over, ends then, unless it has
+    written.
+    """
+
+    writes = False
+
+    def setup(self, context: ExecContext) -> None:
+        super().setup(context)
+        self._verify = context.verify
 
     @abstractmethod
     def consume(self, batch: RowBatch) -> None: ...
@@ -88,4 +101,6 @@ class BlockingExec(UnaryExec):
                 self.consume(batch)
             if result is IterationResult.FETCHED_DONE:
                 self.current_batch = self.finish()
+                if not self.writes:
+                    self._verify()
                 return IterationResult.FETCHED_DONE

@@ -12,6 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from remuda.exec.batch import without_columns
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -92,6 +94,8 @@ def concatenate(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     if len(batches) == 1:
         return batches[0]
     places = range(batches[0].num_columns)
+    if not places:
+        return without_columns(sum(batch.num_rows for batch in batches))
     arrays = [_concatenate_column([batch.column(place) for batch in batches]) for place in places]
     return pa.RecordBatch.from_arrays(arrays, names=batches[0].schema.names)
 

@@ -6,8 +6,9 @@
                                MapScan              pieces
 
 Operators that pass batches on are forked, one chain for each thread; a consumer that can reduce its rows in parts (an
-aggregate, the first rows of an order) is put on top of each chain, and merges the parts. A chain is advanced like any
-fragment: it waits where its channel is full, ends with the query, and its errors are the query's.
+aggregate, the first rows of an order) is put on top of each chain, and merges the parts. Where merging may cost more
+than it gains the consumer sees the first piece of the scan as it is, and then says whether it wants parts. A chain is
+advanced like any fragment: it waits where its channel is full, ends with the query, and its errors are the query's.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from remuda.exec.batch import empty_batch
+from remuda.exec.chosen import gathered
 from remuda.exec.map_scan import MapScanExec
 from remuda.exec.operator import Exec, IterationResult, PassingExec, UnaryExec
 
@@ -33,26 +35,38 @@ PIECES_AT_ONCE = 4
 """A thread takes so many neighbouring pieces of the scan at a time."""
 
 
-def in_parallel(source: Exec, reduce: Callable[[Exec], Exec] | None = None) -> Exec:
-    """The source, such that large scans use all threads; itself where it is no chain over a scan."""
+def in_parallel(
+    source: Exec, reduce: Callable[[Exec], Exec] | None = None, wants_parts: Callable[[int], bool] | None = None
+) -> Exec:
+    """The source, such that large scans use all threads; itself where it is no chain over a scan.
+
+    `wants_parts` is asked, with the number of rows of the scan, after the first piece has been consumed unreduced.
+    """
     below = source
     while isinstance(below, PassingExec) and below.can_fork:
         below = below.source
     if isinstance(below, MapScanExec) and isinstance(source, PassingExec | MapScanExec):
-        return ParallelExec(source, below, reduce)
+        return ParallelExec(source, below, reduce, wants_parts)
     return source
 
 
 class ParallelExec(Exec):
-    """`is_reduced` says, once it is set up, whether its batches are the reduced parts of the threads."""
+    """`is_reduced` says, once it is set up, whether all of its batches are the reduced parts of the threads."""
 
     def __init__(
-        self, source: PassingExec | MapScanExec, scan: MapScanExec, reduce: Callable[[Exec], Exec] | None
+        self,
+        source: PassingExec | MapScanExec,
+        scan: MapScanExec,
+        reduce: Callable[[Exec], Exec] | None,
+        wants_parts: Callable[[int], bool] | None,
     ) -> None:
         self._source = source
         self._columns = source.columns
         self._scan = scan
         self._reduce = reduce
+        self._wants_parts = wants_parts
+        self._pieces: _Pieces | None = None
+        self._sample: Exec | None = None
         self._channels: list[ReceivingEnd] | None = None
         self._is_parallel = False
 
@@ -64,7 +78,7 @@ class ParallelExec(Exec):
 
     @property
     def is_reduced(self) -> bool:
-        return self._is_parallel and self._reduce is not None
+        return self._is_parallel and self._reduce is not None and self._wants_parts is None
 
     def advance(self) -> IterationResult:
         if not self._is_parallel:
@@ -75,7 +89,15 @@ class ParallelExec(Exec):
         if self._channels is None:
             if not self._prepared():
                 return IterationResult.WAIT
-            self._channels = self._start()
+            if self._pieces is None:
+                self._pieces = _Pieces(self._scan.pieces())
+                if self._wants_parts is not None:
+                    self._sample = self._forked(_Pieces(iter(self._pieces.take(1))))
+            if self._sample is not None:
+                return self._advance_sample(self._sample)
+            if self._wants_parts is not None and not self._wants_parts(self._scan.most_rows):
+                self._reduce = None
+            self._channels = self._start(self._pieces)
         for channel in self._channels:
             batch = channel.poll()
             if batch is not None:
@@ -95,29 +117,42 @@ class ParallelExec(Exec):
     def _prepared(self) -> bool:
         return all(operator.prepare() for operator in self._chain())
 
-    def _start(self) -> list[ReceivingEnd]:
+    def _advance_sample(self, sample: Exec) -> IterationResult:
+        """The first piece of the scan, as the chain makes it."""
+        result = sample.advance()
+        if result is IterationResult.WAIT:
+            return result
+        self.current_batch = sample.current_batch
+        if result is IterationResult.FETCHED_DONE:
+            self._sample = None
+        return IterationResult.FETCHED
+
+    def _start(self, pieces: _Pieces) -> list[ReceivingEnd]:
         workers = self._context.workers
         assert workers is not None
-        pieces = _Pieces(self._scan)
-        return [workers.start(lambda channel: _Feed(self._forked(pieces), channel)) for _ in range(workers.parallelism)]
+        return [workers.start(lambda channel: _Feed(self._part(pieces), channel)) for _ in range(workers.parallelism)]
+
+    def _part(self, pieces: _Pieces) -> Exec:
+        forked = self._forked(pieces)
+        return forked if self._reduce is None else self._reduce(forked)
 
     def _forked(self, pieces: _Pieces) -> Exec:
         top: Exec = _PieceScanExec(self._scan, pieces)
         for operator in reversed(list(self._chain())):
             top = operator.fork(top)
-        return top if self._reduce is None else self._reduce(top)
+        return top
 
 
 class _Pieces:
     """What is left of a scan; every piece is given to one thread."""
 
-    def __init__(self, scan: MapScanExec) -> None:
-        self._pieces = scan.pieces()
+    def __init__(self, pieces: Iterator[Piece]) -> None:
+        self._pieces = pieces
         self._lock = Lock()
 
-    def take(self) -> list[Piece]:
+    def take(self, count: int = PIECES_AT_ONCE) -> list[Piece]:
         with self._lock:
-            return list(islice(self._pieces, PIECES_AT_ONCE))
+            return list(islice(self._pieces, count))
 
 
 class _PieceScanExec(Exec):
@@ -154,7 +189,7 @@ class _Feed(UnaryExec):
             if result is IterationResult.WAIT:
                 return result
             self._source_done = result is IterationResult.FETCHED_DONE
-            self._unsent = self.source.current_batch
+            self._unsent = gathered(self.source.current_batch)
         if self._unsent is not None:
             if self._unsent.row_count and not self._channel.offer(self._unsent):
                 return IterationResult.WAIT

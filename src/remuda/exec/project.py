@@ -24,6 +24,9 @@ class ProjectExec(PassingExec):
         super().setup(context)
         self._parameters = context.parameters
 
+    def expect_rows(self, count: int) -> None:
+        self.source.expect_rows(count)
+
     def advance(self) -> IterationResult:
         result = self.source.advance()
         if result is not IterationResult.WAIT:
@@ -38,7 +41,7 @@ class ProjectExec(PassingExec):
             return TupleBatch(self.columns, tuples)
         arrow = batch.arrow()
         arrays = [as_array(expression(arrow, parameters), arrow.num_rows) for expression in self._expressions]
-        return ArrowBatch(self.columns, positional(arrays))
+        return ArrowBatch(self.columns, positional(arrays, arrow.num_rows))
 
 
 def _compile(node: Project) -> tuple[list[BatchExpression], list[RowExpression]]:

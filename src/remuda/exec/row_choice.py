@@ -32,7 +32,9 @@ def choose(batch: pa.RecordBatch, condition: pa.BooleanArray) -> pa.RecordBatch:
         return batch.slice(0, 0)
     if not FEW <= count / batch.num_rows <= NEARLY_ALL:
         return batch.filter(condition)
-    positions = np.flatnonzero(_bits(condition))
+    if not batch.num_columns:
+        return batch.slice(0, count)
+    positions = np.flatnonzero(truth_values(condition))
     wanted: pa.Array | None = None
     arrays: list[pa.Array] = []
     for array in batch.columns:
@@ -44,7 +46,7 @@ def choose(batch: pa.RecordBatch, condition: pa.BooleanArray) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
 
 
-def _bits(condition: pa.BooleanArray) -> np.ndarray:
+def truth_values(condition: pa.BooleanArray) -> np.ndarray:
     """TRUE as ones; NULL counts as FALSE."""
     validity, values = condition.buffers()
     bits = _unpacked(values, condition)

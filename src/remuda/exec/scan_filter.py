@@ -6,7 +6,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from remuda.exec.batch import ArrowBatch, TupleBatch, layout_of
-from remuda.exec.row_choice import choose
+from remuda.exec.chosen import ChosenBatch
 from remuda.expr import Column, Expression, Parameters, columns_of, compile_predicate, compile_row
 
 if TYPE_CHECKING:
@@ -39,8 +39,7 @@ class ScanFilter:
     def apply_to_arrow(self, batch: pa.RecordBatch, parameters: Parameters) -> RowBatch:
         if self._predicate is None or batch.num_rows == 0:
             return ArrowBatch(self.columns, self._delivered(batch))
-        kept = self._predicate(batch, parameters)
-        return ArrowBatch(self.columns, choose(self._delivered(batch), kept))
+        return ChosenBatch(self.columns, self._delivered(batch), self._predicate(batch, parameters))
 
     def apply_to_tuples(self, tuples: Sequence[tuple[Any, ...]], parameters: Parameters) -> RowBatch:
         passes = self._row_predicate

@@ -5,20 +5,24 @@ from __future__ import annotations
 from copy import copy
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from remuda.exec.batch import ArrowBatch, RowBatch, empty_batch, layout_of
 from remuda.exec.limit import row_number
 from remuda.exec.memory import bytes_of
 from remuda.exec.operator import BlockingExec, Exec
+from remuda.exec.order_threshold import last_value, reaching, threshold_within
 from remuda.exec.ordering import concatenate, sort_positions, top_positions
 from remuda.exec.parallel import in_parallel
-from remuda.exec.row_choice import choose
+from remuda.exec.row_choice import FEW, choose, truth_values
 
 if TYPE_CHECKING:
     from remuda.exec.context import ExecContext
     from remuda.plan.physical import Sort, TopN
+
+SPARE_ROWS = 1_024
+"""TopN holds so many rows beyond those wanted before it looks which of them are the first."""
 
 
 class SortExec(BlockingExec):
@@ -49,12 +53,23 @@ class SortExec(BlockingExec):
 
 
 class TopNExec(BlockingExec):
+    """Holds the rows that may be among the first, and from time to time only those that are, up to then.
+
+    `_threshold` is a value of the first key that so many rows have reached that no row behind it is wanted.
+    """
+
     def __init__(self, node: TopN, source: Exec) -> None:
         super().__init__(in_parallel(source, self.part))
         self._node = node
         layout = layout_of(node.columns)
         self._places = [layout[key.column] for key in node.collation]
-        self._best: pa.RecordBatch | None = None
+        self._descending = node.collation[0].descending
+        self._begin()
+
+    def _begin(self) -> None:
+        self._held: list[pa.RecordBatch] = []
+        self._held_rows = 0
+        self._threshold: pa.Scalar | None = None
 
     def setup(self, context: ExecContext) -> None:
         super().setup(context)
@@ -64,42 +79,41 @@ class TopNExec(BlockingExec):
     def part(self, source: Exec) -> Exec:
         """The first rows, none skipped, of a part of the input."""
         forked = copy(self)
-        forked.source, forked._skipped, forked._best = source, 0, None
+        forked.source, forked._skipped = source, 0
+        forked._begin()
         return forked
 
     def consume(self, batch: RowBatch) -> None:
-        """The best of the batch, then the best of those and the best so far."""
-        arrow = batch.arrow()
-        if self._best is not None and self._best.num_rows >= self._wanted:
-            arrow = self._able(arrow, self._best)
-            if not arrow.num_rows:
-                return
-        best = self._top(arrow)
-        self._best = best if self._best is None else self._top(concatenate([self._best, best]))
+        able = self._able(batch.arrow())
+        if able.num_rows:
+            self._held.append(able)
+            self._held_rows += able.num_rows
+            if self._held_rows > self._wanted + SPARE_ROWS:
+                self._choose()
 
-    def _able(self, batch: pa.RecordBatch, best: pa.RecordBatch) -> pa.RecordBatch:
-        """Without the rows that by the first key alone come behind the last of the best: nearly all of them."""
-        place, key = self._places[0], self._node.collation[0]
-        column, last = batch.column(place), best.column(place)
-        if column.null_count or last.null_count or not best.num_rows or pa.types.is_dictionary(column.type):
+    def _able(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Without the rows that by the first key alone come behind the threshold: nearly all of them."""
+        column = batch.column(self._places[0])
+        if self._threshold is None:
+            self._threshold = threshold_within(column, self._wanted, descending=self._descending)
+        if self._threshold is None or column.null_count or pa.types.is_dictionary(column.type):
             return batch
-        bound = last[best.num_rows - 1]
-        if pa.types.is_dictionary(last.type):
-            return batch
-        # NaN is above all numbers; Arrow finds it neither above nor below.
-        if pa.types.is_floating(column.type) and (pc.is_nan(bound).as_py() or pc.any(pc.is_nan(column)).as_py()):
-            return batch
-        return choose(batch, _reaching(column, bound, descending=key.descending))
+        condition = reaching(column, self._threshold, descending=self._descending)
+        if condition.true_count > FEW * batch.num_rows:
+            return choose(batch, condition)
+        # Of a handful of rows `take` is done before a filter has looked at the first column.
+        return batch.take(pa.array(np.flatnonzero(truth_values(condition))))
 
-    def _top(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        return batch.take(top_positions(batch, self._places, self._node.collation, self._wanted))
+    def _choose(self) -> None:
+        """Leaves only the first rows of those held."""
+        together = concatenate(self._held)
+        best = together.take(top_positions(together, self._places, self._node.collation, self._wanted))
+        self._held, self._held_rows = [best], best.num_rows
+        if 0 < self._wanted <= best.num_rows:
+            self._threshold = last_value(best.column(self._places[0]))
 
     def finish(self) -> RowBatch:
-        if self._best is None:
+        if not self._held:
             return empty_batch(self._node.columns)
-        return ArrowBatch(self._node.columns, self._best.slice(self._skipped))
-
-
-def _reaching(column: pa.Array, bound: pa.Scalar, *, descending: bool) -> pa.BooleanArray:
-    """Ties are kept: a later key may decide them."""
-    return pc.greater_equal(column, bound) if descending else pc.less_equal(column, bound)
+        self._choose()
+        return ArrowBatch(self._node.columns, self._held[0].slice(self._skipped))

@@ -60,7 +60,7 @@ class Picker:
             return TupleBatch(self._columns, tuples if self._is_whole else [self._picked(row) for row in tuples])
         arrow = batch.arrow()
         if not self._is_whole:
-            arrow = positional([arrow.column(place) for place in self._places])
+            arrow = positional([arrow.column(place) for place in self._places], arrow.num_rows)
         return ArrowBatch(self._columns, arrow)
 
     def _picked(self, row: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from remuda.exec.batch import positional
 from remuda.exec.memory import bytes_of
 from remuda.exec.ordering import concatenate, order_codes, sort_positions
+from remuda.plan.aggregates import AGGREGATES
 from remuda.plan.traits import SortKey
 from remuda.storage.arrow_arrays import null_mask
 
@@ -47,7 +48,7 @@ class WholeGroups:
         groups, batch = np.concatenate(self._groups), concatenate(self._batches)
         self._groups, self._batches = [], []
         present = np.ones(len(groups), np.bool_)
-        for array in batch.columns[: len(call.arguments)]:
+        for array in batch.columns[int(AGGREGATES[call.function].keeps_nulls) : len(call.arguments)]:
             nulls = null_mask(array)
             if nulls is not None:
                 present &= ~nulls
@@ -152,15 +153,27 @@ def _argument_of_extreme(call: AggregateCall, groups: Groups, batch: pa.RecordBa
 
 def _joined_text(call: AggregateCall, groups: Groups, batch: pa.RecordBatch, count: int) -> pa.Array:
     """STRING_AGG: as lists, one for each group, that Arrow joins."""
-    first = len(call.arguments)
-    keyed = positional([pa.array(groups), *batch.columns[first:]])
-    collation = (SortKey(-1), *call.order)
-    order = sort_positions(keyed, range(len(collation)), collation)
-    texts = _plain(batch.column(0)).take(order)
+    texts = _plain(batch.column(0)).take(_as_ordered(call, groups, batch))
     rows = np.bincount(groups, minlength=count)
     offsets = np.append(0, np.cumsum(rows)).astype(np.int32)
     lists = pa.ListArray.from_arrays(pa.array(offsets, mask=np.append(rows == 0, False)), texts)
     return pc.binary_join(lists, call.parameters[0])
+
+
+def _end_of_order(call: AggregateCall, groups: Groups, batch: pa.RecordBatch, count: int) -> pa.Array:
+    """FIRST and LAST: the value, or NULL, of the row at one end of the order."""
+    order = _as_ordered(call, groups, batch).to_numpy().astype(np.int64)
+    rows = np.bincount(groups, minlength=count)
+    ends = np.cumsum(rows)
+    places = ends - rows if call.function == "first" else np.maximum(ends - 1, 0)
+    return _values_at(batch.column(0), order, places, rows == 0)
+
+
+def _as_ordered(call: AggregateCall, groups: Groups, batch: pa.RecordBatch) -> pa.Array:
+    """The places of the rows by group, and within each in the order of the call."""
+    keyed = positional([pa.array(groups), *batch.columns[len(call.arguments) :]])
+    collation = (SortKey(-1), *call.order)
+    return sort_positions(keyed, range(len(collation)), collation)
 
 
 def _plain(array: pa.Array) -> pa.Array:
@@ -186,4 +199,6 @@ FUNCTIONS: dict[str, Callable[[Any, Groups, pa.RecordBatch, int], pa.Array]] = {
     "arg_min": _argument_of_extreme,
     "arg_max": _argument_of_extreme,
     "string_agg": _joined_text,
+    "first": _end_of_order,
+    "last": _end_of_order,
 }

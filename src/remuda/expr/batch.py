@@ -52,6 +52,8 @@ def compile_batch(expression: Expression, layout: Mapping[int, int]) -> BatchExp
 def _compile_call(expression: Call, layout: Mapping[int, int]) -> BatchExpression:
     function = FUNCTIONS[expression.function]
     kernel = function.batch(Signature(tuple(argument.type for argument in expression.arguments), expression.type))
+    if function.volatile:
+        return lambda batch, _: kernel(batch.num_rows)
     if function.undecided is not None and any(can_fail(argument) for argument in expression.arguments[1:]):
         return evaluate_in_turn(
             [_part(argument, layout) for argument in expression.arguments], kernel, function.undecided

@@ -7,7 +7,7 @@ from typing import Any
 from remuda.errors import SqlError
 from remuda.expr.nodes import Call, Case, Cast, Expression, Literal
 from remuda.expr.row import compile_row
-from remuda.expr.walk import children, rewrite
+from remuda.expr.walk import children, is_volatile, rewrite
 from remuda.types import BOOLEAN
 
 TRUE = Literal(True, BOOLEAN)
@@ -42,7 +42,7 @@ def _fold_node(node: Expression) -> Expression:
         node = _fold_coalesce(node)
         if not isinstance(node, Call):
             return node
-    if all(isinstance(child, Literal) for child in children(node)):
+    if all(isinstance(child, Literal) for child in children(node)) and not is_volatile(node):
         try:
             return Literal(evaluate_constant(node), node.type)
         except SqlError:

@@ -15,6 +15,7 @@ from remuda.expr import (
     calendar_units,
     calendar_values,
     comparison,
+    drawn,
     json,
     json_values,
     logic,
@@ -60,6 +61,7 @@ FUNCTIONS: dict[str, Function] = {
         *zones.FUNCTIONS,
         *json.FUNCTIONS,
         *json_values.FUNCTIONS,
+        *drawn.FUNCTIONS,
     )
 }
 

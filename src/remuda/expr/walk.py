@@ -6,6 +6,7 @@ from dataclasses import replace
 from operator import is_not
 from typing import TYPE_CHECKING, assert_never
 
+from remuda.expr.drawn import VOLATILE
 from remuda.expr.nodes import Call, Case, Cast, Column, Expression, Literal, Parameter
 from remuda.types import BOOLEAN
 
@@ -77,8 +78,17 @@ def parameters_of(expression: Expression) -> dict[int, Parameter]:
 
 
 def is_constant(expression: Expression) -> bool:
-    """Whether the value depends on no column: literals, parameters and functions of them."""
-    return not any(isinstance(node, Column) for node in walk(expression))
+    """Whether the value depends on no column and is always the same: literals, parameters and functions of them."""
+    return not any(isinstance(node, Column) or _is_drawn(node) for node in walk(expression))
+
+
+def is_volatile(expression: Expression) -> bool:
+    """Whether a second evaluation gives another value, so that there must not be one."""
+    return any(_is_drawn(node) for node in walk(expression))
+
+
+def _is_drawn(node: Expression) -> bool:
+    return isinstance(node, Call) and node.function in VOLATILE
 
 
 def substitute(expression: Expression, values: Mapping[int, Expression]) -> Expression:

@@ -33,7 +33,8 @@ def copy_from(store: Store, search_path: SearchPath, statement: sql.CopyFrom) ->
     """Loads a file, or a folder of files, all of its rows or none."""
     target = store.map(find_map(store, search_path, statement.name))
     try:
-        source = open_source(Path(statement.path), statement.format)
+        names = [column.name for column in target.definition.visible_columns]
+        source = open_source(Path(statement.path), statement.format, statement.csv, names)
     except SqlError as error:
         error.span = error.span or statement.span
         raise
@@ -50,7 +51,10 @@ def copy_to(queries: Queries, statement: sql.CopyTo, parameters: Given) -> int:
     result = _run(queries, statement.text, statement.query, parameters)
     part = path.with_name(path.name + ".part")
     try:
-        rows = _WRITERS[kind](result.record_batches(), _schema(result), part)
+        if kind == "csv":
+            rows = _write_csv(result.record_batches(), _schema(result), part, statement.csv or sql.CsvOptions())
+        else:
+            rows = _WRITERS[kind](result.record_batches(), _schema(result), part)
         part.replace(path)
     except OSError as error:
         raise data_error(f"{path} cannot be written: {error.strerror}", span=statement.span) from error
@@ -114,10 +118,11 @@ def _write_parquet(batches: Batches, schema: pa.Schema, path: Path) -> int:
         return _each_batch(batches, writer.write_batch)
 
 
-def _write_csv(batches: Batches, schema: pa.Schema, path: Path) -> int:
+def _write_csv(batches: Batches, schema: pa.Schema, path: Path, options: sql.CsvOptions) -> int:
     from pyarrow import csv
 
-    with csv.CSVWriter(path, schema) as writer:
+    written = csv.WriteOptions(include_header=options.header, delimiter=options.delimiter)
+    with csv.CSVWriter(path, schema, write_options=written) as writer:
         return _each_batch(batches, writer.write_batch)
 
 
@@ -152,7 +157,6 @@ def _each_batch(batches: Batches, write: Callable[[pa.RecordBatch], object]) -> 
 
 _WRITERS: dict[str, Callable[[Batches, pa.Schema, Path], int]] = {
     "parquet": _write_parquet,
-    "csv": _write_csv,
     "json": _write_json,
     "arrow": _write_arrow,
     "feather": _write_arrow,

@@ -8,17 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 from remuda.grid.result import Result
 from remuda.grid.rows import RowShape
+from remuda.grid.settings import Engine
+from remuda.optimizer.explain_memo import explain_memo, explain_memo_json
 from remuda.optimizer.optimize import FAST_PATH
 from remuda.plan.explain import explain, explain_logical
 from remuda.plan.explain_json import explain_json, explain_logical_json
 from remuda.plan.fragments import ResultColumn
-from remuda.plan.walk import inputs
+from remuda.plan.traits import Convention
+from remuda.plan.walk import walk
 from remuda.sql import Explain, ExplainFormat, ExplainMode, bind
 from remuda.types import VARCHAR
 
 if TYPE_CHECKING:
     from remuda.grid.planner import Planner
     from remuda.optimizer import Optimized
+    from remuda.sql import BoundQuery
 
 
 def explain_query(planner: Planner, text: str, statement: Explain) -> str:
@@ -32,58 +36,38 @@ def explain_query(planner: Planner, text: str, statement: Explain) -> str:
     match statement.mode:
         case ExplainMode.PLAN:
             tree = planner.finish(text, bound, optimized).tree
-            return explain_json(tree) if as_json else explain(tree)
+            choice = explain_choice(planner, bound, optimized)
+            if as_json:
+                return _with_choice(explain_json(tree), choice)
+            return explain(tree) if choice is None else f"{explain(tree)}\n{choice}"
         case ExplainMode.LOGICAL:
             normalized = optimized.normalized
             return explain_logical_json(normalized) if as_json else explain_logical(normalized)
         case ExplainMode.MEMO:
-            return explain_memo_json(optimized) if as_json else explain_memo(optimized)
+            return explain_memo_json(optimized.memo) if as_json else explain_memo(optimized.memo)
 
 
-def explain_memo(optimized: Optimized) -> str:
-    """Each group with its expressions and the winner for every set of traits that was asked of it."""
-    lines: list[str] = []
-    for group in _groups(optimized):
-        lines.append(f"{group['group']}: {', '.join(group['expressions'])}   rows≈{group['rows']:.6g}")
-        for winner in group["winners"]:
-            best = "none" if winner["operator"] is None else f"{winner['operator']} cost≈{winner['cost']:.6g}"
-            lines.append(f"    {winner['traits']} → {best}")
-    return "\n".join(lines)
+def explain_choice(planner: Planner, bound: BoundQuery, optimized: Optimized) -> str | None:
+    """Which backend runs the query and why; None for a grid that has but one."""
+    if not planner.has_spark:
+        return None
+    chosen = Convention.SPARK if any(_runs_on_spark(node) for node in walk(optimized.tree)) else Convention.LOCAL
+    name = chosen.value.casefold()
+    if planner.settings.engine is not Engine.AUTO:
+        return f"engine: {name}   (SET engine = {planner.settings.engine.value})"
+    costs = {each: planner.optimize(bound, (each,)).tree.estimate.cost for each in (Convention.LOCAL, Convention.SPARK)}
+    listed = ", ".join(f"{each.value.casefold()} cost≈{round(cost)}" for each, cost in costs.items())
+    return f"engine: {name}   ({listed})"
 
 
-def explain_memo_json(optimized: Optimized) -> str:
-    return json.dumps({"groups": _groups(optimized)}, indent=2, ensure_ascii=False)
+def _runs_on_spark(node: Any) -> bool:
+    return node.traits.convention is Convention.SPARK
 
 
-def _groups(optimized: Optimized) -> list[dict[str, Any]]:
-    """The top group first. With several members a place by columns names them: that is what was asked for."""
-    return [
-        {
-            "group": f"G{group.number}",
-            "expressions": [_expression(expression) for expression in group.expressions],
-            "rows": group.rows,
-            "winners": [
-                {
-                    "traits": _traits(traits, {column.id: column.name for column in group.columns}),
-                    "operator": None if winner is None else type(winner).__name__,
-                    "cost": None if winner is None else winner.estimate.cost,
-                }
-                for traits, winner in group.winners.items()
-            ],
-        }
-        for group in reversed(optimized.memo.groups)
-    ]
-
-
-def _traits(traits: Any, names: dict[int, str]) -> str:
-    by = ", ".join(names.get(id_, "?") for id_ in traits.distribution.columns)
-    return f"{traits}{f' by {by}' if by else ''}{' ordered' if traits.collation else ''}"
-
-
-def _expression(expression: object) -> str:
-    below = ", ".join(f"G{reference.group}" for reference in inputs(expression))
-    name = type(expression).__name__
-    return f"{name}({below})" if below else name
+def _with_choice(document: str, choice: str | None) -> str:
+    if choice is None:
+        return document
+    return json.dumps({**json.loads(document), "engine": choice.removeprefix("engine: ")}, indent=2, ensure_ascii=False)
 
 
 def explain_result(text: str, statement: Explain) -> Result:

@@ -51,6 +51,7 @@ def open_grid(
     except ValueError as error:
         known = ", ".join(level.value for level in Durability)
         raise RemudaError(f"durability must be one of {known}, not {durability!r}") from error
+    _check_options(path, members=members, partitions=partitions)
     if filesystem is None and "://" not in str(path):
         folder = None if path is None else Path(path).expanduser().absolute()
         store = Store.open(folder, partitions=partitions, durability=chosen, read_only=read_only)
@@ -72,6 +73,17 @@ def open_grid(
     return Grid(store, members)
 
 
+def _check_options(path: object, **counts: object) -> None:
+    """An empty path would be the current folder, which nobody means."""
+    if path is not None and not isinstance(path, str | Path):
+        raise RemudaError(f"the path is text or a pathlib.Path, not a {type(path).__name__}")
+    if path == "" or "\0" in str(path):
+        raise RemudaError("the path is empty" if path == "" else "the path has a character that no file name has")
+    for name, value in counts.items():
+        if not isinstance(value, int):
+            raise RemudaError(f"{name} must be a whole number, not {value!r}")
+
+
 class Grid:
     """Use `remuda.open`. A grid may be used by many threads at once."""
 
@@ -90,7 +102,10 @@ class Grid:
 
     def sql(self, text: str, /, *parameters: Any, **named: Any) -> Result:
         """Runs one statement; `?` parameters are given in order, `:name` parameters by name."""
-        entry = self._plans.find((self.queries.search_path, text))
+        try:
+            entry = self._plans.find((self.queries.search_path, text))
+        except TypeError:
+            raise _not_text("a statement", text) from None
         if entry is not None and entry.shortcut is not None and not named:
             try:
                 result = entry.shortcut(parameters)
@@ -107,6 +122,8 @@ class Grid:
         from remuda.grid.statements import explain_text
 
         self._refuse_closed()
+        if not isinstance(text, str):
+            raise _not_text("a statement", text)
         return explain_text(self.queries, text)
 
     def map(self, name: str) -> Map:
@@ -158,6 +175,10 @@ class Grid:
         self.queries.close()
         self.store.close()
 
+    def __repr__(self) -> str:
+        place = "in memory" if self.store.path is None else str(self.store.path)
+        return f"<Grid {place}{', closed' if self._closed else ''}>"
+
     def __enter__(self) -> Self:
         return self
 
@@ -175,6 +196,8 @@ class Grid:
             key = (self.queries.search_path, text)
             if entry is not None:
                 return self.queries.run(key, entry, positional, named)
+            if not isinstance(text, str):
+                raise _not_text("a statement", text)
             from remuda.grid.statements import run_statement
 
             return run_statement(self.queries, key, positional, named)
@@ -182,6 +205,8 @@ class Grid:
             raise error.with_text(text) from error.__cause__
 
     def _definition(self, name: str, suggestion: str | None = None) -> MapDefinition:
+        if not isinstance(name, str):
+            raise _not_text("the name of a map", name)
         found = self.store.catalog.find_map(name, self.queries.search_path)
         if found is None:
             hint = suggestion or f"Create it with: CREATE TABLE {name} (..., PRIMARY KEY (...))"
@@ -191,3 +216,7 @@ class Grid:
     def _refuse_closed(self) -> None:
         if self._closed:
             raise SqlError(ErrorCode.GENERIC, "the grid is closed")
+
+
+def _not_text(what: str, given: object) -> SqlError:
+    return data_error(f"{what} is text, not a {type(given).__name__}")

@@ -15,7 +15,10 @@ from remuda.grid.modify import generated_keys
 from remuda.types import from_arrow
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from remuda.catalog import MapDefinition
+    from remuda.sql import CsvOptions
 
 TABLE_ROWS = 4_000_000
 """Rows that are held at a time when the data comes in batches."""
@@ -37,17 +40,22 @@ def is_spark_dataframe(data: Any) -> bool:
     return any(base.__module__.startswith("pyspark.sql") for base in type(data).__mro__)
 
 
-def open_source(data: Any, kind: str | None = None) -> LoadSource:
+def open_source(
+    data: Any, kind: str | None = None, csv: CsvOptions | None = None, names: Sequence[str] = ()
+) -> LoadSource:
     """pyarrow, polars, pandas, everything with the Arrow PyCapsule interface, batches one by one, or a path.
 
     `kind` says what the files at a path are, where their names do not.
     """
     if isinstance(data, str | Path):
-        return _open_file(Path(data), kind)
+        return _open_file(Path(data), kind, csv, names)
     if isinstance(data, pa.RecordBatch):
         data = pa.Table.from_batches([data])
     elif type(data).__module__.startswith("pandas"):
-        data = pa.Table.from_pandas(data, preserve_index=False)
+        try:
+            data = pa.Table.from_pandas(data, preserve_index=False)
+        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+            raise data_error(f"the data frame cannot be read: {error.args[-1]}") from error
     if isinstance(data, pa.Table):
         return LoadSource(data.schema, iter([data]), data.num_rows)
     if hasattr(data, "__arrow_c_stream__"):
@@ -89,7 +97,7 @@ def gathered(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[p
         yield pa.Table.from_batches(waiting, schema if not waiting else None)
 
 
-def _open_file(path: Path, kind: str | None) -> LoadSource:
+def _open_file(path: Path, kind: str | None, csv: CsvOptions | None, names: Sequence[str]) -> LoadSource:
     import pyarrow.dataset as ds
 
     if not path.exists():
@@ -99,11 +107,28 @@ def _open_file(path: Path, kind: str | None) -> LoadSource:
     if kind is None:
         raise data_error(f"{path} cannot be loaded: the kinds of files are {', '.join(FORMATS)}")
     try:
-        dataset = ds.dataset(path, format=kind)
+        dataset = ds.dataset(path, format=kind if csv is None else _csv_format(csv, names))
         rows = dataset.count_rows() if kind in {"parquet", "arrow", "feather"} else None
     except (pa.ArrowInvalid, OSError) as error:
         raise _unreadable(path, error) from error
     return LoadSource(dataset.schema, gathered(_scanned(dataset, path), dataset.schema), rows)
+
+
+def _csv_format(options: CsvOptions, names: Sequence[str]) -> Any:
+    """Without a header the columns are those of the map, in their order."""
+    import pyarrow.dataset as ds
+    from pyarrow import csv
+
+    convert = csv.ConvertOptions()
+    if options.null is not None:
+        convert = csv.ConvertOptions(
+            null_values=[options.null], strings_can_be_null=True, quoted_strings_can_be_null=False
+        )
+    return ds.CsvFileFormat(
+        parse_options=csv.ParseOptions(delimiter=options.delimiter),
+        read_options=csv.ReadOptions() if options.header else csv.ReadOptions(column_names=list(names)),
+        convert_options=convert,
+    )
 
 
 def _scanned(dataset: Any, path: Path) -> Iterator[pa.RecordBatch]:

@@ -50,6 +50,8 @@ class Map:
 
     def get_all(self, keys: Iterable[Any]) -> dict[Any, NamedRow]:
         """The values of those keys that are there."""
+        if not isinstance(keys, Iterable):
+            raise data_error(f"keys are given as a list, or anything to go through, not as a {type(keys).__name__}")
         found = ((key, self.get(key)) for key in keys)
         return {key: value for key, value in found if value is not None}
 
@@ -91,7 +93,10 @@ class Map:
 
     def put_all(self, entries: Mapping[Any, Value] | Iterable[tuple[Any, Value]]) -> None:
         """Stores many rows, all or none."""
-        pairs = entries.items() if isinstance(entries, Mapping) else entries
+        try:
+            pairs = [(key, value) for key, value in (entries.items() if isinstance(entries, Mapping) else entries)]
+        except (TypeError, ValueError):
+            raise data_error("entries are a mapping or pairs of key and value") from None
         self._store.put([self._row(key, value) for key, value in pairs])
 
     def remove(self, key: Any) -> NamedRow | None:

@@ -1,8 +1,10 @@
 """The plan cache: plans by search path and exact SQL text, the least recently used ones evicted.
 
 A plan is good as long as the maps it was made for and the partition map are still the current ones. That is looked at
-when a plan is taken after something changed (`epoch` tells), and once a second by a worker in the background, which
-also finds the plans that nobody asks for any more.
+when a plan is taken after something changed (another catalog or another `epoch` tells), and once a second by a worker
+in the background, which also finds the plans that nobody asks for any more.
+
+The epoch alone would not do: it changes when a statement has been carried out, and others see the new catalog before.
 """
 
 from __future__ import annotations
@@ -18,10 +20,11 @@ from remuda.exec import Code
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from remuda.catalog import SearchPath
+    from remuda.catalog import Catalog, SearchPath
     from remuda.grid.result import Result
     from remuda.grid.rows import RowShape
     from remuda.plan.fragments import Plan
+    from remuda.storage import Store
 
 PlanKey = tuple["SearchPath", str]
 
@@ -32,7 +35,7 @@ WORKER_PERIOD = 1.0
 class CachedPlan:
     """A plan with what was prepared for running it, and the record of its use."""
 
-    __slots__ = ("code", "epoch", "hits", "last_used", "plan", "shape", "shortcut")
+    __slots__ = ("catalog", "code", "epoch", "hits", "last_used", "plan", "shape", "shortcut")
 
     def __init__(
         self, plan: Plan, shape: RowShape, shortcut: Callable[[tuple[Any, ...]], Result | None] | None, epoch: int
@@ -42,15 +45,18 @@ class CachedPlan:
         self.shape = shape
         self.shortcut = shortcut
         self.epoch = epoch
+        self.catalog: Catalog | None = None
+        """The one that the plan was last compared with."""
         self.hits = 0
         self.last_used = time.monotonic()
 
 
 class PlanCache:
-    """`is_valid` compares a plan with the current catalog and partition table."""
+    """`is_valid` compares a plan with the current catalog, which is the store's, and with the partition table."""
 
-    def __init__(self, is_valid: Callable[[Plan], bool], limit: int = DEFAULT_LIMIT) -> None:
+    def __init__(self, store: Store, is_valid: Callable[[Plan], bool], limit: int = DEFAULT_LIMIT) -> None:
         self.epoch = 0
+        self._store = store
         self._is_valid = is_valid
         self._limit = limit
         self._entries: dict[PlanKey, CachedPlan] = {}
@@ -62,15 +68,20 @@ class PlanCache:
         entry = self._entries.get(key)
         if entry is None:
             return None
-        if entry.epoch != self.epoch:
-            epoch = self.epoch
-            if not self._is_valid(entry.plan):
-                self.remove(key, entry.plan)
-                return None
-            entry.epoch = epoch
+        if (entry.epoch != self.epoch or entry.catalog is not self._store.catalog) and not self._is_current(entry):
+            self.remove(key, entry.plan)
+            return None
         entry.hits += 1
         entry.last_used = time.monotonic()
         return entry
+
+    def _is_current(self, entry: CachedPlan) -> bool:
+        """Compares the plan, and notes with what: with what there was before, as it may change meanwhile."""
+        catalog, epoch = self._store.catalog, self.epoch
+        if not self._is_valid(entry.plan):
+            return False
+        entry.catalog, entry.epoch = catalog, epoch
+        return True
 
     def add(self, key: PlanKey, entry: CachedPlan) -> None:
         """A plan that was begun before a change does not take the place of one that was begun after it."""
@@ -106,7 +117,7 @@ class PlanCache:
 
     def remove_stale(self) -> None:
         for key, entry in list(self._entries.items()):
-            if not self._is_valid(entry.plan):
+            if not self._is_current(entry):
                 self.remove(key, entry.plan)
 
     def clear(self) -> None:

@@ -34,17 +34,20 @@ class Planner:
     has_spark: bool
     disabled_rules: frozenset[str] = frozenset()
     checked: bool = False
+    spark_parallelism: int = 2
 
     def plan(self, text: str, query: Query, values: Mapping[int, Any] | None = None) -> Plan:
         bound = bind(query, self.catalog, self.search_path, values)
         return self.finish(text, bound, self.optimize(bound))
 
-    def optimize(self, bound: BoundQuery) -> Optimized:
+    def optimize(self, bound: BoundQuery, conventions: tuple[Convention, ...] | None = None) -> Optimized:
+        """By the backends that the settings allow, or by those that are given."""
         settings = OptimizerSettings(
             members=len(self.partition_map.members),
-            conventions=self._conventions(),
+            conventions=conventions or self._conventions(),
             disabled_rules=self.disabled_rules,
             partition_pruning=self.settings.partition_pruning,
+            spark_parallelism=self.spark_parallelism,
             checked=self.checked,
         )
         return optimize(bound.tree, bound.next_column, self._statistics, settings)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from remuda.grid.planner import Planner
     from remuda.plan.fragments import Plan
     from remuda.spark import SparkSession
+    from remuda.spark.executors import ExecutorWatch
     from remuda.sql import Query
     from remuda.storage import Store
 
@@ -47,7 +48,8 @@ class Queries:
         self.spark = spark
         self.settings = Settings()
         self.search_path: SearchPath = (DEFAULT_SCHEMA,)
-        self.plans = PlanCache(self._is_valid)
+        self.plans = PlanCache(store, self._is_valid)
+        self._executors = _watch(spark)
         self._scheduler = Scheduler()
         self._runtime = LocalRuntime(cluster, self._scheduler)
 
@@ -57,6 +59,8 @@ class Queries:
 
         partition_map = self.cluster.partition_table.partition_map()
         has_spark = self.spark is not None
+        if self._executors is not None:
+            changes = {"spark_parallelism": self._executors.parallelism, **changes}
         return Planner(
             self.store, self.store.catalog, self.search_path, partition_map, self.settings, has_spark, **changes
         )
@@ -110,6 +114,8 @@ class Queries:
 
     def execute(self, entry: CachedPlan, stored: tuple[Any, ...]) -> Execution:
         """Takes the snapshots and starts the fragments."""
+        if self._executors is not None and self._executors.has_changed():
+            self.cluster.renew()
         plan = entry.plan
         check_objects = self._objects_check(plan)
         snapshots = self.store.snapshot(plan.maps)
@@ -222,10 +228,14 @@ class QueryRun:
             return Result.of_update(batch.row(0)[0])
 
     def _replace_plan(self, error: SqlError, allowed: bool = True) -> None:
-        """Plans anew after an error that says that the plan was stale; raises any other error."""
+        """Plans anew after an error that says that the plan was stale; raises any other error.
+
+        The stale plan goes even where the query cannot be run again, as rows of it have been handed out.
+        """
+        if error.invalidates_plan:
+            self._queries.plans.remove(self._key, self._entry.plan)
         if not (error.invalidates_plan and allowed):
             raise error
-        self._queries.plans.remove(self._key, self._entry.plan)
         self._tries.count(error)
         self._entry = self._plan_again()
 
@@ -251,6 +261,14 @@ class Tries:
                 raise SqlError(ErrorCode.TOPOLOGY_CHANGE, message) from error
             raise error
         time.sleep(min(FIRST_PAUSE * 2**self._counted, LONGEST_PAUSE))
+
+
+def _watch(spark: SparkSession | None) -> ExecutorWatch | None:
+    if spark is None:
+        return None
+    from remuda.spark.executors import ExecutorWatch
+
+    return ExecutorWatch(spark)
 
 
 def _parse_query(text: str) -> Query:

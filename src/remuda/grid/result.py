@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
-from remuda.errors import ErrorCode, SqlError
+from remuda.errors import ErrorCode, SqlError, data_error
 from remuda.exec.limit import slice_batch
 from remuda.grid.rows import RowShape
 
@@ -88,7 +88,11 @@ class Result:
 
     def fetchmany(self, size: int = CURSOR_BUFFER_SIZE) -> list[NamedRow]:
         self._refuse_closed()
-        return list(islice(self, size))
+        try:
+            rows = islice(self, size)
+        except ValueError:
+            raise data_error(f"fetchmany takes a number of rows, not {size!r}") from None
+        return list(rows)
 
     def fetchall(self) -> list[NamedRow]:
         """All rows that are left."""
@@ -146,6 +150,11 @@ class Result:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def __repr__(self) -> str:
+        if not self.columns:
+            return f"<Result: {self.update_count} rows changed>"
+        return f"<Result: {', '.join(f'{column.name} {column.type}' for column in self.columns)}>"
 
     def _arrow_batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """All rows that are left, in batches as they come; after a partial reading the rest of a batch is rows."""

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from remuda.expr import FALSE, TRUE, Call, Cast, Column, Expression, Literal, conjuncts, disjuncts, is_constant
 from remuda.expr.like_prefix import following, like_prefix
+from remuda.optimizer.narrowing import narrowed_bound
 from remuda.plan.bounds import Bound, End, Interval, Points, Prefix, Ranges
 from remuda.sql.comparison import compare
 from remuda.types import Kind, SqlType
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 MIRRORED = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
@@ -97,7 +102,26 @@ def _column_and_bound(predicate: Expression) -> tuple[Column, Bound] | None:
             # The same question of the column itself; where no value of its type can answer it, it is none.
             narrowed = compare(predicate.function, column, value, predicate.span)
             return None if narrowed == predicate else _column_and_bound(narrowed)
+        case Call(arguments=(Cast(argument=Column() as column) as cast, value)) if (
+            predicate.function in MIRRORED and is_constant(value) and _is_wider_integer(column.type, cast.type)
+        ):
+            return column, narrowed_bound(predicate.function, value, column.type)
+        case Call(arguments=(value, Cast(argument=Column()) as cast)) if predicate.function in MIRRORED and is_constant(
+            value
+        ):
+            mirrored = replace(predicate, function=MIRRORED[predicate.function], arguments=(cast, value))
+            return _column_and_bound(mirrored)
+        case Call(function="in", arguments=(Cast(argument=Column()) as cast, *values)):
+            return _union_of([replace(predicate, function="=", arguments=(cast, value)) for value in values])
+        case Call(function="is null" | "is not null", arguments=(Cast(argument=Column() as column) as cast,)) if (
+            _is_widening(column.type, cast.type)
+        ):
+            return column, _TESTS[predicate.function]
     return None
+
+
+def _is_wider_integer(narrow: SqlType, wide: SqlType) -> bool:
+    return narrow.is_integer and wide.is_integer and _is_widening(narrow, wide)
 
 
 def _is_widening(narrow: SqlType, wide: SqlType) -> bool:
@@ -144,9 +168,13 @@ def _comparison(operator: str, value: Expression) -> Bound:
 
 def _union(predicate: Expression) -> tuple[Column, Bound] | None:
     """`f = 1 OR f = 2 OR f IS NULL`, `f < 3 OR (f > 5 AND f < 7)`: one column throughout."""
+    return _union_of(disjuncts(predicate))
+
+
+def _union_of(branches: Iterable[Expression]) -> tuple[Column, Bound] | None:
     parts: list[Points | Interval] = []
     shared: Column | None = None
-    for branch in disjuncts(predicate):
+    for branch in branches:
         named = _branch(branch)
         if named is None or (shared is not None and named[0] != shared):
             return None

@@ -23,6 +23,8 @@ from remuda.types import BOOLEAN
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from remuda.errors import Span
+
 _ATTACHED = {JoinKind.LEFT, JoinKind.SEMI, JoinKind.ANTI, JoinKind.MARK}
 
 

@@ -59,6 +59,8 @@ class Group:
     expressions: list[LogicalNode]
     winners: dict[Traits, PhysicalNode | None] = field(default_factory=dict)
     failures: dict[Traits, float] = field(default_factory=dict)
+    weighed: dict[Traits, list[PhysicalNode]] = field(default_factory=dict)
+    """The plans that were complete enough to have a cost, as they came in the last search: for EXPLAIN MEMO."""
     least: list[float] | None = None
     """For several expressions what each costs at least, in the search's units."""
 

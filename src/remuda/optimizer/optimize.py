@@ -34,6 +34,8 @@ class OptimizerSettings:
     conventions: tuple[Convention, ...] = (Convention.LOCAL,)
     disabled_rules: frozenset[str] = frozenset()
     partition_pruning: bool = True
+    spark_parallelism: int = 2
+    """How many times the cores of this process Spark's executors have."""
     checked: bool = False
     """Whether the tree is checked after every rule, as in tests; a finished plan always is."""
 
@@ -69,6 +71,7 @@ def optimize(
         next_column,
         settings.disabled_rules,
         pruning=settings.partition_pruning,
+        spark_parallelism=settings.spark_parallelism,
     )
     best = search.run(normalized)
     check_physical(best, members=settings.members)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class Pricing:
     members: int
+    spark_parallelism: int = 2
 
     def price(self, node: Any, rows: float) -> PhysicalNode:
         """The top node delivers `rows`, those of its group."""
@@ -58,4 +59,4 @@ class Pricing:
         return replace(node, estimate=Estimate(rows, cost))  # type: ignore[no-any-return]
 
     def _parallelism(self, convention: Convention) -> int:
-        return self.members if convention is Convention.LOCAL else max(2, self.members)
+        return self.members if convention is Convention.LOCAL else max(self.spark_parallelism, self.members)

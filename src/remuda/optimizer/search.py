@@ -54,6 +54,7 @@ class Search:
     next_column: int
     disabled: frozenset[str] = frozenset()
     pruning: bool = True
+    spark_parallelism: int = 2
     memo: Memo = field(init=False)
     _pricing: Pricing = field(init=False)
     _sides: dict[int, tuple[JoinSides, JoinSides | None]] = field(default_factory=dict)
@@ -63,7 +64,7 @@ class Search:
 
     def __post_init__(self) -> None:
         self.memo = Memo(self.statistics)
-        self._pricing = Pricing(self.members)
+        self._pricing = Pricing(self.members, self.spark_parallelism)
 
     def run(self, tree: logical.Root) -> physical.Root:
         pairs = MAXIMUM_PAIRS if self.members == 1 else MAXIMUM_PAIRS_SPREAD
@@ -125,12 +126,16 @@ class Search:
             return None
         best: PhysicalNode | None = None
         limit = bound
+        weighed = group.weighed[required] = []
         for least, expression_candidates in self._candidates(group, required):
             if least >= limit:
                 continue
             for candidate in expression_candidates:
                 plan = candidate(limit)
-                if plan is not None and plan.estimate.cost < limit and self._satisfies(plan.traits, required):
+                if plan is None or not self._satisfies(plan.traits, required):
+                    continue
+                weighed.append(plan)
+                if plan.estimate.cost < limit:
                     best, limit = plan, plan.estimate.cost
         if best is not None or bound == math.inf:
             group.winners[required] = best
@@ -190,7 +195,7 @@ class Search:
                 requirement.convention is not required.convention
             )
             # Work that members share below an exchange may cost that many times the bound on the initiator.
-            source = self.optimize_group(reference.group, requirement, left * max(2, self.members) if shared else left)
+            source = self.optimize_group(reference.group, requirement, left * self._sharers if shared else left)
             if source is None:
                 return None
             left -= 0.0 if shared else source.estimate.cost
@@ -207,10 +212,13 @@ class Search:
         return priced
 
     def _enforce(self, number: int, enforcer: Enforcer, limit: float) -> PhysicalNode | None:
-        source = self.optimize_group(
-            number, enforcer.below, limit * (max(2, self.members) if enforcer.shares_work else 1)
-        )
+        source = self.optimize_group(number, enforcer.below, limit * (self._sharers if enforcer.shares_work else 1))
         return None if source is None else self._pricing.price(enforcer.build(source), source.estimate.rows)
+
+    @property
+    def _sharers(self) -> int:
+        """Work that members or executors share below an exchange may cost that many times the bound above it."""
+        return max(2, self.members, self.spark_parallelism)
 
     def _satisfies(self, delivered: Traits, required: Traits) -> bool:
         """With one member, what is partitioned over the members is all on the initiator."""

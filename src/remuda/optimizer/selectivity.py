@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, assert_never
 
@@ -12,6 +13,8 @@ from remuda.plan.bounds import Bound, Interval, Points, Prefix, Ranges
 from remuda.storage.value_order import comparable
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from remuda.catalog import ColumnStatistics, MapStatistics
 
 EQUALITY = 0.15
@@ -81,8 +84,7 @@ def bound_selectivity(bound: Bound, known: ColumnStatistics | None) -> float:
     match bound:
         case Points():
             nulls = EQUALITY if known is None else known.null_share
-            met = sum(_point_selectivity(value, known) for value in bound.values)
-            return min(1.0, met + nulls * bound.or_null)
+            return min(1.0, _points_selectivity(bound.values, known) + nulls * bound.or_null)
         case Interval(lows=(), highs=()):
             return NOT_NULL if known is None else 1.0 - known.null_share
         case Interval():
@@ -96,16 +98,27 @@ def bound_selectivity(bound: Bound, known: ColumnStatistics | None) -> float:
             assert_never(bound)
 
 
-def _point_selectivity(value: Expression, known: ColumnStatistics | None) -> float:
-    """Of all values equally many, but of one that fills whole ranges of the histogram as many as it fills."""
+def _points_selectivity(values: Sequence[Expression], known: ColumnStatistics | None) -> float:
+    """Of a value that fills whole ranges of the histogram as many rows as it fills; of the others equally many.
+
+    A flag that is set for one row in a thousand: FALSE fills all ranges but the last, so TRUE has at most that one,
+    and not half of the rows as one of two values.
+    """
     if known is None or not known.distinct:
-        return EQUALITY
-    average = (1.0 - known.null_share) / known.distinct
-    ends = known.histogram
-    if len(ends) < 2 or not isinstance(value, Literal) or value.value is None:
-        return average
-    filled = ends.count(value.value) - 1
-    return max(average, filled / (len(ends) - 1) * (1.0 - known.null_share))
+        return EQUALITY * len(values)
+    average, ends = 1.0 / known.distinct, known.histogram
+    filled = {end: (count - 1) / (len(ends) - 1) for end, count in Counter(ends).items() if count > 1}
+    others = known.distinct - len(filled)
+    rare = min(average, (1.0 - sum(filled.values())) / others) if others > 0 else average
+    shares = (
+        max(average, filled[value.value])
+        if isinstance(value, Literal) and value.value in filled
+        else rare
+        if isinstance(value, Literal) and value.value is not None
+        else average
+        for value in values
+    )
+    return sum(shares) * (1.0 - known.null_share)
 
 
 def _covered_share(bound: Interval, known: ColumnStatistics) -> float | None:

@@ -23,9 +23,9 @@ class AggregateCall:
     argument: Column | None = None
     distinct: bool = False
     second: Column | None = None
-    """What ARG_MIN and ARG_MAX are the least and greatest by; the other column of CORR and COVAR."""
+    """What ARG_MIN and ARG_MAX are the least and greatest by; the other column of CORR and COVAR; FILTER of FIRST."""
     order: Collation = ()
-    """The order of the rows in which STRING_AGG joins them."""
+    """The order of the rows in which STRING_AGG joins them, and of which FIRST is the first."""
     parameters: tuple[Any, ...] = ()
     """Constants: the separator of STRING_AGG, the fraction of QUANTILE."""
 
@@ -61,6 +61,8 @@ class AggregateFunction:
     """Whether the order of the rows matters."""
     ignores_repetition: bool = False
     """Whether a value that comes twice changes nothing, so that DISTINCT says nothing."""
+    keeps_nulls: bool = False
+    """Whether a NULL is a value as any other. What leaves rows out is then a second argument, NULL for those."""
 
 
 def _count_type(_: SqlType | None) -> SqlType | None:
@@ -129,6 +131,8 @@ AGGREGATES: dict[str, AggregateFunction] = {
         AggregateFunction("quantile_disc", _same_type),
         AggregateFunction("mode", _same_type),
         AggregateFunction("string_agg", _text_type, ordered=True),
+        AggregateFunction("first", _same_type, ordered=True, ignores_repetition=True, keeps_nulls=True),
+        AggregateFunction("last", _same_type, ordered=True, ignores_repetition=True, keeps_nulls=True),
         AggregateFunction("arg_min", _same_type, second=_same_type, ignores_repetition=True),
         AggregateFunction("arg_max", _same_type, second=_same_type, ignores_repetition=True),
         AggregateFunction("corr", _double_type, second=_double_type),

@@ -62,9 +62,9 @@ def describe_logical(node: logical.LogicalNode) -> str:
         case logical.Aggregate():
             return f"Aggregate   keys: {_names(node.keys) or 'none'}   calls: {_calls(node.calls)}"
         case logical.Sort():
-            return f"Sort   {_order(node.collation, node.columns)}"
+            return f"Sort   {describe_order(node.collation, node.columns)}"
         case logical.Limit():
-            order = f"   order: {_order(node.collation, node.columns)}" if node.collation else ""
+            order = f"   order: {describe_order(node.collation, node.columns)}" if node.collation else ""
             return f"Limit   {_limit(node.count, node.offset)}{order}"
         case logical.Join() | logical.Apply():
             return "   ".join([f"{type(node).__name__} {node.kind.value}", *_conditions(node)])
@@ -123,10 +123,10 @@ def describe(node: physical.PhysicalNode) -> tuple[str, list[str]]:
             keys = f"keys: {_names(node.keys)}   " if node.keys else ""
             return f"HashAggregate {node.phase.value} {traits}", [f"{keys}calls: {_calls(node.calls)}"]
         case physical.Sort():
-            return f"Sort {traits}", [f"order: {_order(node.collation, node.columns)}"]
+            return f"Sort {traits}", [f"order: {describe_order(node.collation, node.columns)}"]
         case physical.TopN():
             return f"TopN {traits}", [
-                f"order: {_order(node.collation, node.columns)}   {_limit(node.count, node.offset)}"
+                f"order: {describe_order(node.collation, node.columns)}   {_limit(node.count, node.offset)}"
             ]
         case physical.Limit():
             return f"Limit {traits}", [_limit(node.count, node.offset)]
@@ -167,7 +167,7 @@ def describe(node: physical.PhysicalNode) -> tuple[str, list[str]]:
         case physical.BroadcastExchange():
             return f"BroadcastExchange {traits}", []
         case physical.RootExchange():
-            merged = [f"merge: {_order(traits.collation, node.columns)}"] if traits.collation else []
+            merged = [f"merge: {describe_order(traits.collation, node.columns)}"] if traits.collation else []
             return f"RootExchange {traits}", merged
         case physical.Modify():
             return f"{node.operation.value.capitalize()} {node.map.name} {traits}", []
@@ -194,7 +194,7 @@ def _conditions(node: logical.Join | logical.Apply | physical.HashJoin | physica
 def _window(node: logical.Window | physical.Window) -> str:
     parts = [
         f"partition: {_names(node.partition)}" if node.partition else "",
-        f"order: {_order(node.order, node.columns)}" if node.order else "",
+        f"order: {describe_order(node.order, node.columns)}" if node.order else "",
         f"calls: {', '.join(map(_window_call, node.calls))}",
     ]
     return "   ".join(part for part in parts if part)
@@ -281,7 +281,8 @@ def _calls(calls: Iterable[AggregateCall]) -> str:
     return ", ".join(texts) or "none"
 
 
-def _order(collation: Collation, columns: Iterable[Column]) -> str:
+def describe_order(collation: Collation, columns: Iterable[Column]) -> str:
+    """As ORDER BY would write it."""
     names = {column.id: column.name for column in columns}
     texts = []
     for key in collation:

@@ -154,7 +154,7 @@ class Join:
     compared: Expression | None = None
     mark: Column | None = None
     span: Span | None = field(default=None, compare=False, repr=False)
-    """Where the sub-query of a SINGLE join is written: its second row is an error there."""
+    """Where the sub-query is written: the second row of a SINGLE join is an error there."""
 
     def __post_init__(self) -> None:
         assert (self.mark is not None) == (self.kind is JoinKind.MARK), "a MARK join, and no other, has a mark"
@@ -179,7 +179,7 @@ class Apply:
     compared: Expression | None = None
     mark: Column | None = None
     span: Span | None = field(default=None, compare=False, repr=False)
-    """Where the sub-query of a SINGLE join is written: its second row is an error there."""
+    """Where the sub-query is written: the second row of a SINGLE join is an error there."""
 
     def __post_init__(self) -> None:
         assert (self.mark is not None) == (self.kind is JoinKind.MARK), "a MARK join, and no other, has a mark"

@@ -14,6 +14,7 @@ from remuda.plan.logical import MODIFIED_COUNT, Assignment, Operation, Relation
 
 if TYPE_CHECKING:
     from remuda.catalog import IndexDefinition, MapDefinition
+    from remuda.errors import Span
     from remuda.expr import Column, Expression
     from remuda.plan.aggregates import AggregateCall
     from remuda.plan.bounds import Bound, Points, Pruning

@@ -66,7 +66,7 @@ def _join(apply: logical.Apply, new_columns: NewColumns) -> LogicalNode:
     pulled = PullUp(frozenset(column.id for column in outer), new_columns).pull(right)
     if pulled is not None:
         return _join_pulled(apply, pulled, left_columns, new_columns)
-    pushing = PushDomain(apply.left, outer, new_columns)  # type: ignore[arg-type]
+    pushing = PushDomain(apply.left, outer, new_columns, apply.span)  # type: ignore[arg-type]
     pushed = pushing.push(right)
     condition = conjunction([*pushing.equalities(pushed), *([apply.condition] if apply.condition else [])])
     return logical.Join(apply.kind, apply.left, pushed.node, condition, apply.compared, apply.mark, apply.span)

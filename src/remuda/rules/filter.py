@@ -16,6 +16,7 @@ from remuda.expr import (
     conjunction,
     conjuncts,
     is_constant,
+    is_volatile,
     substitute,
 )
 from remuda.plan import logical
@@ -24,6 +25,8 @@ from remuda.rules.filtered import filtered
 from remuda.rules.properties import not_null_columns
 
 if TYPE_CHECKING:
+    from collections.abc import Set as AbstractSet
+
     from remuda.plan.logical import LogicalNode
 
 
@@ -78,14 +81,22 @@ def factor_filter(node: LogicalNode) -> LogicalNode | None:
 def push_filter_past_project(node: LogicalNode) -> LogicalNode | None:
     """Filter(Project(x, c := e), p(c)) → Project(Filter(x, p(e)), c := e).
 
-    Legal because expressions are deterministic. Not past a Limit below the Project: it would change which rows are
-    counted.
+    Legal because an expression has one value for a row. Not where e is random(): p would be asked of another number
+    than the one that comes out. Not past a Limit below the Project: it would change which rows are counted.
     """
     if not (isinstance(node, logical.Filter) and isinstance(node.input, logical.Project)):
         return None
     project = node.input
     meanings = {assignment.column.id: assignment.expression for assignment in project.assignments}
-    return logical.Project(logical.Filter(project.input, substitute(node.condition, meanings)), project.assignments)
+    drawn = {id_ for id_, expression in meanings.items() if is_volatile(expression)}
+    if not drawn:
+        below = logical.Filter(project.input, substitute(node.condition, meanings))
+        return logical.Project(below, project.assignments)
+    movable, stays = _split(node.condition, meanings.keys() - drawn)
+    if not movable:
+        return None
+    lower = filtered(project.input, [substitute(part, meanings) for part in movable])  # type: ignore[arg-type]
+    return filtered(logical.Project(lower, project.assignments), stays)
 
 
 def push_filter_past_sort(node: LogicalNode) -> LogicalNode | None:
@@ -112,7 +123,7 @@ def push_filter_past_aggregate(node: LogicalNode) -> LogicalNode | None:
     return filtered(lower, above)
 
 
-def _split(condition: Expression, keys: set[int]) -> tuple[list[Expression], list[Expression]]:
+def _split(condition: Expression, keys: AbstractSet[int]) -> tuple[list[Expression], list[Expression]]:
     """The conjuncts that name only `keys`, and the others.
 
     Not one that can fail after one of the others: it would meet rows that the other excludes.

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from remuda.expr import Column
+from remuda.expr import Column, is_volatile
 from remuda.plan import logical, physical
-from remuda.plan.traits import REPLICATED, ROOT, Collation, Convention, Traits
+from remuda.plan.traits import REPLICATED, ROOT, Collation, Convention, DistributionKind, Traits
 from remuda.rules.context import Alternative, PlanningContext
 
 if TYPE_CHECKING:
@@ -32,7 +32,10 @@ def implement_filter(node: logical.Filter, required: Traits, _context: PlanningC
 
 
 def implement_project(node: logical.Project, required: Traits, _context: PlanningContext) -> Iterable[Alternative]:
-    """Project → Project. An order, or a place by columns, is required below where these pass through unchanged."""
+    """Project → Project. An order, or a place by columns, is required below where these pass through unchanged.
+
+    Of random() every member would have its own values: it is not computed on all of them for the same rows.
+    """
     passed = {item.column.id: item.expression.id for item in node.assignments if isinstance(item.expression, Column)}
     by = required.distribution.columns
     if any(key.column not in passed for key in required.collation) or any(id_ not in passed for id_ in by):
@@ -44,7 +47,9 @@ def implement_project(node: logical.Project, required: Traits, _context: Plannin
         else required.distribution,
         collation=_renamed(required.collation, passed),
     )
-    yield Alternative((below,), lambda source: project_over(source, node))
+    is_drawn = any(is_volatile(item.expression) for item in node.assignments)
+    if not is_drawn or required.distribution.kind is not DistributionKind.REPLICATED:
+        yield Alternative((below,), lambda source: project_over(source, node))
 
 
 def project_over(source: Any, node: logical.Project) -> physical.Project:

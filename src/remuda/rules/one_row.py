@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from remuda.expr import FALSE, TRUE, Call, Case, Expression, Literal, conjunction, substitute
+from remuda.expr import FALSE, TRUE, Call, Case, Expression, Literal, conjunction, is_volatile, substitute
 from remuda.plan import logical
 from remuda.plan.joins import JoinKind
 from remuda.plan.logical import Assignment
@@ -43,7 +43,7 @@ def join_one_row(apply: logical.Apply, outer: Sequence[Column], new_columns: New
     row = _one_row(apply.right)
     if row is None:
         return None
-    beside = apply.left if row.source is None else _beside(apply.left, row.source, outer, new_columns)  # type: ignore[arg-type]
+    beside = apply.left if row.source is None else _beside(apply, row.source, outer, new_columns)
     return _finish(apply, row, beside)  # type: ignore[arg-type]
 
 
@@ -59,7 +59,7 @@ def _one_row(node: Any) -> _OneRow | None:
             return _one_row(node.input)
         case logical.Project():
             below = _one_row(node.input)
-            if below is None:
+            if below is None or any(is_volatile(item.expression) for item in node.assignments):
                 return None
             items = {item.column.id: substitute(item.expression, below.meanings) for item in node.assignments}
             return replace(below, meanings=items)
@@ -74,9 +74,10 @@ def _one_row(node: Any) -> _OneRow | None:
 
 
 def _beside(
-    left: LogicalNode, aggregate: logical.Aggregate, outer: Sequence[Column], new_columns: NewColumns
+    apply: logical.Apply, aggregate: logical.Aggregate, outer: Sequence[Column], new_columns: NewColumns
 ) -> LogicalNode:
     """Every left row with its row of the aggregate."""
+    left: LogicalNode = apply.left  # type: ignore[assignment]
     free = free_columns(aggregate)
     needed = [column for column in outer if column.id in free]
     if not needed:
@@ -87,7 +88,7 @@ def _beside(
         own = {column.id: column for column in needed}
         predicates = [substitute(predicate, own) for predicate in correlated]
     else:
-        pushing = PushDomain(left, needed, new_columns)
+        pushing = PushDomain(left, needed, new_columns, apply.span)
         below = pushing.push(aggregate.input)
         node, predicates = pushing.group(aggregate, below), pushing.equalities(below)
     defaulted, items = with_defaults(node, node.calls, new_columns)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from remuda.expr import Column, Literal, Parameter, columns_of, fold, substitute, walk
+from remuda.expr import Column, Literal, Parameter, columns_of, fold, is_volatile, substitute, walk
 from remuda.plan import logical
 from remuda.plan.logical import Assignment, LogicalNode
 
@@ -48,8 +48,13 @@ def remove_project(node: LogicalNode) -> LogicalNode | None:
 
 
 def merge_project_into_values(node: LogicalNode) -> LogicalNode | None:
-    """Project(Values(rows), c := e) → Values(e over each row): constants stay constants."""
+    """Project(Values(rows), c := e) → Values(e over each row): constants stay constants.
+
+    Not random(): what is written out in a query may be put in many places.
+    """
     if not (isinstance(node, logical.Project) and isinstance(node.input, logical.Values) and node.assignments):
+        return None
+    if any(is_volatile(assignment.expression) for assignment in node.assignments):
         return None
     rows = []
     for row in node.input.rows:

@@ -20,19 +20,22 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from remuda.expr import Call, Column, Expression, conjunction, substitute
+from remuda.errors import parsing_error
+from remuda.expr import Call, Column, Expression, conjunction, is_volatile, substitute
 from remuda.plan import logical
 from remuda.plan.joins import JoinKind
 from remuda.plan.logical import Assignment
 from remuda.plan.walk import inputs, walk, with_inputs
 from remuda.rules.defaults import with_defaults
-from remuda.rules.free_columns import free_columns
+from remuda.rules.free_columns import expressions_of, free_columns
 from remuda.rules.numbered import first_of_each
+from remuda.rules.trim import trim
 from remuda.types import BOOLEAN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from remuda.errors import Span
     from remuda.plan.logical import LogicalNode
     from remuda.rules.new_columns import NewColumns
 
@@ -48,12 +51,22 @@ class Pushed:
 class PushDomain:
     """`outer` are the columns of the left side, `left`, that the right side names."""
 
-    def __init__(self, left: LogicalNode, outer: Sequence[Column], new_columns: NewColumns) -> None:
+    def __init__(
+        self, left: LogicalNode, outer: Sequence[Column], new_columns: NewColumns, span: Span | None = None
+    ) -> None:
         self._left = without_limits(left)
         self._outer = tuple(outer)
+        self._refuse_drawn_domain(span)
         self._outer_ids = frozenset(column.id for column in outer)
         self._new_columns = new_columns
         self._tables: set[int] = set()
+
+    def _refuse_drawn_domain(self, span: Span | None) -> None:
+        """The left side is evaluated twice: for the domain, and itself. What random() decides would differ."""
+        evaluated = trim(self._left, {column.id for column in self._outer})
+        if any(is_volatile(part) for node in walk(evaluated) for part in expressions_of(node)):
+            message = "this sub-query cannot depend on values of random() or on rows chosen by it"
+            raise parsing_error(message, span=span)
 
     def push(self, node: Any) -> Pushed:
         if not self._depends(node):

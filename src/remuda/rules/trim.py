@@ -25,12 +25,12 @@ def trim_columns(tree: logical.Root) -> logical.Root:
     What has nothing to trim stays the same object.
     """
     needed = {column.id for column in tree.columns} | {key.column for key in tree.collation}
-    trimmed = with_inputs(tree, (_trim(tree.input, needed),))
+    trimmed = with_inputs(tree, (trim(tree.input, needed),))
     assert isinstance(trimmed, logical.Root)
     return trimmed
 
 
-def _trim(node: Any, needed: set[int]) -> LogicalNode:
+def trim(node: Any, needed: set[int]) -> LogicalNode:
     """`needed` are the ids of the columns that the operators above name."""
     tree: LogicalNode = node
     match tree:
@@ -40,13 +40,13 @@ def _trim(node: Any, needed: set[int]) -> LogicalNode:
         case logical.Values():
             return _trim_values(tree, needed)
         case logical.Filter():
-            return _over(tree, _trim(tree.input, needed | columns_of(tree.condition).keys()))
+            return _over(tree, trim(tree.input, needed | columns_of(tree.condition).keys()))
         case logical.Project():
             return _trim_project(tree, needed)
         case logical.Aggregate():
             return _trim_aggregate(tree, needed)
         case logical.Sort() | logical.Limit():
-            return _over(tree, _trim(tree.input, needed | {key.column for key in tree.collation}))
+            return _over(tree, trim(tree.input, needed | {key.column for key in tree.collation}))
         case logical.Join() | logical.Apply():
             return _trim_join(tree, needed)
         case logical.Union():
@@ -58,11 +58,11 @@ def _trim(node: Any, needed: set[int]) -> LogicalNode:
         case logical.Recursive():
             # What the step computes may depend on every column of the rows before, and so may which rows are new.
             parts = zip(tree.inputs, tree.sources, strict=True)
-            return _over(tree, *(_trim(part, _ids(source)) for part, source in parts))
+            return _over(tree, *(trim(part, _ids(source)) for part, source in parts))
         case logical.WorkingTable():
             return tree
         case logical.Modify():
-            return _over(tree, _trim(tree.input, _ids(tree.input.columns)))
+            return _over(tree, trim(tree.input, _ids(tree.input.columns)))
         case logical.Root():
             return trim_columns(tree)
         case _:
@@ -89,7 +89,7 @@ def _trim_values(node: logical.Values, needed: set[int]) -> logical.Values:
 
 def _trim_project(node: logical.Project, needed: set[int]) -> LogicalNode:
     kept = tuple(item for item in node.assignments if item.column.id in needed) or node.assignments[:1]
-    below = _trim(node.input, set(columns_of(*(item.expression for item in kept))))
+    below = trim(node.input, set(columns_of(*(item.expression for item in kept))))
     return _over(node, below) if len(kept) == len(node.assignments) else logical.Project(below, kept)
 
 
@@ -98,7 +98,7 @@ def _trim_aggregate(node: logical.Aggregate, needed: set[int]) -> LogicalNode:
     calls = tuple(call for call in node.calls if call.column.id in needed)
     if not calls and not node.keys:
         calls = node.calls[:1]
-    below = _trim(node.input, _ids(node.keys).union(*(call.needed for call in calls)))
+    below = trim(node.input, _ids(node.keys).union(*(call.needed for call in calls)))
     return _over(node, below) if len(calls) == len(node.calls) else logical.Aggregate(below, node.keys, calls)
 
 
@@ -110,9 +110,9 @@ def _trim_join(node: logical.Join | logical.Apply, needed: set[int]) -> LogicalN
     if isinstance(node, logical.Join):
         is_unread = needed.isdisjoint(column.id for column in node.columns[len(node.left.columns) :])
         if is_unread and (node.kind is JoinKind.MARK or (node.kind is JoinKind.LEFT and matches_at_most_once(node))):
-            return _trim(node.left, needed)
+            return trim(node.left, needed)
     below = needed | columns_of(node.condition, node.compared).keys()
-    return _over(node, _trim(node.left, below), _trim(node.right, below))
+    return _over(node, trim(node.left, below), trim(node.right, below))
 
 
 def _trim_union(node: logical.Union, needed: set[int]) -> LogicalNode:
@@ -120,7 +120,7 @@ def _trim_union(node: logical.Union, needed: set[int]) -> LogicalNode:
     kept = _places(node.columns, needed)
     columns = tuple(node.columns[place] for place in kept)
     sources = tuple(tuple(source[place] for place in kept) for source in node.sources)
-    trimmed = tuple(_trim(part, _ids(source)) for part, source in zip(node.inputs, sources, strict=True))
+    trimmed = tuple(trim(part, _ids(source)) for part, source in zip(node.inputs, sources, strict=True))
     return _over(node, *trimmed) if columns == node.columns else logical.Union(trimmed, columns, sources)
 
 
@@ -128,10 +128,10 @@ def _trim_window(node: logical.Window, needed: set[int]) -> LogicalNode:
     """A call that nobody reads goes, and with the last one the operator: it neither adds nor drops rows."""
     calls = tuple(call for call in node.calls if call.column.id in needed)
     if not calls:
-        return _trim(node.input, needed)
+        return trim(node.input, needed)
     arguments = columns_of(*(argument for call in calls for argument in call.arguments)).keys()
     below = needed - {call.column.id for call in calls} | arguments
-    trimmed = _trim(node.input, below | _ids(node.partition) | {key.column for key in node.order})
+    trimmed = trim(node.input, below | _ids(node.partition) | {key.column for key in node.order})
     return _over(node, trimmed) if len(calls) == len(node.calls) else replace(node, input=trimmed, calls=calls)
 
 
@@ -139,7 +139,7 @@ def _trim_expand(node: logical.Expand, needed: set[int]) -> LogicalNode:
     kept = _places(node.columns, needed)
     columns = tuple(node.columns[place] for place in kept)
     projections = tuple(tuple(projection[place] for place in kept) for projection in node.projections)
-    below = _trim(node.input, set(columns_of(*(value for projection in projections for value in projection))))
+    below = trim(node.input, set(columns_of(*(value for projection in projections for value in projection))))
     return _over(node, below) if columns == node.columns else logical.Expand(below, columns, projections)
 
 

@@ -13,8 +13,8 @@ from remuda.runtime.channel import BoundedChannel
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from remuda.exec import Channel, ExecContext
-    from remuda.exec.context import ScanActivity
+    from remuda.exec import ExecContext
+    from remuda.exec.context import ReceivingEnd, ScanActivity
     from remuda.expr import Parameters
     from remuda.plan.fragments import Plan
     from remuda.runtime.binding import FragmentPlacement
@@ -32,7 +32,7 @@ class Edges:
         self._receiver = {edge: fragment.number for fragment in plan.fragments for edge in fragment.received}
         self._channels: dict[int, list[list[BoundedChannel]]] = {}
         """For each edge, for each sender, the channels to its receivers."""
-        self._root: dict[int, tuple[Channel, ...]] = {}
+        self._root: dict[int, tuple[ReceivingEnd, ...]] = {}
         self.activity: list[ScanActivity] = []
         for edge, senders in self._placements.items():
             receivers = self._receivers(edge)
@@ -76,9 +76,9 @@ class Edges:
             for channels in self._channels[edge]:
                 channels[index].signal_receiver = signal
 
-    def receive(self, edge: int, channels: tuple[Channel, ...]) -> None:
+    def receive(self, edge: int, channels: tuple[ReceivingEnd, ...]) -> None:
         """What another backend sends to the initiator."""
         self._root[edge] = channels
 
-    def into_root(self) -> dict[int, tuple[Channel, ...]]:
+    def into_root(self) -> dict[int, tuple[ReceivingEnd, ...]]:
         return self._root

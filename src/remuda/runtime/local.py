@@ -8,7 +8,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from remuda.errors import ErrorCode, SqlError
-from remuda.exec import Channel, Code, ExecContext, build_operator
+from remuda.exec import Code, ExecContext, build_operator
+from remuda.exec.context import ReceivingEnd
 from remuda.exec.memory import MemoryLimit
 from remuda.plan.traits import Convention
 from remuda.runtime.edges import Edges
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from remuda.runtime.binding import FragmentPlacement
     from remuda.storage import MapSnapshot
 
-RemoteLeaves = Callable[["Fragment", "QueryState"], tuple[tuple[Channel, ...], Callable[[], None]]]
+RemoteLeaves = Callable[["Fragment", "QueryState"], tuple[tuple[ReceivingEnd, ...], Callable[[], None]]]
 """Starts a fragment of another backend; gives the channels it fills and what cancels it."""
 
 

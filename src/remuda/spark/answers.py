@@ -4,7 +4,7 @@ Spark holds all answers of a job in the memory of its driver before it hands out
 say writes it into a folder that both see, beside the maps, and answers with the places of the batches in that file:
 the driver then maps what the reader asks for, and however large a result is, memory is not.
 
-The kind of an answer and the slot it comes from stand behind it: in front they would spoil the alignment of the buffers.
+The kind of an answer and the slot it comes from stand behind it: in front they would spoil the alignment of buffers.
 """
 
 from __future__ import annotations

@@ -1,19 +1,19 @@
 """Files of record batches that tasks write and others map: answers too large for Spark, rows on their way to a segment.
 
-Every batch is an Arrow stream of its own, as a column may be a dictionary in one batch and plain in the next. They start
-at multiples of a cache line, so that their buffers can be used where they are.
+Every batch is an Arrow stream of its own, as a column may be a dictionary in one batch and plain in the next. They
+start at multiples of a cache line, so that their buffers can be used where they are.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 import pyarrow as pa
 
 if TYPE_CHECKING:
+    from pathlib import Path
     from types import TracebackType
 
 _ALIGNMENT = 64

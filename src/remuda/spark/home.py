@@ -27,8 +27,18 @@ def linked_home() -> Path:
         raise RemudaError('PySpark is not installed. Run: pip install "remuda[spark]"')
     package = Path(found.origin).parent
     home = Path(tempfile.mkdtemp(prefix="remuda-spark-"))
-    atexit.register(rmtree, home, ignore_errors=True)
+    atexit.register(_remove, home)
     for part in _PARTS:
         if (package / part).exists():
             (home / part).symlink_to(package / part)
     return home
+
+
+def _remove(home: Path) -> None:
+    """A cluster that is still up is stopped first: it would start its executors anew, in the folder that is gone."""
+    from pyspark.sql import SparkSession
+
+    running = SparkSession.getActiveSession()
+    if running is not None:
+        running.stop()
+    rmtree(home, ignore_errors=True)

@@ -4,8 +4,16 @@
     spark.read.format("remuda").option("path", "shop.remuda").option("query", "SELECT ...").load()
     df.write.format("remuda").option("path", "shop.remuda").option("map", "orders").mode("append").save()
 
-Options: `path`; `map` or `query`; for reading `columns` (Spark does not say which it needs) and `tasks`; for appending
-`mode` = append or upsert. Spark's mode overwrite replaces all rows of the map in one commit.
+Options: `path`; `map` or `query`; for reading `columns` (Spark does not say which it needs), `tasks` and `pushFilters`;
+for appending `mode` = append or upsert. Spark's mode overwrite replaces all rows of the map in one commit.
+
+Spark keeps what a read was planned to with the data frame, not with the query: the filters that one query pushes down
+are those of every later one without filters, and of all uses of the data frame within one query. So
+
+    orders.where("id = 7").union(orders.where("id = 8"))
+
+would find 8 twice. Filters are therefore pushed only where `pushFilters` = true says that the data frame is used once;
+`query` is the other way to have a condition use partitions and indexes.
 """
 
 from __future__ import annotations
@@ -39,7 +47,7 @@ if TYPE_CHECKING:
     from remuda.storage import LoadMode
 
 _PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
-_OPTIONS = frozenset({"path", "map", "query", "columns", "tasks", "mode", "checkpointlocation"})
+_OPTIONS = frozenset({"path", "map", "query", "columns", "tasks", "pushfilters", "mode", "checkpointlocation"})
 
 
 class RemudaSource(DataSource):
@@ -54,7 +62,7 @@ class RemudaSource(DataSource):
         super().__init__(options)
         unknown = [name for name in options if name.casefold() not in _OPTIONS]
         if unknown:
-            known = "path, map, query, columns, tasks, mode"
+            known = "path, map, query, columns, tasks, pushFilters, mode"
             raise data_error(f"unknown option: {unknown[0]}; the options are {known}")
         if not options.get("path"):
             raise data_error('say where the maps are: .option("path", ...)')
@@ -76,7 +84,8 @@ class RemudaSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         if "query" in self.options:
             return QueryReader(self.options)
-        return (FilteringMapReader if self.pushes_filters else MapReader)(self.options, self.tasks)
+        pushes = self.pushes_filters and self.options.get("pushFilters", "false").casefold() == "true"
+        return (FilteringMapReader if pushes else MapReader)(self.options, self.tasks)
 
     def writer(self, schema: StructType, overwrite: bool) -> MapWriter:
         return MapWriter(find_target(self._for_writing(), schema, "replace" if overwrite else self._mode("append")))
@@ -103,7 +112,7 @@ class RemudaSource(DataSource):
 
 
 def register(spark: SparkSession) -> None:
-    """Makes the format `remuda` known to a session, and has Spark push filters down to it."""
+    """Makes the format `remuda` known to a session, and lets Spark push filters down to it."""
     make_importable(spark.sparkContext)
     spark.conf.set(_PUSHDOWN, "true")
 

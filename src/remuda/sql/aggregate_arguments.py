@@ -30,6 +30,8 @@ AGGREGATE_NODES: dict[type[exp.Expression], str] = {
     exp.Median: "median",
     exp.GroupConcat: "string_agg",
     exp.AnyValue: "any_value",
+    exp.First: "first",
+    exp.Last: "last",
     exp.BitwiseAndAgg: "bit_and",
     exp.BitwiseOrAgg: "bit_or",
     exp.BitwiseXorAgg: "bit_xor",
@@ -40,12 +42,13 @@ AGGREGATE_NODES: dict[type[exp.Expression], str] = {
     exp.Corr: "corr",
     exp.CovarPop: "covar_pop",
     exp.CovarSamp: "covar_samp",
-    exp.Quantile: "quantile_cont",
+    exp.Quantile: "quantile_disc",
     exp.PercentileCont: "quantile_cont",
     exp.PercentileDisc: "quantile_disc",
 }
 
 AGGREGATE_NAMES = {
+    "arbitrary": "any_value",
     "every": "bool_and",
     "product": "product",
     "listagg": "string_agg",
@@ -82,6 +85,10 @@ class WrittenAggregate:
     fraction: float | None = None
     descending: bool = False
     counts_true: bool = False
+    is_row: bool = False
+    """Whether its argument is a row, `(a, b)`."""
+    skips_nulls: bool = False
+    """Whether a row with a NULL in it does not count."""
 
 
 def is_aggregate(node: exp.Expression) -> bool:

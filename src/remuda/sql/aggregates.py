@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from remuda.errors import parsing_error
-from remuda.expr import Case, Column, Literal, coerce, columns_of, rewrite
+from remuda.expr import Call, Case, Column, Literal, call, coerce, columns_of, rewrite
 from remuda.plan.aggregates import AGGREGATES
 from remuda.sql.aggregate_arguments import AGGREGATE_NAMES, AGGREGATE_NODES, WrittenAggregate, read_aggregate
 from remuda.sql.nodes import COMMON_PARTS, Binder, Binders, Parts
 from remuda.sql.ordering import OrderEntry, bind_order_entry
 from remuda.sql.places import place_of
-from remuda.types import BOOLEAN, DOUBLE, NULL, VARCHAR
+from remuda.types import BOOLEAN, DOUBLE, NULL, VARCHAR, Kind
 
 if TYPE_CHECKING:
     from remuda.errors import Span
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from remuda.types import SqlType
 
 _NEVER_NULL = frozenset({"count"})
+_YES = Literal(value=True, type=BOOLEAN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,12 +102,17 @@ def bind_arguments(binder: ExpressionBinder, written: WrittenAggregate, clause: 
 def _bind_arguments(binder: ExpressionBinder, written: WrittenAggregate) -> PendingCall:
     name, span = written.name, written.span
     function = AGGREGATES[name]
+    if name == "count" and written.distinct:
+        written = _of_one_argument(written)
     wanted = 1 if function.second is None else 2
     if len(written.arguments) != wanted and not (name == "count" and not written.arguments):
         needed = "an argument" if wanted == 1 else "two arguments"
         takes = f"takes {'one argument' if wanted == 1 else needed}, {len(written.arguments)} are given"
         raise parsing_error(f"{written.title} {takes if written.arguments else f'needs {needed}'}", span=span)
-    arguments = [binder.bind(part, BOOLEAN if written.counts_true else None) for part in written.arguments]
+    if written.is_row:
+        arguments = [_as_one_value(binder, written)]
+    else:
+        arguments = [binder.bind(part, BOOLEAN if written.counts_true else None) for part in written.arguments]
     binder.refuse_untyped(arguments)
     order = tuple(bind_order_entry(binder, entry) for entry in written.order)
     if written.distinct and not arguments:
@@ -119,17 +125,51 @@ def _bind_arguments(binder: ExpressionBinder, written: WrittenAggregate) -> Pend
     if not is_taken or result is None or NULL in types:
         raise parsing_error(f"{written.title} does not take {', '.join(str(type_) for type_ in types)}", span=span)
     if written.counts_true:
-        arguments = [_where(_condition(arguments[0], span), Literal(value=True, type=BOOLEAN))]
+        arguments = [_where(_condition(arguments[0], span), _YES)]
     if name == "string_agg":
         arguments = [coerce(arguments[0], VARCHAR)]
     if written.condition is not None:
         condition = binder.bind_condition(written.condition)
-        arguments = [_where(condition, value) for value in arguments or [Literal(value=True, type=BOOLEAN)]]
+        if function.keeps_nulls:
+            arguments.append(_where(condition, _YES))
+        else:
+            arguments = [_where(condition, value) for value in arguments or [_YES]]
     distinct = written.distinct and not function.ignores_repetition
     column = binder.binding.new_column(name, result, nullable=name not in _NEVER_NULL)
     return PendingCall(
         column, name, tuple(arguments), distinct, order if function.ordered else (), _parameters(binder, written)
     )
+
+
+def _of_one_argument(written: WrittenAggregate) -> WrittenAggregate:
+    """`COUNT(DISTINCT a, b)` counts rows without NULLs, `COUNT(DISTINCT (a, b))` all different rows."""
+    is_tuple = len(written.arguments) == 1 and isinstance(written.arguments[0], exp.Tuple)
+    if not is_tuple and len(written.arguments) < 2:
+        return written
+    row = written.arguments[0] if is_tuple else exp.Tuple(expressions=list(written.arguments))
+    return replace(written, arguments=(row,), is_row=True, skips_nulls=not is_tuple)
+
+
+def _as_one_value(binder: ExpressionBinder, written: WrittenAggregate) -> Expression:
+    """A row as a text that is the same for equal rows only: a JSON array of its values."""
+    values = [binder.bind(part) for part in written.arguments[0].expressions]
+    binder.refuse_untyped(values)
+    parts = [_same_text(value) for value in values]
+    row = call("json_array", *parts, span=written.span)
+    if row is None:
+        types = ", ".join(str(value.type) for value in values)
+        raise parsing_error(f"{written.title} does not take ({types})", span=written.span)
+    if not written.skips_nulls:
+        return row
+    present = tuple(Call("is not null", (value,), BOOLEAN) for value in values)
+    return _where(Call("and", present, BOOLEAN), row)
+
+
+def _same_text(value: Expression) -> Expression:
+    """-0.0 equals 0.0, though it is written otherwise."""
+    if value.type.is_floating:
+        return call("+", value, Literal(0.0, value.type)) or value
+    return (call("hex", value) or value) if value.type.kind is Kind.VARBINARY else value
 
 
 def _condition(expression: Expression, span: Span | None) -> Expression:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from remuda.errors import nearest, parsing_error
-from remuda.expr import coerce
+from remuda.expr import Literal, coerce
 from remuda.expr.calendar_fields import EXTRACTED, TRUNCATED
 from remuda.expr.calendar_units import DIFFERENCES
 from remuda.sql.places import place_of
-from remuda.types import DATE, INTERVAL_TIME, TIME, TIMESTAMP, TIMESTAMP_TZ
+from remuda.types import BIGINT, DATE, DOUBLE, INTERVAL_TIME, TIME, TIMESTAMP, TIMESTAMP_TZ
 
 if TYPE_CHECKING:
     from remuda.expr import Expression
@@ -19,6 +19,20 @@ if TYPE_CHECKING:
     from remuda.sql.nodes import Binder, Binders, Parts
     from remuda.types import SqlType
 
+
+_MADE_FIELDS = frozenset({"yearweek", "julian"})
+_DAY_SECONDS = Literal(86400.0, DOUBLE)
+_EPOCH_JULIAN = Literal(2440588.0, DOUBLE)
+_WHOLE_UNITS = {
+    "week": 604_800_000_000,
+    "day": 86_400_000_000,
+    "hour": 3_600_000_000,
+    "minute": 60_000_000,
+    "second": 1_000_000,
+    "millisecond": 1_000,
+    "microsecond": 1,
+}
+"""Units that are always as long, in microseconds."""
 
 _CLOCK: dict[type[exp.Expression], SqlType] = {
     exp.CurrentTimestamp: TIMESTAMP_TZ,
@@ -39,12 +53,26 @@ def _bind_time_zone(self: ExpressionBinder, node: Any, _: SqlType | None) -> Exp
 
 
 def _bind_extract(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
-    return self.call(f"extract {_one_of(node, node.this.name, EXTRACTED, 'field')}", node, self.bind(node.expression))
+    return _field(self, node, node.this.name, self.bind(node.expression))
+
+
+def _field(self: ExpressionBinder, node: Any, written: str, moment: Expression) -> Expression:
+    """A field of a moment; some are made of others."""
+    match _one_of(node, written, EXTRACTED | _MADE_FIELDS, "field"):
+        case "yearweek":
+            years, weeks = (self.call(f"extract {name}", node, moment) for name in ("isoyear", "week"))
+            return self.call("+", node, self.call("*", node, years, Literal(100, BIGINT)), weeks)
+        case "julian":
+            # The day that begins at midnight, as in PostgreSQL; the fraction is that of the day.
+            days = self.call("/", node, coerce(self.call("extract epoch", node, moment), DOUBLE), _DAY_SECONDS)
+            return self.call("+", node, days, _EPOCH_JULIAN)
+        case name:
+            return self.call(f"extract {name}", node, moment)
 
 
 def _bind_date_part(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
     field, operand = _name_and_rest(node, 2)
-    return self.call(f"extract {_one_of(node, field, EXTRACTED, 'field')}", node, self.bind(operand))
+    return _field(self, node, field, self.bind(operand))
 
 
 def _bind_truncation(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
@@ -58,8 +86,19 @@ def _bind_difference(self: ExpressionBinder, node: Any, _: SqlType | None) -> Ex
     return self.call(name, node, self.bind(start, TIMESTAMP), self.bind(end, TIMESTAMP))
 
 
+def _bind_whole_units(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
+    """DATE_SUB('unit', start, end): how many whole units lie between, toward zero."""
+    unit, start, end = _name_and_rest(node, 3)
+    name = _one_of(node, unit, frozenset(_WHOLE_UNITS), "unit")
+    moments = self.bind(start, TIMESTAMP), self.bind(end, TIMESTAMP)
+    length = self.call("date_diff microsecond", node, *moments)
+    return self.call("/", node, length, Literal(_WHOLE_UNITS[name], BIGINT))
+
+
 def _bind_move(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
     """DATE_ADD and DATE_SUB: a moment and an INTERVAL, or a DATE and days."""
+    if len(node.expressions) == 3 and str(node.this).lower() == "date_sub":
+        return _bind_whole_units(self, node, None)
     if len(node.expressions) != 2:
         raise parsing_error(f"{str(node.this).upper()} takes a moment and an INTERVAL", span=place_of(node))
     moment = self.bind(node.expressions[0], TIMESTAMP)
@@ -72,11 +111,11 @@ def _bind_field(self: ExpressionBinder, node: Any, _: SqlType | None) -> Express
     if len(node.expressions) != 1:
         raise parsing_error(f"{str(node.this).upper()} takes one argument", span=place_of(node))
     field = _FIELD_FUNCTIONS[str(node.this).lower()]
-    return self.call(f"extract {field}", node, self.bind(node.expressions[0], TIMESTAMP))
+    return _field(self, node, field, self.bind(node.expressions[0], TIMESTAMP))
 
 
 _FIELD_FUNCTIONS = {
-    **{name: name for name in EXTRACTED},
+    **{name: name for name in EXTRACTED | _MADE_FIELDS},
     "dayofmonth": "day",
     "dayofweek": "dow",
     "dayofyear": "doy",

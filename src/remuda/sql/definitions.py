@@ -29,6 +29,7 @@ from remuda.sql.statements import (
     Statement,
     Truncate,
 )
+from remuda.sql.tokens import span_of
 from remuda.sql.types import parse_type
 
 if TYPE_CHECKING:
@@ -189,6 +190,14 @@ def parse_checkpoint(_: Cursor) -> Checkpoint:
     return Checkpoint()
 
 
+def refuse_alter(cursor: Cursor) -> Statement:
+    raise parsing_error(
+        "ALTER is not supported: a table keeps its name and its columns",
+        span=span_of(cursor.tokens[0]),
+        suggestion="Copy it: CREATE TABLE other (PRIMARY KEY (...)) AS SELECT ... FROM it.",
+    )
+
+
 DEFINITIONS: tuple[tuple[tuple[str, ...], Callable[[Cursor], Statement]], ...] = (
     (("CREATE", "TABLE"), parse_create_table),
     (("CREATE", "MAPPING"), parse_create_mapping),
@@ -205,4 +214,5 @@ DEFINITIONS: tuple[tuple[tuple[str, ...], Callable[[Cursor], Statement]], ...] =
     (("SHOW",), parse_show),
     (("SET",), parse_set),
     (("CHECKPOINT",), parse_checkpoint),
+    (("ALTER",), refuse_alter),
 )

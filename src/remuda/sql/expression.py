@@ -29,12 +29,21 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from remuda.errors import Span
+    from remuda.expr import Column
     from remuda.sql.aggregates import PendingCall
     from remuda.sql.binding import Binding
     from remuda.sql.grouping import PendingGrouping
     from remuda.sql.scope import Scope
     from remuda.sql.subqueries import Subquery
     from remuda.sql.windows import PendingWindow
+
+
+@dataclass(frozen=True, slots=True)
+class Alias:
+    """An expression of the select list that other clauses may name, and the aliases that it may name itself."""
+
+    node: Any
+    before: dict[str, Alias]
 
 
 @dataclass(slots=True)
@@ -55,6 +64,10 @@ class ExpressionBinder:
     subqueries: list[Subquery] | None = None
     named_windows: dict[str, Any] = field(default_factory=dict)
     """What WINDOW has named, by folded name."""
+    drawn: dict[int, Column] = field(default_factory=dict)
+    """The columns that stand for calls of random(), by the identity of the node."""
+    aliases: dict[str, Alias] = field(default_factory=dict)
+    """What the select list has named, by folded name: what a name means that no column has, here or around."""
 
     def bind(self, node: exp.Expression, expected: SqlType | None = None) -> Expression:
         """`expected` is the type that a bare parameter takes in this place."""
@@ -115,10 +128,27 @@ def _bind_column(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expres
     if isinstance(node.this, exp.Star):
         raise parsing_error("* is not a value here", span=place_of(node))
     span = place_of(node)
+    alias = None if node.table else self.aliases.get(node.name.casefold())
+    if alias is not None and self.scope.find(node.name, None, span) is None:
+        return _bind_alias(self, alias, node)
     column = self.scope.resolve(node.name, node.table or None, span)
     if span is not None:
         self.binding.places[column.id] = span
     return column
+
+
+def _bind_alias(self: ExpressionBinder, alias: Alias, node: Any) -> Expression:
+    """As if the expression were written here. It sees the aliases before its own: `x + 1 AS x` does not name itself."""
+    aliases, self.aliases = self.aliases, alias.before
+    known = len(self.subqueries or ())
+    try:
+        bound = self.bind(alias.node)
+    finally:
+        self.aliases = aliases
+    if any(subquery.drawn is not None for subquery in (self.subqueries or [])[known:]):
+        message = f"{node.name} has another value each time: name it in a query around this one"
+        raise parsing_error(message, span=place_of(node))
+    return bound
 
 
 def _bind_placeholder(self: ExpressionBinder, node: Any, expected: SqlType | None) -> Expression:

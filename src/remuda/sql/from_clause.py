@@ -17,6 +17,7 @@ from remuda.sql.information_schema import bind_information
 from remuda.sql.joins import bind_join, is_comma, join_kind
 from remuda.sql.places import place_of, refuse_unknown_parts, unsupported
 from remuda.sql.scope import QueryLevel, Scope, ScopeRelation, over_join
+from remuda.sql.series import bind_table_function, is_table_function
 from remuda.sql.values import one_row
 from remuda.sql.views import bind_view
 
@@ -76,8 +77,10 @@ def _bind_group(binding: Binding, group: Sequence[Any], level: QueryLevel, befor
     tree = source.tree
     for join in group[1:]:
         visible = (*(() if separate else known), *own)
-        right = bind_relation(binding, join.this, _lateral_level(binding, join.this, level, visible))
-        tree, own = bind_join(binding, join, level, tree, own, right.tree, right.relations)
+        beside = _lateral_level(binding, join.this, level, visible)
+        right = bind_relation(binding, join.this, beside)
+        lateral = _is_lateral(join.this, beside, visible)
+        tree, own = bind_join(binding, join, level, tree, own, right.tree, right.relations, lateral=lateral)
         _refuse_twice(own, join)
     if separate:
         assert before is not None
@@ -95,24 +98,35 @@ def _bind_source(
     binding: Binding, node: Any, level: QueryLevel, known: tuple[ScopeRelation, ...], before: Source | None
 ) -> Source:
     """The first entry of a part, beside what the parts before it gave."""
-    right = bind_relation(binding, node, _lateral_level(binding, node, level, known))
+    beside = _lateral_level(binding, node, level, known)
+    right = bind_relation(binding, node, beside)
     if before is None:
         return right
-    is_lateral = isinstance(node, exp.Lateral)
-    joined = (logical.Apply if is_lateral else logical.Join)(JoinKind.INNER, before.tree, right.tree)
+    join = logical.Apply if _is_lateral(node, beside, known) else logical.Join
+    joined = join(JoinKind.INNER, before.tree, right.tree)
     return replace(right, tree=joined)
 
 
 def _lateral_level(binding: Binding, node: Any, level: QueryLevel, known: tuple[ScopeRelation, ...]) -> QueryLevel:
-    if not isinstance(node, exp.Lateral):
+    """What an entry sees beside itself: a function in FROM sees it without the word LATERAL too."""
+    if not isinstance(node, exp.Lateral) and not is_table_function(node):
         return level
     outer = ExpressionBinder(binding, Scope(known, level), clause="FROM")
     return QueryLevel(outer, level.ctes)
 
 
+def _is_lateral(node: Any, level: QueryLevel, known: tuple[ScopeRelation, ...]) -> bool:
+    """Whether an entry is evaluated for each row beside it; a function only where it names one of the columns."""
+    if is_table_function(node):
+        return any(column.id in level.free for relation in known for column in relation.columns)
+    return isinstance(node, exp.Lateral)
+
+
 def bind_relation(binding: Binding, node: Any, level: QueryLevel) -> Source:
     """One entry of FROM, with its alias."""
     match node:
+        case exp.Table() | exp.Lateral() if is_table_function(node):
+            return _bind_function(binding, node, level)
         case exp.Table():
             return _bind_table_entry(binding, node, level)
         case exp.Lateral():
@@ -155,7 +169,7 @@ def _bind_table_entry(binding: Binding, node: Any, level: QueryLevel) -> Source:
         return bind_sources(binding, [_without_joins(node), *node.args["joins"]], level)
     refuse_unknown_parts(node, _TABLE_PARTS)
     if not isinstance(node.this, exp.Identifier):
-        raise unsupported(node, "a function in FROM")
+        raise unsupported(node, "this in FROM")
     if not node.db:
         common = level.ctes.get(node.name.casefold())
         if common is not None:
@@ -190,6 +204,17 @@ def _bind_map(binding: Binding, node: Any) -> Source:
     )
     key = tuple(columns[position] for position in definition.positions(definition.key))
     return Source(logical.Scan(definition, columns), (ScopeRelation(definition.name, columns, hidden, key),))
+
+
+def _bind_function(binding: Binding, node: Any, level: QueryLevel) -> Source:
+    """`function(...) AS alias (column)`. As in PostgreSQL an alias alone is the name of the column too."""
+    refuse_unknown_parts(node, _TABLE_PARTS)
+    tree, column, name = bind_table_function(binding, node.this, level)
+    alias = node.args.get("alias")
+    called = name if alias is None or alias.args.get("columns") else alias.name
+    renamed = binding.new_column(called, column.type, nullable=column.nullable)
+    project = logical.Project(tree, (Assignment(renamed, column),))
+    return _relation(binding, node, project, project.columns, name)
 
 
 def _bind_query(binding: Binding, query: Any, node: Any, level: QueryLevel) -> Source:

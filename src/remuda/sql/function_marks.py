@@ -20,6 +20,9 @@ _MARK = "#"
 _OWN_SYNTAX = frozenset({"trim", "position", "substring", "overlay", "json_object"})
 """Functions whose arguments are not only separated by commas: the parser has to know them."""
 
+_BEFORE_STAR = frozenset({TokenType.SELECT, TokenType.COMMA, TokenType.DOT, TokenType.DISTINCT, TokenType.ALL})
+"""What stands before a `*` that means all columns."""
+
 
 def mark_functions(tokens: Sequence[Token]) -> list[Token]:
     marked = list(tokens)
@@ -27,11 +30,19 @@ def mark_functions(tokens: Sequence[Token]) -> list[Token]:
         token = tokens[place]
         name = token.text.lower()
         is_called = tokens[place + 1].token_type is TokenType.L_PAREN and token.token_type is not TokenType.STRING
-        if is_called and name in NAMES and name not in _OWN_SYNTAX:
+        if is_called and name in NAMES and name not in _OWN_SYNTAX and not _changes_star(tokens, place):
             marked[place] = Token(
                 TokenType.VAR, _MARK + token.text, token.line, token.col, token.start, token.end, token.comments
             )
     return marked
+
+
+def _changes_star(tokens: Sequence[Token], place: int) -> bool:
+    """Whether this is the word of `* REPLACE (...)`, and not the function of `a * replace(...)`."""
+    if tokens[place].text.lower() != "replace" or place < 2:
+        return False
+    before, further = tokens[place - 1].token_type, tokens[place - 2].token_type
+    return before is TokenType.R_PAREN or (before is TokenType.STAR and further in _BEFORE_STAR)
 
 
 def unmark_functions(tree: exp.Expression) -> None:

@@ -17,6 +17,8 @@ from remuda.sql import (
     aggregates,
     conditional_functions,
     date_functions,
+    drawn_functions,
+    format_functions,
     json_functions,
     number_functions,
     text_functions,
@@ -28,7 +30,15 @@ if TYPE_CHECKING:
     from remuda.sql.expression import ExpressionBinder
     from remuda.types import SqlType
 
-_MODULES = (conditional_functions, date_functions, json_functions, number_functions, text_functions)
+_MODULES = (
+    conditional_functions,
+    date_functions,
+    drawn_functions,
+    format_functions,
+    json_functions,
+    number_functions,
+    text_functions,
+)
 
 ALIASES: dict[str, str] = {
     "base64": "to_base64",
@@ -63,11 +73,16 @@ FORMS: dict[str, Binder] = {name: bind for module in _MODULES for name, bind in 
 """Functions that are more, or something else, than a call of the registry's function."""
 
 _REGISTERED = {name for name, function in FUNCTIONS.items() if function.symbol is None and name.isidentifier()} - {"in"}
-NAMES = frozenset({*ALIASES, *FORMS, *_REGISTERED})
+TABLE_FUNCTIONS = ("generate_series", "range")
+"""Functions that stand in FROM: see `series.py`."""
+
+NAMES = frozenset({*ALIASES, *FORMS, *TABLE_FUNCTIONS, *_REGISTERED})
 
 
 def _bind_by_name(self: ExpressionBinder, node: Any, expected: SqlType | None) -> Expression:
     written = str(node.this).lower()
+    if written in TABLE_FUNCTIONS:
+        raise parsing_error(f"{written} gives rows: it stands in FROM", span=place_of(node))
     if written in FORMS:
         return FORMS[written](self, node, expected)
     name = ALIASES.get(written, written)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from sqlglot import exp
-
 from remuda.errors import nearest, parsing_error
 from remuda.expr import call, coerce, conjunction, substitute
 from remuda.plan import logical
@@ -58,6 +56,8 @@ def bind_join(
     left_relations: Relations,
     right: LogicalNode,
     right_relations: Relations,
+    *,
+    lateral: bool,
 ) -> tuple[LogicalNode, Relations]:
     """`left JOIN right`; both trees are bound, the right one perhaps in terms of the left (LATERAL)."""
     refuse_unknown_parts(node, _PARTS)
@@ -66,7 +66,6 @@ def bind_join(
     if method not in {"", "NATURAL"}:
         raise unsupported(node, f"{method} JOIN")
     _refuse_wrong_condition(node, method)
-    lateral = isinstance(node.this, exp.Lateral)
     if lateral and kind not in {JoinKind.INNER, JoinKind.LEFT}:
         raise parsing_error(f"LATERAL cannot be the right side of {kind.value} JOIN", span=place_of(node.this))
     pairs = _merged_pairs(node, method, left_relations, right_relations)

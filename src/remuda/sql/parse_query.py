@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from remuda.sql.cursor import Cursor
 
 NESTED_TOO_DEEPLY = "the statement is nested too deeply"
-SELECTS = ("SELECT", "VALUES", "WITH", "TABLE")
-QUERIES = ("SELECT", "INSERT", "SINK", "UPDATE", "DELETE", "VALUES", "WITH", "TABLE")
+SELECTS = ("SELECT", "VALUES", "WITH", "TABLE", "FROM")
+QUERIES = ("SELECT", "INSERT", "SINK", "UPDATE", "DELETE", "VALUES", "WITH", "TABLE", "FROM")
 
 
 def begins_query(cursor: Cursor) -> bool:

@@ -9,16 +9,18 @@ from sqlglot.tokens import Token, TokenType
 
 from remuda.errors import nearest, parsing_error
 from remuda.sql.parse_query import begins_select, parse_query
-from remuda.sql.statements import CopyFrom, CopyTo, CreateMapAs, CreateView, DropView
+from remuda.sql.statements import CopyFrom, CopyTo, CreateMapAs, CreateView, CsvOptions, DropView
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from remuda.errors import Span
     from remuda.sql.cursor import Cursor
     from remuda.sql.statements import Name, Query
 
 FORMATS = ("parquet", "csv", "json", "arrow", "feather")
 MODES = ("append", "replace", "upsert")
+_CSV: dict[str, tuple[str, ...]] = {"HEADER": ("true", "false", "on", "off"), "DELIMITER": ()}
 
 
 def parse_create_view(cursor: Cursor, *, or_replace: bool = False) -> CreateView:
@@ -81,8 +83,9 @@ def parse_copy(cursor: Cursor) -> CopyFrom | CopyTo:
         if cursor.accept("FROM"):
             span = cursor.span
             path = cursor.string("the path of a file, in quotes")
-            options = _options(cursor, {"FORMAT": FORMATS, "MODE": MODES})
-            return CopyFrom(name, path, span, options.get("FORMAT"), options.get("MODE", "append"))
+            options = _options(cursor, {"FORMAT": FORMATS, "MODE": MODES, **_CSV, "NULL": ()})
+            csv = _csv_options(options, path, span)
+            return CopyFrom(name, path, span, options.get("FORMAT"), options.get("MODE", "append"), csv)
         named = cursor.tokens[begin : cursor.place]
         cursor.expect("TO")
         first = named[0]
@@ -91,7 +94,20 @@ def parse_copy(cursor: Cursor) -> CopyFrom | CopyTo:
         text = f"TABLE {cursor.text[first.start : named[-1].end + 1]}"
     span = cursor.span
     path = cursor.string("the path of a file, in quotes")
-    return CopyTo(query, text, path, span, _options(cursor, {"FORMAT": FORMATS}).get("FORMAT"))
+    options = _options(cursor, {"FORMAT": FORMATS, **_CSV})
+    return CopyTo(query, text, path, span, options.get("FORMAT"), _csv_options(options, path, span))
+
+
+def _csv_options(options: dict[str, str], path: str, span: Span) -> CsvOptions | None:
+    """None where none is given."""
+    given = [option for option in ("HEADER", "DELIMITER", "NULL") if option in options]
+    if not given:
+        return None
+    kind = options.get("FORMAT")
+    if kind != "csv" and (kind is not None or not path.casefold().endswith(".csv")):
+        raise parsing_error(f"{given[0]} is an option of CSV files", span=span)
+    header = options.get("HEADER", "true") in {"true", "on"}
+    return CsvOptions(header, options.get("DELIMITER", ","), options.get("NULL"))
 
 
 def _parenthesised(cursor: Cursor) -> list[Token]:
@@ -110,7 +126,7 @@ def _parenthesised(cursor: Cursor) -> list[Token]:
 
 
 def _options(cursor: Cursor, known: dict[str, tuple[str, ...]]) -> dict[str, str]:
-    """`[WITH] (FORMAT csv, ...)`"""
+    """`[WITH] (FORMAT csv, ...)`; an option without known values takes a string."""
     found: dict[str, str] = {}
     cursor.accept("WITH")
     if not cursor.accept("("):
@@ -120,13 +136,24 @@ def _options(cursor: Cursor, known: dict[str, tuple[str, ...]]) -> dict[str, str
         option = cursor.take("an option").text.upper()
         if option not in known:
             raise parsing_error(f"unknown option: {option}", span=span, suggestion=nearest(option, known))
-        place = cursor.span
-        value = cursor.take(" or ".join(known[option])).text.casefold()
-        if value not in known[option]:
-            message = f"{option} must be {', '.join(known[option][:-1])} or {known[option][-1]}, not {value}"
-            raise parsing_error(message, span=place)
-        found[option] = value
+        found[option] = _option_value(cursor, option, known[option])
         if not cursor.accept(","):
             break
     cursor.expect(")")
     return found
+
+
+def _option_value(cursor: Cursor, option: str, choices: tuple[str, ...]) -> str:
+    place = cursor.span
+    if not choices:
+        text = cursor.string("a text in quotes")
+        if option == "DELIMITER" and len(text) != 1:
+            raise parsing_error("DELIMITER takes one character", span=place)
+        return text
+    if option == "HEADER" and (cursor.at(",") or cursor.at(")")):
+        return "true"
+    value = cursor.take(" or ".join(choices)).text.casefold()
+    if value not in choices:
+        message = f"{option} must be {', '.join(choices[:-1])} or {choices[-1]}, not {value}"
+        raise parsing_error(message, span=place)
+    return value

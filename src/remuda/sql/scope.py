@@ -70,7 +70,7 @@ class Scope:
 
     def resolve(self, name: str, table: str | None, span: Span | None) -> Column:
         """The column that a name means: the nearest query that has it decides."""
-        found = self._look_up(name, table, span)
+        found = self.find(name, table, span)
         if found is not None:
             return found
         if table is not None and not any(relation.answers_to(table) for relation in self._visible()):
@@ -79,7 +79,8 @@ class Scope:
         names = [column.name for column in self._visible_columns(table)]
         raise parsing_error(f"unknown column: {name}", span=span, suggestion=nearest(name, names))
 
-    def _look_up(self, name: str, table: str | None, span: Span | None) -> Column | None:
+    def find(self, name: str, table: str | None, span: Span | None) -> Column | None:
+        """The column that a name means, or None."""
         relations = [relation for relation in self.relations if table is None or relation.answers_to(table)]
         folded = name.casefold()
         found = [
@@ -102,7 +103,7 @@ class Scope:
         outer = self.level.outer
         if outer is None or (table is not None and relations):
             return None
-        beyond = outer.scope._look_up(name, table, span)
+        beyond = outer.scope.find(name, table, span)
         return None if beyond is None else self.named_outside(beyond)
 
     def named_outside(self, column: Column) -> Column:

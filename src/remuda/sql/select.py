@@ -16,7 +16,7 @@ from remuda.sql.grouping import Grouping, bind_grouping, with_dependent_keys
 from remuda.sql.places import place_of, refuse_unknown_parts
 from remuda.sql.result import finish
 from remuda.sql.scope import QueryLevel, Scope
-from remuda.sql.select_list import SelectItem, bind_items, bind_order, item_named
+from remuda.sql.select_list import SelectItem, aliases_of, bind_items, bind_order, item_named
 from remuda.sql.subqueries import Subquery, attach
 from remuda.sql.windows import compute_windows, named_windows
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from remuda.plan.logical import LogicalNode
     from remuda.sql.aggregates import PendingCall
     from remuda.sql.binding import Binding
+    from remuda.sql.expression import Alias
     from remuda.sql.grouping import PendingGrouping
     from remuda.sql.ordering import OrderEntry
     from remuda.sql.windows import PendingWindow
@@ -58,16 +59,19 @@ def bind_select(binding: Binding, node: Any, level: QueryLevel, expected: Sequen
         raise parsing_error("the select list is empty")
     source = bind_from(binding, node, level)
     scope = Scope(source.relations, level)
-    tree = filtered(binding, source.tree, scope, node.args.get("where"))
+    tree = filtered(binding, source.tree, scope, node.args.get("where"), aliases_of(node))
     return _SelectBinder(binding, node, scope, expected).bind(tree)
 
 
-def filtered(binding: Binding, tree: LogicalNode, scope: Scope, where: Any) -> LogicalNode:
+def filtered(
+    binding: Binding, tree: LogicalNode, scope: Scope, where: Any, aliases: dict[str, Alias] | None = None
+) -> LogicalNode:
     """The rows that WHERE lets through, sub-queries in it included."""
     if where is None:
         return tree
     subqueries: list[Subquery] = []
-    condition = ExpressionBinder(binding, scope, clause="WHERE", subqueries=subqueries).bind_condition(where.this)
+    binder = ExpressionBinder(binding, scope, clause="WHERE", subqueries=subqueries, aliases=aliases or {})
+    condition = binder.bind_condition(where.this)
     return logical.Filter(attach(tree, subqueries), condition)
 
 
@@ -83,6 +87,7 @@ class _SelectBinder:
         self.groupings: list[PendingGrouping] = []
         self.windows: list[PendingWindow] = []
         self.named_windows = named_windows(node)
+        self.aliases = aliases_of(node)
         self.aggregation: Aggregation | None = None
 
     def bind(self, tree: LogicalNode) -> logical.Root:
@@ -131,6 +136,7 @@ class _SelectBinder:
             groupings=self.groupings,
             subqueries=[],
             named_windows=self.named_windows,
+            aliases=self.aliases,
         )
 
     def _bind_condition(self, part: str, clause: str, *, windows: bool) -> tuple[Expression | None, list[Subquery]]:
@@ -151,7 +157,7 @@ class _SelectBinder:
         group = self.node.args.get("group")
         if group is None:
             return None, []
-        binder = ExpressionBinder(self.binding, self.scope, clause="GROUP BY", subqueries=[])
+        binder = ExpressionBinder(self.binding, self.scope, clause="GROUP BY", subqueries=[], aliases=self.aliases)
         computed = {column.id for column in (*self._call_columns(), *(window.column for window in self.windows))}
 
         def bind_key(node: Any) -> Expression:

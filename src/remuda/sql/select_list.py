@@ -11,6 +11,7 @@ from sqlglot.errors import ErrorLevel
 
 from remuda.errors import parsing_error
 from remuda.expr import Column, Expression, Parameter, coerce
+from remuda.sql.expression import Alias
 from remuda.sql.ordering import OrderEntry, order_entry
 from remuda.sql.places import place_of, refuse_unknown_parts
 from remuda.sql.tokens import DIALECT
@@ -32,7 +33,10 @@ class SelectItem:
 
 
 def bind_items(binder: ExpressionBinder, select: Any, expected: Sequence[SqlType]) -> list[SelectItem]:
+    """The entries of the select list; each may name those before it by their aliases."""
     items: list[SelectItem] = []
+    aliases = binder.aliases
+    binder.aliases = {}
     for node in select.expressions:
         if isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star)):
             items.extend(_bind_star(binder, node))
@@ -42,13 +46,25 @@ def bind_items(binder: ExpressionBinder, select: Any, expected: Sequence[SqlType
         bound = binder.bind(inner, wanted)
         name = node.alias if isinstance(node, exp.Alias) else result_name(inner, bound)
         items.append(SelectItem(_typed(bound, wanted), name))
+        if isinstance(node, exp.Alias) and name.casefold() not in binder.aliases:
+            binder.aliases = {**binder.aliases, name.casefold(): aliases[name.casefold()]}
+    binder.aliases = aliases
     return items
+
+
+def aliases_of(select: Any) -> dict[str, Alias]:
+    """What the select list names, by folded name; of two with the same name the first."""
+    aliases: dict[str, Alias] = {}
+    for node in select.expressions:
+        if isinstance(node, exp.Alias):
+            aliases.setdefault(node.alias.casefold(), Alias(node.this, dict(aliases)))
+    return aliases
 
 
 def _bind_star(binder: ExpressionBinder, node: Any) -> list[SelectItem]:
     star = node.this if isinstance(node, exp.Column) else node
     table = node.table if isinstance(node, exp.Column) else None
-    refuse_unknown_parts(star, frozenset({"except_"}))
+    refuse_unknown_parts(star, frozenset({"except_", "replace", "rename"}))
     span = place_of(node)
     columns = binder.scope.star(table or None, span)
     for excluded in star.args.get("except_") or []:
@@ -60,13 +76,50 @@ def _bind_star(binder: ExpressionBinder, node: Any) -> list[SelectItem]:
         raise parsing_error("* has no columns here", span=span)
     if span is not None:
         binder.binding.places.update(dict.fromkeys((column.id for column in columns), span))
-    return [SelectItem(column, column.name) for column in columns]
+    replaced = {name: binder.bind(entry.this) for name, entry in _changed(star, "replace", columns).items()}
+    renamed = {name: entry.alias for name, entry in _changed(star, "rename", columns).items()}
+    return [
+        SelectItem(
+            _typed(replaced.get(column.name.casefold(), column), None),
+            renamed.get(column.name.casefold(), column.name),
+        )
+        for column in columns
+    ]
+
+
+def _changed(star: Any, part: str, columns: Sequence[Column]) -> dict[str, Any]:
+    """The entries of `* REPLACE (expression AS column)` or `* RENAME (column AS name)`, by the column they change."""
+    known = [column.name.casefold() for column in columns]
+    changed: dict[str, Any] = {}
+    for entry in star.args.get(part) or []:
+        if not isinstance(entry, exp.Alias) or (part == "rename" and not isinstance(entry.this, exp.Column)):
+            what = "expression AS column" if part == "replace" else "column AS name"
+            raise parsing_error(f"{part.upper()} takes {what}", span=place_of(entry))
+        named = entry.args["alias"] if part == "replace" else entry.this
+        if named.name.casefold() not in known:
+            raise parsing_error(f"* has no column {named.name}", span=place_of(named))
+        if named.name.casefold() in changed:
+            raise parsing_error(f"{part.upper()} names {named.name} twice", span=place_of(named))
+        changed[named.name.casefold()] = entry
+    return changed
 
 
 def bind_order(binder: ExpressionBinder, order: Any, items: list[SelectItem]) -> list[OrderEntry]:
-    """ORDER BY entries: a position, a result column's name, or an expression."""
+    """ORDER BY entries: a position, a result column's name, or an expression; ALL is every result column in turn."""
     entries = [] if order is None else order.expressions
+    if len(entries) == 1 and _is_all(entries[0].this):
+        return [order_entry(entries[0], item.expression) for item in items]
     return [order_entry(node, item_named(node.this, items) or binder.bind(node.this)) for node in entries]
+
+
+def _is_all(node: Any) -> bool:
+    """Whether it is the word ALL, which sqlglot takes for the name of a column."""
+    return (
+        isinstance(node, exp.Column)
+        and not node.table
+        and node.name.upper() == "ALL"
+        and not node.this.args.get("quoted")
+    )
 
 
 def item_named(node: Any, items: Sequence[SelectItem]) -> Expression | None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from remuda.errors import parsing_error
-from remuda.expr import Call, Column, coerce
+from remuda.expr import Call, Column, Literal, coerce
 from remuda.plan import logical
 from remuda.plan.joins import JoinKind
 from remuda.plan.logical import Assignment, LogicalNode
@@ -28,10 +28,16 @@ Columns = tuple[Column, ...]
 
 def bind_set_operation(binding: Binding, node: Any, level: QueryLevel, expected: Sequence[SqlType]) -> logical.Root:
     """The parts have as many columns; their types become one, as those of the branches of CASE do."""
-    if node.args.get("by_name"):
+    by_name = bool(node.args.get("by_name"))
+    if by_name and not isinstance(node, exp.Union):
         raise unsupported(node.expression, f"{_name(node)} BY NAME")
     parts = _parts(node)
-    queries = _bind_parts(binding, node, parts, level, expected)
+    if by_name:
+        queries = _matched_by_name(
+            binding, [binding.bind_query(binding, part, _own(level), ()) for part in parts], parts
+        )
+    else:
+        queries = _bind_parts(binding, node, parts, level, expected)
     names = queries[0].names
     types = _shared_types(queries, parts, node)
     relations = [_cast(binding, query, types) for query in queries]
@@ -63,6 +69,32 @@ def _parts(node: Any) -> list[Any]:
         parts.append(left.expression)
         left = left.this
     return [left, *reversed(parts)]
+
+
+def _matched_by_name(binding: Binding, queries: Sequence[logical.Root], parts: Sequence[Any]) -> list[logical.Root]:
+    """Every part with the columns of all, in the order in which they first come; NULL for those that it has not."""
+    types: dict[str, SqlType] = {}
+    names: dict[str, str] = {}
+    for query, part in zip(queries, parts, strict=True):
+        folded = [name.casefold() for name in query.names]
+        for place, (name, column) in enumerate(zip(folded, query.columns, strict=True)):
+            if name in folded[:place]:
+                message = f"UNION BY NAME of two columns called {query.names[place]}"
+                raise parsing_error(message, span=_place_of_column(part, place))
+            names.setdefault(name, query.names[place])
+            types.setdefault(name, column.type)
+    matched: list[logical.Root] = []
+    for query in queries:
+        own = dict(zip((name.casefold() for name in query.names), query.columns, strict=True))
+        items = tuple(
+            Assignment(own[name], own[name])
+            if name in own
+            else Assignment(binding.new_column(names[name], type_), Literal(None, type_))
+            for name, type_ in types.items()
+        )
+        project = logical.Project(relation_of(query), items)
+        matched.append(logical.Root(project, project.columns, tuple(names.values())))
+    return matched
 
 
 def _bind_parts(

@@ -98,6 +98,16 @@ class Analyze:
 
 
 @dataclass(frozen=True, slots=True)
+class CsvOptions:
+    """How a CSV file is written: whether its first line has names, what separates values, which text is NULL."""
+
+    header: bool = True
+    delimiter: str = ","
+    null: str | None = None
+    """Absent: an empty value, unless the column is text."""
+
+
+@dataclass(frozen=True, slots=True)
 class CopyFrom:
     """`COPY map FROM 'path'`; without FORMAT the name of the file says what it is."""
 
@@ -106,6 +116,7 @@ class CopyFrom:
     span: Span
     format: str | None
     mode: str
+    csv: CsvOptions | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +129,7 @@ class CopyTo:
     path: str
     span: Span
     format: str | None
+    csv: CsvOptions | None = None
 
 
 @dataclass(frozen=True, slots=True)

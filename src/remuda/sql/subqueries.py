@@ -40,6 +40,8 @@ class Subquery:
     """Columns of the query around it that it names."""
     compared: Expression | None = None
     span: Span | None = None
+    drawn: Expression | None = None
+    """A value of random() in the place of a query: nothing is joined, a column is computed."""
 
     @property
     def needed(self) -> dict[int, Column]:
@@ -56,10 +58,19 @@ def attach(
 ) -> LogicalNode:
     """The tree with the columns that stand for the sub-queries. `replaced` names what an aggregate has renamed."""
     for subquery in subqueries:
+        if subquery.drawn is not None:
+            same = (Assignment(column, column) for column in tree.columns)
+            tree = logical.Project(tree, (*same, Assignment(subquery.columns[0], subquery.drawn)))
+            continue
         mark = subquery.columns[0] if subquery.kind is JoinKind.MARK else None
         compared = None if subquery.compared is None else replaced(subquery.compared)
         tree = logical.Apply(subquery.kind, tree, subquery.right, None, compared, mark, subquery.span)
     return tree
+
+
+def drawn(column: Column, value: Expression) -> Subquery:
+    """What `attach` computes as a column of its own, once for each row."""
+    return Subquery((column,), JoinKind.INNER, logical.Values((), ((),)), (), drawn=value)
 
 
 def _bind_scalar(binder: ExpressionBinder, node: Any, expected: SqlType | None) -> Expression:
@@ -96,7 +107,7 @@ def _refuse_other_width(wanted: int, found: int, query: Any) -> None:
 def _bind_exists(binder: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
     right, _columns, free = _bind_inner(binder, node.this)
     mark = binder.binding.new_column("exists", BOOLEAN, nullable=False)
-    _add(binder, Subquery((mark,), JoinKind.MARK, right, free), node)
+    _add(binder, Subquery((mark,), JoinKind.MARK, right, free, span=place_of(node)), node)
     return mark
 
 
@@ -129,7 +140,7 @@ def _bind_quantified(binder: ExpressionBinder, node: Any, operator: str, operand
     parts = tuple(compare(operator, part, column, span) for part, column in zip(operands, columns, strict=True))
     compared = parts[0] if len(parts) == 1 else Call("and", parts, BOOLEAN)
     mark = binder.binding.new_column("in", BOOLEAN)
-    _add(binder, Subquery((mark,), JoinKind.MARK, right, free, compared), node)
+    _add(binder, Subquery((mark,), JoinKind.MARK, right, free, compared, span), node)
     return mark
 
 

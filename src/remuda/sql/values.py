@@ -31,6 +31,8 @@ def bind_values(binding: Binding, node: Any, level: QueryLevel, expected: Sequen
     """The columns are called column1, column2, ...; types become one as those of the branches of CASE do."""
     written = [_row_of(row) for row in node.expressions]
     width = len(written[0])
+    if not width:
+        raise parsing_error("a row has at least one value", span=place_of(node))
     for row, values in zip(node.expressions, written, strict=True):
         if len(values) != width:
             raise parsing_error(f"this row has {len(values)} values, the first has {width}", span=place_of(row))

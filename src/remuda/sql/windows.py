@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from remuda.errors import nearest, parsing_error
-from remuda.expr import Column, Expression, Literal, coerce, is_constant
+from remuda.expr import Call, Case, Column, Expression, Literal, coerce, is_constant
 from remuda.plan import logical
 from remuda.plan.aggregates import AGGREGATES
 from remuda.plan.logical import Assignment, LogicalNode
 from remuda.plan.traits import SortKey
-from remuda.plan.windows import DEFAULT_FRAME, Frame, WindowCall
+from remuda.plan.windows import DEFAULT_FRAME, Frame, FrameEnd, FrameExclusion, FrameUnit, WindowCall
 from remuda.sql.aggregate_arguments import is_aggregate, read_aggregate
 from remuda.sql.aggregates import bind_arguments
 from remuda.sql.frames import bind_frame
 from remuda.sql.nodes import COMMON_PARTS, Binders, Parts
 from remuda.sql.ordering import OrderEntry, bind_order_entry
 from remuda.sql.places import place_of, refuse_unknown_parts, unsupported
-from remuda.types import BIGINT, DOUBLE, common_type
+from remuda.types import BIGINT, BOOLEAN, DOUBLE, common_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -44,6 +44,8 @@ _VALUES: dict[type[exp.Expression], str] = {
     exp.NthValue: "nth_value",
     exp.Ntile: "ntile",
 }
+_ALSO_VALUES: dict[type[exp.Expression], str] = {exp.First: "first_value", exp.Last: "last_value"}
+"""Aggregates that are, over a window, a function of another name."""
 _FRAMED = frozenset({"first_value", "last_value", "nth_value"})
 """Those of the functions that are no aggregates whose answer depends on the frame."""
 _WINDOW_PARTS = frozenset({"this", "partition_by", "order", "spec", "alias", "over"})
@@ -61,6 +63,7 @@ class PendingWindow:
     order: tuple[OrderEntry, ...]
     frame: Frame
     ignores_nulls: bool
+    distinct: bool = False
 
     @property
     def expressions(self) -> tuple[Expression, ...]:
@@ -77,7 +80,7 @@ def _bind_window(binder: ExpressionBinder, node: Any, _: SqlType | None) -> Expr
     partition_nodes, order_nodes, spec = _definition(binder, node)
     binder.windows, binder.clause = None, "a window function"
     try:
-        function, arguments, type_, nullable, ignores_nulls = _bind_function(binder, node.this)
+        function, arguments, type_, nullable, ignores_nulls, distinct = _bind_function(binder, node.this)
         partition = tuple(dict.fromkeys(binder.bind(part) for part in partition_nodes))
         order = tuple(bind_order_entry(binder, entry) for entry in order_nodes)
         frame = DEFAULT_FRAME if spec is None else bind_frame(binder, spec, order, place_of(spec) or span)
@@ -86,7 +89,9 @@ def _bind_window(binder: ExpressionBinder, node: Any, _: SqlType | None) -> Expr
     if function not in AGGREGATES and function not in _FRAMED:
         frame = DEFAULT_FRAME
     column = binder.binding.new_column(function, type_, nullable=nullable)
-    pending = PendingWindow(column, function, arguments, partition, order, frame, ignores_nulls)
+    if distinct and not _is_from_the_start(frame):
+        raise unsupported(node.this, "DISTINCT in a window function with this frame")
+    pending = PendingWindow(column, function, arguments, partition, order, frame, ignores_nulls, distinct)
     for known in windows:
         if known == pending:
             return known.column
@@ -129,32 +134,39 @@ def named_windows(node: Any) -> dict[str, Any]:
     return named
 
 
-def _bind_function(binder: ExpressionBinder, node: Any) -> tuple[str, tuple[Expression, ...], SqlType, bool, bool]:
-    """Name, arguments, type, whether it may be NULL, and whether it passes over NULLs."""
+def _is_from_the_start(frame: Frame) -> bool:
+    """Whether a value is in the frame exactly where its first row is. Not of ROWS that tie: either may be first."""
+    if frame.start is not FrameEnd.UNBOUNDED_PRECEDING or frame.exclusion is not FrameExclusion.NO_OTHERS:
+        return False
+    return frame.end is FrameEnd.UNBOUNDED_FOLLOWING or frame.unit is not FrameUnit.ROWS
+
+
+def _bind_function(
+    binder: ExpressionBinder, node: Any
+) -> tuple[str, tuple[Expression, ...], SqlType, bool, bool, bool]:
+    """Name, arguments, type, whether it may be NULL, passes over NULLs, and is of distinct values."""
     ignores_nulls = isinstance(node, exp.IgnoreNulls)
     if isinstance(node, exp.IgnoreNulls | exp.RespectNulls):
         node = node.this
     if type(node) in _RANKING:
         name, type_ = _RANKING[type(node)]
-        return name, (), type_, False, False
-    if type(node) in _VALUES:
+        return name, (), type_, False, False, False
+    if type(node) in _VALUES or type(node) in _ALSO_VALUES:
         refuse_unknown_parts(node, _FUNCTION_PARTS)
-        name = _VALUES[type(node)]
+        name = _VALUES.get(type(node)) or _ALSO_VALUES[type(node)]
         arguments = _bind_value_arguments(binder, name, node)
         type_ = BIGINT if name == "ntile" else arguments[0].type
-        return name, arguments, type_, name != "ntile", ignores_nulls
+        return name, arguments, type_, name != "ntile", ignores_nulls, False
     inner = node.this if isinstance(node, exp.Filter) else node
     if not is_aggregate(inner):
         raise parsing_error("this is no window function", span=place_of(node))
     written = read_aggregate(node)
-    if written.distinct:
-        raise unsupported(node, "DISTINCT in a window function")
     if written.order:
         raise unsupported(node, "ORDER BY within a window function")
     call = bind_arguments(binder, written, "a window function")
     if call.parameters or len(call.arguments) > 1:
         raise unsupported(node, f"{written.title} as a window function")
-    return call.function, call.arguments, call.column.type, call.column.nullable, ignores_nulls
+    return call.function, call.arguments, call.column.type, call.column.nullable, ignores_nulls, call.distinct
 
 
 def _bind_value_arguments(binder: ExpressionBinder, name: str, node: Any) -> tuple[Expression, ...]:
@@ -195,7 +207,10 @@ def compute_windows(
     replaced: Callable[[Expression], Expression],
     name_column: Callable[[Expression], Column],
 ) -> LogicalNode:
-    """One operator for each different partition and order, over a projection of what they need."""
+    """One operator for each different partition and order, over a projection of what they need.
+
+    An aggregate of DISTINCT values sees each value once: in the first of its rows, which is found before.
+    """
     computed: dict[Expression, Column] = {}
 
     def column_of(expression: Expression) -> Column:
@@ -205,6 +220,7 @@ def compute_windows(
         return computed[above]
 
     groups: dict[tuple[tuple[Column, ...], tuple[SortKey, ...]], list[WindowCall]] = {}
+    repeated: list[tuple[tuple[Column, ...], tuple[SortKey, ...], Column, Column]] = []
     for window in windows:
         partition = tuple(column_of(part) for part in window.partition if not is_constant(part))
         order: list[SortKey] = []
@@ -214,15 +230,40 @@ def compute_windows(
                 if all(key.column != other.column for other in order):
                     order.append(key)
         arguments = tuple(part if is_constant(part) else column_of(part) for part in window.arguments)
+        if window.distinct:
+            value = column_of(window.arguments[0])
+            once = name_column(Literal(None, value.type))
+            repeated.append((partition, tuple(order), value, once))
+            arguments = (once,)
         call = WindowCall(window.column, window.function, arguments, window.frame, window.ignores_nulls)
         groups.setdefault((partition, tuple(order)), []).append(call)
     present = {column.id for column in tree.columns}
     added = [Assignment(column, part) for part, column in computed.items() if column.id not in present]
     if added:
         tree = logical.Project(tree, (*(Assignment(column, column) for column in tree.columns), *added))
+    for partition, keys, value, once in repeated:
+        tree = _first_of_each(tree, partition, keys, value, once, name_column)
     for (partition, keys), calls in groups.items():
         tree = logical.Window(tree, partition, keys, tuple(calls))
     return tree
+
+
+def _first_of_each(
+    tree: LogicalNode,
+    partition: tuple[Column, ...],
+    order: tuple[SortKey, ...],
+    value: Column,
+    once: Column,
+    name_column: Callable[[Expression], Column],
+) -> LogicalNode:
+    """The tree with a column that has each value of a partition in its first row, and NULL in the others."""
+    number = name_column(Literal(1, BIGINT))
+    by_value = tuple(dict.fromkeys((*partition, value)))
+    kept = [Assignment(column, column) for column in tree.columns]
+    tree = logical.Window(tree, by_value, order, (WindowCall(number, "row_number"),))
+    is_first = Call("=", (number, Literal(1, BIGINT)), BOOLEAN)
+    first = Case(((is_first, value),), Literal(None, value.type), value.type)
+    return logical.Project(tree, (*kept, Assignment(once, first)))
 
 
 def numbered(

@@ -38,14 +38,9 @@ def deliver(
     If a process has the store open for writing, that one does it; else this one opens it for that. Either way opening
     takes over what waits in the inbox, so there is always someone who will.
     """
-    folder = store / FOLDER
-    request, answer = folder / f"{delivery_id}{REQUEST}", folder / f"{delivery_id}{ANSWER}"
-    folder.mkdir(exist_ok=True)
-    body = msgspec.json.encode(Delivery(mode, map_entry(definition, 0, [(info, None) for info in infos])))
-    fresh = request.with_suffix(".new")
-    fresh.write_bytes(body)
-    fresh.replace(request)
+    answer = store / FOLDER / f"{delivery_id}{ANSWER}"
     try:
+        hand_in(store, delivery_id, definition, infos, mode)
         while not answer.exists():
             try:
                 Store.open(store).close()
@@ -59,7 +54,20 @@ def deliver(
     return outcome.rows
 
 
+def hand_in(
+    store: Path, delivery_id: str, definition: MapDefinition, infos: Sequence[SegmentInfo], mode: LoadMode
+) -> None:
+    """Asks for the segments to be taken over. From now on they will be, though this process may end."""
+    folder = store / FOLDER
+    folder.mkdir(exist_ok=True)
+    request = folder / f"{delivery_id}{REQUEST}"
+    fresh = request.with_suffix(".new")
+    fresh.write_bytes(msgspec.json.encode(Delivery(mode, map_entry(definition, 0, [(info, None) for info in infos]))))
+    fresh.replace(request)
+
+
 def forget(store: Path, delivery_id: str) -> None:
-    """Removes everything of a delivery that has been answered, or will never be asked for."""
-    (store / FOLDER / f"{delivery_id}{ANSWER}").unlink(missing_ok=True)
+    """Removes everything of a delivery that has been answered, or will never be asked for: then it is withdrawn."""
+    for suffix in (REQUEST, ANSWER):
+        (store / FOLDER / f"{delivery_id}{suffix}").unlink(missing_ok=True)
     rmtree(delivery_folder(store, delivery_id), ignore_errors=True)

@@ -5,14 +5,16 @@
     inbox/<id>.claimed     the same, while it is being taken over
     inbox/<id>.answer      what became of it
 
-A delivery is applied once or not at all, whatever process dies on the way: a claimed one that is found later has been
-applied if the map holds its segments.
+A delivery is applied once or not at all, whatever process dies on the way: the manifest that is the first to name what
+came of its segments names the delivery too, until the answer is there. The segments alone would not tell: they may have
+been merged with others at once.
 """
 
 from __future__ import annotations
 
 import logging
 import time
+import weakref
 from contextlib import suppress
 from shutil import rmtree
 from threading import Event, Thread
@@ -20,17 +22,18 @@ from typing import TYPE_CHECKING, cast
 
 import msgspec
 
-from remuda.errors import RemudaError, StorageError
+from remuda.errors import ErrorCode, RemudaError, StorageError
 from remuda.storage.manifest import MapEntry, map_definition, segment_info
 from remuda.storage.segment_file import segment_paths
+from remuda.storage.write_ahead_file import sync_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from remuda.storage.load_merge import LoadMode
     from remuda.storage.map_store import MapStore
-    from remuda.storage.segment_file import SegmentInfo
+    from remuda.storage.store_folder import StoreFolder
 
 FOLDER = "inbox"
 REQUEST, CLAIMED, ANSWER = ".request", ".claimed", ".answer"
@@ -59,8 +62,9 @@ class Answer(msgspec.Struct, frozen=True):
 class Inbox:
     """The writer's side. `find_map` gives the map with an id, or raises."""
 
-    def __init__(self, store: Path, find_map: Callable[[str], MapStore]) -> None:
-        self._folder = store / FOLDER
+    def __init__(self, store: StoreFolder, find_map: Callable[[str], MapStore]) -> None:
+        self._store = store
+        self._folder = store.path / FOLDER
         self._find_map = find_map
         self._stopped = Event()
         self._thread: Thread | None = None
@@ -69,39 +73,56 @@ class Inbox:
         """Takes over what waits already, then whatever comes."""
         self._remove_abandoned()
         self.take_all()
-        self._thread = Thread(target=self._watch, name="remuda-inbox", daemon=True)
+        self._store.forget_deliveries(lambda each: not (self._folder / (each + CLAIMED)).exists())
+        self._thread = Thread(target=_watch, args=(weakref.ref(self), self._stopped), name="remuda-inbox", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
+        """Returns when nothing is being taken over any more: at most one delivery."""
         self._stopped.set()
         if self._thread is not None:
             self._thread.join()
 
     def take_all(self) -> None:
-        if not self._folder.is_dir():
+        """One that cannot be taken over now, for want of space perhaps, is tried again."""
+        try:
+            found = sorted(self._folder.iterdir())
+        except FileNotFoundError:
             return
-        for path in sorted(self._folder.iterdir()):
-            if path.suffix in {REQUEST, CLAIMED}:
-                self._take(path)
-
-    def _watch(self) -> None:
-        while not self._stopped.wait(_POLL_SECONDS):
-            try:
-                self.take_all()
-            except OSError as error:
-                _logger.warning("the inbox cannot be read: %s", error)
+        except OSError as error:
+            _logger.warning("the inbox cannot be read: %s", error)
+            return
+        for path in found:
+            if path.suffix in {REQUEST, CLAIMED} and not self._stopped.is_set():
+                try:
+                    self._take(path)
+                except OSError as error:
+                    _logger.warning("a delivery cannot be taken over: %s", error)
 
     def _take(self, path: Path) -> None:
         claimed = path.with_suffix(CLAIMED)
-        path.replace(claimed)
         try:
-            answer = Answer(rows=self._apply(claimed))
-        except RemudaError as error:
-            answer = Answer(code=int(getattr(error, "code", -1)), error=getattr(error, "message", str(error)))
+            path.replace(claimed)
+        except FileNotFoundError:
+            return  # It was withdrawn.
+        answer = self._outcome(claimed)
         fresh = path.with_suffix(".new")
         fresh.write_bytes(msgspec.json.encode(answer))
         fresh.replace(path.with_suffix(ANSWER))
         claimed.unlink(missing_ok=True)
+        # It must not be found again after a power failure when no manifest says any more that it is applied.
+        sync_folder(self._folder)
+        self._store.forget_deliveries(lambda each: each == claimed.stem)
+
+    def _outcome(self, claimed: Path) -> Answer:
+        try:
+            return Answer(rows=self._apply(claimed))
+        except RemudaError as error:
+            return Answer(code=int(getattr(error, "code", -1)), error=getattr(error, "message", str(error)))
+        except Exception as error:
+            # Whatever others have put there must not keep the store from being opened, nor later deliveries waiting.
+            _logger.exception("a delivery cannot be taken over")
+            return Answer(code=int(ErrorCode.GENERIC), error=f"the delivery cannot be taken over: {error}")
 
     def _apply(self, claimed: Path) -> int:
         try:
@@ -110,32 +131,48 @@ class Inbox:
             raise StorageError(f"the delivery cannot be read: {error}", claimed) from error
         definition = map_definition(delivery.map)
         infos = [segment_info(entry, definition) for entry in delivery.map.segments]
-        target = self._find_map(definition.id)
-        held = {each.segment.id for each in target.shelved}
-        if any(info.id in held for info in infos):
+        if self._store.is_applied(claimed.stem):
             return sum(info.rows for info in infos)
+        target = self._find_map(definition.id)
+        folder = target.folder
+        assert folder is not None, "an inbox belongs to a folder"
+        files = [path for info in infos for path in segment_paths(claimed.with_suffix(""), info)]
         try:
-            for info in infos:
-                _link(claimed.with_suffix(""), target, info)
-        except OSError as error:
-            raise StorageError(f"a delivered file cannot be taken over: {error.strerror}", error.filename) from error
-        return target.commit_segments(infos, cast("LoadMode", delivery.mode))
+            _link(files, folder)
+            return target.commit_segments(infos, cast("LoadMode", delivery.mode), claimed.stem)
+        except BaseException:
+            for path in files:
+                (folder / path.name).unlink(missing_ok=True)
+            raise
 
     def _remove_abandoned(self) -> None:
         if not self._folder.is_dir():
             return
         limit = time.time() - _ABANDONED_SECONDS
-        for path in self._folder.iterdir():
+        found = list(self._folder.iterdir())
+        waiting = {path.stem for path in found if path.suffix in {REQUEST, CLAIMED}}
+        for path in found:
             with suppress(OSError):
-                if path.suffix not in {REQUEST, CLAIMED} and path.stat().st_mtime < limit:
+                if path.stem not in waiting and path.stat().st_mtime < limit:
                     rmtree(path) if path.is_dir() else path.unlink()
 
 
-def _link(source: Path, target: MapStore, info: SegmentInfo) -> None:
+def _watch(found: weakref.ref[Inbox], stopped: Event) -> None:
+    """Looks again and again. While it waits it holds nothing: a store that was dropped without being closed can go."""
+    while not stopped.wait(_POLL_SECONDS):
+        inbox = found()
+        if inbox is None:
+            return
+        inbox.take_all()
+        del inbox
+
+
+def _link(files: Sequence[Path], folder: Path) -> None:
     """The files under a second name in the map's folder: the first stays until the delivery is answered."""
-    folder = target.folder
-    assert folder is not None, "an inbox belongs to a folder"
-    folder.mkdir(parents=True, exist_ok=True)
-    for path in segment_paths(source, info):
-        (folder / path.name).unlink(missing_ok=True)
-        (folder / path.name).hardlink_to(path)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for path in files:
+            (folder / path.name).unlink(missing_ok=True)
+            (folder / path.name).hardlink_to(path)
+    except OSError as error:
+        raise StorageError(f"a delivered file cannot be taken over: {error.strerror}", error.filename) from error

@@ -17,9 +17,12 @@ from remuda.catalog import IndexDefinition, IndexKind, MapDefinition
 from remuda.storage.arrow_arrays import stored_array
 from remuda.storage.conditions import UNBOUNDED, Lookup
 from remuda.storage.segment_builder import partition_ids
+from remuda.storage.source import FIRST_PIECE, LARGEST_PIECE
 from remuda.storage.value_order import comparable, hashable
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from remuda.storage.write_log import WriteLog
 
 _FEW = 64
@@ -55,6 +58,14 @@ class LogColumns:
                 found = self._indexes[definition.id] = kind(self.definition.positions(definition.columns))
         found.extend(self.log, length)
         return found
+
+    def in_order(
+        self, definition: IndexDefinition, length: int, lookup: Lookup, *, descending: bool
+    ) -> Iterator[list[int]]:
+        """The entries that match, piece by piece in the order of a SORTED index or against it."""
+        index = self.index(definition, length)
+        assert isinstance(index, _LogSortedIndex), "a HASH index has no order"
+        return index.pieces(lookup, descending=descending)
 
     def _extended(self, length: int) -> tuple[pa.RecordBatch, np.ndarray]:
         with self._lock:
@@ -140,6 +151,25 @@ class _LogSortedIndex:
         with self._lock:
             low, high = self._span(lookup)
             return [item[-1] for item in self._order[low:high]]
+
+    def pieces(self, lookup: Lookup, *, descending: bool) -> Iterator[list[int]]:
+        """The entries in order or against it. Others are added meanwhile: a piece begins where the last one ended, by
+        the item that stood there, not by its number."""
+        size, last = FIRST_PIECE, None
+        while True:
+            with self._lock:
+                low, high = self._span(lookup)
+                if last is not None:
+                    place = bisect_left(self._order, last)
+                    low, high = (low, place) if descending else (place + 1, high)
+                low, high = (max(low, high - size), high) if descending else (low, min(high, low + size))
+                items = self._order[low:high]
+            if not items:
+                return
+            last = items[0 if descending else -1]
+            entries = [item[-1] for item in items]
+            yield entries[::-1] if descending else entries
+            size = min(size * 4, LARGEST_PIECE)
 
     def _span(self, lookup: Lookup) -> tuple[int, int]:
         """A prefix of a tuple is below the tuple; with infinity behind it, above all that begin with it."""

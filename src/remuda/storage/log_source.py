@@ -12,7 +12,7 @@ from remuda.storage.source import coalesced
 from remuda.storage.value_order import canonical_key
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from remuda.catalog import MapDefinition
     from remuda.storage.conditions import Lookup, Range
@@ -64,12 +64,18 @@ class LogSource:
         return [at for at in index.find(lookup) if at < length and log.is_live(at, length)]
 
     def positions(self, index_id: str, lookup: Lookup, partitions: np.ndarray | None = None) -> np.ndarray:
-        found, length = np.array(self.entries(index_id, lookup), np.int64), self._length
-        if partitions is not None and len(found):
-            wanted = np.zeros(self._definition.partitions, np.bool_)
-            wanted[partitions] = True
-            found = found[wanted[self._columns.partitions(length)[found]]]
-        return found
+        return self._inside(np.array(self.entries(index_id, lookup), np.int64), partitions)
+
+    def ordered_positions(
+        self, index_id: str, lookup: Lookup, partitions: np.ndarray | None, *, descending: bool
+    ) -> Iterator[np.ndarray]:
+        log, length = self._columns.log, self._length
+        definition = index_definition(self._definition, index_id)
+        for piece in self._columns.in_order(definition, length, lookup, descending=descending):
+            live = [at for at in piece if at < length and log.is_live(at, length)]
+            found = self._inside(np.array(live, np.int64), partitions)
+            if len(found):
+                yield found
 
     def take(self, columns: Sequence[str], positions: np.ndarray) -> pa.RecordBatch:
         return self._batch(columns).take(pa.array(positions))
@@ -83,6 +89,15 @@ class LogSource:
         log, length = self._columns.log, self._length
         found = [log.entry_at(canonical_key(key), length) for key in keys]
         return np.array([at for at in found if at >= 0 and log.rows[at] is not None], np.int64)
+
+    def _inside(self, entries: np.ndarray, partitions: np.ndarray | None) -> np.ndarray:
+        """Those of the entries that are in one of the partitions."""
+        if partitions is None or len(entries) == 0:
+            return entries
+        wanted = np.zeros(self._definition.partitions, np.bool_)
+        wanted[partitions] = True
+        inside: np.ndarray = entries[wanted[self._columns.partitions(self._length)[entries]]]
+        return inside
 
     def _batch(self, columns: Sequence[str]) -> pa.RecordBatch:
         return self._columns.batch(self._length).select(list(columns))

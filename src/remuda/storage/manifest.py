@@ -93,7 +93,7 @@ class ViewEntry(msgspec.Struct, frozen=True):
 class Manifest(msgspec.Struct, frozen=True):
     """`version` counts the manifests of the folder; `first_log` is the number of the first write-ahead file that is
     needed; `safe_log` a file's number and the length of it that was synced when the manifest was written; `sequence` a
-    record number that all new ones must be above."""
+    record number that all new ones must be above; `deliveries` has those that are applied and may not be answered."""
 
     version: int
     partitions: int
@@ -103,6 +103,7 @@ class Manifest(msgspec.Struct, frozen=True):
     sequence: int
     maps: list[MapEntry]
     views: list[ViewEntry] = []
+    deliveries: tuple[str, ...] = ()
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:

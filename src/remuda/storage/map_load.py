@@ -72,27 +72,27 @@ def load_tables(
     return rows
 
 
-def take_over_segments(target: MapStore, infos: Sequence[SegmentInfo], mode: LoadMode) -> int:
+def take_over_segments(target: MapStore, infos: Sequence[SegmentInfo], mode: LoadMode, delivery: str | None) -> int:
     """Adds segments that others have written into the map's folder, all or none; returns how many rows they have."""
     target.refuse_unwritable()
-    _adopt(target, [target.shelf.take_over(target.definition, info) for info in infos], mode)
+    _adopt(target, [target.shelf.take_over(target.definition, info) for info in infos], mode, delivery)
     return sum(info.rows for info in infos)
 
 
-def _adopt(target: MapStore, fresh: Sequence[ShelvedSegment], mode: LoadMode) -> None:
+def _adopt(target: MapStore, fresh: Sequence[ShelvedSegment], mode: LoadMode, delivery: str | None = None) -> None:
     """Installs new segments. Writers are kept out only while that is done, not while it is prepared."""
     try:
         with target.structure:
             target.refuse_unreadable()
-            if not any(_try_to_adopt(target, fresh, mode) for _ in range(ADOPTION_TRIES)):
+            if not any(_try_to_adopt(target, fresh, mode, delivery) for _ in range(ADOPTION_TRIES)):
                 with target.writing():
-                    _try_to_adopt(target, fresh, mode)
+                    _try_to_adopt(target, fresh, mode, delivery)
     except BaseException:
         target.shelf.discard(fresh, target.shelved)
         raise
 
 
-def _try_to_adopt(target: MapStore, fresh: Sequence[ShelvedSegment], mode: LoadMode) -> bool:
+def _try_to_adopt(target: MapStore, fresh: Sequence[ShelvedSegment], mode: LoadMode, delivery: str | None) -> bool:
     """False if a key of the load was written meanwhile.
 
     What was written since the checkpoint stays in the log, and so on top of the load. Statements on other keys do not
@@ -104,11 +104,11 @@ def _try_to_adopt(target: MapStore, fresh: Sequence[ShelvedSegment], mode: LoadM
     with target.writing():
         log = target.log
         if mode == "replace":
-            target.install(shelved, target.applied, (log.committed, log.committed), fresh)
+            target.install(shelved, target.applied, (log.committed, log.committed), fresh, delivery)
             return True
         loaded = version_of(target.definition, fresh)
         if any(loaded.locate(key) is not None for key in log.keys):
             target.shelf.discard(shelved, [*target.shelved, *fresh])
             return False
-        target.install(shelved, target.folded, (0, log.committed), fresh)
+        target.install(shelved, target.folded, (0, log.committed), fresh, delivery)
         return True

@@ -19,11 +19,11 @@ from remuda.storage.map_version import MapVersion
 from remuda.storage.records import DELETE, PUT, encode_record
 from remuda.storage.recovery import version_of
 from remuda.storage.row_check import RowCheck
-from remuda.storage.segment_shelf import is_verified
 from remuda.storage.snapshot import MapSnapshot
 from remuda.storage.statements import erase_keys, insert_row, insert_rows, put_rows, write_again
 from remuda.storage.unsafe_records import UnsafeRecords
 from remuda.storage.value_order import canonical_key
+from remuda.storage.verification import verify_segments
 from remuda.storage.writer_lock import WriterLock
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class MapStore:
         definition: MapDefinition,
         shelf: SegmentShelf,
         structure: RLock,
-        commit_structure: Callable[[], None],
+        commit_structure: Callable[[str | None], None],
         request_checkpoint: Callable[[], None],
         journal: WriteAheadLog | None = None,
     ) -> None:
@@ -189,9 +189,11 @@ class MapStore:
         """
         return load_tables(self, tables, mode, progress)
 
-    def commit_segments(self, infos: Sequence[SegmentInfo], mode: LoadMode = "append") -> int:
+    def commit_segments(
+        self, infos: Sequence[SegmentInfo], mode: LoadMode = "append", delivery: str | None = None
+    ) -> int:
         """Takes over segments that others have written into the map's folder, all or none."""
-        return take_over_segments(self, infos, mode)
+        return take_over_segments(self, infos, mode, delivery)
 
     # Structure: called by the store, or under its structure lock
 
@@ -210,7 +212,7 @@ class MapStore:
                 before = self.shelved
                 self._replace_version(shelved, version.definition, carried=(length, self._version.log.committed))
                 self.folded = folded
-            self._commit_structure()
+            self._commit_structure(None)
             self.shelf.discard(before, shelved)
 
     def create_index(self, index: IndexDefinition) -> MapDefinition:
@@ -260,24 +262,12 @@ class MapStore:
 
         `again` is False for those who need only look at what was not verified yet.
         """
-        for shelved in self.shelved:
-            if again or not is_verified(shelved):
-                self._verify_segment(shelved, pause)
-
-    def _verify_segment(self, shelved: ShelvedSegment, pause: Callable[[], None]) -> None:
         try:
-            self.shelf.verify(shelved, pause)
+            verify_segments(self, pause, again=again)
         except StorageError as error:
-            present = next((each for each in self.shelved if each.segment.id == shelved.segment.id), None)
-            if self.destroyed:
-                return
-            if present is shelved:
-                self.damage = error
-                self._readable = False
-                raise
-            if present is not None:
-                # Its indexes or deletions were changed meanwhile, and their files with them.
-                self._verify_segment(present, pause)
+            self.damage = error
+            self._readable = False
+            raise
 
     @property
     def log(self) -> WriteLog:
@@ -336,13 +326,17 @@ class MapStore:
         folded: int,
         carried: tuple[int, int],
         fresh: Sequence[ShelvedSegment] = (),
+        delivery: str | None = None,
     ) -> None:
-        """Puts segments, and these entries of the log, in the place of the present version; both locks are held."""
+        """Puts segments, and these entries of the log, in the place of the present version; both locks are held.
+
+        `delivery` is the one that brought the segments: the manifest says in the same moment that it is applied.
+        """
         before, version, unsafe, folded_before = self.shelved, self._version, self._unsafe, self.folded
         self._replace_version(shelved, version.definition, carried=carried)
         self.folded = folded
         try:
-            self._commit_structure()
+            self._commit_structure(delivery)
         except BaseException:
             self.shelved, self._unsafe, self.folded = before, unsafe, folded_before
             self._use(version)

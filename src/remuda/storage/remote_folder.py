@@ -71,10 +71,10 @@ class RemoteFolder:
 
         `FileNotFoundError` means that the writer was faster, and that it is worth to try again.
         """
-        raw = self._read_manifest()
-        if raw is None:
+        found = self._find_manifest()
+        if found is None:
             return False
-        manifest = decode_manifest(raw, f"{self.name}/{NAME}")
+        raw, manifest = found
         files = dict(named_files(manifest))
         for name in files:
             if not all(_NAME.fullmatch(part) for part in name.split("/")):
@@ -99,9 +99,8 @@ class RemoteFolder:
         No file system here can replace a file on condition that it is still the one that was read. So that there is one
         writer is up to whoever opens the store; a second one is noticed if it has committed before this commit begins.
         """
-        raw = self._read_manifest()
-        found = 0 if raw is None else decode_manifest(raw, f"{self.name}/{NAME}").version
-        if found != self._version:
+        found = self._find_manifest()
+        if (0 if found is None else found[1].version) != self._version:
             raise StorageError("another process has written this store since it was opened here", self.name)
         files = dict(named_files(manifest))
         with ThreadPoolExecutor(TRANSFERS) as pool:
@@ -114,6 +113,22 @@ class RemoteFolder:
     def close(self) -> None:
         self._mirror.release()
         self._cache.make_room()
+
+    def _find_manifest(self) -> tuple[bytes, Manifest] | None:
+        """As it is there, and decoded; None if there is none.
+
+        File systems ask for the size of a file before they read it. One that is replaced in between comes cut off, and
+        otherwise the next time; damage stays as it is.
+        """
+        before = None
+        while (raw := self._read_manifest()) is not None:
+            try:
+                return raw, decode_manifest(raw, f"{self.name}/{NAME}")
+            except StorageError:
+                if raw == before:
+                    raise
+            before = raw
+        return None
 
     def _read_manifest(self) -> bytes | None:
         try:

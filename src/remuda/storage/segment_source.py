@@ -10,12 +10,12 @@ import pyarrow as pa
 from remuda.storage.encodable import naming_columns, unencodable
 from remuda.storage.index_access import index_definition
 from remuda.storage.index_finder import rows_reader
-from remuda.storage.source import coalesced
+from remuda.storage.source import FIRST_PIECE, LARGEST_PIECE, coalesced
 from remuda.storage.value_order import canonical_key
 from remuda.storage.zone_map import common_ranges
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from remuda.catalog import MapDefinition
     from remuda.storage.conditions import Lookup, Range
@@ -71,10 +71,27 @@ class SegmentSource:
     def positions(self, index_id: str, lookup: Lookup, partitions: np.ndarray | None = None) -> np.ndarray:
         positions, low, high = self._span(index_id, lookup)
         found = positions[low:high]
-        if partitions is not None and len(found):
-            found = found[self._inside(found, partitions)]
-        marks = self._hidden.marks
-        return found if marks is None else found[marks.take(found) > self._length]
+        return self._live(found, None if partitions is None else self._ends(partitions))
+
+    def ordered_positions(
+        self, index_id: str, lookup: Lookup, partitions: np.ndarray | None, *, descending: bool
+    ) -> Iterator[np.ndarray]:
+        positions, low, high = self._span(index_id, lookup)
+        ends = None if partitions is None else self._ends(partitions)
+        size = FIRST_PIECE
+        if ends is None and self._hidden.marks is None:
+            size = high - low  # there is nothing to leave out, so nothing to be done for each
+        while low < high:
+            if descending:
+                found = positions[max(low, high - size) : high][::-1]
+                high -= len(found)
+            else:
+                found = positions[low : min(high, low + size)]
+                low += len(found)
+            size = min(size * 4, LARGEST_PIECE)
+            live = self._live(found, ends)
+            if len(live):
+                yield live
 
     def take(self, columns: Sequence[str], positions: np.ndarray) -> pa.RecordBatch:
         return self.segment.batch.select(list(columns)).take(pa.array(positions))
@@ -102,13 +119,23 @@ class SegmentSource:
             columns = index_definition(self._definition, index_id).columns
             raise unencodable(self._definition, ", ".join(columns), error.object) from error
 
-    def _inside(self, positions: np.ndarray, partitions: np.ndarray) -> np.ndarray:
-        """Whether each position is in one of the partitions: between the ends of one of their ranges."""
+    def _live(self, positions: np.ndarray, ends: tuple[np.ndarray, np.ndarray] | None) -> np.ndarray:
+        """Those of the positions that are not hidden and lie between two of the ends (None: anywhere)."""
+        if ends is not None and len(positions):
+            positions = positions[_inside(positions, *ends)]
+        marks = self._hidden.marks
+        return positions if marks is None else positions[marks.take(positions) > self._length]
+
+    def _ends(self, partitions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Where the ranges of the partitions start, and where they stop."""
         ranges = coalesced(self.segment.partition_offsets, partitions)
-        starts = np.array([start for start, _ in ranges], np.int64)
-        stops = np.array([stop for _, stop in ranges], np.int64)
-        if len(starts) == 0:
-            return np.zeros(len(positions), np.bool_)
-        nearest = np.searchsorted(starts, positions, side="right") - 1
-        inside: np.ndarray = (nearest >= 0) & (positions < stops.take(nearest, mode="clip"))
-        return inside
+        return np.array([start for start, _ in ranges], np.int64), np.array([stop for _, stop in ranges], np.int64)
+
+
+def _inside(positions: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> np.ndarray:
+    """Whether each position is in one of the ranges."""
+    if len(starts) == 0:
+        return np.zeros(len(positions), np.bool_)
+    nearest = np.searchsorted(starts, positions, side="right") - 1
+    inside: np.ndarray = (nearest >= 0) & (positions < stops.take(nearest, mode="clip"))
+    return inside

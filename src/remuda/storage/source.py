@@ -10,12 +10,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     import numpy as np
     import pyarrow as pa
 
     from remuda.storage.conditions import Lookup, Range
+
+
+FIRST_PIECE = 64
+LARGEST_PIECE = 65_536
+"""Positions in order come in pieces of so many entries, each four times as long as the one before."""
 
 
 class Source(Protocol):
@@ -37,6 +42,12 @@ class Source(Protocol):
 
     def positions(self, index_id: str, lookup: Lookup, partitions: np.ndarray | None = None) -> np.ndarray:
         """The live positions that match, in ascending index order where the index is SORTED."""
+
+    def ordered_positions(
+        self, index_id: str, lookup: Lookup, partitions: np.ndarray | None, *, descending: bool
+    ) -> Iterator[np.ndarray]:
+        """The same of a SORTED index, piece by piece in its order or against it: who needs the first ones has nothing
+        to do with the rest."""
 
     def take(self, columns: Sequence[str], positions: np.ndarray) -> pa.RecordBatch:
         """The rows at these positions, in this order."""

@@ -65,7 +65,9 @@ class Store:
         self._checkpointing = Lock()
         self._lease: ReaderLease | None = None
         self.verification = Verification(lambda: list(self._maps.values()))
-        self._inbox = None if path is None or read_only or remote is not None else Inbox(path, self._map_with_id)
+        self._inbox = (
+            None if self._folder is None or read_only or remote is not None else Inbox(self._folder, self._map_with_id)
+        )
 
     @classmethod
     def open(
@@ -99,12 +101,12 @@ class Store:
         folder.lock()
         try:
             store._open_for_writing(folder)
+            store.verification.start()
+            if store._inbox is not None:
+                store._inbox.start()
         except BaseException:
             folder.unlock()
             raise
-        store.verification.start()
-        if store._inbox is not None:
-            store._inbox.start()
         return store
 
     # Maps
@@ -358,12 +360,12 @@ class Store:
             undo()
             raise
 
-    def _commit_manifest(self, *, only_changes: bool = False) -> None:
+    def _commit_manifest(self, delivery: str | None = None, *, only_changes: bool = False) -> None:
         if self._folder is None:
             return
         with self._structure:
             entries = [map_entry(each.definition, each.folded, _saved(each.shelved)) for each in self._maps.values()]
-            self._folder.commit(self.partitions, self.catalog, entries, only_changes=only_changes)
+            self._folder.commit(self.partitions, self.catalog, entries, only_changes=only_changes, delivery=delivery)
 
     def _request_checkpoint(self) -> None:
         """Starts a checkpoint in the background unless one is running."""

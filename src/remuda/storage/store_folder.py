@@ -21,7 +21,7 @@ from remuda.errors import StorageError
 from remuda.storage.disposal import Disposal
 from remuda.storage.folder_lock import FolderLock
 from remuda.storage.manifest import NAME, Manifest, view_entry, write_manifest
-from remuda.storage.write_ahead_file import LogFile, log_numbers, log_path
+from remuda.storage.write_ahead_file import LogFile, log_numbers, log_path, sync_folder
 from remuda.storage.write_ahead_log import Durability, WriteAheadLog
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ class StoreFolder:
         self._safe_log = (0, 0)
         self._manifest: Manifest | None = None
         """The one that was read or written last."""
+        self._deliveries: frozenset[str] = frozenset()
 
     @property
     def version(self) -> int | None:
@@ -92,6 +93,7 @@ class StoreFolder:
         self._manifest = manifest
         self._sequence = recovered.sequence
         self._safe_log = manifest.safe_log
+        self._deliveries = frozenset(manifest.deliveries)
         self._log_files = [(file.number, file.first_sequence) for file in files] or [
             (manifest.first_log, self._sequence + 1)
         ]
@@ -132,27 +134,71 @@ class StoreFolder:
 
     # Committing
 
-    def commit(self, partitions: int, catalog: Catalog, maps: list[MapEntry], *, only_changes: bool) -> None:
-        """Makes this the state of the folder, by a new manifest; with `only_changes` not if it is so already."""
+    def commit(
+        self,
+        partitions: int,
+        catalog: Catalog,
+        maps: list[MapEntry],
+        *,
+        only_changes: bool = False,
+        delivery: str | None = None,
+    ) -> None:
+        """Makes this the state of the folder, by a new manifest; with `only_changes` not if it is so already.
+
+        `delivery` is the one whose rows the state is the first to have.
+        """
         if self.disposal is None:
             return
+        deliveries = self._deliveries if delivery is None else self._deliveries | {delivery}
         sequence = self._sequence if self.journal is None else self.journal.sequence
         if self.journal is not None:
             self._safe_log = self.journal.synced
         views = [view_entry(view) for view in catalog.views.values()]
         first_log = self._log_files[0][0]
         version = self.disposal.version
-        manifest = Manifest(version, partitions, catalog.version, first_log, self._safe_log, sequence, maps, views)
+        manifest = Manifest(
+            version,
+            partitions,
+            catalog.version,
+            first_log,
+            self._safe_log,
+            sequence,
+            maps,
+            views,
+            tuple(sorted(deliveries)),
+        )
         if only_changes and manifest == self._manifest:
             return
         manifest = replace(manifest, version=version + 1)
         if self.remote is None:
+            self._sync_names(maps)
             write_manifest(self.path, manifest)
         else:
             self.remote.publish(manifest)
-        self._manifest = manifest
+        self._manifest, self._deliveries = manifest, deliveries
         self.disposal.version = manifest.version
         self.disposal.sweep()
+
+    def _sync_names(self, maps: list[MapEntry]) -> None:
+        """The names of files must be durable before the manifest that needs them: syncing a file need not do that."""
+        folder = self.path / "maps"
+        before = {} if self._manifest is None else {entry.id: entry.segments for entry in self._manifest.maps}
+        changed = [entry.id for entry in maps if entry.segments and entry.segments != before.get(entry.id)]
+        try:
+            for map_id in changed:
+                sync_folder(folder / map_id)
+            if any(not before.get(map_id) for map_id in changed):
+                sync_folder(folder)
+        except OSError as error:
+            raise StorageError(f"the folder cannot be written: {error.strerror}", folder) from error
+
+    def is_applied(self, delivery: str) -> bool:
+        """Whether the committed state has the rows of a delivery that may not be answered yet."""
+        return delivery in self._deliveries
+
+    def forget_deliveries(self, answered: Callable[[str], bool]) -> None:
+        """The next manifest names only the others. For the thread of the inbox: no other adds any."""
+        self._deliveries = frozenset(each for each in self._deliveries if not answered(each))
 
     def begin_log_file(self) -> None:
         """Records from now on go to a new write-ahead file, so that those before can be dropped."""

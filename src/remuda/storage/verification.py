@@ -13,11 +13,13 @@ from threading import Lock, Thread
 from typing import TYPE_CHECKING
 
 from remuda.errors import StorageError
+from remuda.storage.segment_shelf import is_verified
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from remuda.storage.map_store import MapStore
+    from remuda.storage.segment_shelf import ShelvedSegment
 
 PAUSE = 0.002
 """Seconds after each piece of a file."""
@@ -79,3 +81,24 @@ class Verification:
         if self._stopped:
             raise _StoppedError
         time.sleep(PAUSE)
+
+
+def verify_segments(target: MapStore, pause: Callable[[], None], *, again: bool) -> None:
+    """Raises where a byte of a map's present files is not as it was written."""
+    for shelved in target.shelved:
+        if again or not is_verified(shelved):
+            _verify_segment(target, shelved, pause)
+
+
+def _verify_segment(target: MapStore, shelved: ShelvedSegment, pause: Callable[[], None]) -> None:
+    try:
+        target.shelf.verify(shelved, pause)
+    except StorageError:
+        present = next((each for each in target.shelved if each.segment.id == shelved.segment.id), None)
+        if target.destroyed:
+            return
+        if present is shelved:
+            raise
+        if present is not None:
+            # Its indexes or deletions were changed meanwhile, and their files with them.
+            _verify_segment(target, present, pause)

@@ -1,0 +1,91 @@
+"""EXPLAIN MEMO: each group with its expressions and, for every set of traits that was asked of it, what was weighed.
+
+    G0: Scan person   rows≈10000
+        [ROOT]
+          → MapScan person [PARTITIONED] cost≈65000
+        [ROOT] ordered by name
+            Sort [PARTITIONED] over MapScan person [PARTITIONED] cost≈720000
+          → IndexScan person using person_name (SORTED, ascending) [PARTITIONED] cost≈465000
+
+The arrow is at the winner. What was given up before it was complete, as it already cost too much, has no line.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from remuda.plan.explain import describe, describe_logical, describe_order
+from remuda.plan.walk import inputs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from remuda.expr import Column
+    from remuda.optimizer.memo import Group, Memo
+    from remuda.plan.logical import LogicalNode
+    from remuda.plan.physical import PhysicalNode
+    from remuda.plan.traits import Traits
+
+
+def explain_memo(memo: Memo) -> str:
+    return "\n".join(_lines(memo))
+
+
+def explain_memo_json(memo: Memo) -> str:
+    return json.dumps({"groups": _groups(memo)}, indent=2, ensure_ascii=False)
+
+
+def _lines(memo: Memo) -> Iterator[str]:
+    for group in _groups(memo):
+        yield f"{group['group']}: {', '.join(group['expressions'])}   rows≈{group['rows']:.6g}"
+        for asked in group["asked"]:
+            yield f"    {asked['traits']}{'' if asked['alternatives'] else '   none'}"
+            for number, each in enumerate(asked["alternatives"]):
+                mark = "→" if number == asked["winner"] else " "
+                yield f"      {mark} {each['description']} cost≈{each['cost']:.0f}"
+
+
+def _groups(memo: Memo) -> list[dict[str, Any]]:
+    """The top group first."""
+    # An order may be by a column that the group itself does not pass on.
+    columns = [column for group in memo.groups for column in group.columns]
+    return [
+        {
+            "group": f"G{group.number}",
+            "expressions": [_expression(expression) for expression in group.expressions],
+            "rows": group.rows,
+            "asked": [_asked(group, traits, columns) for traits in group.weighed],
+        }
+        for group in reversed(memo.groups)
+    ]
+
+
+def _asked(group: Group, traits: Traits, columns: list[Column]) -> dict[str, Any]:
+    weighed, winner = group.weighed[traits], group.winners.get(traits)
+    return {
+        "traits": _traits(traits, columns),
+        "alternatives": [{"description": _plan(plan), "cost": plan.estimate.cost} for plan in weighed],
+        "winner": next((number for number, plan in enumerate(weighed) if plan is winner), None),
+    }
+
+
+def _traits(traits: Traits, columns: list[Column]) -> str:
+    """With several members a place by columns names them: that is what was asked for."""
+    names = {column.id: column.name for column in columns}
+    by = ", ".join(names[id_] for id_ in traits.distribution.columns)
+    order = f" ordered by {describe_order(traits.collation, columns)}" if traits.collation else ""
+    return f"{traits}{f' by {by}' if by else ''}{order}"
+
+
+def _plan(plan: PhysicalNode) -> str:
+    """The operator over what it reads, which are the winners of other groups or of this one without a trait."""
+    below = ", ".join(describe(source)[0] for source in inputs(plan))
+    return f"{describe(plan)[0]} over {below}" if below else describe(plan)[0]
+
+
+def _expression(expression: LogicalNode) -> str:
+    """`Join INNER(G0, G1)`: the operator without its details, which EXPLAIN LOGICAL has."""
+    below = ", ".join(f"G{reference.group}" for reference in inputs(expression))
+    name = describe_logical(expression).partition("   ")[0]
+    return f"{name}({below})" if below else name

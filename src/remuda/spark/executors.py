@@ -1,0 +1,44 @@
+"""The executors of a session as members: how many tasks they run at once, and whether that has changed."""
+
+from __future__ import annotations
+
+import os
+import time
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from remuda.spark.tasks import slot_count
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_PERIOD = 1.0
+"""Seconds between two questions: Spark itself learns of a lost executor no sooner."""
+
+
+class ExecutorWatch:
+    def __init__(self, session: SparkSession) -> None:
+        self._session = session
+        self._lock = Lock()
+        self._slots = slot_count(session)
+        self._asked = time.monotonic()
+
+    @property
+    def slots(self) -> int:
+        """As of the last question."""
+        return self._slots
+
+    @property
+    def parallelism(self) -> int:
+        """How many times the cores of this process the executors have: what a query gains by going there."""
+        return max(1, self._slots // (os.cpu_count() or 1))
+
+    def has_changed(self) -> bool:
+        """Whether executors have joined or left since this was last true. Asked now and then, else it is False."""
+        with self._lock:
+            now = time.monotonic()
+            if now - self._asked < _PERIOD:
+                return False
+            self._asked = now
+            before, self._slots = self._slots, slot_count(self._session)
+            return self._slots != before

@@ -1,0 +1,157 @@
+"""What must hold on a cluster whose executors are processes of their own, and may be killed.
+
+Spark allows one master in a process, and the other tests have theirs: `test_cluster` runs these in another one, with
+the master in the environment variable REMUDA_TEST_MASTER. All share one session.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import remuda
+import remuda.spark
+from remuda.spark.tasks import run_tasks, slot_count
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from remuda.grid import Grid
+
+EXECUTORS = 3
+ROWS = 300_000
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[SparkSession]:
+    session = remuda.spark.session(
+        master=os.environ["REMUDA_TEST_MASTER"], config={"spark.executor.memory": "512m", "spark.executor.cores": "1"}
+    )
+    wait_for_executors(session)
+    session.sparkContext.addPyFile(str(Path(__file__).with_name("worker_functions.py")))
+    remuda.spark.register(session)
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="module")
+def functions(cluster: SparkSession) -> Any:
+    return import_module("worker_functions")
+
+
+@pytest.fixture
+def grid(cluster: SparkSession, tmp_path: Path) -> Iterator[Grid]:
+    with remuda.open(tmp_path / "grid.remuda", spark=cluster) as opened:
+        opened.sql("CREATE TABLE numbers (id BIGINT, third BIGINT, text VARCHAR, PRIMARY KEY (id))")
+        opened.sql("CREATE INDEX numbers_text ON numbers (text) TYPE HASH")
+        opened.sql("SET engine = spark")
+        yield opened
+
+
+def numbers(cluster: SparkSession, rows: int = ROWS) -> DataFrame:
+    return cluster.range(0, rows, 1, EXECUTORS).selectExpr("id", "id % 3 AS third", "concat('row ', id) AS text")
+
+
+def wait_for_executors(session: SparkSession) -> None:
+    """New ones take their time: each starts a Java."""
+    for _ in range(600):
+        if slot_count(session) >= EXECUTORS:
+            return
+        time.sleep(0.5)
+    pytest.fail("the executors did not come")
+
+
+def executors(cluster: SparkSession, functions: Any) -> list[int]:
+    """The processes of the executors that run tasks at this moment."""
+    answers = run_tasks(cluster, functions.executor_process, dict.fromkeys(range(EXECUTORS), b""))
+    return sorted({int(answer) for answer in answers})
+
+
+def kill_one(cluster: SparkSession, functions: Any, after: float) -> threading.Timer:
+    """Kills an executor in a while. Whoever asks for its process does so before the work begins."""
+    victim = executors(cluster, functions)[0]
+    timer = threading.Timer(after, os.kill, (victim, signal.SIGKILL))
+    timer.start()
+    return timer
+
+
+def files_in(grid: Grid) -> set[str]:
+    assert grid.store.path is not None
+    folders = (grid.store.path / "maps", grid.store.path / "inbox")
+    return {path.name for folder in folders for path in folder.rglob("*") if path.is_file()}
+
+
+def check_all(grid: Grid, rows: int = ROWS) -> None:
+    found = grid.sql("SELECT third, COUNT(*), SUM(id) FROM numbers GROUP BY third ORDER BY third").fetchall()
+    expected = [(third, len(range(third, rows, 3)), sum(range(third, rows, 3))) for third in range(3)]
+    assert [tuple(row) for row in found] == expected
+
+
+def test_executors_are_other_processes(cluster: SparkSession, functions: Any) -> None:
+    assert slot_count(cluster) == EXECUTORS
+    assert os.getpid() not in executors(cluster, functions)
+
+
+def test_load_query_and_data_source(cluster: SparkSession, grid: Grid) -> None:
+    assert grid.load("numbers", numbers(cluster)) == ROWS
+    check_all(grid)
+    grid.map("numbers").set(ROWS, (ROWS % 3, "late"))
+    assert grid.sql("SELECT text FROM numbers").to_arrow().num_rows == ROWS + 1
+    source = cluster.read.format("remuda").options(path=str(grid.store.path), map="numbers").load()
+    assert [row.id for row in source.where("text = 'row 4711'").collect()] == [4711]
+    assert source.count() == ROWS + 1
+
+
+def test_executor_killed_during_queries(cluster: SparkSession, functions: Any, grid: Grid) -> None:
+    grid.load("numbers", numbers(cluster))
+    timer = kill_one(cluster, functions, 0.5)
+    deadline = time.monotonic() + 20
+    while timer.is_alive() or time.monotonic() < deadline:
+        check_all(grid)
+        assert grid.sql("SELECT text FROM numbers WHERE third > 0").to_arrow().num_rows == ROWS * 2 // 3
+    timer.join()
+    wait_for_executors(cluster)
+    check_all(grid)
+
+
+def test_executor_killed_during_a_load(cluster: SparkSession, functions: Any, grid: Grid) -> None:
+    def slowly(batches: Any) -> Any:
+        import time
+
+        for batch in batches:
+            time.sleep(1)
+            yield batch
+
+    wait_for_executors(cluster)
+    slow = numbers(cluster).mapInArrow(slowly, "id bigint, third bigint, text string")
+    timer = kill_one(cluster, functions, 2)
+    assert grid.load("numbers", slow) == ROWS
+    timer.join()
+    check_all(grid)
+    segments = {name.partition(".")[0] for name in files_in(grid) if name.startswith("load")}
+    (store_map,) = (grid.store.map(definition) for definition in grid.store.catalog.maps.values())
+    assert segments == {each.segment.id for each in store_map.shelved}
+
+
+def test_load_that_fails_leaves_no_trace(cluster: SparkSession, grid: Grid) -> None:
+    before = files_in(grid)
+    broken = numbers(cluster).selectExpr("id", "if(id = 777, raise_error('no such number'), 1) AS third")
+    with pytest.raises(remuda.RemudaError, match="no such number"):
+        grid.load("numbers", broken)
+    assert files_in(grid) == before
+    assert grid.map("numbers").size() == 0
+
+
+def test_cluster_writes_nothing_beside_pyspark(cluster: SparkSession) -> None:
+    import pyspark
+
+    assert not (Path(str(pyspark.__file__)).parent / "work").exists()
