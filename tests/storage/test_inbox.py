@@ -115,6 +115,22 @@ def test_a_delivery_is_taken_over(
         _check(orders, _rows_of(*expected))
 
 
+@pytest.mark.parametrize("is_open", [True, False])
+def test_an_id_may_be_used_again_once_it_is_answered(closed: Path, is_open: bool) -> None:
+    """As by a stream, which commits many batches one after the other."""
+    definition = _definition(closed)
+    store = Store.open(closed) if is_open else None
+    for number in (2, 3):
+        info = write_segment(
+            delivery_folder(closed, "stream"), definition, table_of(definition, statement_rows(number))
+        )
+        assert deliver(closed, "stream", definition, [info], "append") == len(statement_rows(number))
+    if store is not None:
+        store.close()
+    with _opened(closed) as orders:
+        _check(orders, _rows_of(1, 2, 3))
+
+
 def test_replacing_by_nothing_is_a_delivery_too(closed: Path) -> None:
     definition = _definition(closed)
     with _opened(closed) as orders:
