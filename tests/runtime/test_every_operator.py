@@ -110,7 +110,7 @@ def test_a_thousand_queries_need_no_thousand_threads() -> None:
             ],
             "SELECT COUNT(*) FROM m WHERE id IN (SELECT n FROM m)": [(10,)],
         }
-        texts = list(asked) * 250
+        texts = [next(iter(asked))] * 880 + list(asked)[1:] * 40
         results = [grid.sql(sql) for sql in texts]
         assert threading.active_count() <= before + 16
         for sql, result in zip(reversed(texts), reversed(results), strict=True):

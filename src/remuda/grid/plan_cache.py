@@ -89,15 +89,15 @@ class PlanCache:
             present = self._entries.get(key)
             if present is not None and present.epoch > entry.epoch:
                 return
+            if present is None and len(self._entries) >= self._limit:
+                self._make_room()
             self._entries[key] = entry
             entry.last_used = time.monotonic()
-            if len(self._entries) > self._limit:
-                self._evict()
         self._worker.start()
 
-    def _evict(self) -> None:
-        """At once, by the thread that adds: otherwise many distinct queries could outrun it."""
-        surplus = len(self._entries) - self._limit
+    def _make_room(self) -> None:
+        """At once, by the thread that adds, and before it does: the limit holds whenever somebody looks."""
+        surplus = len(self._entries) - self._limit + 1
         oldest = heapq.nsmallest(surplus, self._entries.items(), key=lambda item: item[1].last_used)
         for key, _ in oldest:
             del self._entries[key]
