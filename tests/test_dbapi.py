@@ -42,6 +42,11 @@ def test_options_can_not_be_chosen_for_an_open_folder(tmp_path):
         dbapi.connect(tmp_path / "a", partitions=3)
 
 
+def test_an_empty_path_is_refused_rather_than_taken_for_the_current_folder():
+    with pytest.raises(dbapi.Error, match="the path is empty"):
+        dbapi.connect("")
+
+
 def test_a_given_grid_stays_open():
     with remuda.open() as grid:
         grid.sql("CREATE TABLE t (a INT, PRIMARY KEY (a))")
@@ -130,3 +135,12 @@ def test_threads_share_a_connection(cursor):
     for thread in threads:
         thread.join()
     assert cursor.execute("SELECT COUNT(*) FROM t").fetchone() == (400,)
+
+
+def test_a_uri_is_an_address_and_no_folder(tmp_path):
+    with remuda.open(tmp_path / "a") as grid:
+        grid.sql("CREATE TABLE t (a INT, PRIMARY KEY (a))")
+        grid.sql("INSERT INTO t VALUES (7)")
+    options = {"read_only": True, "cache": tmp_path / "cache"}
+    with dbapi.connect(f"file://{tmp_path}/a", **options) as connection:
+        assert connection.cursor().execute("SELECT a FROM t").fetchall() == [(7,)]

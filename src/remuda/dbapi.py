@@ -143,9 +143,9 @@ class _SharedGrids:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._users: dict[Grid, int] = {}
-        self._by_path: dict[Path, Grid] = {}
+        self._by_path: dict[str, Grid] = {}
 
-    def take(self, path: Path | None, options: dict[str, Any]) -> Grid:
+    def take(self, path: str | None, options: dict[str, Any]) -> Grid:
         with self._lock:
             grid = None if path is None else self._by_path.get(path)
             if grid is not None and options:
@@ -177,8 +177,12 @@ def connect(database: str | Path | Grid | None = None, **options: Any) -> Connec
     """
     if isinstance(database, Grid):
         return Connection(database, owned=False)
-    path = None if database is None or database == ":memory:" else Path(database).expanduser().absolute()
     with _translating():
+        if database == "":
+            raise errors.RemudaError("the path is empty")
+        path = None if database is None or database == ":memory:" else str(database)
+        if path is not None and "://" not in path:
+            path = str(Path(path).expanduser().absolute())
         return Connection(_shared.take(path, options), owned=True)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from remuda.errors import data_error
 from remuda.exec.batch import ArrowBatch, RowBatch, TupleBatch
 from remuda.exec.operator import Exec, IterationResult, UnaryExec
-from remuda.expr import Expression, evaluate_constant
+from remuda.expr import Expression, evaluate_constant, parameters_of
 
 if TYPE_CHECKING:
     from remuda.exec.context import ExecContext
@@ -22,7 +22,8 @@ def row_number(expression: Expression | None, parameters: tuple[Any, ...], claus
         return ALL_ROWS if clause == "LIMIT" else 0
     value = evaluate_constant(expression, parameters)
     if value is None or value < 0:
-        raise data_error(f"{clause} must not be {'NULL' if value is None else 'negative'}")
+        span = next((node.span for node in parameters_of(expression).values()), None)
+        raise data_error(f"{clause} must not be {'NULL' if value is None else 'negative'}", span=span)
     return int(value)
 
 

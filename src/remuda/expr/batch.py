@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from remuda.errors import SqlError, data_error
 from remuda.expr.cast import cast_batch
+from remuda.expr.cast_lenient import try_cast_batch
 from remuda.expr.conditional import Part, evaluate_case, evaluate_in_turn
 from remuda.expr.decimals import DIVISION_BY_ZERO, OVERFLOW
 from remuda.expr.dictionary import apply_to_dictionaries, as_array
@@ -38,7 +39,8 @@ def compile_batch(expression: Expression, layout: Mapping[int, int]) -> BatchExp
             index = expression.index
             return lambda _, parameters: parameters.scalar(index)
         case Cast():
-            convert = cast_batch(expression.argument.type, expression.type)
+            make = try_cast_batch if expression.lenient else cast_batch
+            convert = make(expression.argument.type, expression.type)
             return _apply(convert, [compile_batch(expression.argument, layout)], expression, strict=True)
         case Case():
             branches = [(_part(when, layout), _part(then, layout)) for when, then in expression.branches]

@@ -7,7 +7,7 @@ its wider decimal computes the exact result, and only where 76 digits do not suf
 
 from __future__ import annotations
 
-from decimal import ROUND_DOWN, ROUND_HALF_UP, Context, Decimal
+from decimal import ROUND_DOWN, ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -98,7 +98,10 @@ def fit_row(result: SqlType) -> Callable[[Decimal], Decimal]:
     zero = Decimal(0).quantize(step)
 
     def fit(value: Decimal) -> Decimal:
-        rounded = value.quantize(step, context=_EXACT)
+        try:
+            rounded = value.quantize(step, context=_EXACT)
+        except InvalidOperation:  # 1e300 has more digits than any result
+            raise data_error(OVERFLOW.format(result)) from None
         if not rounded:
             return zero  # and not -0.00
         if rounded.adjusted() >= most:

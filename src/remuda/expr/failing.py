@@ -29,7 +29,7 @@ def _fails_itself(node: Expression) -> bool:
         case Column() | Literal() | Parameter() | Case():
             return False
         case Cast():
-            return cast_can_fail(node.argument.type, node.type)
+            return not node.lenient and cast_can_fail(node.argument.type, node.type)
         case Call():
             can = FUNCTIONS[node.function].can_fail
             return can if isinstance(can, bool) else can(node.arguments)

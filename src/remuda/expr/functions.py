@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from remuda.expr import (
     analysis,
     arithmetic,
+    bits,
     calendar_fields,
     calendar_units,
     calendar_values,
@@ -46,6 +47,7 @@ FUNCTIONS: dict[str, Function] = {
         *comparison.FUNCTIONS,
         *selection.FUNCTIONS,
         *arithmetic.FUNCTIONS,
+        *bits.FUNCTIONS,
         *numbers.FUNCTIONS,
         *analysis.FUNCTIONS,
         *whole_numbers.FUNCTIONS,

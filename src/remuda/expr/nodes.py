@@ -45,6 +45,7 @@ class Parameter:
     index: int
     type: SqlType
     clock: bool = False
+    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,8 @@ class Cast:
     argument: Expression
     type: SqlType
     span: Span | None = field(default=None, compare=False, repr=False)
+    lenient: bool = False
+    """Whether a value that the type does not have is NULL, as TRY_CAST says, and no error."""
 
 
 @dataclass(frozen=True, slots=True)

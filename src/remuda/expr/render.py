@@ -10,10 +10,10 @@ from remuda.types import interval_text, to_python
 
 _PRECEDENCE = {"OR": 1, "AND": 2, "NOT": 3, "=": 4, "<>": 4, "<": 4, "<=": 4, ">": 4, ">=": 4, "LIKE": 4, "ILIKE": 4}
 _PRECEDENCE |= {"SIMILAR TO": 4, "~": 4, "~*": 4}
-_PRECEDENCE |= {"IS DISTINCT FROM": 4, "IS NOT DISTINCT FROM": 4, "->": 7, "->>": 7}
-_PRECEDENCE |= {"+": 5, "-": 5, "||": 5, "*": 6, "/": 6, "%": 6}
+_PRECEDENCE |= {"IS DISTINCT FROM": 4, "IS NOT DISTINCT FROM": 4, "->": 8, "->>": 8}
+_PRECEDENCE |= {"&": 5, "|": 5, "#": 5, "<<": 5, ">>": 5, "+": 6, "-": 6, "||": 6, "*": 7, "/": 7, "%": 7}
 _COMPARISON = 4
-_ATOM = 9
+_ATOM = 10
 
 
 def render(expression: Expression) -> str:
@@ -30,7 +30,8 @@ def _render(expression: Expression) -> tuple[str, int]:
         case Parameter():
             return "CURRENT_TIMESTAMP" if expression.clock else f"?{expression.index}", _ATOM
         case Cast():
-            return f"CAST({render(expression.argument)} AS {expression.type})", _ATOM
+            name = "TRY_CAST" if expression.lenient else "CAST"
+            return f"{name}({render(expression.argument)} AS {expression.type})", _ATOM
         case Case():
             branches = " ".join(f"WHEN {render(when)} THEN {render(then)}" for when, then in expression.branches)
             return f"CASE {branches} ELSE {render(expression.otherwise)} END", _ATOM
@@ -59,7 +60,7 @@ def _render_call(expression: Call) -> tuple[str, int]:
     binding = _PRECEDENCE[symbol]
     if len(arguments) == 1:
         return (
-            f"{symbol} {_within(arguments[0], binding)}" if symbol == "NOT" else f"-{_within(arguments[0], 8)}",
+            f"{symbol} {_within(arguments[0], binding)}" if symbol == "NOT" else f"{symbol}{_within(arguments[0], 9)}",
             binding,
         )
     # The right side of an operator that does not associate (a - (b - c)) needs its parentheses; a comparison within a

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, assert_never
 
 from remuda.errors import SqlError, data_error
 from remuda.expr.cast import cast_row
+from remuda.expr.cast_lenient import try_cast_row
 from remuda.expr.function import Signature
 from remuda.expr.functions import FUNCTIONS
 from remuda.expr.nodes import Call, Case, Cast, Column, Expression, Literal, Parameter
@@ -35,7 +36,8 @@ def compile_row(expression: Expression, layout: Mapping[int, int]) -> RowExpress
             index = expression.index
             return lambda _, parameters: parameters[index]
         case Cast():
-            kernel = cast_row(expression.argument.type, expression.type)
+            make = try_cast_row if expression.lenient else cast_row
+            kernel = make(expression.argument.type, expression.type)
             return _strict(kernel, (expression.argument,), layout, expression.span)
         case Case():
             return _compile_case(expression, layout)

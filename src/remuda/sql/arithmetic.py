@@ -1,4 +1,4 @@
-"""Binding of + - * / % ^ || and the sign, with the types that literals and parameters take beside a value."""
+"""Binding of operators of numbers and of ||, with the types that literals and parameters take beside a value."""
 
 from __future__ import annotations
 
@@ -7,14 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
+from remuda.errors import parsing_error
 from remuda.expr import Expression, Literal
 from remuda.sql.nodes import COMMON_PARTS, Binders, Parts
+from remuda.sql.places import place_of
 from remuda.types import BIGINT, DOUBLE, INTERVAL_TIME, TIMESTAMP, VARCHAR, Kind, SqlType, to_stored, type_of_value
 
 if TYPE_CHECKING:
     from remuda.sql.expression import ExpressionBinder
 
 BINARY: dict[type[exp.Expression], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%"}
+
+BITS: dict[type[exp.Expression], str] = {exp.BitwiseAnd: "&", exp.BitwiseOr: "|", exp.BitwiseXor: "#"}
+SHIFTS: dict[type[exp.Expression], str] = {exp.BitwiseLeftShift: "<<", exp.BitwiseRightShift: ">>"}
 
 
 def _bind_arithmetic(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
@@ -65,10 +70,41 @@ def _bind_power(self: ExpressionBinder, node: Any, _: SqlType | None) -> Express
     return self.call("power", node, self.bind(node.this, DOUBLE), self.bind(node.expression, DOUBLE))
 
 
+def _bind_whole_division(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
+    """`x // y` is the division of integers, which `x / y` is too; of other numbers there is none."""
+    left, right = self.bind_pair(node.this, node.expression)
+    for side in (left, right):
+        if side.type.kind is not Kind.NULL and not side.type.is_integer:
+            raise parsing_error(f"// does not take ({left.type}, {right.type})", span=place_of(node))
+    return self.call("/", node, left, right)
+
+
+def _bind_bits(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
+    return self.call(BITS[type(node)], node, *self.bind_pair(node.this, node.expression))
+
+
+def _bind_opposite_bits(self: ExpressionBinder, node: Any, expected: SqlType | None) -> Expression:
+    return self.call("bitwise not", node, self.bind(node.this, _integer(expected)))
+
+
+def _bind_shift(self: ExpressionBinder, node: Any, expected: SqlType | None) -> Expression:
+    value, count = self.bind(node.this, _integer(expected)), self.bind(node.expression, BIGINT)
+    return self.call(SHIFTS[type(node)], node, value, count)
+
+
+def _integer(expected: SqlType | None) -> SqlType:
+    """The type of a bare parameter that has bits."""
+    return expected if expected is not None and expected.is_integer else BIGINT
+
+
 NODES: Binders = {
     **dict.fromkeys(BINARY, _bind_arithmetic),
     exp.Neg: _bind_negation,
     exp.Pow: _bind_power,
+    exp.IntDiv: _bind_whole_division,
+    **dict.fromkeys(BITS, _bind_bits),
+    **dict.fromkeys(SHIFTS, _bind_shift),
+    exp.BitwiseNot: _bind_opposite_bits,
     exp.DPipe: _bind_concatenation,
 }
 PARTS: Parts = {exp.Div: COMMON_PARTS | {"typed"}, exp.DPipe: COMMON_PARTS | {"safe"}}

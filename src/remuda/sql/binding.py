@@ -103,7 +103,7 @@ class Binding:
         known = self.parameter_types[index]
         if known.kind is Kind.NULL and expected is not None and expected.kind is not Kind.NULL:
             known = self.parameter_types[index] = expected
-        return Parameter(index, known)
+        return Parameter(index, known, span=self.parameters.spans[index])
 
     def clock(self) -> Parameter:
         """The instant at which the statement begins: a parameter behind those of the user."""

@@ -1,4 +1,4 @@
-"""Binding of CAST and `::`."""
+"""Binding of CAST, `::` and TRY_CAST."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from remuda.errors import parsing_error
+from remuda.errors import SqlError, parsing_error
 from remuda.expr import Cast, Expression, Literal, can_cast
+from remuda.expr.cast import cast_can_fail
 from remuda.sql.comparison import adapt_literal
 from remuda.sql.intervals import interval_literal, interval_type
 from remuda.sql.nodes import COMMON_PARTS, Binders, Parts
@@ -24,17 +25,29 @@ def _bind_cast(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expressi
     span = place_of(node)
     is_interval, unit = _interval_unit(node)
     if is_interval and isinstance(node.this, exp.Literal) and node.this.is_string:
-        return interval_literal(str(node.this.this), unit, span)
+        return _interval_value(node, unit)
     target = interval_type(unit) if is_interval else _cast_target(node)
-    operand = self.bind(node.this, target)
-    if isinstance(operand, Literal) and operand.type == VARCHAR and target.is_temporal:
+    # A string that is written out would have to be one of the type; whether it is, TRY_CAST asks.
+    told = not isinstance(node, exp.TryCast) or isinstance(node.this, exp.Placeholder)
+    operand = self.bind(node.this, target if told else None)
+    lenient = isinstance(node, exp.TryCast) and cast_can_fail(operand.type, target)
+    if isinstance(operand, Literal) and operand.type == VARCHAR and target.is_temporal and not lenient:
         return adapt_literal(operand, target, span)
     if not can_cast(operand.type, target):
         raise parsing_error(f"{operand.type} cannot be cast to {target}", span=span)
-    cast = operand if operand.type == target else Cast(operand, target, span)
+    cast = operand if operand.type == target else Cast(operand, target, span, lenient)
     if target == VARCHAR and node.to.expressions:
         return self.call("left", node, cast, Literal(int(node.to.expressions[0].name), BIGINT))
     return cast
+
+
+def _interval_value(node: Any, unit: Any) -> Expression:
+    try:
+        return interval_literal(str(node.this.this), unit, place_of(node))
+    except SqlError:
+        if not isinstance(node, exp.TryCast):
+            raise
+        return Literal(None, interval_type(unit))
 
 
 def _interval_unit(node: Any) -> tuple[bool, Any]:
@@ -55,5 +68,5 @@ def _cast_target(node: Any) -> SqlType:
     return type_named(name.strip(), [int(argument) for argument in arguments], place_of(node))
 
 
-NODES: Binders = {exp.Cast: _bind_cast}
-PARTS: Parts = {exp.Cast: COMMON_PARTS | {"to", "_type"}}
+NODES: Binders = {exp.Cast: _bind_cast, exp.TryCast: _bind_cast}
+PARTS: Parts = {exp.Cast: COMMON_PARTS | {"to", "_type"}, exp.TryCast: COMMON_PARTS | {"to", "_type", "safe"}}

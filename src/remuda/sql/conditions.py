@@ -12,6 +12,7 @@ from remuda.expr import Call, Case, Column, Expression, Literal, coerce
 from remuda.sql.comparison import compare
 from remuda.sql.nodes import COMMON_PARTS, Binders, Parts
 from remuda.sql.places import place_of, unsupported
+from remuda.sql.rows import compare_rows, is_row
 from remuda.sql.subqueries import bind_in_query, bind_quantified, bind_row_query
 from remuda.types import BOOLEAN, NULL, SqlType, common_type
 
@@ -32,33 +33,34 @@ def _bind_comparison(self: ExpressionBinder, node: Any, _: SqlType | None) -> Ex
     operator = COMPARISONS[type(node)]
     if isinstance(node.expression, exp.Any | exp.All):
         return bind_quantified(self, node, operator)
-    if isinstance(node.this, exp.Tuple) and isinstance(node.expression, exp.Subquery):
+    if is_row(node.this) and isinstance(node.expression, exp.Subquery):
         return bind_row_query(self, node, operator)
-    if isinstance(node.expression, exp.Tuple):
-        return _bind_row_comparison(self, node, operator)
+    if is_row(node.this) or is_row(node.expression):
+        return compare_rows(operator, _bind_row_pairs(self, node, node.this, node.expression), place_of(node))
     left, right = self.bind_pair(node.this, node.expression)
     return compare(operator, left, right, place_of(node))
 
 
-def _bind_row_comparison(self: ExpressionBinder, node: Any, operator: str) -> Expression:
-    """`(a, b) = (1, 2)` is `a = 1 AND b = 2`; `__key` is the row of all key columns."""
-    sides = (_row_parts(self, node.this), _row_parts(self, node.expression))
-    if operator != "=" or len(sides[0]) != len(sides[1]):
-        raise parsing_error("rows are compared by = with rows of the same length", span=place_of(node))
-    parts: list[Expression] = []
-    for left, right in zip(*sides, strict=True):
-        if isinstance(left, Column):
-            parts.append(compare("=", left, self.bind(right, left.type), place_of(node)))
-        else:
-            parts.append(compare("=", *self.bind_pair(left, right), place_of(node)))
-    return parts[0] if len(parts) == 1 else Call("and", tuple(parts), BOOLEAN)
+def _bind_row_pairs(self: ExpressionBinder, node: Any, left: Any, right: Any) -> list[tuple[Expression, Expression]]:
+    """The values of two rows that are compared with each other; `__key` is the row of all key columns."""
+    sides = (_row_parts(self, left), _row_parts(self, right))
+    if len(sides[0]) != len(sides[1]):
+        raise parsing_error("rows are compared with rows of the same length", span=place_of(node))
+    return [_bind_row_pair(self, *pair) for pair in zip(*sides, strict=True)]
+
+
+def _bind_row_pair(self: ExpressionBinder, left: Any, right: Any) -> tuple[Expression, Expression]:
+    """A key column is bound already."""
+    if isinstance(left, Column):
+        return left, right if isinstance(right, Column) else self.bind(right, left.type)
+    return (self.bind(left, right.type), right) if isinstance(right, Column) else self.bind_pair(left, right)
 
 
 def _row_parts(self: ExpressionBinder, node: Any) -> list[Any]:
     """The parts of a row as written, or the bound key columns where it is `__key`."""
     if isinstance(node, exp.Column) and node.name.casefold() == GENERATED_KEY:
         return list(self.scope.key(node.table or None, place_of(node)))
-    if not isinstance(node, exp.Tuple):
+    if not is_row(node):
         raise parsing_error("a row can be compared only with a row", span=place_of(node))
     return list(node.expressions)
 
@@ -100,7 +102,7 @@ def _bind_in(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression
         return bind_in_query(self, node, node.args["query"])
     if len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Values):
         return bind_in_query(self, node, node.expressions[0])
-    if isinstance(node.this, exp.Tuple):
+    if is_row(node.this):
         return _bind_row_in(self, node)
     if not node.expressions:
         raise parsing_error("IN needs at least one value", span=place_of(node))
@@ -120,17 +122,18 @@ def _bind_row_in(self: ExpressionBinder, node: Any) -> Expression:
     """`(a, b) IN ((1, 2), (3, 4))`"""
     choices: list[Expression] = []
     for row in node.expressions:
-        written = row.expressions if isinstance(row, exp.Tuple) else [row]
+        written = row.expressions if is_row(row) else [row]
         if len(written) != len(node.this.expressions):
             message = f"rows of {len(node.this.expressions)} values are expected, this one has {len(written)}"
             raise parsing_error(message, span=place_of(row))
         pairs = [self.bind_pair(one, other) for one, other in zip(node.this.expressions, written, strict=True)]
-        parts = tuple(compare("=", left, right, place_of(row)) for left, right in pairs)
-        choices.append(Call("and", parts, BOOLEAN))
+        choices.append(compare_rows("=", pairs, place_of(row)))
     return choices[0] if len(choices) == 1 else Call("or", tuple(choices), BOOLEAN)
 
 
 def _bind_between(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
+    if is_row(node.this):
+        return _bind_row_between(self, node)
     operand = self.bind(node.this)
     low, high = self.bind(node.args["low"], operand.type), self.bind(node.args["high"], operand.type)
     span = place_of(node)
@@ -138,6 +141,17 @@ def _bind_between(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expre
     if not node.args.get("symmetric"):
         return between
     turned = Call("and", (compare(">=", operand, high, span), compare("<=", operand, low, span)), BOOLEAN)
+    return Call("or", (between, turned), BOOLEAN)
+
+
+def _bind_row_between(self: ExpressionBinder, node: Any) -> Expression:
+    """`(a, b) BETWEEN (1, 2) AND (3, 4)`"""
+    low, high = (_bind_row_pairs(self, node, node.this, node.args[side]) for side in ("low", "high"))
+    span = place_of(node)
+    between = Call("and", (compare_rows(">=", low, span), compare_rows("<=", high, span)), BOOLEAN)
+    if not node.args.get("symmetric"):
+        return between
+    turned = Call("and", (compare_rows(">=", high, span), compare_rows("<=", low, span)), BOOLEAN)
     return Call("or", (between, turned), BOOLEAN)
 
 
@@ -162,7 +176,14 @@ def _bind_case(self: ExpressionBinder, node: Any, expected: SqlType | None) -> E
 
 def _bind_distinct(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
     negated = isinstance(node, exp.NullSafeEQ)
-    left, right = self.bind_pair(node.this, node.expression)
+    if is_row(node.this) or is_row(node.expression):
+        pairs = _bind_row_pairs(self, node, node.this, node.expression)
+        parts = tuple(_distinct(self, node, *pair, negated=negated) for pair in pairs)
+        return Call("and" if negated else "or", parts, BOOLEAN)
+    return _distinct(self, node, *self.bind_pair(node.this, node.expression), negated=negated)
+
+
+def _distinct(self: ExpressionBinder, node: Any, left: Expression, right: Expression, *, negated: bool) -> Expression:
     for one, other in ((left, right), (right, left)):
         if isinstance(one, Literal) and one.value is None:
             return Call("is null" if negated else "is not null", (other,), BOOLEAN)

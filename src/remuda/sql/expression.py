@@ -155,6 +155,11 @@ def _bind_placeholder(self: ExpressionBinder, node: Any, expected: SqlType | Non
     return self.binding.parameter(str(node.this), expected)
 
 
+def _refuse_parameter(_self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
+    """`$1`, `@name`"""
+    raise parsing_error("a parameter is written ? or :name", span=place_of(node))
+
+
 def _bind_parentheses(self: ExpressionBinder, node: Any, expected: SqlType | None) -> Expression:
     return self.bind(node.this, expected)
 
@@ -168,6 +173,7 @@ _PARTS: Parts = {
 _NODES: Binders = {
     exp.Column: _bind_column,
     exp.Placeholder: _bind_placeholder,
+    exp.Parameter: _refuse_parameter,
     exp.Paren: _bind_parentheses,
     **{node: bind for module in _MODULES for node, bind in module.NODES.items()},
 }

@@ -66,6 +66,7 @@ ALIASES: dict[str, str] = {
     "to_hex": "hex",
     "ucase": "upper",
     "unicode": "ascii",
+    "xor": "#",
 }
 """Other names of functions of the registry."""
 

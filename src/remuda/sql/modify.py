@@ -32,6 +32,10 @@ if TYPE_CHECKING:
 
 
 def bind_insert(binding: Binding, node: Any, *, upsert: bool) -> logical.Root:
+    conflict = node.args.get("conflict")
+    if conflict is not None:
+        hint = "Use SINK INTO: it replaces a row whose key is there."
+        raise parsing_error("ON CONFLICT is not supported yet", span=place_of(conflict), suggestion=hint)
     refuse_unknown_parts(node, frozenset({"this", "expression", "with_"}))
     level, defined = with_ctes(node, QueryLevel())
     target = node.this.this if isinstance(node.this, exp.Schema) else node.this
@@ -81,6 +85,8 @@ def _bind_values(binding: Binding, node: Any, given: Sequence[ColumnDefinition],
         values = row.expressions if isinstance(row, exp.Tuple) else [row]
         if len(values) != len(given):
             raise _wrong_width(len(given), len(values), place_of(row))
+        for value in values:
+            _refuse_default(value)
         subqueries: list[Subquery] = []
         binder = ExpressionBinder(binding, Scope((), level), clause="VALUES", subqueries=subqueries)
         stored = [
@@ -204,8 +210,16 @@ def _bind_assignment(
     declared = definition.column(column.name)
     if declared.name in definition.key:
         raise parsing_error(f"the key column {declared.name} cannot be updated", span=place_of(assignment.this))
+    _refuse_default(assignment.expression)
     value = binder.bind(assignment.expression, declared.type)
     return column, _store(value, declared, place_of(assignment.expression))
+
+
+def _refuse_default(node: Any) -> None:
+    """`SET column = DEFAULT`, `VALUES (1, DEFAULT)`: to sqlglot it is a name, or a word."""
+    if isinstance(node, exp.Column | exp.Var) and node.sql().upper() == "DEFAULT":
+        hint = "Columns have no other default than NULL."
+        raise parsing_error("DEFAULT is not supported yet", span=place_of(node), suggestion=hint)
 
 
 def _with_others(binding: Binding, target: Source, entries: Sequence[Any], level: QueryLevel) -> Source:

@@ -40,6 +40,7 @@ _HEADS: dict[type[exp.Expression], frozenset[str]] = {
     exp.Lock: frozenset({"FOR UPDATE", "FOR SHARE", "FOR"}),
     exp.Returning: frozenset({"RETURNING"}),
     exp.Into: frozenset({"INTO"}),
+    exp.OnConflict: frozenset({"ON"}),
 }
 """The words with which a construct begins, where sqlglot remembers only what comes after them."""
 
@@ -111,6 +112,8 @@ def _locate_keywords(nodes: Sequence[Any], words: dict[str, list[Token]]) -> Non
                 by_word[str(bool(node.this)).upper()].append(node)
             case exp.Interval() if node.this is not None:  # else it is a type
                 by_word["INTERVAL"].append(node)
+            case exp.OnConflict():
+                by_word["CONFLICT"].append(node)
             case exp.Var():
                 by_word[node.name.upper()].append(node)
             case exp.Func() if "start" not in node.meta:
@@ -148,12 +151,30 @@ def unsupported(node: exp.Expression, what: str) -> SqlError:
 
 
 def readable(node: exp.Expression) -> str:
-    """What a node is called to the user: `BitwiseAnd` is BITWISE AND."""
+    """What a node is called to the user: `IgnoreNulls` is IGNORE NULLS."""
     if isinstance(node, exp.Var):
         return node.name.upper()
     name = type(node).__name__
-    known = {"Subquery": "a sub-query", "Select": "a sub-query", "Window": "a window function", "Star": "*"}
-    return known.get(name) or re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).upper()
+    return _NODE_NAMES.get(name) or re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).upper()
+
+
+_NODE_NAMES = {
+    "BitString": "B'...'",
+    "Bracket": "a subscript",
+    "ByteString": "E'...'",
+    "Explode": "UNNEST",
+    "LimitOptions": "PERCENT",
+    "Lock": "FOR UPDATE",
+    "National": "N'...'",
+    "Select": "a sub-query",
+    "Star": "*",
+    "Subquery": "a sub-query",
+    "TableSample": "TABLESAMPLE",
+    "Tuple": "a row as a value",
+    "UnicodeString": "U&'...'",
+    "Window": "a window function",
+}
+"""Nodes whose class has not the name that SQL has."""
 
 
 def refuse_unknown_parts(node: exp.Expression, known: frozenset[str]) -> None:
@@ -176,4 +197,5 @@ _PART_NAMES = {
     "tables": "DELETE without FROM",
     "columns": "a list of column names after an alias",
     "percent": "PERCENT",
+    "default": "DEFAULT VALUES",
 }

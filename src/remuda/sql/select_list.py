@@ -158,13 +158,18 @@ _RENAMED: dict[type[exp.Expression], str] = {
     exp.ApproxDistinct: "APPROX_COUNT_DISTINCT",
     exp.ArgMin: "ARG_MIN",
     exp.ArgMax: "ARG_MAX",
+    exp.TryCast: "TRY_CAST",
 }
-"""Aggregates that PostgreSQL has not, of which sqlglot would write something else."""
+"""What PostgreSQL has not, of which sqlglot would write something else."""
 
 
 def _as_written(node: Any) -> Any:
     name = _RENAMED.get(type(node))
     if name is None:
         return node
+    if isinstance(node, exp.TryCast):
+        return exp.Anonymous(
+            this=name, expressions=[exp.Alias(this=node.this, alias=exp.Var(this=node.to.sql(DIALECT)))]
+        )
     arguments = [part for part in (node.this, node.args.get("expression")) if part is not None]
     return exp.Anonymous(this=name, expressions=arguments)

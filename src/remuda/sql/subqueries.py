@@ -12,9 +12,9 @@ from remuda.expr import Call, Column, columns_of
 from remuda.plan import logical
 from remuda.plan.joins import JoinKind
 from remuda.plan.logical import Assignment, LogicalNode
-from remuda.sql.comparison import compare
 from remuda.sql.nodes import COMMON_PARTS, Binders, Parts
 from remuda.sql.places import place_of
+from remuda.sql.rows import compare_rows, is_row
 from remuda.sql.scope import QueryLevel
 from remuda.types import BOOLEAN
 
@@ -88,14 +88,12 @@ def _bind_scalar(binder: ExpressionBinder, node: Any, expected: SqlType | None) 
 def bind_row_query(binder: ExpressionBinder, node: Any, operator: str) -> Expression:
     """`(x, y) = (SELECT ...)`: NULL where it has no row, an error where it has several."""
     written, span = node.this.expressions, place_of(node)
-    if operator != "=":
-        raise parsing_error("rows are compared with a sub-query by = only", span=span)
     operands = [binder.bind(part) for part in written]
     right, columns, free = _bind_inner(binder, node.expression, [part.type for part in operands])
     _refuse_other_width(len(written), len(columns), node.expression)
     values = tuple(replace(column, nullable=True) for column in columns)
     _add(binder, Subquery(values, JoinKind.SINGLE, right, free, span=place_of(node.expression)), node)
-    return Call("and", tuple(compare("=", *pair, span) for pair in zip(operands, values, strict=True)), BOOLEAN)
+    return compare_rows(operator, list(zip(operands, values, strict=True)), span)
 
 
 def _refuse_other_width(wanted: int, found: int, query: Any) -> None:
@@ -126,10 +124,8 @@ def bind_quantified(binder: ExpressionBinder, node: Any, operator: str) -> Expre
 
 
 def _bind_quantified(binder: ExpressionBinder, node: Any, operator: str, operand: Any, query: Any) -> Expression:
-    written = operand.expressions if isinstance(operand, exp.Tuple) else [operand]
+    written = operand.expressions if is_row(operand) else [operand]
     span = place_of(node)
-    if len(written) > 1 and operator != "=":
-        raise parsing_error("rows are compared with a sub-query by = only", span=span)
     operands = [binder.bind(part) for part in written]
     right, columns, free = _bind_inner(binder, query, [part.type for part in operands])
     _refuse_other_width(len(written), len(columns), query)
@@ -137,8 +133,7 @@ def _bind_quantified(binder: ExpressionBinder, node: Any, operator: str, operand
         binder.bind(part, column.type) if isinstance(part, exp.Placeholder) else bound
         for part, bound, column in zip(written, operands, columns, strict=True)
     ]
-    parts = tuple(compare(operator, part, column, span) for part, column in zip(operands, columns, strict=True))
-    compared = parts[0] if len(parts) == 1 else Call("and", parts, BOOLEAN)
+    compared = compare_rows(operator, list(zip(operands, columns, strict=True)), span)
     mark = binder.binding.new_column("in", BOOLEAN)
     _add(binder, Subquery((mark,), JoinKind.MARK, right, free, compared, span), node)
     return mark

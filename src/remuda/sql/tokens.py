@@ -29,8 +29,8 @@ class RemudaDialect(Postgres):
         """Statements whose text sqlglot would otherwise not look into."""
         KEYWORDS: ClassVar[dict[str, TokenType]] = {
             word: token for word, token in Postgres.Tokenizer.KEYWORDS.items() if not word.startswith("?")
-        }
-        """Without `?::`, `?|`, `?&`: a question mark is a parameter, whatever follows it."""
+        } | {"**": TokenType.CARET, "//": TokenType.DIV}
+        """Without `?::`, `?|`, `?&`: a question mark is a parameter, whatever follows it. With DuckDB's operators."""
 
 
 DIALECT = RemudaDialect()

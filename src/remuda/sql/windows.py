@@ -174,7 +174,10 @@ def _bind_value_arguments(binder: ExpressionBinder, name: str, node: Any) -> tup
     if node.this is None:
         raise parsing_error(f"{name.upper()} needs an argument", span=span)
     if name == "ntile":
-        return (_whole_number(binder, node.this, "NTILE"),)
+        buckets = _whole_number(binder, node.this, "NTILE")
+        if isinstance(buckets, Literal) and buckets.value is not None and buckets.value <= 0:
+            raise parsing_error("the number of buckets of NTILE must be positive", span=place_of(node.this))
+        return (buckets,)
     value = binder.bind(node.this)
     binder.refuse_untyped([value])
     offset, default = node.args.get("offset"), node.args.get("default")

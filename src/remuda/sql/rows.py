@@ -1,0 +1,48 @@
+"""Comparisons of rows: `(a, b) > (1, 2)`, decided by the first pair of values that differ."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from remuda.expr import Call, Expression
+from remuda.sql.comparison import compare
+from remuda.types import BOOLEAN
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from remuda.errors import Span
+
+_OR_EQUAL = {"<": "<=", "<=": "<=", ">": ">=", ">=": ">="}
+
+
+def is_row(node: Any) -> bool:
+    """`(a, b)` or `ROW(a, b)`; its values are the node's `expressions`."""
+    named = isinstance(node, exp.Anonymous) and str(node.this).upper() == "ROW"
+    return (named or isinstance(node, exp.Tuple)) and bool(node.expressions)
+
+
+def compare_rows(operator: str, pairs: Sequence[tuple[Expression, Expression]], span: Span | None) -> Expression:
+    """The comparison of each pair, joined so that NULLs count as the standard has it.
+
+    `(a, b) > (1, 2)` is `a >= 1 AND (a > 1 OR b > 2)`: what `a > 1 OR (a = 1 AND b > 2)` says, for NULLs too, with a
+    condition in front that an index can be asked for. `b` is evaluated only where `a` does not decide.
+    """
+    if operator in _OR_EQUAL:
+        return _compare_in_order(operator, pairs, span)
+    parts = tuple(compare(operator, *pair, span) for pair in pairs)
+    if len(parts) == 1:
+        return parts[0]
+    return Call("and" if operator == "=" else "or", parts, BOOLEAN)
+
+
+def _compare_in_order(operator: str, pairs: Sequence[tuple[Expression, Expression]], span: Span | None) -> Expression:
+    first, *others = pairs
+    if not others:
+        return compare(operator, *first, span)
+    not_before = compare(_OR_EQUAL[operator], *first, span)
+    beyond = compare(operator[0], *first, span)
+    rest = _compare_in_order(operator, others, span)
+    return Call("and", (not_before, Call("or", (beyond, rest), BOOLEAN)), BOOLEAN)
