@@ -15,6 +15,15 @@ from tests.harness.slt import Record, parse, rewrite
 from tests.harness.slt_run import answers, run
 
 FILES = sorted(Path(__file__).parent.glob("*.slt"))
+ON_SPARK = {"aggregate", "joins", "keys", "order", "parameters", "select", "subqueries", "temporal", "windows"}
+"""What runs on Spark among the fast tests. A leaf runs there with the same operators and functions as here, so other
+files, which are about functions and about what stands above the leaves, are left to the slow tests."""
+
+
+def _marks(file: Path, configuration: Configuration) -> list[pytest.MarkDecorator]:
+    if not configuration.spark:
+        return []
+    return [pytest.mark.spark] if file.stem in ON_SPARK else [pytest.mark.spark, pytest.mark.slow]
 
 
 def _records(file: Path) -> tuple[Record, ...]:
@@ -34,12 +43,12 @@ def test_duckdb_agrees(file: Path, pytestconfig: pytest.Config) -> None:
         database.close()
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 @pytest.mark.parametrize(
-    "configuration",
+    ("file", "configuration"),
     [
-        pytest.param(configuration, id=configuration.name, marks=[pytest.mark.spark] if configuration.spark else [])
+        pytest.param(file, configuration, id=f"{configuration.name}-{file.stem}", marks=_marks(file, configuration))
         for configuration in CONFIGURATIONS
+        for file in FILES
     ],
 )
 def test_remuda(file: Path, configuration: Configuration, tmp_path: Path, request: pytest.FixtureRequest) -> None:
