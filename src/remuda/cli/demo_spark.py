@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from remuda.cli.demo_time import best_of
@@ -25,5 +26,13 @@ class PlainSpark:
 
     def seconds(self, sql: str, source: str) -> float:
         """The best time for the statement, with `orders` read from the cache or from Parquet."""
-        text = sql.replace("FROM orders", f"FROM orders_{source}")
+        text = reading_from(source, sql)
         return best_of(lambda: self._session.sql(text).collect(), RUNS)
+
+
+def reading_from(source: str, sql: str) -> str:
+    """
+    >>> reading_from("cached", "SELECT o.id FROM orders AS k JOIN orders AS o ON o.customer = k.customer")
+    'SELECT o.id FROM orders_cached AS k JOIN orders_cached AS o ON o.customer = k.customer'
+    """
+    return re.sub(r"\b(FROM|JOIN) orders\b", rf"\1 orders_{source}", sql)
