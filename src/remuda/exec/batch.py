@@ -134,3 +134,12 @@ def positional(arrays: Sequence[pa.Array], row_count: int = 0) -> pa.RecordBatch
     if not arrays:
         return without_columns(row_count)
     return pa.RecordBatch.from_arrays(list(arrays), names=[str(place) for place in range(len(arrays))])
+
+
+def conformed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The batch under the names of what it is handed to, strings written out."""
+    arrays = [
+        array if array.type == field.type else array.cast(field.type)
+        for array, field in zip(batch.columns, schema, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import pyarrow as pa
 
 from remuda.errors import ErrorCode, SqlError, data_error
+from remuda.exec.batch import conformed
 from remuda.exec.limit import slice_batch
 from remuda.grid.rows import RowShape
 
@@ -235,13 +236,4 @@ def _arrow_batch(rows: Iterable[Any], schema: pa.Schema) -> pa.RecordBatch:
     """Values in stored or in Python form: Arrow takes both."""
     columns = list(zip(*rows, strict=True)) or [()] * len(schema)
     arrays = [pa.array(list(column), field.type) for column, field in zip(columns, schema, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-
-def conformed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The batch under the result's names, strings written out."""
-    arrays = [
-        array if array.type == field.type else array.cast(field.type)
-        for array, field in zip(batch.columns, schema, strict=True)
-    ]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)

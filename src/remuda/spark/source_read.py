@@ -19,6 +19,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from remuda.catalog.catalog import DEFAULT_SCHEMA
 from remuda.errors import ErrorCode, SqlError, data_error, nearest
 from remuda.exec import ExecContext, IterationResult, build_operator
+from remuda.exec.batch import conformed
 from remuda.exec.bounds import pruned_partitions
 from remuda.expr import Column, Parameters, conjunction
 from remuda.optimizer.access_paths import access_paths
@@ -112,7 +113,7 @@ class MapReader(DataSourceReader):
             result = operator.advance()
             assert result is not IterationResult.WAIT, "a scan has nobody to wait for"
             if operator.current_batch.row_count:
-                yield _in_schema(operator.current_batch.arrow(), schema)
+                yield conformed(operator.current_batch.arrow(), schema)
             if result is IterationResult.FETCHED_DONE:
                 return
 
@@ -149,7 +150,7 @@ class QueryReader(DataSourceReader):
             result = grid.sql(self._query)
             schema = _arrow_schema(result.columns)
             for batch in pa.RecordBatchReader.from_stream(result):
-                yield _in_schema(batch, schema)
+                yield conformed(batch, schema)
 
 
 def query_columns(path: str, query: str) -> list[Any]:
@@ -169,14 +170,6 @@ def _open_grid(path: str) -> Any:
 def _arrow_schema(columns: Iterable[Any]) -> pa.Schema:
     """As Spark compares it with what it was promised: nullability included."""
     return pa.schema([pa.field(column.name, column.type.arrow, column.nullable) for column in columns])
-
-
-def _in_schema(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    arrays = [
-        array if array.type == field.type else array.cast(field.type)
-        for array, field in zip(batch.columns, schema, strict=True)
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def default_tasks() -> int:

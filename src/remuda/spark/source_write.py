@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -11,11 +10,10 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
 from remuda.catalog import new_id
-from remuda.errors import SqlError, data_error
+from remuda.spark.exchange_task import fitting
 from remuda.spark.matching import match_columns
 from remuda.spark.source_read import find_map, open_reader
 from remuda.storage.bulk_load import SEGMENT_ROWS, build_segments, last_of_each_key
-from remuda.storage.conforming import conform
 from remuda.storage.delivery import deliver, delivery_folder, forget
 from remuda.storage.segment_file import save_segment
 
@@ -52,11 +50,7 @@ class Target:
         folder = delivery_folder(Path(self.folder), delivery_id)
         infos: list[SegmentInfo] = []
         for table in _tables(batches):
-            try:
-                columns = conform(self.definition, table.rename_columns(list(self.names)))
-            except SqlError as error:
-                # The row number counts within this task's share of the rows, which means nothing to the user.
-                raise data_error(re.sub(r", row \d+$", "", error.message), suggestion=error.suggestion) from error
+            columns = fitting(self.definition, table.rename_columns(list(self.names))).columns
             if self.mode == "upsert":
                 columns = last_of_each_key(self.definition, columns)
             infos.extend(save_segment(folder, segment) for segment in build_segments(self.definition, columns))
