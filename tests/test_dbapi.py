@@ -144,3 +144,9 @@ def test_a_uri_is_an_address_and_no_folder(tmp_path):
     options = {"read_only": True, "cache": tmp_path / "cache"}
     with dbapi.connect(f"file://{tmp_path}/a", **options) as connection:
         assert connection.cursor().execute("SELECT a FROM t").fetchall() == [(7,)]
+
+
+@pytest.mark.parametrize("parameters", [None, 5, "1", {1}])
+def test_parameters_are_a_sequence_or_a_mapping(cursor, parameters):
+    with pytest.raises(dbapi.ProgrammingError, match="parameters are a sequence or a mapping, not a"):
+        cursor.execute("SELECT 1", parameters)

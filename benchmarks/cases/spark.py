@@ -1,4 +1,4 @@
-"""Remuda's leaf fragments in Spark tasks, against Spark itself and against a job that does nothing."""
+"""Remuda's fragments in Spark tasks, against Spark itself and against a job that does nothing."""
 
 from __future__ import annotations
 
@@ -6,18 +6,33 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import remuda
 from benchmarks.case import REMUDA, Case, Setting
 from benchmarks.peers import remuda_peer
 from benchmarks.peers.spark_peer import SparkPeer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any
 
-QUERIES = {
-    "group by status": "SELECT status, COUNT(*), SUM(amount) FROM orders GROUP BY status",
-    "filter 1 %": "SELECT id, amount FROM orders WHERE qty < 1",
+ONE_PERCENT = "SELECT id, amount FROM orders WHERE qty < 1"
+GROUPS = {
+    "group by 5 values": "SELECT status, COUNT(*), SUM(amount) FROM orders GROUP BY status",
+    "group by 100 values": "SELECT qty, COUNT(*), SUM(amount) FROM orders GROUP BY qty",
 }
+MEETINGS = {
+    "millions of groups": (
+        "SELECT COUNT(*), MAX(n) FROM (SELECT customer, qty, COUNT(*) AS n FROM orders GROUP BY customer, qty) AS t"
+    ),
+    "big join, groups": (
+        "SELECT a.status, COUNT(*), SUM(b.amount) FROM orders a JOIN orders b ON a.id + 1 = b.id AND a.qty < b.qty "
+        "GROUP BY a.status"
+    ),
+    "window": ("SELECT MAX(t), COUNT(*) FROM (SELECT SUM(qty) OVER (PARTITION BY customer) AS t FROM orders) AS x"),
+}
+FEW_ROWS = "SELECT id, amount FROM orders WHERE amount < 50"
 BY_KEY = "SELECT id, amount * 2 FROM orders WHERE id = 4711"
+BY_INDEX = "SELECT id, amount FROM orders WHERE customer = 'C47'"
 
 
 def cases(setting: Setting) -> Iterator[Case]:
@@ -25,7 +40,8 @@ def cases(setting: Setting) -> Iterator[Case]:
         return
     with tempfile.TemporaryDirectory(prefix="remuda-bench-") as name:
         spark = SparkPeer(setting.data, Path(name))
-        with remuda_peer.create(str(Path(name) / "grid.remuda"), spark=spark.session) as grid:
+        path = str(Path(name) / "grid.remuda")
+        with remuda_peer.create(path, spark=spark.session) as grid:
             yield Case(
                 "Spark load, two indexes",
                 {
@@ -36,22 +52,10 @@ def cases(setting: Setting) -> Iterator[Case]:
             )
             grid.load("orders", spark.dataframe, mode="replace")
             grid.sql("SET engine = spark")
-            for title, sql in QUERIES.items():
-                yield Case(
-                    f"Spark gather: {title}",
-                    {
-                        REMUDA: lambda sql=sql: grid.sql(sql).fetchall(),  # type: ignore[misc]
-                        "Spark cached": lambda sql=sql: spark.rows(sql, "cached"),  # type: ignore[misc]
-                        "Spark Parquet": lambda sql=sql: spark.rows(sql, "parquet"),  # type: ignore[misc]
-                    },
-                )
-            group = QUERIES["group by status"]
-            yield Case(
-                "Spark gather: against an empty job",
-                {REMUDA: lambda: grid.sql(group).fetchall(), "empty job": spark.empty_job},
-                same_answers=False,
-            )
-            source = spark.read_maps(str(Path(name) / "grid.remuda"))
+            yield from _gathers(grid, spark)
+            for title, sql in MEETINGS.items():
+                yield _against_spark(f"Spark, rows that meet: {title}", sql, grid, spark)
+            source = spark.read_maps(path)
             yield Case(
                 "Spark data source: by key",
                 {
@@ -60,12 +64,48 @@ def cases(setting: Setting) -> Iterator[Case]:
                 },
             )
             grid.sql("SET engine = auto")
+            yield from _without_a_job(grid, spark, path)
+        spark.session.stop()
+
+
+def _gathers(grid: Any, spark: SparkPeer) -> Iterator[Case]:
+    yield Case(
+        "Spark gather: filter 1 %, to Arrow",
+        {
+            REMUDA: lambda: grid.sql(ONE_PERCENT).to_arrow(),
+            "Spark cached": lambda: spark.arrow(ONE_PERCENT, "cached"),
+            "Spark Parquet": lambda: spark.arrow(ONE_PERCENT, "parquet"),
+        },
+    )
+    for title, sql in GROUPS.items():
+        yield _against_spark(f"Spark gather: {title}", sql, grid, spark)
+    yield Case(
+        "Spark gather: few rows of two tasks",
+        {REMUDA: lambda: grid.sql(FEW_ROWS).fetchall(), "empty job": spark.empty_job},
+        same_answers=False,
+    )
+
+
+def _against_spark(name: str, sql: str, grid: Any, spark: SparkPeer) -> Case:
+    return Case(
+        name,
+        {
+            REMUDA: lambda: grid.sql(sql).fetchall(),
+            "Spark cached": lambda: spark.rows(sql, "cached"),
+            "Spark Parquet": lambda: spark.rows(sql, "parquet"),
+        },
+    )
+
+
+def _without_a_job(grid: Any, spark: SparkPeer, path: str) -> Iterator[Case]:
+    """What the optimizer keeps in this process: then a Spark session must cost nothing."""
+    with remuda.open(path, read_only=True) as alone:
+        for title, sql in {"key": BY_KEY, "index": BY_INDEX}.items():
             yield Case(
-                "key, engine = auto",
+                f"{title}, engine = auto",
                 {
-                    REMUDA: lambda: grid.sql(BY_KEY).fetchall(),
-                    "Spark cached": lambda: spark.rows(BY_KEY, "cached"),
-                    "Spark Parquet": lambda: spark.rows(BY_KEY, "parquet"),
+                    REMUDA: lambda sql=sql: grid.sql(sql).fetchall(),  # type: ignore[misc]
+                    "without Spark": lambda sql=sql: alone.sql(sql).fetchall(),  # type: ignore[misc]
+                    "Spark cached": lambda sql=sql: spark.rows(sql, "cached"),  # type: ignore[misc]
                 },
             )
-        spark.session.stop()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
@@ -38,7 +39,13 @@ class SparkPeer:
         self._slots.count()
 
     def rows(self, sql: str, source: str) -> Any:
-        return self.session.sql(sql.replace("FROM orders", f"FROM orders_{source}")).collect()
+        return self._query(sql, source).collect()
+
+    def arrow(self, sql: str, source: str) -> Any:
+        return self._query(sql, source).toArrow()
+
+    def _query(self, sql: str, source: str) -> Any:
+        return self.session.sql(re.sub(r"\b(FROM|JOIN) orders\b", rf"\1 orders_{source}", sql))
 
     def write_buckets(self) -> None:
         """Spark's own way to keep rows together by key and in order: a table of as many buckets as we have parts."""

@@ -261,6 +261,8 @@ class Cursor:
     def execute(self, operation: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> Self:
         grid = self._open_grid()
         self._forget_result()
+        if isinstance(parameters, str | bytes) or not isinstance(parameters, Sequence | Mapping):
+            raise ProgrammingError(f"parameters are a sequence or a mapping, not a {type(parameters).__name__}")
         with _translating():
             if isinstance(parameters, Mapping):
                 self._result = grid.sql(operation, **parameters)

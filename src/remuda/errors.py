@@ -117,8 +117,20 @@ class SqlError(RemudaError):
         return _restore, (type(self), self.code, self.message, self.span, self.suggestion, self.text)
 
 
+class UntypedParametersError(SqlError):
+    """Parameters stand where nothing tells their types, as in `SELECT ?`: only their values can."""
+
+    numbers: tuple[int, ...] = ()
+
+
 class ConstraintError(SqlError):
-    """A row that its map does not allow: a key that exists already, a NULL where none may be."""
+    """A row that its map does not allow: a key that exists already, a NULL where none may be.
+
+    `row` is its number among those of the statement, from 0, where that is known; `columns` are those in question.
+    """
+
+    row: int | None = None
+    columns: tuple[str, ...] = ()
 
 
 def _restore(
@@ -201,5 +213,7 @@ def parsing_error(message: str, *, span: Span | None = None, suggestion: str | N
     return SqlError(ErrorCode.PARSING, message, span=span, suggestion=suggestion)
 
 
-def constraint_error(message: str) -> ConstraintError:
-    return ConstraintError(ErrorCode.DATA_EXCEPTION, message)
+def constraint_error(message: str, columns: tuple[str, ...] = ()) -> ConstraintError:
+    error = ConstraintError(ErrorCode.DATA_EXCEPTION, message)
+    error.columns = columns
+    return error

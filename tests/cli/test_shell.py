@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import _thread
 import io
 import json
 import signal
-from threading import Timer
+from threading import Timer, main_thread
 from typing import TYPE_CHECKING
 
 import pytest
@@ -119,7 +118,7 @@ def test_a_statement_can_be_stopped(shell: Shell) -> None:
     """As by Ctrl-C; the shell goes on. What runs in the background may have been started without a Ctrl-C."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     endless = "WITH RECURSIVE r (n) AS (SELECT 1 UNION ALL SELECT (n + 1) % 1000 FROM r) SELECT COUNT(*) FROM r;"
-    timer = Timer(0.5, _thread.interrupt_main)
+    timer = Timer(0.5, signal.pthread_kill, (main_thread().ident, signal.SIGINT))
     timer.start()
     try:
         assert shell.feed(endless) == "stopped"

@@ -84,5 +84,5 @@ def test_what_can_be_a_threshold() -> None:
 
 def test_nan_reaches_every_threshold_from_above() -> None:
     numbers = pa.array([1.0, 2.0, 3.0, math.nan])
-    assert reaching(numbers, pa.scalar(2.0), descending=True).to_pylist() == [False, True, True, True]
-    assert reaching(numbers, pa.scalar(2.0), descending=False).to_pylist() == [True, True, False, False]
+    assert reaching(numbers, pa.scalar(2.0), descending=True).tolist() == [False, True, True, True]
+    assert reaching(numbers, pa.scalar(2.0), descending=False).tolist() == [True, True, False, False]

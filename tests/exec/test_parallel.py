@@ -11,6 +11,7 @@ import pytest
 import remuda
 from remuda.errors import SqlError
 from remuda.exec import Code, ExecContext, IterationResult, build_operator, parallel
+from remuda.exec.interruptible import Weight
 from remuda.exec.parallel import ParallelExec, in_parallel
 from remuda.expr import Call, Column, Literal, Parameters
 from remuda.plan.aggregates import AggregateCall
@@ -223,3 +224,25 @@ def test_small_scans_stay_on_one_thread(grid: Any) -> None:
     operator.setup(context)
     while operator.advance() is not IterationResult.FETCHED_DONE:
         pass
+
+
+def test_only_what_the_reader_does_itself_weighs(grid: Any, scheduler: Scheduler) -> None:
+    """Batches that workers make and nobody changes are taken in the reader's thread; what is put on top moves."""
+    definition = grid.store.catalog.find_map("m", grid.queries.search_path)
+    (snapshot,) = grid.store.snapshot((definition,))
+
+    def weight(tree: PhysicalNode) -> int:
+        context = ExecContext(Parameters((), ()), {definition.id: snapshot}, weight=Weight(movable=True))
+        context.workers = FragmentWorkers(scheduler, QueryState(), lambda: None, [])
+        top = Root(tree, tree.columns, tuple(column.name for column in tree.columns), HERE)
+        build_operator(top, Code()).setup(context)
+        return context.weight.rows
+
+    alone = scheduler.parallelism == 1
+    filtered = Filter(scan(grid, below(50)), Call(">", (NUMBER, ZERO), BOOLEAN), HERE)
+    assert weight(filtered) == (COUNT if alone else 0)
+    assert weight(Sort(filtered, (SortKey(ID.id),), HERE)) >= COUNT
+    joined = HashJoin(
+        JoinKind.INNER, scan(grid), Values((ID,), (), HERE), (JoinKey(NUMBER, ID),), None, None, None, HERE
+    )
+    assert weight(joined) >= COUNT

@@ -5,10 +5,13 @@ from __future__ import annotations
 import random
 from decimal import Decimal
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
-from remuda.exec.row_choice import choose
+from remuda.exec import row_choice
+from remuda.exec.row_choice import gather
+from remuda.expr.truth import true_rows
 
 COUNT = 300
 
@@ -38,12 +41,17 @@ def batch(offset: int) -> pa.RecordBatch:
 @pytest.mark.parametrize("offset", [0, 1, 13])
 @pytest.mark.parametrize("share", [0.0, 0.01, 0.1, 0.3, 0.5, 0.9, 0.97, 1.0])
 @pytest.mark.parametrize("nulls", [False, True])
-def test_chosen_rows_are_those_of_the_filter(offset: int, share: float, nulls: bool) -> None:
+@pytest.mark.parametrize("handful", [0, 1_000], ids=["many", "handful"])
+def test_chosen_rows_are_those_of_the_filter(
+    offset: int, share: float, nulls: bool, handful: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(row_choice, "HANDFUL", handful)
     chooser = random.Random(f"{share}{nulls}")
     bits = [chooser.random() < share for _ in range(COUNT + 5)]
     condition = pa.array([None if nulls and chooser.random() < 0.2 else bit for bit in bits], pa.bool_()).slice(5)
     rows = batch(offset)
-    chosen = choose(rows, condition)
+    truth = true_rows(condition)
+    chosen = gather(rows, truth, int(np.count_nonzero(truth)))
     chosen.validate(full=True)
     assert chosen.to_pydict() == rows.filter(condition).to_pydict()
     assert chosen.schema == rows.schema

@@ -197,10 +197,10 @@ def test_a_closed_grid(tmp_path: Path, durable: bool) -> None:
         lambda: held.put(5, (5, "x")),
         lambda: grid.map("m"),
         lambda: grid.explain("SELECT 1"),
+        grid.checkpoint,
     ):
         with pytest.raises(RemudaError, match="closed"):
             use()
-    grid.checkpoint()
     with pytest.raises(SqlError, match="closed"), grid:
         grid.sql("SELECT 1")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -154,3 +155,75 @@ def test_the_result_of_a_query_can_be_loaded(grid: Any) -> None:
     grid.sql("CREATE TABLE copy (id BIGINT, name VARCHAR, x DOUBLE, PRIMARY KEY (id))")
     assert grid.load("copy", grid.sql("SELECT * FROM m")) == 3
     assert grid.sql("SELECT COUNT(*) FROM copy").fetchall() == [(3,)]
+
+
+@pytest.mark.parametrize(
+    ("type_", "values"),
+    [
+        ("BIGINT", pa.array([1], pa.timestamp("us"))),
+        ("INTEGER", pa.array([1], pa.date32())),
+        ("BIGINT", pa.array([1], pa.duration("us"))),
+        ("TIMESTAMP", pa.array([1])),
+        ("TIME", pa.array([1])),
+        ("TIME", pa.array([1], pa.timestamp("us"))),
+        ("BOOLEAN", pa.array([1.5])),
+        ("VARCHAR", pa.array([1], pa.duration("us"))),
+    ],
+)
+def test_a_moment_is_no_number(type_: str, values: pa.Array) -> None:
+    """Arrow casts between a moment and the integer that it is inside; nobody who loads a column means that."""
+    with remuda.open() as grid:
+        grid.sql(f"CREATE TABLE t (id BIGINT, v {type_}, PRIMARY KEY (id))")
+        with pytest.raises(SqlError, match=f"t.v .{type_}. cannot hold values of type"):
+            grid.load("t", pa.table({"id": [1], "v": values}))
+
+
+@pytest.mark.parametrize(
+    ("type_", "good", "bad", "message"),
+    [
+        ("DATE", dt.datetime(2024, 1, 31), dt.datetime(2024, 1, 31, 10), "2024, 1, 31, 10, 0"),
+        ("REAL", 1e38, 1e39, "1e\\+39"),
+    ],
+)
+def test_a_value_that_would_lose_a_part_is_refused(type_: str, good: Any, bad: Any, message: str) -> None:
+    with remuda.open() as grid:
+        grid.sql(f"CREATE TABLE t (id BIGINT, v {type_}, PRIMARY KEY (id))")
+        assert grid.load("t", pa.table({"id": [1, 2], "v": [None, good]})) == 2
+        with pytest.raises(SqlError, match=f"{message}.*row 2"):
+            grid.load("t", pa.table({"id": [3, 4], "v": [None, bad]}))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [pa.array([2**62], pa.timestamp("us")), pa.array([10**15], pa.timestamp("s")), pa.array([2**31 - 1], pa.date32())],
+)
+def test_a_moment_that_python_has_not_is_refused_too(values: pa.Array) -> None:
+    with remuda.open() as grid:
+        grid.sql("CREATE TABLE t (id BIGINT, v TIMESTAMP, PRIMARY KEY (id))")
+        with pytest.raises(SqlError, match=r"t\.v \(TIMESTAMP\) cannot hold"):
+            grid.load("t", pa.table({"id": [1], "v": values}))
+
+
+def test_a_column_that_is_given_twice() -> None:
+    with remuda.open() as grid:
+        grid.sql("CREATE TABLE t (id BIGINT, v BIGINT, PRIMARY KEY (id))")
+        with pytest.raises(SqlError, match="the column id is given twice"):
+            grid.load("t", pa.table([[1], [2]], names=["id", "ID"]))
+
+
+def test_categories_of_polars_and_a_series() -> None:
+    with remuda.open() as grid:
+        grid.sql("CREATE TABLE t (id BIGINT, v VARCHAR, PRIMARY KEY (id))")
+        categories = pl.Series(["a", None, "a"], dtype=pl.Categorical)
+        assert grid.load("t", pl.DataFrame({"id": [1, 2, 3], "v": categories})) == 3
+        assert grid.sql("SELECT v FROM t ORDER BY id").fetchall() == [("a",), (None,), ("a",)]
+        with pytest.raises(SqlError, match="a Series has no columns with names"):
+            grid.load("t", categories)
+
+
+def test_batches_of_different_columns() -> None:
+    with remuda.open() as grid:
+        grid.sql("CREATE TABLE t (id BIGINT, v VARCHAR, PRIMARY KEY (id))")
+        pieces = [pa.table({"id": [1]}), pa.table({"v": ["x"], "id": [2]}), pa.table({"id": pa.array([3], pa.int8())})]
+        assert grid.load("t", iter(pieces)) == 3
+        assert grid.sql("SELECT * FROM t ORDER BY id").fetchall() == [(1, None), (2, "x"), (3, None)]

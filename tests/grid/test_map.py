@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
+import pandas as pd
 import pytest
 
 import remuda
@@ -188,3 +189,16 @@ def test_a_map_of_a_closed_grid_is_not_written(grid: Any) -> None:
     grid.close()
     with pytest.raises(RemudaError, match="closed"):
         m.put(2, ("x", None))
+
+
+def test_what_pandas_has_for_a_missing_value_is_null(grid: Any) -> None:
+    """NaT calls itself a datetime, and its distance from another one is a number that is none."""
+    grid.sql("CREATE TABLE seen (id BIGINT, n INTEGER, at TIMESTAMP, zoned TIMESTAMP WITH TIME ZONE, PRIMARY KEY (id))")
+    seen = grid.map("seen")
+    for key, missing in enumerate((pd.NaT, pd.NA)):
+        seen.set(key, (missing, missing, missing))
+        grid.sql("SINK INTO seen VALUES (?, ?, ?, ?)", key + 10, missing, missing, missing)
+        assert seen[key] == seen[key + 10] == (None, None, None)
+        assert grid.sql("SELECT id FROM seen WHERE at = ?", missing).fetchall() == []
+        with pytest.raises(SqlError, match="NULL"):
+            seen.set(missing, (1, None, None))

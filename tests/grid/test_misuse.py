@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -92,3 +93,45 @@ def test_a_long_line_is_shown_in_part(grid: Grid) -> None:
     assert source.startswith("  …")
     assert source.endswith("…")
     assert source[caret.index("^") : caret.rindex("^") + 1] == "missing"
+
+
+@pytest.mark.parametrize("columns", [None, 5, [], [1], True])
+def test_an_index_is_on_named_columns(grid: Grid, columns: Any) -> None:
+    with pytest.raises(SqlError, match="the columns of an index are given by their names"):
+        grid.map("t").add_index(columns)
+
+
+def test_the_kind_and_name_of_an_index_are_text(grid: Grid) -> None:
+    with pytest.raises(SqlError, match="an index is SORTED or HASH, not None"):
+        grid.map("t").add_index("n", kind=None)  # type: ignore[arg-type]
+    with pytest.raises(SqlError, match="the name of an index is text, not a int"):
+        grid.map("t").add_index("n", name=5)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", [None, 5, ("n",)])
+def test_a_column_is_named_by_text(grid: Grid, name: Any) -> None:
+    with pytest.raises(SqlError, match="the name of a column is text, not a"):
+        grid.map("t").set(2, {name: 1})
+
+
+def test_a_mode_of_loading_is_text(grid: Grid) -> None:
+    with pytest.raises(SqlError, match="mode must be append, replace or upsert"):
+        grid.load("t", pd.DataFrame({"k": [2], "n": [1]}), ["append"])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("value", [Decimal("1E+400000"), 1e308, "x" * 1000])
+def test_a_message_shows_the_beginning_of_a_long_value(grid: Grid, value: Any) -> None:
+    with pytest.raises(SqlError) as caught:
+        grid.map("t").set(2, {"n": value})
+    assert len(caught.value.message) < 250
+
+
+def test_a_number_that_python_does_not_write(grid: Grid) -> None:
+    with pytest.raises(SqlError, match="a number of thousands of digits overflows INTEGER"):
+        grid.map("t").set(2, {"n": 10**5000})
+
+
+@pytest.mark.parametrize("value", [pd.Series([1]), pd.NaT, pd.Timestamp("2024-01-01")])
+def test_not_every_object_of_pandas_is_a_data_frame(grid: Grid, value: Any) -> None:
+    with pytest.raises(SqlError, match="of pandas is not a data frame"):
+        grid.load("t", value)

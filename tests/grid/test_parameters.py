@@ -167,3 +167,30 @@ def test_values_of_foreign_types_are_refused(grid: Any, value: Any) -> None:
         with pytest.raises(SqlError) as caught:
             grid.sql(text, value)
         assert caught.value.code is ErrorCode.DATA_EXCEPTION
+
+
+@pytest.mark.parametrize(
+    ("text", "values", "expected"),
+    [
+        ("SELECT ?, v FROM m WHERE id = 1", (Decimal("1.50"),), [(Decimal("1.50"), "1")]),
+        ("SELECT ? AS tag", ("x",), [("x",)]),
+        ("SELECT ?", (None,), [(None,)]),
+        ("SELECT :a, :b", ({"a": 1, "b": dt.date(2024, 1, 31)},), [(1, dt.date(2024, 1, 31))]),
+        ("SELECT COALESCE(?, ?)", (None, 2), [(2,)]),
+        ("SELECT id FROM m WHERE id < 3 AND (? IS NULL OR v = ?) ORDER BY id", (None, None), [(1,), (2,)]),
+        ("SELECT id FROM m WHERE id < 3 AND (? IS NULL OR v = ?) ORDER BY id", ("2", "2"), [(2,)]),
+        ("SELECT y, x FROM (VALUES (?, ?)) AS q (x, y)", (1, 2.5), [(2.5, 1)]),
+    ],
+)
+def test_the_value_tells_the_type_where_the_place_does_not(
+    grid: Any, text: str, values: tuple[Any, ...], expected: list[Any]
+) -> None:
+    for _ in range(2):
+        assert grid.sql(text, *values).fetchall() == expected
+
+
+def test_values_of_other_types_for_the_same_text(grid: Any) -> None:
+    for value in (1, "x", None, 2.5, dt.datetime(2024, 1, 31), b"\x00", True):
+        assert grid.sql("SELECT ? AS given", value).fetchall() == [(value,)]
+    with pytest.raises(SqlError, match="1 parameters are expected, 0 are given"):
+        grid.sql("SELECT ? AS given")

@@ -114,6 +114,48 @@ def test_removing_compares_key_and_plan() -> None:
     cache.close()
 
 
+def test_a_plan_that_is_gone_is_not_among_the_recent_ones(clock: list[float]) -> None:
+    """Neither after it was evicted nor after it was removed or cleared away; whoever holds it sees that it is stale."""
+    cache = cache_of(limit=2)
+    evicted, removed, cleared = entry(), entry(), entry()
+    for number, (text, each) in enumerate((("a", evicted), ("b", removed))):
+        clock[0] = number
+        cache.add(key(text), each)
+        assert cache.find(key(text)) is each
+    assert cache.recent == {"a": evicted, "b": removed}
+    clock[0] = 5.0
+    cache.add(key("c"), cleared)
+    assert cache.find(key("c")) is cleared
+    cache.remove(key("b"), removed.plan)
+    assert cache.recent == {"c": cleared}
+    cache.clear()
+    assert cache.recent == {}
+    assert [each.epoch for each in (evicted, removed, cleared)] == [plan_cache.NEVER] * 3
+    cache.close()
+
+
+def test_a_statement_run_again_is_counted_and_meets_every_change() -> None:
+    """Also where it is found among the recent ones, without a look at the cache."""
+    text = "SELECT n FROM m WHERE id = ?"
+    with remuda.open() as grid:
+        grid.sql("CREATE TABLE m (id BIGINT, n BIGINT, PRIMARY KEY (id))")
+        grid.sql("INSERT INTO m VALUES (1, 10)")
+        for _ in range(5):
+            assert grid.sql(text, 1).fetchall() == [(10,)]
+        ((_, hits, _),) = [row for row in grid.sql("SHOW PLANS") if row.sql == text]
+        assert hits == 4
+        grid.sql("DROP TABLE m")
+        with pytest.raises(SqlError):
+            grid.sql(text, 1)
+        grid.sql("CREATE TABLE m (id BIGINT, n VARCHAR, PRIMARY KEY (id))")
+        grid.sql("INSERT INTO m VALUES (1, 'new')")
+        for _ in range(3):
+            assert grid.sql(text, 1).fetchall() == [("new",)]
+        grid.queries.search_path = ("elsewhere",)
+        with pytest.raises(SqlError):
+            grid.sql(text, 1)
+
+
 def test_a_plan_made_before_a_change_does_not_replace_one_made_after() -> None:
     cache = cache_of()
     slow = entry(epoch=cache.epoch)
@@ -481,7 +523,8 @@ def test_no_newer_plan_is_lost_to_those_who_remove_the_old_ones() -> None:
 
     def remove() -> None:
         while not done.is_set():
-            cache.remove(key("q"), made[newest[0] - 1].plan)
+            if newest[0]:
+                cache.remove(key("q"), made[newest[0] - 1].plan)
             cache.remove_stale()
 
     run_together(add, remove, remove)

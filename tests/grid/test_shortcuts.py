@@ -175,3 +175,34 @@ def test_the_statements_do_take_shortcuts(monkeypatch: pytest.MonkeyPatch) -> No
             "SELECT id, s FROM m WHERE n BETWEEN ? AND ?",
             "SELECT id FROM m WHERE n > ? AND n < ?",
         }
+
+
+def test_arrow_out_of_a_shortcut_is_arrow_the_long_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One row, few, many, none, and the rest behind some that were read; moments of every kind and NULLs among them."""
+    statements = ["SELECT * FROM moments WHERE id = ?", "SELECT * FROM moments WHERE n BETWEEN ? AND ?"]
+    asked = [(0, (5,)), (0, (-1,)), *((1, (0, last)) for last in (0, 2, 3, 60)), (1, (9, 0))]
+
+    def tables() -> list[Any]:
+        with remuda.open() as grid:
+            grid.sql(
+                "CREATE TABLE moments (id BIGINT, n BIGINT, d DATE, t TIME, ts TIMESTAMP, z TIMESTAMP WITH TIME ZONE, "
+                "x DECIMAL(9, 2), s VARCHAR, b BOOLEAN, PRIMARY KEY (id))"
+            )
+            grid.sql("CREATE INDEX moments_n ON moments (n) TYPE SORTED")
+            for id_ in range(60):
+                moment = DAY + id_ * HOUR
+                row = (moment.date(), moment.time(), moment, moment.replace(tzinfo=dt.UTC), Decimal(id_) / 4)
+                some = [None if id_ % 7 == 3 else value for value in (*row, f"s{id_ % 3}", id_ % 2 == 0)]
+                grid.sql("INSERT INTO moments VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", id_, id_, *some)
+            grid.checkpoint()
+            found = []
+            for number, values in asked:
+                found.append(grid.sql(statements[number], *values).to_arrow())
+                partly = grid.sql(statements[number], *values)
+                first = partly.fetchone()
+                found.append((first, partly.to_arrow(), partly.fetchall()))
+            return found
+
+    short = tables()
+    monkeypatch.setattr(queries, "compile_shortcut", lambda *_: None)
+    assert short == tables()

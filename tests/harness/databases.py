@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -10,6 +11,7 @@ import duckdb
 
 import remuda
 from tests.harness.generated import rows_of
+from tests.harness.shuffled import shuffles_for_nothing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,6 +43,8 @@ class Configuration:
     folder: bool = False
     """A durable folder, closed and opened again between statements and queries."""
     spark: bool = False
+    shuffle: bool = False
+    """Rows meet in Spark's tasks wherever they can, however few they are."""
 
 
 CONFIGURATIONS = (
@@ -50,6 +54,7 @@ CONFIGURATIONS = (
     Configuration("no-pruning", members=3, pruning=False),
     Configuration("folder", folder=True),
     Configuration("spark", folder=True, spark=True),
+    Configuration("shuffle", folder=True, spark=True, shuffle=True),
 )
 
 _CREATE_INDEX = re.compile(r"\s*(CREATE|DROP)\s+INDEX\b", re.IGNORECASE)
@@ -63,6 +68,9 @@ class RemudaDatabase:
         self._spark = spark
         self._written = False
         self._grid = self._open()
+        self._context = ExitStack()
+        if configuration.shuffle:
+            self._context.enter_context(shuffles_for_nothing())
 
     def _open(self) -> Any:
         path = str(self._folder) if self._configuration.folder else None
@@ -89,6 +97,7 @@ class RemudaDatabase:
         self._grid.load(map_name, rows_of(query))
 
     def close(self) -> None:
+        self._context.close()
         self._grid.close()
 
     def _reopen_if_written(self) -> None:

@@ -39,6 +39,15 @@ PICTURES = [
         "SELECT g, COUNT(DISTINCT a) FROM m GROUP BY g",
         3,
         [
+            "Root, HashAggregate final [ROOT], Receive edge=2 [ROOT]",
+            "Send edge=1, MapScan m",
+            "Send edge=2, HashAggregate partial, HashAggregate complete, Receive edge=1",
+        ],
+    ),
+    (
+        "SELECT g, COUNT(DISTINCT a), COUNT(DISTINCT b) FROM m GROUP BY g",
+        3,
+        [
             "Root, Receive edge=2 [ROOT]",
             "Send edge=1, MapScan m",
             "Send edge=2, HashAggregate complete, Receive edge=1",

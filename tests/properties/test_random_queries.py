@@ -1,7 +1,8 @@
-"""Random queries answer as DuckDB answers them, with one member and with three."""
+"""Random queries answer as DuckDB answers them, with one member and with three; and on Spark as they do here."""
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -9,11 +10,16 @@ import duckdb
 import pytest
 
 import remuda
+from remuda.errors import SqlError
 from tests.harness.databases import DuckDatabase
 from tests.harness.random_queries import Generator, definitions
+from tests.harness.shuffled import exchanges, shuffles_for_nothing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
 
 LARGEST_ANSWER = 3_000
 
@@ -57,3 +63,40 @@ def test_random_queries(seed: int, members: int) -> None:
 @pytest.mark.parametrize("seed", range(100, 120))
 def test_many_random_queries(seed: int) -> None:
     compare(seed, 100, members=1 + seed % 3)
+
+
+def answer(grid: Any, engine: str, query: str) -> list[tuple[Any, ...]] | str:
+    """Sorted rows, or what was wrong."""
+    grid.sql(f"SET engine = {engine}")
+    try:
+        return sorted((tuple(row) for row in grid.sql(query)), key=repr)
+    except SqlError as error:
+        return error.message
+
+
+def compare_on_spark(spark: SparkSession, folder: Path, seed: int, queries: int, *, shuffled: bool) -> None:
+    random = Random(seed)
+    exchanged = 0
+    with shuffles_for_nothing() if shuffled else nullcontext(), remuda.open(folder, spark=spark) as grid:
+        for statement in definitions(random):
+            grid.sql(statement)
+        grid.sql("CREATE INDEX u_a ON u (a) TYPE SORTED")
+        grid.sql("CREATE INDEX t_b ON t (b) TYPE HASH")
+        generator = Generator(random)
+        for _ in range(queries):
+            query = generator.query()
+            expected = answer(grid, "local", query)
+            if len(expected) <= LARGEST_ANSWER:
+                assert answer(grid, "spark", query) == expected, query
+                exchanged += bool(exchanges(grid, query))
+    assert not shuffled or exchanged > queries // 3
+
+
+def test_random_queries_on_spark(spark: SparkSession, tmp_path: Path) -> None:
+    compare_on_spark(spark, tmp_path / "grid.remuda", 1, 12, shuffled=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(200, 206))
+def test_many_random_queries_on_spark(spark: SparkSession, tmp_path: Path, seed: int) -> None:
+    compare_on_spark(spark, tmp_path / "grid.remuda", seed, 60, shuffled=seed % 3 > 0)

@@ -193,6 +193,8 @@ def aggregate(call: AggregateCall, rows: list[Row]) -> Any:
             return min(values, default=None)
         case "max":
             return max(values, default=None)
+        case "avg":
+            return float(sum(values)) / len(values) if values else None
         case _:
             raise AssertionError(call.function)
 

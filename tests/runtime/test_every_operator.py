@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import threading
-import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -15,23 +16,46 @@ import remuda
 from remuda.errors import ErrorCode, SqlError
 from remuda.exec import ExecContext, parallel
 from remuda.runtime import local
+from tests.runtime.quiet import PATIENCE, wait_until_quiet
 
 ROWS = 40_000
 
 LONG = {
     "scan": "SELECT id FROM m WHERE n * 3 <> 7",
+    "pattern": "SELECT id FROM m WHERE t || t LIKE '%9%text%8%'",
+    "function row by row": "SELECT strftime(TIMESTAMP '2024-01-01 00:00:00', '%A' || t) FROM m",
+    "ordered index": "SELECT id FROM m ORDER BY n, id",
+    "unordered index": "SELECT t FROM m WHERE n > 2 ORDER BY t",
     "sort": "SELECT * FROM m ORDER BY t, id DESC",
     "top": "SELECT * FROM m ORDER BY t LIMIT 5",
+    "limit": "SELECT * FROM m WHERE n < 999 LIMIT 39000 OFFSET 500",
     "aggregate": "SELECT t, COUNT(*) FROM m GROUP BY t",
+    "whole groups": "SELECT t, MEDIAN(n), STRING_AGG(t, ',') FROM m GROUP BY t",
     "distinct": "SELECT COUNT(DISTINCT t) FROM m",
     "hash join": "SELECT COUNT(*) FROM m a JOIN m b ON a.n = b.n",
     "outer join": "SELECT a.id, b.id FROM m a FULL JOIN m b ON a.id = b.n + 1",
+    "lookup join": "SELECT a.n, b.t FROM m a JOIN m b ON b.id = a.n + 1 AND b.t <> a.t",
     "nested loop": "SELECT COUNT(*) FROM m a JOIN m b ON a.id < b.n",
+    "pairs looked for": "SELECT COUNT(*) FROM m a WHERE NOT EXISTS (SELECT 1 FROM m b WHERE b.id < -a.n - 1)",
     "sub-query": "SELECT COUNT(*) FROM m a WHERE NOT EXISTS (SELECT 1 FROM m b WHERE b.n = a.id)",
+    "sub-query for each row": "SELECT (SELECT MAX(b.n) FROM m b WHERE b.id < a.id) FROM m a",
     "window": "SELECT SUM(n) OVER (PARTITION BY n ORDER BY id) FROM m",
+    "wide frames": "SELECT STDDEV(n) OVER (ORDER BY id ROWS BETWEEN 90 PRECEDING AND CURRENT ROW) FROM m",
     "union": "SELECT id FROM m UNION ALL SELECT n FROM m",
+    "set operations": "SELECT id FROM m INTERSECT SELECT id + 1 FROM m EXCEPT SELECT n FROM m",
     "recursion": "WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM r) SELECT COUNT(*) FROM r",
+    "distinct recursion": "WITH RECURSIVE r(x) AS (SELECT id FROM m UNION SELECT x + 1 FROM r) SELECT x FROM r",
+    "series": "SELECT SUM(s * 2) FROM generate_series(1, 1000000000) AS t(s)",
     "grouping sets": "SELECT n, t, COUNT(*) FROM m GROUP BY CUBE (n, t)",
+}
+WRITING = {
+    "insert": "INSERT INTO written SELECT id + 100000, t, n FROM m ORDER BY t",
+    "update": "UPDATE written SET n = n + 1 WHERE t LIKE '%t%'",
+    "delete": "DELETE FROM written WHERE n * 2 <> 7",
+    "create table as": "CREATE TABLE made AS SELECT * FROM m ORDER BY t, id",
+    "copy to": "COPY (SELECT * FROM m ORDER BY t) TO '{folder}/out.csv'",
+    "copy from": "COPY written FROM '{folder}/more.csv'",
+    "create index": "CREATE INDEX written_by_two ON written (t, n) TYPE SORTED",
 }
 
 
@@ -45,25 +69,24 @@ def grid(request: pytest.FixtureRequest) -> Iterator[Any]:
             opened.sql("CREATE TABLE m (id BIGINT, t VARCHAR, n BIGINT, PRIMARY KEY (id))")
             texts = [f"text {id_ % 977}" for id_ in range(ROWS)]
             opened.load("m", pa.table({"id": range(ROWS), "t": texts, "n": [id_ % 1000 for id_ in range(ROWS)]}))
+            opened.sql("CREATE INDEX by_n ON m (n) TYPE SORTED")
+            opened.sql("CREATE TABLE written (id BIGINT, t VARCHAR, n BIGINT, PRIMARY KEY (id))")
+            opened.sql("INSERT INTO written SELECT * FROM m")
             yield opened
 
 
-def rows_read(execution: Any) -> int:
-    return sum(each.rows_read for each in execution.activity)
-
-
-def settle(execution: Any) -> None:
-    """Waits until nothing is read any more; a query that does not stop would read to the end of the time."""
-    for _ in range(200):
-        before = rows_read(execution)
-        time.sleep(0.05)
-        if rows_read(execution) == before:
-            return
-    raise AssertionError("the query is read on")
-
-
 @pytest.mark.parametrize("query", LONG)
-def test_cancel(grid: Any, query: str) -> None:
+def test_cancel(grid: Any, query: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When the query has got as far as to ask a hundred times whether it shall go on."""
+    begun, asked = threading.Event(), itertools.count()
+    verify = ExecContext.verify
+
+    def verify_and_tell(self: ExecContext) -> None:
+        if next(asked) > 100:
+            begun.set()
+        verify(self)
+
+    monkeypatch.setattr(ExecContext, "verify", verify_and_tell)
     result = grid.sql(LONG[query])
     execution = result._execution
     outcome: list[Any] = []
@@ -76,12 +99,11 @@ def test_cancel(grid: Any, query: str) -> None:
 
     reader = threading.Thread(target=read)
     reader.start()
-    time.sleep(0.02)
+    begun.wait(PATIENCE)
     result.close()
-    reader.join(20)
-    assert not reader.is_alive(), "the reader of a cancelled query comes to an end"
+    reader.join(PATIENCE)
     assert outcome == [ErrorCode.CANCELLED_BY_USER]
-    settle(execution)
+    wait_until_quiet(grid, execution)
     assert grid.sql("SELECT n FROM m WHERE id = 1005").fetchall() == [(5,)]
 
 
@@ -95,6 +117,47 @@ def test_timeout(grid: Any, query: str) -> None:
     finally:
         grid.sql("SET timeout = off")
     assert grid.sql("SELECT n FROM m WHERE id = 1005").fetchall() == [(5,)]
+
+
+@pytest.mark.parametrize("after", [0.0001, 0.01, 0.03])
+@pytest.mark.parametrize("statement", WRITING)
+def test_statements_whose_time_is_over_have_done_nothing(
+    grid: Any, statement: str, after: float, tmp_path: Path
+) -> None:
+    rows = ((number, f"more {number}", number) for number in range(200_000, 260_000))
+    (tmp_path / "more.csv").write_text("id,t,n\n" + "".join(f"{id_},{t},{n}\n" for id_, t, n in rows))
+    before = grid.sql("SELECT COUNT(*), SUM(n), MIN(id) FROM written").fetchall()
+    grid.sql(f"SET timeout = {after}")
+    try:
+        code = _outcome(grid, WRITING[statement].format(folder=tmp_path))
+    finally:
+        grid.sql("SET timeout = off")
+    if code is None and after > 0.001:
+        _restore(grid)  # it was done in time
+        return
+    assert code is ErrorCode.TIMEOUT
+    # The statement may still be taking back what it has done; a write waits for it.
+    grid.sql("UPDATE written SET n = n WHERE id = 5")
+    grid.queries._statements.start(lambda: None).result()
+    assert grid.sql("SELECT COUNT(*), SUM(n), MIN(id) FROM written").fetchall() == before
+    assert grid.store.catalog.find_map("made", ("public",)) is None
+    assert grid.store.catalog.find_index("written_by_two", ("public",)) is None
+    assert not (tmp_path / "out.csv").exists()
+
+
+def _restore(grid: Any) -> None:
+    grid.sql("DROP INDEX IF EXISTS written_by_two")
+    grid.sql("DROP TABLE IF EXISTS made")
+    grid.sql("TRUNCATE TABLE written")
+    grid.sql("INSERT INTO written SELECT * FROM m")
+
+
+def _outcome(grid: Any, sql: str) -> ErrorCode | None:
+    try:
+        grid.sql(sql)
+    except SqlError as error:
+        return error.code
+    return None
 
 
 def test_a_thousand_queries_need_no_thousand_threads() -> None:

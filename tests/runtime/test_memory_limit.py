@@ -15,11 +15,31 @@ from remuda.exec.memory import MemoryLimit
 ROWS = 60_000
 
 HOLDING = {
-    "the sort": "SELECT * FROM m ORDER BY t, id",
-    "the aggregation": "SELECT t, COUNT(*), SUM(n) FROM m GROUP BY t",
-    "the join": "SELECT COUNT(*) FROM m a JOIN m b ON a.n = b.id",
-    "the window": "SELECT id, ROW_NUMBER() OVER (PARTITION BY n ORDER BY t) FROM m",
+    "sort": ("the sort", "SELECT * FROM m ORDER BY t, id"),
+    "many first rows": ("the sort", "SELECT * FROM m ORDER BY t, id LIMIT 50000"),
+    "aggregate": ("the aggregation", "SELECT t, COUNT(*), SUM(n) FROM m GROUP BY t"),
+    "whole groups": ("the aggregation", "SELECT MEDIAN(id) FROM m"),
+    "distinct": ("the aggregation", "SELECT DISTINCT t FROM m"),
+    "count distinct": ("the aggregation", "SELECT COUNT(DISTINCT t) FROM m"),
+    "grouping sets": ("the aggregation", "SELECT id, n, COUNT(*) FROM m GROUP BY CUBE (id, n)"),
+    "hash join": ("the join", "SELECT a.t, b.t FROM m a JOIN m b ON a.n = b.id"),
+    "outer join": ("the join", "SELECT a.t, b.t FROM m a FULL JOIN m b ON a.n = b.id"),
+    "nested loop": ("the join", "SELECT COUNT(*) FROM (SELECT * FROM m WHERE id < 9) a JOIN m b ON b.t <= a.t"),
+    "sub-query": ("the join", "SELECT COUNT(*) FROM m a WHERE NOT EXISTS (SELECT 1 FROM m b WHERE b.id = a.n)"),
+    "window": ("the window", "SELECT id, ROW_NUMBER() OVER (PARTITION BY n ORDER BY t) FROM m"),
+    "union": ("the aggregation", "SELECT t FROM m UNION SELECT t || '!' FROM m"),
+    "intersect": ("the (join|aggregation)", "SELECT t, id FROM m INTERSECT SELECT t, id FROM m"),
+    "except": ("the (join|aggregation)", "SELECT t, id FROM m EXCEPT SELECT t, id + 1 FROM m"),
+    "recursion": (
+        "the recursive query",
+        "WITH RECURSIVE r(x) AS (SELECT 1 UNION SELECT x + 1 FROM r WHERE x < 3000) SELECT COUNT(*) FROM r",
+    ),
+    "recursion that keeps repetitions": (
+        "the recursive query",
+        "WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x + s FROM r, (VALUES (1), (2)) v(s) WHERE x < 28) FROM r",
+    ),
 }
+"""What the error names, and the query."""
 
 
 @pytest.fixture(scope="module", params=[1, 3], ids=["1 member", "3 members"])
@@ -43,16 +63,24 @@ def _without_limit_afterwards(grid: Any) -> Iterator[None]:
 
 @pytest.mark.parametrize("operator", HOLDING)
 def test_too_much_is_refused_and_the_grid_goes_on(grid: Any, operator: str) -> None:
-    sql = HOLDING[operator]
+    named, sql = HOLDING[operator]
     grid.sql("SET memory_limit = '200kB'")
     for _ in range(2):
-        with pytest.raises(SqlError, match=f"{operator} needs more memory than the limit of 200 kB") as caught:
+        with pytest.raises(SqlError, match=f"{named} needs more memory than the limit of 200 kB") as caught:
             grid.sql(sql).fetchall()
         assert caught.value.code is ErrorCode.DATA_EXCEPTION
         assert grid.sql("SELECT n FROM m WHERE id = 1005").fetchall() == [(5,)]
         assert grid.sql("SELECT COUNT(*), MAX(n) FROM m").fetchall() == [(ROWS, 999)]
     grid.sql("SET memory_limit = '1GB'")
     assert grid.sql(sql).to_arrow().num_rows > 0
+
+
+def test_a_statement_that_writes_too_much_writes_nothing(grid: Any) -> None:
+    grid.sql("SET memory_limit = '200kB'")
+    with pytest.raises(SqlError, match="the statement needs more memory than the limit of 200 kB"):
+        grid.sql("UPDATE m SET n = -1 WHERE id >= 0")
+    assert grid.sql("SELECT COUNT(*) FROM m WHERE n = -1").fetchall() == [(0,)]
+    assert grid.sql("UPDATE m SET n = n WHERE id < 10").update_count == 10
 
 
 def test_few_rows_of_many_need_little(grid: Any) -> None:

@@ -18,12 +18,15 @@ FILES = sorted(Path(__file__).parent.glob("*.slt"))
 ON_SPARK = {"aggregate", "joins", "keys", "order", "parameters", "select", "subqueries", "temporal", "windows"}
 """What runs on Spark among the fast tests. A leaf runs there with the same operators and functions as here, so other
 files, which are about functions and about what stands above the leaves, are left to the slow tests."""
+BY_SHUFFLE = {"joins"}
+"""The same where rows meet in tasks; the tests of that are in `tests/spark`."""
 
 
 def _marks(file: Path, configuration: Configuration) -> list[pytest.MarkDecorator]:
     if not configuration.spark:
         return []
-    return [pytest.mark.spark] if file.stem in ON_SPARK else [pytest.mark.spark, pytest.mark.slow]
+    fast = BY_SHUFFLE if configuration.shuffle else ON_SPARK
+    return [pytest.mark.spark] if file.stem in fast else [pytest.mark.spark, pytest.mark.slow]
 
 
 def _records(file: Path) -> tuple[Record, ...]:

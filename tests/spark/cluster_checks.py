@@ -1,7 +1,8 @@
 """What must hold on a cluster whose executors are processes of their own, and may be killed.
 
 Spark allows one master in a process, and the other tests have theirs: `test_cluster` runs these in another one, with
-the master in the environment variable REMUDA_TEST_MASTER. All share one session.
+the master in the environment variable REMUDA_TEST_MASTER and the number of its executors in REMUDA_TEST_EXECUTORS. All
+share one session.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import pytest
 import remuda
 import remuda.spark
 from remuda.spark.tasks import run_tasks, slot_count
+from tests.harness.shuffled import exchanges, shuffles_for_nothing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,14 +29,21 @@ if TYPE_CHECKING:
 
     from remuda.grid import Grid
 
-EXECUTORS = 3
+EXECUTORS = int(os.environ.get("REMUDA_TEST_EXECUTORS", "3"))
 ROWS = 300_000
+QUICK_START = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+"""For a Java that runs little code of its own, and not for long."""
 
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[SparkSession]:
     session = remuda.spark.session(
-        master=os.environ["REMUDA_TEST_MASTER"], config={"spark.executor.memory": "512m", "spark.executor.cores": "1"}
+        master=os.environ["REMUDA_TEST_MASTER"],
+        config={
+            "spark.executor.memory": "512m",
+            "spark.executor.cores": "1",
+            "spark.executor.extraJavaOptions": QUICK_START,
+        },
     )
     wait_for_executors(session)
     session.sparkContext.addPyFile(str(Path(__file__).with_name("worker_functions.py")))
@@ -111,6 +120,50 @@ def test_load_query_and_data_source(cluster: SparkSession, grid: Grid) -> None:
     assert source.count() == ROWS + 1
 
 
+def test_members_are_the_executors(
+    cluster: SparkSession, functions: Any, grid: Grid, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that is lost, and the one that takes its place, change the partition table, and plans are made anew."""
+
+    def members() -> set[str]:
+        return {row.member for row in grid.sql("SHOW MEMBERS") if row.partitions is None}
+
+    def wait_until_members_are_not(these: set[str]) -> set[str]:
+        for _ in range(600):
+            if (found := members()) != these:
+                return found
+            time.sleep(0.2)
+        pytest.fail("the members stayed the same")
+
+    monkeypatch.setattr("remuda.spark.shuffle_stages.TASK_BYTES", 500_000)
+    wait_for_executors(cluster)
+    grid.load("numbers", numbers(cluster))
+    before = members()
+    assert len(before) == EXECUTORS
+    check_all(grid)
+    version = grid.cluster.partition_table.version
+    plans = {sql for sql, *_ in grid.sql("SHOW PLANS")}
+    assert plans
+    running = grid.sql("SELECT id FROM numbers")
+    found = [row.id for row in running.fetchmany(100)]
+    os.kill(executors(cluster, functions)[0], signal.SIGKILL)
+    found += [row.id for row in running]
+    assert sorted(found) == list(range(ROWS))
+    lost = wait_until_members_are_not(before)
+    assert grid.cluster.partition_table.version > version
+    for _ in range(100):
+        if not grid.queries.plans.entries():
+            break
+        time.sleep(0.1)
+    assert [sql for sql, *_ in grid.sql("SHOW PLANS")] == []
+    check_all(grid)
+    wait_for_executors(cluster)
+    replaced = members() if len(lost) == EXECUTORS else wait_until_members_are_not(lost)
+    assert len(replaced) == EXECUTORS
+    assert len(replaced & before) == EXECUTORS - 1
+    check_all(grid)
+
+
 def test_executor_killed_during_queries(cluster: SparkSession, functions: Any, grid: Grid) -> None:
     grid.load("numbers", numbers(cluster))
     timer = kill_one(cluster, functions, 0.5)
@@ -121,6 +174,22 @@ def test_executor_killed_during_queries(cluster: SparkSession, functions: Any, g
     timer.join()
     wait_for_executors(cluster)
     check_all(grid)
+
+
+def test_executor_killed_between_stages(cluster: SparkSession, functions: Any, grid: Grid) -> None:
+    """What is in files is not lost with the executor; what Spark's own shuffle has lost it makes anew."""
+    sql = "SELECT MAX(n), COUNT(*), SUM(k) FROM (SELECT id % 99991 AS k, COUNT(*) AS n FROM numbers GROUP BY 1) AS t"
+    grid.load("numbers", numbers(cluster))
+    with shuffles_for_nothing(), remuda.open(grid.store.path, spark=cluster, read_only=True) as reader:
+        reader.sql("SET engine = spark")
+        for each in (grid, reader):
+            wait_for_executors(cluster)
+            assert exchanges(each, sql) == {"HashExchange"}
+            timer = kill_one(cluster, functions, 0.5)
+            deadline = time.monotonic() + 15
+            while timer.is_alive() or time.monotonic() < deadline:
+                assert [tuple(row) for row in each.sql(sql)] == [(4, 99991, 99991 * 99990 // 2)]
+            timer.join()
 
 
 def test_executor_killed_during_a_load(cluster: SparkSession, functions: Any, grid: Grid) -> None:

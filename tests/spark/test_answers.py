@@ -10,8 +10,8 @@ import pytest
 from remuda.exec import ArrowBatch
 from remuda.expr import Column
 from remuda.spark import answers
-from remuda.spark.answers import batches_of, send, slot_of
-from remuda.spark.leaf_job import AnswerChannel
+from remuda.spark.answers import batches_of, send, task_of
+from remuda.spark.stage_job import AnswerChannel
 from remuda.types import BIGINT, VARCHAR
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def little_inline(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("little_inline")
 def test_few_rows_go_through_spark(tmp_path: Path) -> None:
     sent = list(send(3, batches(1), str(tmp_path)))
-    assert [slot_of(each) for each in sent] == [3]
+    assert [task_of(each) for each in sent] == [3]
     assert rows_of(sent) == rows_of(list(send(3, batches(1), None)))
     assert list(tmp_path.iterdir()) == []
 
@@ -54,7 +54,7 @@ def test_many_rows_go_into_one_file_in_their_order(tmp_path: Path) -> None:
     inline = list(send(5, batches(20), None))
     assert len(inline) == 20
     assert len(sent) < 5
-    assert {slot_of(each) for each in sent} == {5}
+    assert {task_of(each) for each in sent} == {5}
     assert [row[0] for row in rows_of(sent)] == list(range(2_000))
     assert rows_of(sent) == rows_of(inline)
     assert len(list(tmp_path.iterdir())) == 1

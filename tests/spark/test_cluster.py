@@ -20,34 +20,44 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 CHECKS = Path(__file__).with_name("cluster_checks.py")
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1800)]
+SHORT = "load_query_and_data_source"
+"""What is run without `slow`: each cluster is several Java processes, and starting them is most of the time."""
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 
 
-def run_checks(master: str) -> None:
+def run_checks(master: str, executors: int, only: str = "") -> None:
     root = CHECKS.parents[2]
     environment = {
         **os.environ,
         "REMUDA_TEST_MASTER": master,
+        "REMUDA_TEST_EXECUTORS": str(executors),
         "PYTHONPATH": os.pathsep.join([str(root / "src"), str(root)]),
     }
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--timeout=900", str(CHECKS)]
+    options = ("-x", "-q", "-p", "no:cacheprovider", "--timeout=900", "-k", only)
+    command = [sys.executable, "-m", "pytest", *options, str(CHECKS)]
     answer = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False)
     assert answer.returncode == 0, answer.stdout[-6_000:] + answer.stderr[-2_000:]
 
 
 def test_local_cluster() -> None:
-    run_checks("local-cluster[3,1,512]")
+    run_checks("local-cluster[2,1,1024]", 2, SHORT)
+
+
+@pytest.mark.slow
+def test_local_cluster_that_loses_executors() -> None:
+    run_checks("local-cluster[3,1,1024]", 3)
 
 
 @contextmanager
-def standalone(folder: Path, workers: int) -> Iterator[str]:
-    """A master and its workers, on ports of their own choice. Yields the master's address."""
+def standalone(folder: Path, workers: int, cores: int) -> Iterator[str]:
+    """A master and its workers, on ports of their own choice, with an executor for each core. Yields the address."""
     environment = {
         **os.environ,
         "JAVA_HOME": str(home_for_spark(find_java())),
         "SPARK_HOME": str(linked_home()),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_DAEMON_JAVA_OPTS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
     }
 
     def start(name: str, *arguments: str) -> subprocess.Popen[bytes]:
@@ -60,7 +70,8 @@ def standalone(folder: Path, workers: int) -> Iterator[str]:
         address = _address(folder / "master.Master.log", started[0])
         for number in range(workers):
             work = ("--work-dir", str(folder / f"work{number}"), "--webui-port", "0")
-            started.append(start("worker.Worker", "--cores", "1", "--memory", "512m", *work, address))
+            size = ("--cores", str(cores), "--memory", f"{512 * cores}m")
+            started.append(start("worker.Worker", *size, *work, address))
         yield address
     finally:
         for process in reversed(started):
@@ -79,6 +90,12 @@ def _address(log: Path, master: subprocess.Popen[bytes]) -> str:
     raise AssertionError(log.read_text(encoding="utf-8"))
 
 
-def test_standalone_master_and_workers(tmp_path: Path) -> None:
-    with standalone(tmp_path, workers=3) as master:
-        run_checks(master)
+def test_standalone_master(tmp_path: Path) -> None:
+    with standalone(tmp_path, workers=1, cores=2) as master:
+        run_checks(master, 2, SHORT)
+
+
+@pytest.mark.slow
+def test_standalone_master_that_loses_executors(tmp_path: Path) -> None:
+    with standalone(tmp_path, workers=3, cores=1) as master:
+        run_checks(master, 3)

@@ -164,9 +164,12 @@ def test_rows_that_do_not_fit_leave_no_trace(
     before = files_of(store, empty.definition), table_of(empty)
     name = change.rsplit(maxsplit=1)[-1]
     given = dataframe(spark).selectExpr(*[column for column in ("id", "amount") if column != name], change)
+    with pytest.raises(SqlError) as without_spark:
+        empty.load(given.toArrow(), "append")
     with pytest.raises(SqlError) as caught:
         load_dataframe(empty, given, "append")
-    assert caught.value.code is ErrorCode.DATA_EXCEPTION
+    assert caught.value.code is without_spark.value.code
+    assert type(caught.value) is type(without_spark.value)
     assert caught.value.message.startswith(message)
     assert "row" not in caught.value.message
     assert (files_of(store, empty.definition), table_of(empty)) == before

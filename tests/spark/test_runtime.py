@@ -9,7 +9,7 @@ import pytest
 
 import remuda
 from remuda.errors import ErrorCode, SqlError
-from remuda.spark import runtime
+from remuda.spark import shuffle_stages
 from remuda.spark.executors import ExecutorWatch
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def grid(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Itera
 @pytest.fixture
 def small_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     """As of a result a hundred times as large."""
-    monkeypatch.setattr(runtime, "TASK_BYTES", 1_000_000)
+    monkeypatch.setattr(shuffle_stages, "TASK_BYTES", 1_000_000)
 
 
 def jobs_of(spark: SparkSession) -> set[int]:

@@ -231,6 +231,31 @@ def test_an_open_grid_takes_over_what_spark_wrote(session: SparkSession, target:
         assert grid.sql("SELECT COUNT(*) FROM t").fetchone() == (11,)
 
 
+def test_a_map_without_a_key_is_written_with_generated_ones(session: SparkSession, tmp_path: Path) -> None:
+    from remuda.spark.source import RemudaSource
+
+    path = str(tmp_path / "events.remuda")
+    with remuda.open(path) as grid:
+        grid.sql("CREATE TABLE t (id BIGINT, name VARCHAR)")
+        grid.sql("INSERT INTO t VALUES (-1, 'mine')")
+        for _ in range(2):
+            save(numbers(session, 0, 10), path)
+        found = grid.sql("SELECT COUNT(*), COUNT(DISTINCT __key), COUNT(DISTINCT id) FROM t").fetchall()
+        assert found == [(21, 21, 11)]
+        (key,) = grid.sql("SELECT MAX(__key) FROM t WHERE id = 7").fetchall()[0]
+        assert grid.sql("SELECT id FROM t WHERE __key = ?", key).fetchall() == [(7,)]
+        with pytest.raises(remuda.RemudaError, match="no PRIMARY KEY: a batch that Spark repeats"):
+            RemudaSource({"path": path, "map": "t"}).streamWriter(numbers(session, 0, 3).schema, overwrite=False)
+        save(numbers(session, 0, 3), path, save_mode="overwrite")
+        assert grid.sql("SELECT COUNT(*) FROM t").fetchone() == (3,)
+
+
+def test_a_missing_key_is_the_same_mistake_as_without_spark(session: SparkSession, target: str) -> None:
+    with pytest.raises(Exception, match=r"the key t\.id must not be NULL") as caught:
+        save(session.sql("SELECT if(id = 1, NULL, id) AS id, 'n' AS name FROM range(3)"), target)
+    assert "ConstraintError" in str(caught.value)
+
+
 def test_a_stream_commits_each_batch_once(session: SparkSession, target: str, tmp_path: Path) -> None:
     source = tmp_path / "in"
     numbers(session, 0, 10).write.parquet(str(source))

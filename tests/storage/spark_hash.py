@@ -15,8 +15,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from remuda.storage.arrow_arrays import stored_array
 from remuda.types import BIGINT, DOUBLE, INTEGER, REAL, VARBINARY, VARCHAR, Kind, SqlType, decimal
+from remuda.types.arrow_arrays import stored_array
 from tests.storage.sample_values import TYPES, random_value
 
 VECTORS = Path(__file__).with_name("hash_vectors.json")

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import errno
+import gc
 import os
 import resource
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from remuda.errors import StorageError
 from remuda.storage import Durability, Lookup, Store
+from remuda.storage.manifest import decode_manifest
 from tests.storage.crash_writer import ROWS, statement_rows
 from tests.storage.folders import abandon, filled, only_map, recorded_length
 from tests.storage.maps import contents, index_on, table_of
@@ -258,3 +262,78 @@ def test_a_checkpoint_that_cannot_begin_a_log_file_leaves_the_old_one_in_use(tmp
     orders.insert(statement_rows(3))
     abandon(store)
     assert len(only_map(Store.open(tmp_path))) == 3 * ROWS
+
+
+class FailingFolder:
+    """A disk that does not sync the names in one folder, as from a moment on; and what it held at that moment."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._folder = folder
+        self._sync = os.fsync
+        self.fails = False
+        self.manifest = b""
+        monkeypatch.setattr(os, "fsync", self._fsync)
+
+    def _fsync(self, descriptor: int) -> None:
+        if self.fails and os.path.samestat(os.fstat(descriptor), self._folder.stat()):
+            self.manifest = (self._folder / "MANIFEST").read_bytes()
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        self._sync(descriptor)
+
+
+CHANGES: dict[str, Callable[[Store], object]] = {
+    "load": lambda store: only_map(store).load(table_of(only_map(store).definition, [(-1, "y", 1.0)] * 1), "replace"),
+    "truncate": lambda store: only_map(store).truncate(),
+    "checkpoint": lambda store: store.checkpoint(),
+    "index": lambda store: store.create_index(only_map(store).definition, index_on("customer", "amount")),
+    "drop": lambda store: store.drop_map(only_map(store).definition),
+    "create": lambda store: store.create_map(replace(only_map(store).definition, id="other", name="other")),
+}
+
+
+@pytest.mark.parametrize("crash", [False, True], ids=["the old manifest is found", "the new manifest is found"])
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_manifest_that_is_there_but_not_synced(
+    change: str, crash: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The change is refused and undone; whichever manifest a crash leaves, it names files that are there."""
+    disk = FailingFolder(tmp_path, monkeypatch)
+    store = filled(tmp_path, Durability.FSYNC)
+    only_map(store).insert(statement_rows(1))
+    store.checkpoint()
+    only_map(store).insert(statement_rows(2))
+    before = contents(only_map(store).snapshot())
+    old = (tmp_path / "MANIFEST").read_bytes()
+    disk.fails = True
+    with pytest.raises(StorageError, match="could not be made durable: Input/output error"):
+        CHANGES[change](store)
+    assert contents(only_map(store).snapshot()) == before
+    assert disk.manifest not in (b"", old)
+    if not crash:
+        assert decode_manifest((tmp_path / "MANIFEST").read_bytes(), "") == decode_manifest(old, "")
+    disk.fails = False
+    for refused in ("create", "truncate", "index"):
+        with pytest.raises(StorageError, match="must be opened anew"):
+            CHANGES[refused](store)
+    only_map(store).insert(statement_rows(3))
+    gc.collect()
+    abandon(store)
+    if crash:
+        (tmp_path / "MANIFEST").write_bytes(disk.manifest)
+    again = Store.open(tmp_path)
+    again.verify()
+    if not crash or change == "checkpoint":
+        assert contents(only_map(again).snapshot()) == before + statement_rows(3)
+    again.close()
+
+
+def test_a_store_that_could_not_sync_its_manifest_closes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    disk = FailingFolder(tmp_path, monkeypatch)
+    store = filled(tmp_path, Durability.FSYNC)
+    disk.fails = True
+    with pytest.raises(StorageError, match="could not be made durable"):
+        store.create_map(replace(only_map(store).definition, id="other", name="other"))
+    only_map(store).insert(statement_rows(1))
+    store.close()
+    disk.fails = False
+    assert contents(only_map(Store.open(tmp_path)).snapshot()) == statement_rows(1)

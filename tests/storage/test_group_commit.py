@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import threading
-from collections import deque
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,22 +22,23 @@ HANGS = 60
 
 
 class _Disk:
-    """`os.fdatasync` that goes on only when it is told to; every sync still happens."""
+    """`os.pwritev` that goes on only when it is told to; every write, and its sync, still happens."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.begun = threading.Semaphore(0)
         self.turns = threading.Semaphore(0)
         self.error: BaseException | None = None
-        self._sync = os.fdatasync
-        monkeypatch.setattr(os, "fdatasync", self._wait_and_sync)
+        self._write = os.pwritev
+        monkeypatch.setattr(os, "pwritev", self._wait_and_write)
 
-    def _wait_and_sync(self, descriptor: int) -> None:
+    def _wait_and_write(self, descriptor: int, buffers: Any, place: int, flags: int) -> int:
+        assert flags == os.RWF_DSYNC
         self.begun.release()
         self.turns.acquire()
         error, self.error = self.error, None
         if error is not None:
             raise error
-        self._sync(descriptor)
+        return self._write(descriptor, buffers, place, flags)
 
 
 class _Writer(threading.Thread):
@@ -62,9 +64,16 @@ def _log(folder: Path) -> WriteAheadLog:
 
 
 def _until_waiting(log: WriteAheadLog, count: int) -> None:
+    """Until so many wait for a flush that others lead."""
     group = log._group
-    while len(group._present) + len(group._following) < count:
-        pass
+    while True:
+        with group._lock:
+            present, following = group._present, group._following
+            waiting = 0 if present is None else present.waiting + (not present.begun)
+            if following is not None:
+                waiting += 1 + following.waiting
+        if waiting >= count:
+            return
 
 
 def test_those_who_come_during_a_sync_share_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,6 +132,8 @@ def test_an_interrupted_waiter_does_not_keep_the_others_waiting(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log, disk = _log(tmp_path), _Disk(monkeypatch)
+    # A run in the background may have been started with interrupts ignored.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     first = _Writer(log)
     disk.begun.acquire()
     mine = log.append(b"mine")
@@ -136,8 +147,11 @@ def test_an_interrupted_waiter_does_not_keep_the_others_waiting(
 
     helper = threading.Thread(target=interrupt)
     helper.start()
-    with pytest.raises(KeyboardInterrupt):
-        log.wait(mine)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            log.wait(mine)
+    finally:
+        signal.signal(signal.SIGINT, before)
     helper.join()
     disk.turns.release(1 + THREADS)
     for each in (first, *others):
@@ -174,16 +188,106 @@ def test_nobody_is_left_behind_when_files_change(
     assert sum(len(file.payloads) for file in read_log(tmp_path, 1, (0, 0))) == THREADS * records
 
 
-def test_the_next_leader_is_found_among_those_whom_a_rotation_has_moved() -> None:
-    """Between a slow sync and the calling of the next leader, which the last who is woken does, a file is rotated."""
-    group = group_commit.GroupCommit(threading.Lock(), 0, lambda: None)
-    waiter = group_commit._Waiter()
-    group._led = True
-    group._following.append(waiter)
-    group.begin(1)
-    group._wake(deque([None]))
-    assert waiter.called
-    assert waiter.group is None
+def test_those_whose_leader_was_interrupted_lead_themselves() -> None:
+    """The leader of the next turn goes before it is called; who waits behind it is let in, and leads."""
+    flushed: list[int] = []
+    group: group_commit.GroupCommit
+
+    def flush() -> None:
+        with lock:
+            group.begin(2)
+        flushed.append(2)
+        group.durable = 2
+
+    lock = threading.Lock()
+    group = group_commit.GroupCommit(lock, 0, flush)
+    led, abandoned = (group_commit._Turn(called=called) for called in (True, False))
+    led.begun = abandoned.abandoned = True
+    group.taken, group._present, group._following = 1, led, abandoned
+
+    def follow() -> None:
+        while group.durable < 2:
+            group.wait(2)
+
+    follower = threading.Thread(target=follow, daemon=True)
+    follower.start()
+    while not abandoned.waiting:
+        pass
+    with lock:
+        group._call_next()
+    follower.join(HANGS)
+    assert flushed == [2]
+    assert group._present is None
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_a_writer_interrupted_before_it_comes_to_wait_leaves_nobody_behind(alone: bool) -> None:
+    """It is on the list already, as the leader of the present or of the next turn, when the interrupt is noticed."""
+
+    class InterruptingLock:
+        """Is left with an interrupt once, by the thread that is to be interrupted."""
+
+        armed = False
+
+        def __init__(self) -> None:
+            self._lock = threading.Lock()
+
+        def __enter__(self) -> None:
+            self._lock.acquire()
+
+        def __exit__(self, *_: object) -> None:
+            self._lock.release()
+            if self.armed and threading.current_thread() is threading.main_thread():
+                self.armed = False
+                raise KeyboardInterrupt
+
+    flushed: list[int] = []
+
+    def flush() -> None:
+        with lock:
+            group.begin(2)
+        flushed.append(2)
+        group.durable = 2
+
+    lock = InterruptingLock()
+    group = group_commit.GroupCommit(lock, 0, flush)  # type: ignore[arg-type]
+    led = group_commit._Turn(called=True)
+    if not alone:
+        led.begun = True
+        group.taken, group._present = 1, led
+    lock.armed = True
+    with pytest.raises(KeyboardInterrupt):
+        group.wait(2)
+    assert flushed == ([2] if alone else [])
+    if not alone:
+        with lock:
+            group._call_next()
+        group.wait(2)
+        assert flushed == [2]
+    assert group._present is None
+    assert group._following is None
+
+
+def test_a_writer_alone_syncs_once_for_each_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log, disk = _log(tmp_path), _Disk(monkeypatch)
+    disk.turns.release(3)
+    for number in range(1, 4):
+        log.wait(log.append(b"record"))
+        assert log.durable_sequence == number
+    assert [disk.begun.acquire(blocking=False) for _ in range(4)] == [True, True, True, False]
+    log.close()
+
+
+def test_closing_syncs_what_was_written_without_a_sync(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A synced write makes itself durable, not what was written before it."""
+    log = WriteAheadLog(tmp_path, 1, 0, Durability.OS, None)
+    log.wait(log.append(b"first"))
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fdatasync", synced.append)
+    log.append(b"second")
+    log.close()
+    assert len(synced) == 1
+    assert log.synced[1] == (tmp_path / "00000001.log").stat().st_size
 
 
 def test_room_is_made_ahead_and_gone_after_a_clean_end(tmp_path: Path) -> None:
@@ -201,3 +305,23 @@ def test_room_is_made_ahead_and_gone_after_a_clean_end(tmp_path: Path) -> None:
     assert [(tmp_path / f"0000000{file.number}.log").stat().st_size for file in read_log(tmp_path, 1, (0, 0))] == [
         file.length for file in read_log(tmp_path, 1, (0, 0))
     ]
+
+
+def test_a_file_system_without_synced_writes_is_synced_after_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = os.pwritev
+    synced: list[int] = []
+
+    def refuse(descriptor: int, buffers: Any, place: int, flags: int = 0) -> int:
+        if flags:
+            raise OSError(errno.EOPNOTSUPP, "Operation not supported")
+        return write(descriptor, buffers, place)
+
+    monkeypatch.setattr(os, "pwritev", refuse)
+    monkeypatch.setattr(os, "fdatasync", synced.append)
+    log = _log(tmp_path)
+    log.wait(log.append(b"record"))
+    assert len(synced) == 1
+    log.close()
+    assert [file.payloads for file in read_log(tmp_path, 1, (0, 0))] == [[b"record"]]

@@ -21,7 +21,7 @@ from remuda.catalog import IndexKind, MapDefinition, new_id
 from remuda.errors import ErrorCode, RemudaError, SqlError
 from remuda.storage import LoadMode, Lookup, MapStore, SegmentInfo, Store, write_segment
 from remuda.storage.compaction import MOST_SEGMENTS
-from remuda.storage.delivery import deliver, delivery_folder, forget, hand_in
+from remuda.storage.delivery import deliver, delivery_folder, forget, hand_in, own_folder
 from remuda.storage.inbox import ANSWER, CLAIMED, FOLDER, REQUEST
 from remuda.storage.manifest import read_manifest
 from tests.storage.crash_writer import Row, statement_rows
@@ -260,6 +260,18 @@ def test_what_was_never_delivered_is_removed_after_a_day(closed: Path) -> None:
         assert _inbox(closed) == [delivery_folder(closed, recent)]
     forget(closed, recent)
     assert _inbox(closed) == []
+
+
+def test_what_the_writer_let_others_put_there_for_itself_goes_with_the_next_writer(closed: Path) -> None:
+    with _opened(closed):
+        own = own_folder(closed, "job")
+        own.mkdir(parents=True)
+        (own / "rows.arrow").write_bytes(b"rows")
+        Store.open(closed, read_only=True).close()
+        assert own.exists()
+    assert own.exists()
+    with _opened(closed):
+        assert _inbox(closed) == []
 
 
 @pytest.mark.parametrize("claimed", [False, True])

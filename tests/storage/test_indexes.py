@@ -10,10 +10,10 @@ import pytest
 
 from remuda.catalog import IndexDefinition, IndexKind, MapDefinition
 from remuda.errors import ErrorCode, SqlError
-from remuda.storage import UNBOUNDED, Lookup, MapSnapshot, Range, Store
-from remuda.storage.partition_hash import hash_values, partition_of
+from remuda.storage import UNBOUNDED, Lookup, MapSnapshot, Range, Store, index_read, row_form
 from remuda.storage.value_order import comparable
 from remuda.types import BIGINT, DOUBLE, INTEGER, VARBINARY, VARCHAR, SqlType
+from remuda.types.partition_hash import hash_values, partition_of
 from tests.storage.maps import index_on, map_of, same, table_of
 from tests.storage.sample_values import TYPES, random_value
 
@@ -74,7 +74,7 @@ def _found_at_once(
     snapshot: MapSnapshot, index: IndexDefinition, lookup: Lookup, columns: tuple[int, ...]
 ) -> list[Row] | None:
     """What the finder of the version gives; a range of a first column is asked for in both ways."""
-    finder, length = snapshot.version.index_finder(index.id, columns), snapshot.length
+    finder, length = snapshot.version.index_finder(index_read(index.id, row_form(columns))), snapshot.length
     found = finder.find([lookup], length, ALL)
     rows = None if found is None else list(found)
     wanted = lookup.range

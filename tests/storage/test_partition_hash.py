@@ -9,11 +9,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from remuda.storage.arrow_arrays import stored_array
-from remuda.storage.column_hash import hash_columns
 from remuda.storage.hash_index import value_hasher
-from remuda.storage.partition_hash import hash_values, partition_of, scalar_hasher, to_signed
 from remuda.types import BIGINT, VARCHAR, Kind, SqlType
+from remuda.types.arrow_arrays import stored_array
+from remuda.types.column_hash import hash_columns
+from remuda.types.partition_hash import hash_values, partition_of, scalar_hasher, to_signed
 from tests.storage.sample_values import TYPES, random_value
 from tests.storage.spark_hash import VECTORS, from_json, spark_hashes
 

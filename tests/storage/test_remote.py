@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
+import pickle
 import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +21,13 @@ from pyarrow import fs
 
 import remuda
 from remuda.catalog import new_id
-from remuda.errors import RemudaError, StorageError
-from remuda.storage.file_cache import FileCache
+from remuda.errors import StorageError
+from remuda.storage import SnapshotDescription, open_snapshot
+from remuda.storage.file_cache import CACHE_BYTES, FileCache
 from remuda.storage.manifest import NAME, decode_manifest, encode_manifest
+from remuda.storage.remote_files import RemoteFiles
 from remuda.storage.remote_folder import RemoteFolder
+from remuda.storage.remote_place import RemotePlace
 from tests.storage.folders import flipped
 from tests.storage.s3_server import BUCKET, S3Server, s3_server
 
@@ -154,8 +160,6 @@ def test_opening_is_refused_with_a_reason(s3: S3Server, place: str, tmp_path: Pa
         remuda.open(s3.uri(place), read_only=True, cache=tmp_path)
     with pytest.raises(StorageError, match="not the address of a file system"):
         remuda.open("nowhere://user:password@host/shop", read_only=True, cache=tmp_path)
-    with pytest.raises(RemudaError, match="Spark"):
-        remuda.open(s3.uri(place), read_only=True, cache=tmp_path, spark=object())  # type: ignore[arg-type]
     assert s3.files(place) == set()
     assert list((tmp_path / "mirrors").iterdir()) == []
 
@@ -201,7 +205,7 @@ def test_a_manifest_that_is_replaced_while_it_is_read_is_read_again(s3: S3Server
     thread = threading.Thread(target=commit)
     thread.start()
     try:
-        remote = RemoteFolder(s3.filesystem, shop, shop, FileCache(tmp_path))
+        remote = RemoteFolder(RemotePlace(RemoteFiles(s3.filesystem, shop, shop), str(tmp_path), CACHE_BYTES))
         assert all(remote.fetch() for _ in range(20))
         remote.close()
     finally:
@@ -238,6 +242,32 @@ def test_the_cache_is_bounded_but_for_what_is_in_use(s3: S3Server, place: str, t
             _check(second)
     FileCache(cache, 0).make_room()
     assert held() == 0
+
+
+def test_of_all_who_want_a_file_one_fetches_it(tmp_path: Path) -> None:
+    cache, fetched = FileCache(tmp_path / "cache"), []
+    names = [f"map/{number}" for number in range(3)]
+
+    def fetch(path: Path) -> None:
+        fetched.append(path)
+        path.write_bytes(b"rows")
+
+    def want(number: int) -> None:
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        for name in names:
+            cache.link(name, folder / name.replace("/", "-"), fetch)
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(want, range(8)))
+    assert len(fetched) == len(names)
+
+    def fail(path: Path) -> None:
+        raise StorageError("no")
+
+    with pytest.raises(StorageError):
+        cache.link("map/absent", tmp_path / "absent", fail)
+    cache.link("map/absent", tmp_path / "absent", fetch)
 
 
 READER = """
@@ -278,7 +308,7 @@ def test_processes_share_a_cache_and_a_killed_one_leaves_nothing(s3: S3Server, s
             process.kill()
             process.communicate()
     FileCache(cache, 0).new_mirror().release()
-    assert [path for path in cache.rglob("*") if path.is_file()] == []
+    assert [path for path in cache.rglob("*") if path.is_file() and path.parent.name != "turns"] == []
 
 
 def test_a_reader_refreshes_while_the_store_is_replaced(s3: S3Server, shop: str, tmp_path: Path) -> None:
@@ -302,3 +332,44 @@ def test_a_reader_refreshes_while_the_store_is_replaced(s3: S3Server, shop: str,
         thread.join()
         reader.refresh()
         assert reader.map("orders")[1].customer == "replaced 4 1"
+
+
+def _described(s3: S3Server, place: str, cache: Path) -> SnapshotDescription:
+    """As a process on another machine is told."""
+    with remuda.open(place, filesystem=s3.filesystem, read_only=True, cache=cache) as grid:
+        (definition,) = grid.store.catalog.maps.values()
+        (snapshot,) = grid.store.snapshot([definition])
+        description = pickle.loads(pickle.dumps(snapshot.describe()))
+    assert isinstance(description, SnapshotDescription)
+    assert description.remote is not None
+    return description
+
+
+def _elsewhere(description: SnapshotDescription, cache: Path) -> SnapshotDescription:
+    assert description.remote is not None
+    return dataclasses.replace(description, remote=dataclasses.replace(description.remote, cache=str(cache)))
+
+
+def test_a_described_snapshot_is_fetched_by_whoever_is_told_of_it(s3: S3Server, shop: str, tmp_path: Path) -> None:
+    description = _described(s3, shop, tmp_path / "here")
+    told = _elsewhere(description, tmp_path / "there")
+    assert open_snapshot(told).rows == ROWS
+    held = {path.name for path in (tmp_path / "there" / "files").rglob("*.*")}
+    assert held == {Path(name).name for name in s3.files(shop) if name.startswith("maps/")}
+    s3.filesystem.delete_dir(f"{shop}/maps")
+    assert open_snapshot(told).rows == ROWS
+    with pytest.raises(StorageError, match=f"changed since the query began.*refresh.*{shop}/maps"):
+        open_snapshot(_elsewhere(description, tmp_path / "a third"))
+
+
+def test_segments_that_are_asked_for_no_more_make_room(s3: S3Server, shop: str, tmp_path: Path) -> None:
+    cache = tmp_path / "there"
+    before = _elsewhere(_described(s3, shop, tmp_path / "here"), cache)
+    open_snapshot(before)
+    with remuda.open(shop, filesystem=s3.filesystem, durability="none", cache=tmp_path / "here") as grid:
+        grid.load("orders", _orders(customer="D"), "replace")
+    after = _elsewhere(_described(s3, shop, tmp_path / "here"), cache)
+    assert open_snapshot(after).rows == ROWS
+    FileCache(cache, 0).make_room()
+    held = {path.name.partition(".")[0] for path in (cache / "files").rglob("*.*")}
+    assert held == {info.id for info in after.segments}

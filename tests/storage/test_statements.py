@@ -107,13 +107,14 @@ def test_an_interrupted_statement_is_taken_back() -> None:
 def _count_syncs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """A list that grows with every sync, which still happens."""
     synced: list[int] = []
-    sync = os.fdatasync
+    write = os.pwritev
 
-    def counted(descriptor: int) -> None:
-        synced.append(descriptor)
-        sync(descriptor)
+    def counted(descriptor: int, buffers: Any, place: int, flags: int) -> int:
+        if flags & os.RWF_DSYNC:
+            synced.append(descriptor)
+        return write(descriptor, buffers, place, flags)
 
-    monkeypatch.setattr(os, "fdatasync", counted)
+    monkeypatch.setattr(os, "pwritev", counted)
     return synced
 
 

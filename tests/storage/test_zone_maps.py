@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from remuda.storage import UNBOUNDED, Durability, MapSnapshot, Range, Store, zone_map
-from remuda.storage.partition_hash import LONG_DECIMAL_DIGITS
 from remuda.storage.value_order import comparable
 from remuda.types import BIGINT, TIMESTAMP, VARCHAR, Kind, SqlType
+from remuda.types.partition_hash import LONG_DECIMAL_DIGITS
 from tests.storage.maps import contents, map_of, table_of
 from tests.storage.sample_values import TYPES, random_value
 

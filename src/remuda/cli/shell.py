@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import remuda
+from remuda.cli.completion import install
 from remuda.cli.output import as_table, counted, duration
 from remuda.cli.script import run_script, run_statement, show_statement
 from remuda.cli.statements import is_blank, split
@@ -32,7 +33,12 @@ HELP = """\
   \\rows n       shows so many rows of an answer, 1,000 to begin with
   \\timing       shows how long each statement takes, or stops doing so
   \\q            leaves (so does Ctrl-D)
+  Tab           completes a keyword, a name, a command
   Ctrl-C        drops what is being typed, or stops the statement that runs"""
+
+
+_WORDS = {"quit": "\\q", "exit": "\\q", "help": "\\?"}
+"""What people type who do not know the commands yet."""
 
 
 class Shell:
@@ -57,6 +63,8 @@ class Shell:
         """Takes one line and returns what it leads to: an answer, an error with its caret, or nothing yet."""
         if not self._typed and line.strip().startswith("\\"):
             return self._command(line.strip())
+        if not self._typed and line.strip().rstrip(";").casefold() in _WORDS:
+            return self._command(_WORDS[line.strip().rstrip(";").casefold()])
         statements, self._typed = split(f"{self._typed}\n{line}" if self._typed else line)
         if is_blank(self._typed):
             self._typed = ""
@@ -127,6 +135,7 @@ def run_shell(folder: str | None) -> int:
     with remuda.open(folder) as grid:
         shell = Shell(grid)
         _read_history()
+        install(grid)
         place = "in memory" if folder is None else str(folder)
         print(f"Remuda {remuda.__version__}, {place}. \\? for help, \\q to leave.")
         while not shell.finished:

@@ -10,8 +10,9 @@ _TOKEN = re.compile(
     | "(?:[^"]|"")*"            # a quoted name
     | --[^\n]*                  # a comment to the end of the line
     | /\*.*?\*/                 # a comment in brackets
+    | \$\$.*?\$\$               # text between dollars
     | ;
-    | (?P<open>'|"|/\*)         # one of the above, not yet closed
+    | (?P<open>'|"|/\*|\$\$)         # one of the above, not yet closed
     | .
     """,
     re.VERBOSE | re.DOTALL,
@@ -25,6 +26,8 @@ def split(text: str) -> tuple[list[str], str]:
     (["SELECT ';'"], 'SELECT 2 -- ; not here')
     >>> split("SELECT 'open; ")
     ([], "SELECT 'open;")
+    >>> split("SELECT $$a;b$$; SELECT $$c;")
+    (['SELECT $$a;b$$'], 'SELECT $$c;')
     """
     statements: list[str] = []
     start = 0

@@ -35,6 +35,8 @@ class Cluster:
         self._lock = Lock()
         self.on_change: Callable[[], None] | None = None
         """Called after every change of the table."""
+        self.executors: tuple[str, ...] = ()
+        """The members of another backend by their names. They read a folder, and own no partitions of this process."""
         self._created = 0
         self._members: tuple[Member, ...] = tuple(self._new_member() for _ in range(members))
         self._partitions = partitions
@@ -72,9 +74,10 @@ class Cluster:
                 raise RemudaError("the last member cannot leave")
             self._change(remaining)
 
-    def renew(self) -> None:
+    def renew(self, executors: tuple[str, ...] = ()) -> None:
         """Members of another backend have come or gone: plans are made anew, as they are for what there was."""
         with self._lock:
+            self.executors = executors
             self._change(self._members)
 
     def _change(self, members: tuple[Member, ...]) -> None:

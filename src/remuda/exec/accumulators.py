@@ -14,11 +14,19 @@ import pyarrow as pa
 
 from remuda.exec.key_numbers import LONG_DIGITS, from_words, words
 from remuda.exec.ordering import order_codes
-from remuda.storage.arrow_arrays import fixed_values, null_mask
+from remuda.expr.cast_floating import nearest_doubles
 from remuda.types import Kind
+from remuda.types.arrow_arrays import fixed_values, null_mask
 
 if TYPE_CHECKING:
     from remuda.types import SqlType
+
+
+_AT_ONCE = 1 << 18
+
+
+ROWS_OF_COUNT = 4
+"""Rows for each group, at least, that make it worth while to add them up apart from the states, which is faster."""
 
 
 class Accumulator(ABC):
@@ -79,6 +87,16 @@ def grown(array: np.ndarray, count: int, fill: object) -> np.ndarray:
     return larger
 
 
+def lower_at(lowest: np.ndarray, groups: np.ndarray, codes: np.ndarray) -> None:
+    """Lowers the code of each group to the lowest of its rows.
+
+    In pieces: of numpy's functions this kind alone keeps all other threads waiting until it is done.
+    """
+    for first in range(0, len(codes), _AT_ONCE):
+        rows = slice(first, first + _AT_ONCE)
+        np.minimum.at(lowest, groups[rows], codes[rows])
+
+
 def sum_where(numbers: np.ndarray, chosen: np.ndarray) -> Any:
     """The sum of the chosen numbers, without an array between: making one takes longer than adding it up."""
     return np.einsum("i,i->", numbers, chosen)
@@ -99,7 +117,7 @@ class Count(Accumulator):
         self._counts = grown(self._counts, count, 0)
         if groups is None:
             self._counts[0] += rows
-        elif count <= rows:
+        elif count * ROWS_OF_COUNT <= rows:
             self._counts[:count] += np.bincount(groups, minlength=count)
         else:
             np.add.at(self._counts, groups, 1)
@@ -144,7 +162,7 @@ class Reduction(Accumulator):
         if groups is None:
             with np.errstate(invalid="ignore", over="ignore"):  # infinities are values like any other
                 self._states[0] = self._function(self._states[0], self._function.reduce(numbers))
-        elif self._function is np.add and count <= len(numbers):
+        elif self._function is np.add and count * ROWS_OF_COUNT <= len(numbers):
             self._states[:count] += np.bincount(groups, numbers, count)
         else:
             self._function.at(self._states, groups, numbers)
@@ -160,14 +178,15 @@ class Reduction(Accumulator):
 
     def numbers(self, values: pa.Array) -> np.ndarray:
         if self._argument.kind is Kind.DECIMAL:
-            decimals: np.ndarray = values.cast(pa.float64()).to_numpy()
+            decimals: np.ndarray = nearest_doubles(values).to_numpy(zero_copy_only=False)
             return decimals
         return fixed_values(values, self._argument).astype(self._states.dtype, copy=False)
 
     def state(self, count: int) -> pa.Array:
         missing = self.missing(count)
         self._states = grown(self._states, count, self._identity)
-        return pa.array(self._states[:count], mask=missing).cast(self._result.arrow)
+        states = pa.array(self._states[:count], mask=missing)
+        return states if states.type == self._result.arrow else states.cast(self._result.arrow)
 
 
 class WordExtreme(Reduction):
@@ -222,7 +241,7 @@ class Chosen(Accumulator):
             if self._function == "max":
                 codes = -codes
             best = np.full(count, np.iinfo(np.int64).max)
-            np.minimum.at(best, groups, codes)
+            lower_at(best, groups, codes)
             chosen = np.flatnonzero(best[groups] == codes)
             row_of[groups[chosen]] = chosen
         return row_of[row_of >= 0]

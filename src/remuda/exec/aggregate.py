@@ -12,7 +12,9 @@ from remuda.exec.aggregate_calls import MergedCall, SplitCall, WholeCall
 from remuda.exec.batch import ArrowBatch, RowBatch, layout_of, positional
 from remuda.exec.chosen import ChosenBatch
 from remuda.exec.group_numbers import GroupNumbers
+from remuda.exec.memory import bytes_of
 from remuda.exec.operator import BlockingExec, Exec
+from remuda.exec.ordering import concatenate
 from remuda.exec.parallel import ParallelExec, in_parallel
 from remuda.expr import Column
 from remuda.plan.aggregates import AGGREGATES, partial_type
@@ -31,6 +33,9 @@ FEW_GROUPS = 10_000
 """Up to this many groups take no memory worth mentioning."""
 ROWS_OF_GROUP = 64
 """Rows for each group, at least, that make it worth while for several threads to have states of their own."""
+GATHERED_ROWS = 1 << 23
+"""Where most rows are groups of their own, and so take no more memory than those, up to so many are added at once: many
+keys are numbered by sorting them, few by tables that grow and are made anew."""
 BYTES_OF_KEY, BYTES_OF_STATE = 48, 40
 """What a group takes, about: a slot, a number and the value for each key; a state and its mark for each call."""
 
@@ -51,7 +56,11 @@ class HashAggregateExec(BlockingExec):
     def _begin(self, columns: tuple[Column, ...], *, merges: bool) -> None:
         """`merges` says that not rows but states come in."""
         node = self._node
+        self._columns = columns
         self._layout = layout_of(columns)
+        self._gathers = False
+        self._waiting: list[pa.RecordBatch] = []
+        self._waiting_rows = self._waiting_bytes = 0
         self._keys = [self._layout[column.id] for column in node.keys]
         self._groups = GroupNumbers([column.type for column in node.keys]) if node.keys else None
         self._rows = Count()
@@ -78,10 +87,13 @@ class HashAggregateExec(BlockingExec):
     def _wants_parts(self, rows: int) -> bool:
         """Asked when the first of so many rows have been added: whether threads shall aggregate the others in parts.
 
-        Not where there are so many groups that merging their states is as much work as adding the rows.
+        Not where there are so many groups that merging their states is as much work as adding the rows: so many by now,
+        or, as most of the rows have been groups of their own, so many in the end.
         """
         assert self._groups is not None
-        if self._groups.count * ROWS_OF_GROUP > rows:
+        counts = self._rows.counts(self._groups.count)
+        found = np.count_nonzero(counts)
+        if len(counts) * ROWS_OF_GROUP > rows or (found > FEW_GROUPS and 2 * found > counts.sum()):
             return False
         arrays = self._arrays(states=True)
         partial = self._merge_parts()
@@ -114,6 +126,24 @@ class HashAggregateExec(BlockingExec):
         return part
 
     def consume(self, batch: RowBatch) -> None:
+        if not self._gathers:
+            self._add(batch)
+            return
+        self._waiting.append(batch.arrow())
+        self._waiting_rows += batch.row_count
+        if self._waiting_rows >= GATHERED_ROWS:
+            self._add_waiting()
+        elif self._context is not None and self._context.memory is not None and self._groups is not None:
+            # Once as they came, and once together.
+            self._waiting_bytes += 2 * bytes_of(self._waiting[-1])
+            self._hold(self._groups.count)
+
+    def _add_waiting(self) -> None:
+        waiting, self._waiting, self._waiting_rows, self._waiting_bytes = self._waiting, [], 0, 0
+        if waiting:
+            self._add(ArrowBatch(self._columns, concatenate(waiting)))
+
+    def _add(self, batch: RowBatch) -> None:
         if self._groups is None and isinstance(batch, ChosenBatch) and batch.is_dense:
             for call in self._calls:
                 if isinstance(call, SplitCall):
@@ -126,8 +156,10 @@ class HashAggregateExec(BlockingExec):
         arrow = batch.arrow()
         groups, count = None, 1
         if self._groups is not None:
+            before = self._groups.count
             groups = self._groups.add([arrow.column(place) for place in self._keys])
             count = self._groups.count
+            self._gathers = self._gathers or (before > FEW_GROUPS and 2 * (count - before) > arrow.num_rows)
         for call in self._calls:
             call.add(groups, arrow, count)
         self._rows.add_rows(groups, arrow.num_rows, count)
@@ -139,9 +171,11 @@ class HashAggregateExec(BlockingExec):
 
     def _bytes(self, count: int) -> int:
         width = BYTES_OF_KEY * len(self._keys) + BYTES_OF_STATE * len(self._calls)
-        return count * width + sum(call.bytes for call in self._calls if isinstance(call, WholeCall | SplitCall))
+        of_calls = sum(call.bytes for call in self._calls if isinstance(call, WholeCall | SplitCall))
+        return count * width + of_calls + self._waiting_bytes
 
     def finish(self) -> RowBatch:
+        self._add_waiting()
         # Without keys there is one row, even where nothing is asked of it.
         return ArrowBatch(self._node.columns, positional(self._arrays(states=self._delivers_states), 1))
 

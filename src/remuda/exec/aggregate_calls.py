@@ -12,6 +12,7 @@ from remuda.exec.accumulators import Accumulator, Chosen, Count, Reduction, Word
 from remuda.exec.exact_sum import ExactSum
 from remuda.exec.group_numbers import GroupNumbers
 from remuda.exec.whole_groups import WholeGroups
+from remuda.expr.cast_floating import nearest_doubles
 from remuda.expr.decimals import divide_batch
 from remuda.expr.function import Signature
 from remuda.plan.aggregates import AGGREGATES, partial_type
@@ -185,7 +186,7 @@ def result_of(call: AggregateCall, states: list[pa.Array]) -> pa.Array:
         case "avg":
             return average(states[0], states[1], call.column.type)
         case "count":
-            return pc.fill_null(states[0], 0)
+            return pc.fill_null(states[0], 0) if states[0].null_count else states[0]
         case _:
             return states[0]
 
@@ -194,7 +195,8 @@ def average(total: pa.Array, count: pa.Array, result: SqlType) -> pa.Array:
     """From the states of AVG; NULL for no values. A DECIMAL is rounded half away from zero, like any quotient."""
     values = pc.if_else(pc.equal(count, 0), pa.scalar(None, pa.int64()), count)
     if result.kind is not Kind.DECIMAL:
-        return pc.divide(total.cast(pa.float64(), safe=False), values.cast(pa.float64()))
+        doubles = nearest_doubles(total) if pa.types.is_decimal(total.type) else total.cast(pa.float64(), safe=False)
+        return pc.divide(doubles, values.cast(pa.float64()))
     whole = SqlType(Kind.DECIMAL, *exact_digits(BIGINT))
     divide = divide_batch(Signature((from_arrow(total.type), whole), result))
     return divide(total, values.cast(whole.arrow))

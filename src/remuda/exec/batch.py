@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
-from remuda.storage.arrow_arrays import stored_list
+from remuda.types.arrow_arrays import stored_list
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -134,6 +134,15 @@ def positional(arrays: Sequence[pa.Array], row_count: int = 0) -> pa.RecordBatch
     if not arrays:
         return without_columns(row_count)
     return pa.RecordBatch.from_arrays(list(arrays), names=[str(place) for place in range(len(arrays))])
+
+
+def slice_batch(batch: RowBatch, start: int, count: int) -> RowBatch:
+    """Some neighbouring rows of a batch; no value is copied."""
+    if start == 0 and count == batch.row_count:
+        return batch
+    if isinstance(batch, TupleBatch):
+        return TupleBatch(batch.columns, batch.tuples()[start : start + count])
+    return ArrowBatch(batch.columns, batch.arrow().slice(start, count))
 
 
 def conformed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

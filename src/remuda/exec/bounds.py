@@ -256,7 +256,10 @@ def _countable_values(bound: Bound, parameters: Values) -> Iterable[Any] | None:
 
 
 def intersect(owned: np.ndarray | None, wanted: np.ndarray | None) -> np.ndarray | None:
-    """The partitions of both; None stands for all."""
+    """The partitions of both, ascending as they are in each; None stands for all."""
     if owned is None or wanted is None:
         return wanted if owned is None else owned
-    return np.intersect1d(owned, wanted, assume_unique=True)
+    if not len(owned):
+        return owned
+    in_both: np.ndarray = wanted[owned.take(owned.searchsorted(wanted), mode="clip") == wanted]
+    return in_both

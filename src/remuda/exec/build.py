@@ -22,6 +22,7 @@ from remuda.exec.project import ProjectExec
 from remuda.exec.recursive import RecursiveExec, WorkingTableExec
 from remuda.exec.root import RootExec
 from remuda.exec.sort import SortExec, TopNExec
+from remuda.exec.streaming_aggregate import StreamingAggregateExec
 from remuda.exec.union import UnionExec
 from remuda.exec.values import ValuesExec
 from remuda.exec.window import WindowExec
@@ -56,6 +57,8 @@ def _build(node: Any, code: Code) -> Exec:
             return ProjectExec(tree, build_operator(tree.input, code), code)
         case physical.HashAggregate():
             return HashAggregateExec(tree, build_operator(tree.input, code))
+        case physical.StreamingAggregate():
+            return StreamingAggregateExec(tree, build_operator(tree.input, code))
         case physical.Sort():
             return SortExec(tree, build_operator(tree.input, code))
         case physical.TopN():
@@ -65,7 +68,7 @@ def _build(node: Any, code: Code) -> Exec:
         case physical.Modify():
             return ModifyExec(tree, build_operator(tree.input, code))
         case physical.Root():
-            return RootExec(tree, in_parallel(build_operator(tree.input, code)))
+            return RootExec(tree, in_parallel(build_operator(tree.input, code), passed_on=True))
         case physical.Send():
             return SendExec(tree, in_parallel(build_operator(tree.input, code)))
         case physical.Receive():

@@ -5,44 +5,45 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from remuda.exec.batch import ArrowBatch
-from remuda.exec.row_choice import FEW, choose, truth_values
+from remuda.exec.row_choice import gather
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
     import pyarrow as pa
 
     from remuda.exec.batch import Row, RowBatch, Tuple
     from remuda.expr import Column
 
 
+DENSE = 0.25
+"""The share of chosen rows above which adding up all values, zeros for those not chosen, beats gathering the chosen."""
+
+
 class ChosenBatch:
     """A batch like any other to whoever asks for its rows; they are gathered when they are first asked for.
 
-    `whole` has all rows, chosen or not: it is the scan's own memory and costs nothing to hold.
+    `whole` has all rows, chosen or not: it is the scan's own memory and costs nothing to hold. `chosen` has a truth
+    value for each of them.
     """
 
-    def __init__(self, columns: tuple[Column, ...], whole: pa.RecordBatch, condition: pa.BooleanArray) -> None:
+    def __init__(self, columns: tuple[Column, ...], whole: pa.RecordBatch, chosen: np.ndarray) -> None:
         self.columns = columns
         self.whole = whole
-        self._condition = condition
-        self.row_count = int(condition.true_count)
-
-    @cached_property
-    def chosen(self) -> np.ndarray:
-        """Of each row of `whole`, whether it is chosen."""
-        return truth_values(self._condition)
+        self.chosen = chosen
+        self.row_count = int(np.count_nonzero(chosen))
 
     @property
     def is_dense(self) -> bool:
         """Whether so many rows are chosen that looking at all of them is cheaper than gathering the chosen ones."""
-        return self.row_count >= FEW * int(self.whole.num_rows)
+        return self.row_count >= DENSE * int(self.whole.num_rows)
 
     @cached_property
     def gathered(self) -> ArrowBatch:
-        return ArrowBatch(self.columns, choose(self.whole, self._condition))
+        return ArrowBatch(self.columns, gather(self.whole, self.chosen, self.row_count))
 
     def row(self, index: int) -> Row:
         return self.gathered.row(index)

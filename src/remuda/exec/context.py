@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from remuda.errors import ErrorCode, SqlError
+from remuda.exec.interruptible import Weight
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -19,8 +20,12 @@ if TYPE_CHECKING:
     from remuda.plan.physical import Modify
     from remuda.storage import MapSnapshot
 
-SCAN_BATCH_ROWS = 131_072
-"""Rows that a direct scan passes to its kernels at once: enough to hide their start, few enough to stay in cache."""
+SCAN_BATCH_ROWS = 262_144
+"""Rows that a direct scan passes to its kernels at once: enough to hide their start, few enough to stay in cache.
+
+Measured, processor time of 10M rows with 131,072 / 262,144 / 524,288 at once: filter of 1 % 24 / 17 / 17 ms, of 50 %
+50 / 45 / 40, filter and sum 27 / 22 / 21, five groups 61 / 55 / 60.
+"""
 
 
 class ReceivingEnd(Protocol):
@@ -90,6 +95,7 @@ class ExecContext:
     memory: MemoryLimit | None = None
     scan_batch_rows: int = SCAN_BATCH_ROWS
     activity: ScanActivity = field(default_factory=ScanActivity)
+    weight: Weight = field(default_factory=Weight)
 
     def snapshot(self, map_id: str) -> MapSnapshot:
         found = self.snapshots.get(map_id)

@@ -17,8 +17,8 @@ import pyarrow as pa
 from remuda.errors import data_error
 from remuda.exec.accumulators import Accumulator, grown, is_one_word, sum_where
 from remuda.exec.key_numbers import LONG_DIGITS, decimal_array, words
-from remuda.storage.arrow_arrays import decimal_words
 from remuda.types import Kind
+from remuda.types.arrow_arrays import decimal_words
 
 if TYPE_CHECKING:
     from remuda.exec.accumulators import Count

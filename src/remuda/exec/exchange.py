@@ -65,12 +65,16 @@ class ReceiveExec(Exec):
         self._node = node
 
     def setup(self, context: ExecContext) -> None:
+        self._weight = context.weight
         self._channels = context.incoming[self._node.edge]
 
     def advance(self) -> IterationResult:
+        if self._weight.must_move:
+            return IterationResult.WAIT
         for channel in self._channels:
             batch = channel.poll()
             if batch is not None:
+                self._weight.add(batch.row_count)
                 self.current_batch = batch
                 return IterationResult.FETCHED
         if all(channel.is_finished for channel in self._channels):
@@ -88,15 +92,19 @@ class MergingReceiveExec(Exec):
         self._places = [layout[key.column] for key in node.collation]
 
     def setup(self, context: ExecContext) -> None:
+        self._weight = context.weight
         self._channels = context.incoming[self._node.edge]
         self._streams = [Stream() for _ in self._channels]
 
     def advance(self) -> IterationResult:
+        if self._weight.must_move:
+            return IterationResult.WAIT
         for stream, channel in zip(self._streams, self._channels, strict=True):
             while stream.needs_input:
                 batch = channel.poll()
                 if batch is not None:
                     stream.pending = batch.arrow()
+                    self._weight.add(batch.row_count)
                 elif channel.is_finished:
                     stream.exhausted = True
                 else:

@@ -7,23 +7,21 @@ from typing import TYPE_CHECKING
 from remuda.exec.batch import RowBatch, TupleBatch, layout_of
 from remuda.exec.chosen import ChosenBatch
 from remuda.exec.operator import Exec, IterationResult, PassingExec
-from remuda.expr import compile_predicate, compile_row
+from remuda.expr import compile_row
+from remuda.expr.truth import compile_truth
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import pyarrow as pa
-
     from remuda.exec.code import Code
     from remuda.exec.context import ExecContext
     from remuda.expr import RowExpression
+    from remuda.expr.truth import Truth
     from remuda.plan.physical import Filter
 
 
 class FilterExec(PassingExec):
     def __init__(self, node: Filter, source: Exec, code: Code) -> None:
         super().__init__(source, node.columns)
-        self._predicate, self._row_predicate = code.of(node, _compile)
+        self._truth, self._row_predicate = code.of(node, _compile)
 
     def setup(self, context: ExecContext) -> None:
         super().setup(context)
@@ -40,9 +38,9 @@ class FilterExec(PassingExec):
             passes, values = self._row_predicate, self._parameters.values
             return TupleBatch(batch.columns, [row for row in batch.tuples() if passes(row, values)])
         arrow = batch.arrow()
-        return ChosenBatch(batch.columns, arrow, self._predicate(arrow, self._parameters))
+        return ChosenBatch(batch.columns, arrow, self._truth(arrow, self._parameters))
 
 
-def _compile(node: Filter) -> tuple[Callable[..., pa.Array], RowExpression]:
+def _compile(node: Filter) -> tuple[Truth, RowExpression]:
     layout = layout_of(node.input.columns)
-    return compile_predicate(node.condition, layout), compile_row(node.condition, layout)
+    return compile_truth(node.condition, layout), compile_row(node.condition, layout)

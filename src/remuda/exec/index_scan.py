@@ -70,6 +70,7 @@ class IndexScanExec(IteratorExec):
             positions = self._positions(source, lookups, partitions)
             count = len(positions)
             context.activity.index_entries += count
+            context.weight.add(count)
             if count == 0:
                 continue
             if count <= FEW_ROWS:
@@ -120,6 +121,7 @@ class IndexScanExec(IteratorExec):
         rows = self._rows
         for chunk in self._ordered_chunks(source, lookups, partitions):
             context.activity.index_entries += len(chunk)
+            context.weight.add(len(chunk))
             if len(chunk) <= FEW_ROWS:
                 yield rows.apply_to_tuples(source.rows_at(rows.positions, chunk), context.parameters)
             else:

@@ -1,13 +1,16 @@
 """Numbers for distinct integers: what joins and groups look values up by.
 
 Where the integers lie close together a table indexed by value gives the number at once. Else it is found by open
-addressing, all values of a column at a time: each round looks at one slot for every value that is not yet decided.
+addressing, all values of a column at a time: each round looks at one slot for every value that is not yet decided. A
+great number of new values that do not lie close together is sorted.
 """
 
 from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+
+from remuda.exec.sort_keys import Part, sorted_by
 
 ABSENT = -1
 """The number of a value that is not among the distinct ones."""
@@ -16,6 +19,11 @@ SLOTS_FOR_EACH = 16
 """A direct table may have this many slots for each value it holds: beyond that it no longer stays in the cache."""
 FREE_SLOTS = 1 << 20
 """A direct table of up to this many slots is always worth its memory."""
+
+MANY = 1 << 18
+"""So many values at once are sorted, unless they lie close together or more are known."""
+CLOSE = 4
+"""Slots for each value up to which they do."""
 
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _HALF = np.uint64(32)
@@ -32,6 +40,8 @@ class IntegerNumbers:
         self.count = 0
         self._values: list[np.ndarray] = []
         self._table: _DirectTable | _HashTable = _DirectTable(0, 0)
+        self._is_settled = True
+        """Whether the table has all values: many that were added at once, perhaps the last ones, wait until it must."""
         self.given = self.add(values)
 
     @classmethod
@@ -52,12 +62,14 @@ class IntegerNumbers:
 
     def find(self, values: np.ndarray) -> np.ndarray:
         """The number of each value, ABSENT where it has none."""
-        return self._table.find(np.ascontiguousarray(values, np.int64))
+        return self._settled().find(np.ascontiguousarray(values, np.int64))
 
     def add(self, values: np.ndarray) -> np.ndarray:
         """The number of each value; those that had none get one."""
         values = np.ascontiguousarray(values, np.int64)
-        numbers = self._table.find(values)
+        if len(values) >= max(MANY, self.count) and _are_scattered(values):
+            return self._add_sorted(values)
+        numbers = self._settled().find(values)
         unknown = np.flatnonzero(numbers < 0)
         if not len(unknown):
             return numbers
@@ -69,24 +81,66 @@ class IntegerNumbers:
         numbers[unknown] = self._table.find(wanted)
         return numbers
 
+    def _add_sorted(self, values: np.ndarray) -> np.ndarray:
+        """The same for a great number of values, by sorting them together with those that are known.
+
+        Of equal values the first in the order was the first before it: a known one has its number for its position.
+        Sorting is sequential, where large tables are met at random: a million values, nearly all different, take 100 ms
+        against 230.
+        """
+        known = self.count
+        together = np.concatenate([self.values, values])
+        with np.errstate(over="ignore"):
+            distances = (together - together.min()).view(np.uint64)
+        positions = sorted_by([Part(distances, int(distances.max()).bit_length())], len(together))
+        in_order = together.take(positions)
+        starts = np.ones(len(together), np.bool_)
+        starts[1:] = in_order[1:] != in_order[:-1]
+        firsts = positions[starts]
+        are_new = firsts >= known
+        new = together[firsts[are_new]]
+        number_of = firsts.astype(np.int32)
+        number_of[are_new] = np.arange(known, known + len(new), dtype=np.int32)
+        numbers = np.empty(len(together), np.int32)
+        numbers[positions] = number_of[np.cumsum(starts) - 1]
+        self._values.append(new)
+        self.count += len(new)
+        self._is_settled = False
+        return numbers[known:]
+
+    def _settled(self) -> _DirectTable | _HashTable:
+        """The table with all values in it. It is made aside: another thread may be looking into the one there is."""
+        if not self._is_settled:
+            table = _HashTable(self.count)
+            table.insert(self.values, 0)
+            self._table, self._is_settled = table, True
+        return self._table
+
     def _make_room(self, wanted: np.ndarray) -> _DirectTable | _HashTable:
         """A table that can hold these values too: a wider one, or one of the other kind."""
         low, high = int(wanted.min()), int(wanted.max())
-        table = self._table
-        if isinstance(table, _DirectTable):
-            low, high = (min(low, table.low), max(high, table.high)) if self.count else (low, high)
+        table, count = self._table, self.count + len(wanted)
+        if isinstance(table, _HashTable):
+            if table.has_room_for(count):
+                return table
+            # With more values than before they may lie closer together.
+            low, high = min(low, int(self.values.min())), max(high, int(self.values.max()))
+        elif self.count:
+            low, high = min(low, table.low), max(high, table.high)
             if (low, high) == (table.low, table.high):
                 return table
-            if high - low < max(FREE_SLOTS, SLOTS_FOR_EACH * (self.count + len(wanted))):
-                # Twice as wide as needed once it grows, so that growing step by step is not paid for at each step.
-                slack = (high - low) // 2 if self.count else 0
-                self._table = _DirectTable(max(low - slack, -(2**63)), min(high + slack, 2**63 - 1))
-                self._table.insert(self.values, 0)
-                return self._table
-        if isinstance(table, _DirectTable) or not table.has_room_for(self.count + len(wanted)):
-            self._table = _HashTable(self.count + len(wanted))
-            self._table.insert(self.values, 0)
+        if high - low < max(FREE_SLOTS, SLOTS_FOR_EACH * count):
+            # Twice as wide as needed once it grows, so that growing step by step is not paid for at each step.
+            slack = (high - low) // 2 if self.count and isinstance(table, _DirectTable) else 0
+            self._table = _DirectTable(max(low - slack, -(2**63)), min(high + slack, 2**63 - 1))
+        else:
+            self._table = _HashTable(count)
+        self._table.insert(self.values, 0)
         return self._table
+
+
+def _are_scattered(values: np.ndarray) -> bool:
+    return int(values.max()) - int(values.min()) > CLOSE * len(values)
 
 
 class _DirectTable:

@@ -6,15 +6,16 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING
 
 from remuda.exec.batch import RowBatch, Tuple, TupleBatch, empty_batch, layout_of
+from remuda.exec.interruptible import ROWS_OF_PAIRS
 from remuda.exec.join_result import JoinCode, JoinResult
 from remuda.exec.join_table import HeldRows, JoinTable, all_pairs
-from remuda.exec.memory import bytes_of
+from remuda.exec.memory import bytes_held
 from remuda.exec.operator import Exec, IterationResult, PassingExec
 from remuda.exec.ordering import concatenate
 from remuda.exec.row_join import FEW_ROWS, ROW_KINDS, RowJoin, RowTable
 from remuda.expr import Call, Column
 from remuda.plan.joins import JoinKey, JoinKind
-from remuda.storage.arrow_arrays import null_mask
+from remuda.types.arrow_arrays import null_mask
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from remuda.exec.code import Code
     from remuda.exec.context import ExecContext
+    from remuda.exec.join_table import Pairs
     from remuda.plan.physical import HashJoin, NestedLoopJoin
 
 NOTHING_WITHOUT_RIGHT = {JoinKind.INNER, JoinKind.SEMI, JoinKind.RIGHT}
@@ -37,6 +39,8 @@ class JoinExec(PassingExec):
 
     Right first, always: a sender of the left side waits until the right side is complete, never the other way round.
     """
+
+    weight_of_row = 1
 
     def __init__(self, node: HashJoin | NestedLoopJoin, left: Exec, right: Exec, code: Code) -> None:
         super().__init__(left, node.columns)
@@ -59,10 +63,13 @@ class JoinExec(PassingExec):
     def advance(self) -> IterationResult:
         if not self._is_read and not self._read_right():
             return IterationResult.WAIT
+        if self._context.weight.must_move:
+            return IterationResult.WAIT
         while True:
             batch = next(self._ready, None)
             if batch is not None:
                 self._context.verify()
+                self._context.weight.add(batch.row_count)
                 self.current_batch = batch
                 return IterationResult.FETCHED
             if self._left_done:
@@ -103,13 +110,14 @@ class JoinExec(PassingExec):
             batch = self._right.current_batch
             if batch.row_count:
                 self._waiting.append(batch)
-                if self._context.memory is not None and not isinstance(batch, TupleBatch):
-                    self._bytes += bytes_of(batch.arrow()) + BYTES_OF_ENTRY * batch.row_count
+                if self._context.memory is not None:
+                    self._bytes += bytes_held(batch) + BYTES_OF_ENTRY * batch.row_count
                     self._context.hold(self, "the join", self._bytes)
             if result is IterationResult.FETCHED_DONE:
                 break
         self._is_read = True
         rows = sum(batch.row_count for batch in self._waiting)
+        self._context.weight.add(rows * self.weight_of_row)
         self._left_done = rows == 0 and self._node.kind in NOTHING_WITHOUT_RIGHT
         are_tuples = all(isinstance(batch, TupleBatch) for batch in self._waiting)
         if rows <= FEW_ROWS and are_tuples and self._node.kind in ROW_KINDS:
@@ -132,6 +140,12 @@ class JoinExec(PassingExec):
             self._result = JoinResult(self._node, self._code, held, self._context.parameters)
         return self._result
 
+    def _verified(self, found: Iterable[Pairs]) -> Iterator[Pairs]:
+        """The pairs of one batch may be many: the query is looked after before each part of them."""
+        for pairs in found:
+            self._context.verify()
+            yield pairs
+
     @abstractmethod
     def hold(self, held: HeldRows) -> None:
         """The right side is complete."""
@@ -146,6 +160,8 @@ class JoinExec(PassingExec):
 
 
 class NestedLoopJoinExec(JoinExec):
+    weight_of_row = ROWS_OF_PAIRS
+
     def hold(self, held: HeldRows) -> None:
         self._rows = held.rows
 
@@ -153,7 +169,7 @@ class NestedLoopJoinExec(JoinExec):
         return lambda _: rows
 
     def joined(self, result: JoinResult, left: pa.RecordBatch) -> Iterable[RowBatch]:
-        return result.of(left, all_pairs(left.num_rows, self._rows))
+        return result.of(left, self._verified(all_pairs(left.num_rows, self._rows)))
 
 
 class HashJoinExec(JoinExec):
@@ -184,7 +200,7 @@ class HashJoinExec(JoinExec):
         columns = [left.column(place) for place in self._left_places]
         if self._is_lookup:
             return (self._looked_up(result, left, columns),)
-        return result.of(left, self._table.pairs(columns))
+        return result.of(left, self._verified(self._table.pairs(columns)))
 
     def _looked_up(self, result: JoinResult, left: pa.RecordBatch, columns: list[pa.Array]) -> RowBatch:
         found = self._table.contains(columns)

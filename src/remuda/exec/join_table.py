@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from remuda.exec.batch import positional
 from remuda.exec.key_numbers import KeyNumbers
-from remuda.storage.arrow_arrays import is_dictionary
+from remuda.types.arrow_arrays import is_dictionary
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

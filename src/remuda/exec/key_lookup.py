@@ -43,6 +43,7 @@ class KeyLookupExec(IteratorExec):
             for first in range(0, len(keys), MANY_KEYS):
                 positions = source.key_positions(keys[first : first + MANY_KEYS])
                 context.activity.index_entries += len(positions)
+                context.weight.add(len(positions))
                 if len(positions):
                     yield rows.apply_to_tuples(source.rows_at(rows.positions, positions), context.parameters)
 

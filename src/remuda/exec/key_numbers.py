@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 from remuda.exec.integer_numbers import ABSENT, IntegerNumbers
 from remuda.exec.ordering import floats_from_ordered, ordered_integers
 from remuda.exec.text_numbers import TextNumbers
-from remuda.storage.arrow_arrays import decimal_words, fixed_values, null_mask
 from remuda.types import BIGINT, Kind
+from remuda.types.arrow_arrays import decimal_words, fixed_values, null_mask
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from remuda.errors import data_error
-from remuda.exec.batch import ArrowBatch, RowBatch, TupleBatch
+from remuda.exec.batch import slice_batch
 from remuda.exec.operator import Exec, IterationResult, UnaryExec
 from remuda.expr import Expression, evaluate_constant, parameters_of
 
@@ -49,11 +49,3 @@ class LimitExec(UnaryExec):
         self._to_pass -= passed
         self.current_batch = slice_batch(batch, skipped, passed)
         return IterationResult.FETCHED_DONE if self._to_pass == 0 else result
-
-
-def slice_batch(batch: RowBatch, start: int, count: int) -> RowBatch:
-    if start == 0 and count == batch.row_count:
-        return batch
-    if isinstance(batch, TupleBatch):
-        return TupleBatch(batch.columns, batch.tuples()[start : start + count])
-    return ArrowBatch(batch.columns, batch.arrow().slice(start, count))

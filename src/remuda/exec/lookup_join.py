@@ -22,7 +22,7 @@ from remuda.exec.scan_filter import ScanFilter
 from remuda.expr import Column, as_array, compile_batch, compile_row
 from remuda.plan.physical import NestedLoopJoin, Values
 from remuda.storage import Lookup
-from remuda.storage.arrow_arrays import stored_list
+from remuda.types.arrow_arrays import stored_list
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -76,10 +76,13 @@ class LookupJoinExec(UnaryExec):
         self._partitions = None if self._node.map.replicated else context.partitions
 
     def advance(self) -> IterationResult:
+        if self._context.weight.must_move:
+            return IterationResult.WAIT
         while True:
             batch = next(self._ready, None)
             self._context.verify()
             if batch is not None:
+                self._context.weight.add(batch.row_count)
                 self.current_batch = batch
                 return IterationResult.FETCHED
             if self._source_done:

@@ -41,17 +41,25 @@ def direct_batches(
     node: ScanNode, rows: ScanFilter, partitions: np.ndarray | None, context: ExecContext
 ) -> Iterator[RowBatch]:
     """The rows that pass, in batches; shared with the index scan that finds a direct scan to be cheaper."""
-    for piece in scan_pieces(node, partitions, context):
+    for piece in scan_pieces(scan_ranges(node, rows, partitions, context), context):
         yield read_piece(piece, rows, context)
 
 
-def scan_pieces(node: ScanNode, partitions: np.ndarray | None, context: ExecContext) -> Iterator[Piece]:
-    """What a direct scan reads, batch by batch."""
+def scan_ranges(node: ScanNode, rows: ScanFilter, partitions: np.ndarray | None, context: ExecContext) -> list[Piece]:
+    """What a direct scan reads, in pieces as long as they can be."""
+    return [
+        (source, start, stop)
+        for source in context.snapshot(node.map.id).sources
+        for start, stop in rows.zones.of(source, partitions, context.parameters)
+    ]
+
+
+def scan_pieces(ranges: list[Piece], context: ExecContext) -> Iterator[Piece]:
+    """The same, batch by batch."""
     step = context.scan_batch_rows
-    for source in context.snapshot(node.map.id).sources:
-        for start, stop in source.ranges(partitions):
-            for first in range(start, stop, step):
-                yield source, first, min(first + step, stop)
+    for source, start, stop in ranges:
+        for first in range(start, stop, step):
+            yield source, first, min(first + step, stop)
 
 
 def read_piece(piece: Piece, rows: ScanFilter, context: ExecContext) -> RowBatch:
@@ -62,7 +70,7 @@ def read_piece(piece: Piece, rows: ScanFilter, context: ExecContext) -> RowBatch
 
 
 class IteratorExec(Exec):
-    """An operator whose batches come from a generator: a leaf, which never waits.
+    """An operator whose batches come from a generator: a leaf, which waits for nothing but the right thread.
 
     Nothing is read ahead, as a LIMIT above may have enough: the end is found by asking once more.
     """
@@ -75,6 +83,8 @@ class IteratorExec(Exec):
         self._stream = batches
 
     def advance(self) -> IterationResult:
+        if self._context.weight.must_move:
+            return IterationResult.WAIT
         batch = next(self._stream, None)
         self._context.verify()
         self.current_batch = empty_batch(self._columns) if batch is None else batch
@@ -90,8 +100,11 @@ class MapScanExec(IteratorExec):
     def setup(self, context: ExecContext) -> None:
         keep_dropped_memory()
         context.verify()
-        self._partitions = scan_partitions(self._node, context)
-        self.start(context, direct_batches(self._node, self._rows, self._partitions, context))
+        partitions = scan_partitions(self._node, context)
+        self._ranges = scan_ranges(self._node, self._rows, partitions, context)
+        self.start(context, (read_piece(piece, self._rows, context) for piece in scan_pieces(self._ranges, context)))
+        if context.weight.movable:
+            context.weight.add(self.most_rows)
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -100,12 +113,11 @@ class MapScanExec(IteratorExec):
     @property
     def most_rows(self) -> int:
         """How many rows there are to be read, hidden ones included."""
-        sources = self._context.snapshot(self._node.map.id).sources
-        return sum(stop - start for source in sources for start, stop in source.ranges(self._partitions))
+        return sum(stop - start for _, start, stop in self._ranges)
 
     def pieces(self) -> Iterator[Piece]:
         """What it reads, to be read by several threads."""
-        return scan_pieces(self._node, self._partitions, self._context)
+        return scan_pieces(self._ranges, self._context)
 
     def read(self, piece: Piece) -> RowBatch:
         batch = read_piece(piece, self._rows, self._context)

@@ -1,27 +1,34 @@
 """What each operator of a running plan really did, for EXPLAIN ANALYZE.
 
-A query that is analysed runs with `Measures` in the place of its `Code`: every operator is wrapped. All others pay
-nothing for it.
+A query that is analysed runs with `Measures` in the place of its `Code`: every operator is wrapped, and so are its
+forks on other threads. It runs as it always does; all other queries pay nothing for it.
 """
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from threading import Lock, local
 from typing import TYPE_CHECKING, Any
 
 from remuda.exec.code import Code
+from remuda.exec.context import ScanActivity
 from remuda.exec.operator import Exec, IterationResult
+from remuda.exec.parallel import ParallelExec
 from remuda.plan.walk import inputs
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from remuda.exec.batch import RowBatch
     from remuda.exec.context import ExecContext
+    from remuda.exec.map_scan import Piece
 
 
 @dataclass(slots=True)
 class Measure:
-    """`seconds` include the inputs of the operator, as far as they run in the same fragment.
+    """`seconds` are those of all threads together, without waits; they include the inputs of the operator, as far as
+    they run in the same fragment.
 
     `places` is how many times it was set up: on how many members, as a rule. The last three are a scan's.
     """
@@ -34,52 +41,98 @@ class Measure:
     index_entries: int = 0
     rows_read: int = 0
 
-    def add(self, other: Measure) -> None:
-        self.rows += other.rows
-        self.batches += other.batches
-        self.seconds += other.seconds
-        self.places += other.places
-        self.partitions += other.partitions
-        self.index_entries += other.index_entries
-        self.rows_read += other.rows_read
+
+@dataclass(slots=True)
+class _Record:
+    """What is known of a node: `own_seconds` without its inputs; a scan has an activity for each place."""
+
+    node: Any
+    rows: int = 0
+    batches: int = 0
+    own_seconds: float = 0.0
+    places: int = 0
+    activities: list[ScanActivity] = field(default_factory=list)
 
 
 class Measures(Code):
-    """Keeps the operators that were built for each node; each counts for itself, as they run in several threads."""
+    """A record for each node, which the operators that were built for it share, on whichever threads they run."""
 
-    __slots__ = ("_measured",)
+    __slots__ = ("_lock", "_records", "_thread")
 
     def __init__(self) -> None:
         super().__init__()
-        self._measured: dict[int, tuple[Any, list[MeasuredExec]]] = {}
+        self._records: dict[int, _Record] = {}
+        self._lock = Lock()
+        self._thread = local()
+        """In each thread: the seconds of operators that were advanced by the one that is being advanced there."""
 
     def built(self, node: Any, operator: Exec) -> Exec:
-        measured = MeasuredExec(operator, is_leaf=not inputs(node))
-        self._measured.setdefault(id(node), (node, []))[1].append(measured)
-        return measured
+        with self._lock:
+            record = self._records.setdefault(id(node), _Record(node))
+        source = getattr(operator, "source", None)
+        if isinstance(source, ParallelExec):
+            # What threads do in parts is done for this operator; what they deliver is not its result.
+            source.wrap_parts(lambda part: MeasuredExec(part, self, record, is_part=True))
+        return MeasuredExec(operator, self, record)
 
     def of_node(self, node: Any) -> Measure | None:
         """What was measured for a node of a fragment; None where it did not run here."""
-        _, operators = self._measured.get(id(node), (node, []))
-        ran = [operator.measure for operator in operators if operator.measure.places]
-        if not ran:
+        record = self._records.get(id(node))
+        if record is None or not record.places:
             return None
-        total = Measure()
-        for each in ran:
-            total.add(each)
-        return total
+        return Measure(
+            record.rows,
+            record.batches,
+            self._seconds(node),
+            record.places,
+            sum(each.partitions for each in record.activities),
+            sum(each.index_entries for each in record.activities),
+            sum(each.rows_read for each in record.activities),
+        )
+
+    def _seconds(self, node: Any) -> float:
+        record = self._records.get(id(node))
+        return (0.0 if record is None else record.own_seconds) + sum(self._seconds(each) for each in inputs(node))
+
+    def timed(self, record: _Record, step: Callable[[], Any]) -> Any:
+        thread = self._thread
+        inside, thread.seconds = getattr(thread, "seconds", 0.0), 0.0
+        started = time.perf_counter()
+        try:
+            return step()
+        finally:
+            seconds = time.perf_counter() - started
+            with self._lock:
+                record.own_seconds += seconds - thread.seconds
+            thread.seconds = inside + seconds
+
+    def count(self, record: _Record, rows: int) -> None:
+        with self._lock:
+            record.rows += rows
+            record.batches += rows > 0
+
+    def set_up(self, record: _Record, activity: ScanActivity | None) -> None:
+        with self._lock:
+            record.places += 1
+            if activity is not None:
+                record.activities.append(activity)
 
 
 class MeasuredExec(Exec):
     """Passes everything on to the operator, and counts."""
 
-    def __init__(self, operator: Exec, *, is_leaf: bool) -> None:
-        self.measure = Measure()
+    def __init__(self, operator: Exec, measures: Measures, record: _Record, *, is_part: bool = False) -> None:
         self._operator = operator
-        self._is_leaf = is_leaf
+        self._measures = measures
+        self._record = record
+        self._is_part = is_part
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._operator, name)
+
+    @property
+    def plain(self) -> Exec:
+        return self._operator
 
     @property
     def current_batch(self) -> RowBatch:  # type: ignore[override]
@@ -89,27 +142,29 @@ class MeasuredExec(Exec):
         self._operator.expect_rows(count)
 
     def setup(self, context: ExecContext) -> None:
-        self._context = context
-        self.measure.places += 1
-        self._timed(lambda: self._operator.setup(context))
+        activity = None
+        if not inputs(self._record.node):
+            activity = ScanActivity()
+            context = replace(context, activity=activity)
+        self._measures.set_up(self._record, activity)
+        self._measures.timed(self._record, lambda: self._operator.setup(context))
 
     def advance(self) -> IterationResult:
-        result: IterationResult = self._timed(self._operator.advance)
-        if result is not IterationResult.WAIT:
-            rows = self._operator.current_batch.row_count
-            self.measure.rows += rows
-            self.measure.batches += rows > 0
+        result: IterationResult = self._measures.timed(self._record, self._operator.advance)
+        if result is not IterationResult.WAIT and not self._is_part:
+            self._measures.count(self._record, self._operator.current_batch.row_count)
         return result
 
-    def _timed(self, step: Any) -> Any:
-        measure, activity = self.measure, self._context.activity
-        before = (activity.partitions, activity.index_entries, activity.rows_read)
-        started = time.perf_counter()
-        try:
-            return step()
-        finally:
-            measure.seconds += time.perf_counter() - started
-            if self._is_leaf:
-                measure.partitions += activity.partitions - before[0]
-                measure.index_entries += activity.index_entries - before[1]
-                measure.rows_read += activity.rows_read - before[2]
+    # What operators that are forked do besides
+
+    def prepare(self) -> bool:
+        prepared: bool = self._measures.timed(self._record, self._operator.prepare)  # type: ignore[attr-defined]
+        return prepared
+
+    def fork(self, source: Exec) -> Exec:
+        return MeasuredExec(self._operator.fork(source), self._measures, self._record)  # type: ignore[attr-defined]
+
+    def read(self, piece: Piece) -> RowBatch:
+        batch: RowBatch = self._measures.timed(self._record, lambda: self._operator.read(piece))  # type: ignore[attr-defined]
+        self._measures.count(self._record, batch.row_count)
+        return batch

@@ -6,11 +6,16 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from remuda.errors import data_error
-from remuda.storage.arrow_arrays import is_dictionary
+from remuda.exec.batch import TupleBatch
+from remuda.types.arrow_arrays import is_dictionary
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from remuda.exec.batch import RowBatch
+
+BYTES_OF_TUPLE, BYTES_OF_OBJECT = 72, 40
+"""What rows take as Python objects, about: a tuple and its place in a list or set; a value and its place in it."""
 _UNITS = (("GB", 10**9), ("MB", 10**6), ("kB", 10**3))
 
 
@@ -50,3 +55,14 @@ def in_units(size: int) -> str:
 def bytes_of(batch: pa.RecordBatch) -> int:
     """What holding a batch takes. A dictionary is shared by many batches and held by whoever made it."""
     return sum(column.indices.nbytes if is_dictionary(column) else column.nbytes for column in batch.columns)
+
+
+def bytes_held(batch: RowBatch) -> int:
+    """The same of a batch in either form."""
+    if isinstance(batch, TupleBatch):
+        return bytes_of_tuples(batch.row_count, len(batch.columns))
+    return bytes_of(batch.arrow())
+
+
+def bytes_of_tuples(rows: int, columns: int) -> int:
+    return rows * (BYTES_OF_TUPLE + columns * BYTES_OF_OBJECT)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from remuda.exec.batch import Row, RowBatch
+from remuda.exec.memory import bytes_of_tuples
 from remuda.exec.operator import BlockingExec, Exec
 
 if TYPE_CHECKING:
@@ -26,9 +27,11 @@ class ModifyExec(BlockingExec):
         super().setup(context)
         assert context.modify is not None, "statements that write run on the initiator"
         self._modify = context.modify
+        self._context = context
 
     def consume(self, batch: RowBatch) -> None:
         self._rows.extend(batch.tuples())
+        self._context.hold(self, "the statement", bytes_of_tuples(len(self._rows), len(batch.columns)))
 
     def finish(self) -> RowBatch:
         return Row(self._node.columns, (self._modify(self._node, self._rows),))

@@ -15,6 +15,10 @@ from copy import copy
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from remuda.exec.batch import slice_batch
+from remuda.exec.context import SCAN_BATCH_ROWS
+from remuda.exec.interruptible import Weight
+
 if TYPE_CHECKING:
     from remuda.exec.batch import RowBatch
     from remuda.exec.context import ExecContext
@@ -35,6 +39,11 @@ class Exec(ABC):
 
     @abstractmethod
     def advance(self) -> IterationResult: ...
+
+    @property
+    def plain(self) -> Exec:
+        """The operator itself, where this one only measures it."""
+        return self
 
     def expect_rows(self, count: int) -> None:  # noqa: B027  (most operators have no use for it)
         """Said before `setup` by an operator that will probably take only so many rows. A hint: it may take more."""
@@ -75,15 +84,21 @@ class PassingExec(UnaryExec):
 class BlockingExec(UnaryExec):
     """An operator that must see all of its input before its first row: it consumes as input comes, then delivers.
 
-    Finishing may take long: a query that has been cancelled meanwhile, or whose time is over, ends then, unless it has
-    written.
+    It delivers no more rows at a time than a scan does, as whoever comes next works on a batch in one step. Finishing
+    may take long: a query that has been cancelled meanwhile, or whose time is over, ends then, unless it has written.
     """
 
     writes = False
+    _weight = Weight()
+    """That of the fragment; a part of an operator, which is never set up, has no reader's thread to leave."""
+    _is_read = False
+    _finished: RowBatch | None = None
+    _delivered = 0
 
     def setup(self, context: ExecContext) -> None:
         super().setup(context)
         self._verify = context.verify
+        self._weight = context.weight
 
     @abstractmethod
     def consume(self, batch: RowBatch) -> None: ...
@@ -92,15 +107,27 @@ class BlockingExec(UnaryExec):
     def finish(self) -> RowBatch: ...
 
     def advance(self) -> IterationResult:
+        if self._finished is None:
+            if not (self._is_read or self._read()) or self._weight.must_move:
+                return IterationResult.WAIT
+            self._finished = self.finish()
+            if not self.writes:
+                self._verify()
+        finished, start = self._finished, self._delivered
+        rows = finished.row_count - start
+        self.current_batch = slice_batch(finished, start, min(rows, SCAN_BATCH_ROWS))
+        self._delivered = start + SCAN_BATCH_ROWS
+        return IterationResult.FETCHED if rows > SCAN_BATCH_ROWS else IterationResult.FETCHED_DONE
+
+    def _read(self) -> bool:
+        """Consumes all of the input; False where it has to wait for more."""
         while True:
             result = self.source.advance()
             if result is IterationResult.WAIT:
-                return result
+                return False
             batch = self.source.current_batch
             if batch.row_count:
                 self.consume(batch)
             if result is IterationResult.FETCHED_DONE:
-                self.current_batch = self.finish()
-                if not self.writes:
-                    self._verify()
-                return IterationResult.FETCHED_DONE
+                self._is_read = True
+                return True

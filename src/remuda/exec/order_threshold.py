@@ -8,18 +8,28 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from remuda.expr.truth import true_rows
+
 SMALL_SHARE = 0.1
 """Of a batch's rows: a threshold that more of them reach is not worth finding."""
+
+LOOKED_AT = 32_768
+"""Rows of a batch that are enough to find a threshold, if not many are wanted."""
 
 _INTEGERS = {4: "<i4", 8: "<i8"}
 
 
-def reaching(column: pa.Array, threshold: pa.Scalar, *, descending: bool) -> pa.BooleanArray:
-    """The rows not behind the threshold. Ties are kept: a later key may decide them.
+def reaching(column: pa.Array, threshold: pa.Scalar, *, descending: bool) -> np.ndarray:
+    """For each row whether it is not behind the threshold. Ties are kept: a later key may decide them.
 
-    NaN, which is not below any number, is above all of them.
+    NaN, which is not below any number, is above all of them. The column has no NULL.
     """
-    return pc.invert(pc.less(column, threshold)) if descending else pc.less_equal(column, threshold)
+    values = _numbers(column)
+    if values is None:
+        return true_rows(pc.invert(pc.less(column, threshold)) if descending else pc.less_equal(column, threshold))
+    least = values.dtype.type(threshold.value if pa.types.is_temporal(threshold.type) else threshold.as_py())
+    reached: np.ndarray = ~(values < least) if descending else values <= least
+    return reached
 
 
 def last_value(ordered: pa.Array) -> pa.Scalar | None:
@@ -31,8 +41,11 @@ def last_value(ordered: pa.Array) -> pa.Scalar | None:
 
 
 def threshold_within(column: pa.Array, wanted: int, *, descending: bool) -> pa.Scalar | None:
-    """The last of the wanted first values of a batch, where numpy finds it without sorting all of them."""
-    if not 0 < wanted <= SMALL_SHARE * len(column) or column.null_count:
+    """The last of the wanted first values of a batch, or of its beginning: found without sorting all of them."""
+    if not 0 < wanted <= SMALL_SHARE * len(column):
+        return None
+    column = column.slice(0, max(LOOKED_AT, int(wanted / SMALL_SHARE)))
+    if column.null_count:
         return None
     values = _numbers(column)
     if values is None or (values.dtype.kind == "f" and np.isnan(values).any()):

@@ -1,7 +1,8 @@
 """Sorting by SQL's order: NULL where the query wants it, NaN above all numbers, strings by code point.
 
-Arrow sorts NULL and NaN together to one end for all keys, so keys are made that have neither: a column that says which
-rows are NULL, and floating-point values as integers of the same order.
+Keys that are numbers of some kind are sorted as such (`sort_keys.py`); others, which are strings without a dictionary,
+by Arrow. That puts NULL and NaN together at one end for all keys, so keys are made that have neither: a column that
+says which rows are NULL, and floating-point values as integers of the same order.
 """
 
 from __future__ import annotations
@@ -12,13 +13,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from remuda.exec.batch import without_columns
+from remuda.exec.batch import positional, without_columns
+from remuda.exec.sort_keys import changes, sort_parts, sorted_by
+from remuda.exec.text_numbers import is_same_memory
+from remuda.plan.traits import SortKey
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from remuda.plan.traits import Collation
 
+_ASCENDING = SortKey(0)
 _SIGN = np.int64(-(2**63))
 _NAN_BITS = np.int64(0x7FF8000000000000)
 
@@ -77,6 +82,9 @@ def _sort_table(
 
 def sort_positions(batch: pa.RecordBatch, places: Sequence[int], collation: Collation) -> pa.Array:
     """The positions of the rows in the order; `places` says where the columns of the order stand. Stable."""
+    parts = sort_parts(batch, places, collation)
+    if parts is not None:
+        return pa.array(sorted_by(parts, batch.num_rows))
     table, keys = _sort_table(batch, places, collation)
     return pc.sort_indices(table, sort_keys=keys)
 
@@ -101,18 +109,31 @@ def concatenate(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 def _concatenate_column(parts: list[pa.Array]) -> pa.Array:
-    """Dictionaries are united only where that is less work than writing the strings out."""
+    """Dictionaries are united only where that is less work than writing the strings out.
+
+    The parts of one segment have one dictionary, and those of several often the same values.
+    """
     dictionaries = [part.dictionary for part in parts if isinstance(part, pa.DictionaryArray)]
     mixed = 0 < len(dictionaries) < len(parts)
+    if dictionaries and not mixed and all(_are_same(dictionaries[0], other) for other in dictionaries[1:]):
+        codes = pa.concat_arrays([part.indices for part in parts])
+        return pa.DictionaryArray.from_arrays(codes, dictionaries[0], safe=False)
     if mixed or sum(map(len, dictionaries)) > sum(map(len, parts)):
         parts = [part.dictionary_decode() if isinstance(part, pa.DictionaryArray) else part for part in parts]
     return pa.concat_arrays(parts)
 
 
+def _are_same(one: pa.Array, other: pa.Array) -> bool:
+    return is_same_memory(one, other) or bool(one.equals(other))
+
+
 def order_codes(array: pa.Array) -> np.ndarray:
     """Numbers from 0 that order as the values do, equal ones for equal values; arbitrary at a NULL."""
-    comparable = _comparable(array)
-    if pa.types.is_boolean(comparable.type):
-        comparable = comparable.cast(pa.int8())
-    ranks: np.ndarray = pc.rank(comparable, sort_keys="ascending", tiebreaker="dense").to_numpy()
-    return ranks.astype(np.int64) - 1
+    parts = sort_parts(positional([array]), (0,), (_ASCENDING,))
+    if parts is None:
+        ranks: np.ndarray = pc.rank(array, sort_keys="ascending", tiebreaker="dense").to_numpy()
+        return ranks.astype(np.int64) - 1
+    positions = sorted_by(parts, len(array))
+    codes = np.empty(len(array), np.int64)
+    codes[positions] = np.cumsum(changes(parts, positions)) - 1
+    return codes

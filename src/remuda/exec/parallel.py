@@ -13,14 +13,17 @@ advanced like any fragment: it waits where its channel is full, ends with the qu
 
 from __future__ import annotations
 
-from itertools import islice
+from itertools import chain
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from remuda.exec.batch import empty_batch
 from remuda.exec.chosen import gathered
+from remuda.exec.filter import FilterExec
+from remuda.exec.interruptible import LIGHT_ROWS
 from remuda.exec.map_scan import MapScanExec
 from remuda.exec.operator import Exec, IterationResult, PassingExec, UnaryExec
+from remuda.exec.project import ProjectExec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -31,36 +34,49 @@ if TYPE_CHECKING:
 
 PARALLEL_ROWS = 500_000
 """A scan of fewer rows is done before other threads have begun."""
-PIECES_AT_ONCE = 4
-"""A thread takes so many neighbouring pieces of the scan at a time."""
+SAMPLE_ROWS = 65_536
+"""By so many rows a consumer can tell whether it wants parts."""
+SIMPLE = FilterExec | ProjectExec
+"""Operators that never ask for another thread."""
 
 
 def in_parallel(
-    source: Exec, reduce: Callable[[Exec], Exec] | None = None, wants_parts: Callable[[int], bool] | None = None
+    source: Exec,
+    reduce: Callable[[Exec], Exec] | None = None,
+    wants_parts: Callable[[int], bool] | None = None,
+    *,
+    passed_on: bool = False,
 ) -> Exec:
     """The source, such that large scans use all threads; itself where it is no chain over a scan.
 
     `wants_parts` is asked, with the number of rows of the scan, after the first piece has been consumed unreduced.
+    `passed_on` says that the consumer does nothing to the batches.
     """
-    below = source
-    while isinstance(below, PassingExec) and below.can_fork:
+    below: Any = source
+    while isinstance(below.plain, PassingExec) and below.can_fork:
         below = below.source
-    if isinstance(below, MapScanExec) and isinstance(source, PassingExec | MapScanExec):
-        return ParallelExec(source, below, reduce, wants_parts)
+    if isinstance(below.plain, MapScanExec) and isinstance(source.plain, PassingExec | MapScanExec):
+        return ParallelExec(source, below, reduce, wants_parts, passed_on=passed_on)
     return source
 
 
 class ParallelExec(Exec):
-    """`is_reduced` says, once it is set up, whether all of its batches are the reduced parts of the threads."""
+    """`is_reduced` says, once it is set up, whether all of its batches are the reduced parts of the threads.
+
+    `source` is a chain of passing operators over `scan`, each of them as it is or measured.
+    """
 
     def __init__(
         self,
-        source: PassingExec | MapScanExec,
-        scan: MapScanExec,
+        source: Any,
+        scan: Any,
         reduce: Callable[[Exec], Exec] | None,
         wants_parts: Callable[[int], bool] | None,
+        *,
+        passed_on: bool,
     ) -> None:
         self._source = source
+        self._passed_on = passed_on
         self._columns = source.columns
         self._scan = scan
         self._reduce = reduce
@@ -72,9 +88,21 @@ class ParallelExec(Exec):
 
     def setup(self, context: ExecContext) -> None:
         self._context = context
+        before = context.weight.rows
         self._source.setup(context)
         workers = context.workers
         self._is_parallel = workers is not None and workers.parallelism > 1 and self._scan.most_rows >= PARALLEL_ROWS
+        if self._is_parallel and self._passed_on and all(isinstance(each.plain, SIMPLE) for each in self._chain()):
+            # All that weighs is done by the workers: taking their batches is not, and the reader's thread can do it.
+            context.weight.rows = before
+        elif self._is_parallel:
+            context.weight.add(LIGHT_ROWS + 1)
+
+    def wrap_parts(self, wrap: Callable[[Exec], Exec]) -> None:
+        """From now on the parts that reduce what the threads have read are wrapped."""
+        reduce = self._reduce
+        if reduce is not None:
+            self._reduce = lambda source: wrap(reduce(source))
 
     @property
     def is_reduced(self) -> bool:
@@ -82,7 +110,7 @@ class ParallelExec(Exec):
 
     def advance(self) -> IterationResult:
         if not self._is_parallel:
-            result = self._source.advance()
+            result: IterationResult = self._source.advance()
             if result is not IterationResult.WAIT:
                 self.current_batch = self._source.current_batch
             return result
@@ -92,7 +120,7 @@ class ParallelExec(Exec):
             if self._pieces is None:
                 self._pieces = _Pieces(self._scan.pieces())
                 if self._wants_parts is not None:
-                    self._sample = self._forked(_Pieces(iter(self._pieces.take(1))))
+                    self._sample = self._forked(self._pieces.sample())
             if self._sample is not None:
                 return self._advance_sample(self._sample)
             if self._wants_parts is not None and not self._wants_parts(self._scan.most_rows):
@@ -108,9 +136,9 @@ class ParallelExec(Exec):
             return IterationResult.FETCHED_DONE
         return IterationResult.WAIT
 
-    def _chain(self) -> Iterator[PassingExec]:
-        below: Exec = self._source
-        while isinstance(below, PassingExec):
+    def _chain(self) -> Iterator[Any]:
+        below = self._source
+        while isinstance(below.plain, PassingExec):
             yield below
             below = below.source
 
@@ -150,27 +178,37 @@ class _Pieces:
         self._pieces = pieces
         self._lock = Lock()
 
-    def take(self, count: int = PIECES_AT_ONCE) -> list[Piece]:
+    def take(self) -> Piece | None:
+        """The next one; None where none is left."""
         with self._lock:
-            return list(islice(self._pieces, count))
+            return next(self._pieces, None)
+
+    def sample(self) -> _Pieces:
+        """The beginning of the first one, taken from it: while it is looked at, other threads wait."""
+        first = next(self._pieces, None)
+        if first is None:
+            return _Pieces(iter(()))
+        source, start, stop = first
+        middle = min(start + SAMPLE_ROWS, stop)
+        if middle < stop:
+            self._pieces = chain([(source, middle, stop)], self._pieces)
+        return _Pieces(iter([(source, start, middle)]))
 
 
 class _PieceScanExec(Exec):
-    def __init__(self, scan: MapScanExec, pieces: _Pieces) -> None:
+    def __init__(self, scan: Any, pieces: _Pieces) -> None:
         self._scan = scan
         self._pieces = pieces
-        self._taken: list[Piece] = []
 
     def setup(self, context: ExecContext) -> None:
         """The scan that it reads for is set up."""
 
     def advance(self) -> IterationResult:
-        if not self._taken:
-            self._taken = self._pieces.take()
-            if not self._taken:
-                self.current_batch = empty_batch(self._scan.columns)
-                return IterationResult.FETCHED_DONE
-        self.current_batch = self._scan.read(self._taken.pop(0))
+        piece = self._pieces.take()
+        if piece is None:
+            self.current_batch = empty_batch(self._scan.columns)
+            return IterationResult.FETCHED_DONE
+        self.current_batch = self._scan.read(piece)
         return IterationResult.FETCHED
 
 

@@ -13,6 +13,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from remuda.exec.batch import ArrowBatch, RowBatch, TupleBatch, empty_batch
+from remuda.exec.interruptible import ROWS_OF_ROUND
+from remuda.exec.memory import bytes_held, bytes_of_tuples
 from remuda.exec.operator import Exec, IterationResult
 from remuda.exec.union import Picker
 from remuda.plan.physical import Receive
@@ -32,6 +34,7 @@ class RecursiveExec(Exec):
         self._build_step = build_step
         self._picker = Picker(node.columns, node.sources[0], node.inputs[0].columns)
         self._found: list[RowBatch] = []
+        self._last_bytes = self._round_bytes = 0
         self._seen: set[tuple[Any, ...]] | None = set() if node.distinct else None
 
     def setup(self, context: ExecContext) -> None:
@@ -42,12 +45,15 @@ class RecursiveExec(Exec):
 
     def advance(self) -> IterationResult:
         self._context.verify()  # a round may be short and their number without an end
+        if self._context.weight.must_move:
+            return IterationResult.WAIT
         result = self._round.advance()
         if result is IterationResult.WAIT:
             return result
         batch = self._new_rows(self._picker.pick(self._round.current_batch))
         if batch.row_count:
             self._found.append(batch)
+            self._hold(batch)
         self.current_batch = batch
         if result is IterationResult.FETCHED_DONE:
             if not self._found:
@@ -55,8 +61,18 @@ class RecursiveExec(Exec):
             self._start_round()
         return IterationResult.FETCHED
 
+    def _hold(self, batch: RowBatch) -> None:
+        """What the recursion holds: the rows of this round and of the one before, and with UNION all that were seen."""
+        if self._context.memory is not None:
+            self._round_bytes += bytes_held(batch)
+            seen = 0 if self._seen is None else bytes_of_tuples(len(self._seen), len(batch.columns))
+            kept = sum(channel.bytes for channels in self._replays.values() for channel in channels)
+            self._context.hold(self, "the recursive query", self._last_bytes + self._round_bytes + seen + kept)
+
     def _start_round(self) -> None:
+        self._last_bytes, self._round_bytes = self._round_bytes, 0
         node, found = self._node, self._found
+        self._context.weight.add(ROWS_OF_ROUND + sum(batch.row_count for batch in found))
         self._found = []
         for channels in self._replays.values():
             for channel in channels:
@@ -118,6 +134,7 @@ class ReplayedChannel:
         self._channel = channel
         self._kept: list[RowBatch] = []
         self._taken = 0
+        self.bytes = 0
 
     def rewind(self) -> None:
         self._taken = 0
@@ -128,6 +145,7 @@ class ReplayedChannel:
             if batch is None:
                 return None
             self._kept.append(batch)
+            self.bytes += bytes_held(batch)
         self._taken += 1
         return self._kept[self._taken - 1]
 

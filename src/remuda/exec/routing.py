@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from remuda.exec.batch import ArrowBatch, layout_of
 from remuda.plan.physical import Route
-from remuda.storage.column_hash import hash_columns
 from remuda.types import BIGINT
+from remuda.types.column_hash import hash_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

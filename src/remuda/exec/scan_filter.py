@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from remuda.exec.batch import ArrowBatch, TupleBatch, layout_of
 from remuda.exec.chosen import ChosenBatch
-from remuda.expr import Column, Expression, Parameters, columns_of, compile_predicate, compile_row
+from remuda.exec.zone_ranges import ZoneRanges
+from remuda.expr import Column, Expression, Parameters, columns_of, compile_row
+from remuda.expr.truth import compile_truth
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,14 +34,15 @@ class ScanFilter:
         self._width = len(columns)
         self._all_delivered = not extra
         layout = layout_of(read)
-        self._predicate = None if predicate is None else compile_predicate(predicate, layout)
+        self._truth = None if predicate is None else compile_truth(predicate, layout)
+        self.zones = ZoneRanges(predicate)
         self._row_predicate = None if predicate is None else compile_row(predicate, layout)
         self._deliver = None if not extra else _picker(self._width)
 
     def apply_to_arrow(self, batch: pa.RecordBatch, parameters: Parameters) -> RowBatch:
-        if self._predicate is None or batch.num_rows == 0:
+        if self._truth is None or batch.num_rows == 0:
             return ArrowBatch(self.columns, self._delivered(batch))
-        return ChosenBatch(self.columns, self._delivered(batch), self._predicate(batch, parameters))
+        return ChosenBatch(self.columns, self._delivered(batch), self._truth(batch, parameters))
 
     def apply_to_tuples(self, tuples: Sequence[tuple[Any, ...]], parameters: Parameters) -> RowBatch:
         passes = self._row_predicate

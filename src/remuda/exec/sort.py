@@ -9,20 +9,21 @@ import numpy as np
 import pyarrow as pa
 
 from remuda.exec.batch import ArrowBatch, RowBatch, empty_batch, layout_of
+from remuda.exec.interruptible import Weight
 from remuda.exec.limit import row_number
 from remuda.exec.memory import bytes_of
 from remuda.exec.operator import BlockingExec, Exec
 from remuda.exec.order_threshold import last_value, reaching, threshold_within
 from remuda.exec.ordering import concatenate, sort_positions, top_positions
 from remuda.exec.parallel import in_parallel
-from remuda.exec.row_choice import FEW, choose, truth_values
+from remuda.exec.row_choice import gather
 
 if TYPE_CHECKING:
     from remuda.exec.context import ExecContext
     from remuda.plan.physical import Sort, TopN
 
-SPARE_ROWS = 1_024
-"""TopN holds so many rows beyond those wanted before it looks which of them are the first."""
+SPARE_ROWS = 128
+"""TopN holds so many rows beyond those wanted, or as many again, before it looks which of them are the first."""
 
 
 class SortExec(BlockingExec):
@@ -55,6 +56,8 @@ class SortExec(BlockingExec):
 class TopNExec(BlockingExec):
     """Holds the rows that may be among the first, and from time to time only those that are, up to then.
 
+    Looking for them costs as much as there are: as many must have come since, or each batch would be paid for again.
+
     `_threshold` is a value of the first key that so many rows have reached that no row behind it is wanted.
     """
 
@@ -73,6 +76,7 @@ class TopNExec(BlockingExec):
 
     def setup(self, context: ExecContext) -> None:
         super().setup(context)
+        self._context = context
         self._skipped = row_number(self._node.offset, context.parameters.values, "OFFSET")
         self._wanted = self._skipped + row_number(self._node.count, context.parameters.values, "LIMIT")
 
@@ -81,6 +85,7 @@ class TopNExec(BlockingExec):
         forked = copy(self)
         forked.source, forked._skipped = source, 0
         forked._begin()
+        forked._weight = Weight()
         return forked
 
     def consume(self, batch: RowBatch) -> None:
@@ -88,8 +93,11 @@ class TopNExec(BlockingExec):
         if able.num_rows:
             self._held.append(able)
             self._held_rows += able.num_rows
-            if self._held_rows > self._wanted + SPARE_ROWS:
+            if self._held_rows > self._wanted + max(SPARE_ROWS, self._wanted):
                 self._choose()
+            if self._context.memory is not None:
+                # Once as they came, and once when the first of them are chosen.
+                self._context.hold(self, "the sort", 2 * sum(map(bytes_of, self._held)))
 
     def _able(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Without the rows that by the first key alone come behind the threshold: nearly all of them."""
@@ -98,11 +106,8 @@ class TopNExec(BlockingExec):
             self._threshold = threshold_within(column, self._wanted, descending=self._descending)
         if self._threshold is None or column.null_count or pa.types.is_dictionary(column.type):
             return batch
-        condition = reaching(column, self._threshold, descending=self._descending)
-        if condition.true_count > FEW * batch.num_rows:
-            return choose(batch, condition)
-        # Of a handful of rows `take` is done before a filter has looked at the first column.
-        return batch.take(pa.array(np.flatnonzero(truth_values(condition))))
+        able = reaching(column, self._threshold, descending=self._descending)
+        return gather(batch, able, int(np.count_nonzero(able)))
 
     def _choose(self) -> None:
         """Leaves only the first rows of those held."""

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from remuda.exec.integer_numbers import ABSENT, IntegerNumbers
-from remuda.storage.arrow_arrays import code_values, is_dictionary
-from remuda.storage.column_hash import hash_columns
 from remuda.types import VARCHAR
+from remuda.types.arrow_arrays import code_values, is_dictionary
+from remuda.types.column_hash import hash_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable

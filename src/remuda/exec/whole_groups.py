@@ -11,12 +11,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from remuda.exec.accumulators import lower_at
 from remuda.exec.batch import positional
 from remuda.exec.memory import bytes_of
 from remuda.exec.ordering import concatenate, order_codes, sort_positions
+from remuda.expr.cast_floating import nearest_doubles
 from remuda.plan.aggregates import AGGREGATES
 from remuda.plan.traits import SortKey
-from remuda.storage.arrow_arrays import null_mask
+from remuda.types.arrow_arrays import null_mask
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,7 +60,8 @@ class WholeGroups:
 
 
 def _numbers(array: pa.Array) -> np.ndarray:
-    numbers: np.ndarray = array.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    doubles = nearest_doubles(array) if pa.types.is_decimal(array.type) else array.cast(pa.float64())
+    numbers: np.ndarray = doubles.to_numpy(zero_copy_only=False)
     return numbers
 
 
@@ -142,7 +145,7 @@ def _argument_of_extreme(call: AggregateCall, groups: Groups, batch: pa.RecordBa
     if call.function == "arg_max":
         codes = -codes
     best = np.full(count, np.iinfo(np.int64).max)
-    np.minimum.at(best, groups, codes)
+    lower_at(best, groups, codes)
     chosen = np.flatnonzero(best[groups] == codes)
     # Of several such rows the one with the lowest argument, so that the order in which rows come does not matter.
     chosen = chosen[np.argsort(-order_codes(batch.column(0).take(pa.array(chosen))), kind="stable")]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from remuda.exec.batch import ArrowBatch, RowBatch, empty_batch, layout_of, positional
+from remuda.exec.interruptible import ROWS_OF_PAIRS
 from remuda.exec.memory import bytes_of
 from remuda.exec.operator import BlockingExec, Exec
 from remuda.exec.ordering import concatenate
@@ -14,7 +15,7 @@ from remuda.exec.window_aggregates import aggregate_over_frames
 from remuda.exec.window_frames import Frames, RangeOrder, frames_of
 from remuda.exec.window_functions import NUMBERING, ntile, shifted, value_in_frame
 from remuda.exec.window_rows import WindowRows, arrange
-from remuda.expr import as_array, compile_batch
+from remuda.expr import as_array, compile_batch, parameters_of
 
 if TYPE_CHECKING:
     from remuda.exec.code import Code
@@ -44,6 +45,7 @@ class WindowExec(BlockingExec):
 
     def consume(self, batch: RowBatch) -> None:
         self._batches.append(batch.arrow())
+        self._weight.add(ROWS_OF_PAIRS * batch.row_count)
         if self._context.memory is not None:
             # Once as they came, and once in order, with the bounds of partitions and peers.
             self._bytes += 2 * bytes_of(self._batches[-1]) + BYTES_OF_BOUNDS * batch.row_count
@@ -71,7 +73,8 @@ class WindowExec(BlockingExec):
         arguments = [as_array(argument(rows.batch, self._parameters), rows.count) for argument in evaluate]
         match call.function:
             case "ntile":
-                values = ntile(rows, arguments[0])
+                given = parameters_of(call.arguments[0]).values()
+                values = ntile(rows, arguments[0], next((each.span for each in given), None))
             case "lag" | "lead":
                 sign = -1 if call.function == "lag" else 1
                 values = shifted(rows, arguments, sign, ignores_nulls=call.ignores_nulls)

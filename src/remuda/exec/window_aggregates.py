@@ -13,6 +13,7 @@ from remuda.exec.aggregate import HashAggregateExec
 from remuda.exec.aggregate_calls import average
 from remuda.exec.batch import ArrowBatch, positional
 from remuda.exec.code import Code
+from remuda.exec.integer_numbers import IntegerNumbers
 from remuda.exec.join_table import cuts
 from remuda.exec.key_numbers import decimal_array
 from remuda.exec.ordering import order_codes
@@ -23,8 +24,8 @@ from remuda.expr import Column
 from remuda.plan.aggregates import AggregateCall, partial_type
 from remuda.plan.physical import HashAggregate, Phase, Values
 from remuda.plan.traits import Traits
-from remuda.storage.arrow_arrays import decimal_words, fixed_values, null_mask
 from remuda.types import BIGINT, Kind
+from remuda.types.arrow_arrays import decimal_words, fixed_values, null_mask
 
 if TYPE_CHECKING:
     from remuda.exec.window_rows import WindowRows
@@ -145,9 +146,15 @@ def _by_expansion(call: WindowCall, argument: pa.Array, argument_type: SqlType, 
 
 
 def _distinct(frames: Frames) -> tuple[Frames, np.ndarray]:
-    bounds = np.stack([bound for piece in frames.pieces for bound in piece])
-    different, frame_of = np.unique(bounds, axis=1, return_inverse=True)
-    return Frames(tuple(zip(different[0::2], different[1::2], strict=True))), frame_of.reshape(-1)
+    """Each different frame once, and for every row which one is its own."""
+    frame_of = np.zeros(len(frames.sizes), np.int64)
+    count = 1
+    for bound in (bound for piece in frames.pieces for bound in piece):
+        different = IntegerNumbers(bound * count + frame_of)
+        frame_of, count = different.given.astype(np.int64), different.count
+    some_row = np.empty(count if len(frame_of) else 0, np.int64)
+    some_row[frame_of] = np.arange(len(frame_of))
+    return Frames(tuple((start[some_row], stop[some_row]) for start, stop in frames.pieces)), frame_of
 
 
 def _written_out(frames: Frames, first: int, stop: int) -> tuple[np.ndarray, np.ndarray]:

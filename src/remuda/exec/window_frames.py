@@ -12,8 +12,8 @@ from remuda.errors import data_error
 from remuda.exec.ordering import order_codes
 from remuda.expr import as_array, call, coerce, compile_batch, evaluate_constant
 from remuda.plan.windows import FrameEnd, FrameExclusion, FrameUnit
-from remuda.storage.arrow_arrays import null_mask
 from remuda.types import common_type
+from remuda.types.arrow_arrays import null_mask
 
 if TYPE_CHECKING:
     from remuda.exec.window_rows import WindowRows

@@ -9,11 +9,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from remuda.errors import data_error
-from remuda.storage.arrow_arrays import null_mask
+from remuda.types.arrow_arrays import null_mask
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from remuda.errors import Span
     from remuda.exec.window_frames import Frames
     from remuda.exec.window_rows import WindowRows
 
@@ -54,10 +55,10 @@ NUMBERING: dict[str, Callable[[WindowRows], np.ndarray]] = {
 """Functions of a row's place alone."""
 
 
-def ntile(rows: WindowRows, buckets: pa.Array) -> pa.Array:
+def ntile(rows: WindowRows, buckets: pa.Array, span: Span | None = None) -> pa.Array:
     """Buckets of equal size, the first ones larger by one where the rows do not divide evenly."""
     if pc.any(pc.less_equal(buckets, 0)).as_py():
-        raise data_error("the number of buckets of NTILE must be positive")
+        raise data_error("the number of buckets of NTILE must be positive", span=span)
     nulls = null_mask(buckets)
     wanted = pc.fill_null(buckets, 1).cast(pa.int64()).to_numpy()
     size = rows.partition_stop - rows.partition_start

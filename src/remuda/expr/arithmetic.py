@@ -15,11 +15,13 @@ import pyarrow.compute as pc
 from remuda.errors import data_error
 from remuda.expr import decimals, moments
 from remuda.expr.decimals import DIVISION_BY_ZERO, OVERFLOW
-from remuda.expr.function import Datum, Function, Overload, Signature, overloaded
-from remuda.types import DOUBLE, INTEGER_RANGES, Kind, SqlType, common_type
+from remuda.expr.function import CanFail, Datum, Function, Overload, Signature, overloaded
+from remuda.types import DOUBLE, INTEGER_RANGES, MAXIMUM_PRECISION, Kind, SqlType, common_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from remuda.expr.nodes import Expression
 
 
 def _resolve_binary(given: Sequence[SqlType]) -> Signature | None:
@@ -127,18 +129,39 @@ def _numbers(datum: Datum, missing: int) -> np.ndarray:
     return np.asarray(datum.as_py() if datum.is_valid else missing)
 
 
+def _overflows(digits: Callable[[decimals.Digits, decimals.Digits], decimals.Digits]) -> CanFail:
+    """Not with floating-point numbers, which become infinite, and not where the result has all digits it may need."""
+
+    def can_fail(arguments: tuple[Expression, ...]) -> bool:
+        types = [argument.type for argument in arguments]
+        if all(type_.kind is Kind.DECIMAL for type_ in types):
+            left, right = ((type_.precision, type_.scale) for type_ in types)
+            return digits(left, right)[0] > MAXIMUM_PRECISION
+        return not all(type_.is_floating for type_ in types)
+
+    return can_fail
+
+
+def _is_integer(arguments: tuple[Expression, ...]) -> bool:
+    """The lowest integer has no opposite; moments and intervals have ends, too."""
+    return not (arguments[0].type.is_floating or arguments[0].type.kind is Kind.DECIMAL)
+
+
 def _binary(
-    name: str, batch: Callable[[Signature], Callable[..., Datum]], row: Callable[[Signature], Callable[..., Any]]
+    name: str,
+    batch: Callable[[Signature], Callable[..., Datum]],
+    row: Callable[[Signature], Callable[..., Any]],
+    can_fail: CanFail = True,
 ) -> Function:
     numbers = Overload(_resolve_binary, batch, row)
     temporal = moments.OVERLOADS.get(name, ())
-    return overloaded(name, decimals.OVERLOADS[name], numbers, *temporal, symbol=name, can_fail=True)
+    return overloaded(name, decimals.OVERLOADS[name], numbers, *temporal, symbol=name, can_fail=can_fail)
 
 
 FUNCTIONS = (
-    _binary("+", _batch(pc.add_checked), _checked_row(operator.add)),
-    _binary("-", _batch(pc.subtract_checked), _checked_row(operator.sub)),
-    _binary("*", _batch(pc.multiply_checked), _checked_row(operator.mul)),
+    _binary("+", _batch(pc.add_checked), _checked_row(operator.add), _overflows(decimals.digits_of_sum)),
+    _binary("-", _batch(pc.subtract_checked), _checked_row(operator.sub), _overflows(decimals.digits_of_sum)),
+    _binary("*", _batch(pc.multiply_checked), _checked_row(operator.mul), _overflows(decimals.digits_of_product)),
     _binary("/", _batch(pc.divide_checked), _divide_row),
     _binary("%", _remainder_batch, _remainder_row),
     overloaded(
@@ -146,7 +169,15 @@ FUNCTIONS = (
         Overload(_resolve_unary, _batch(pc.negate_checked), _checked_row(_negate)),
         *moments.OVERLOADS["negate"],
         symbol="-",
-        can_fail=True,
+        can_fail=_is_integer,
     ),
-    Function("abs", _resolve_unary, _batch(pc.abs_checked), _checked_row(_absolute), can_fail=True, hints=(DOUBLE,)),
+    Function(
+        "abs",
+        _resolve_unary,
+        _batch(pc.abs_checked),
+        _checked_row(_absolute),
+        can_fail=_is_integer,
+        hints=(DOUBLE,),
+        keeps_type=True,
+    ),
 )

@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 
 from remuda.errors import data_error
 from remuda.expr.by_rows import by_rows
-from remuda.expr.cast_floating import floating_to_decimal, floating_to_decimal_batch
-from remuda.expr.cast_text import BY_VALUE_FROM_TEXT, BY_VALUE_TO_TEXT, not_a_value
+from remuda.expr.cast_floating import decimal_to_floating_batch, floating_to_decimal, floating_to_decimal_batch
+from remuda.expr.cast_text import BY_VALUE_FROM_TEXT, BY_VALUE_TO_TEXT, not_a_value, read_moment
 from remuda.expr.decimals import OVERFLOW, round_batch
 from remuda.expr.function import Signature
 from remuda.types import INTEGER_RANGES, JSON, VARCHAR, Kind, SqlType, exact_digits, to_stored
@@ -65,6 +65,8 @@ def cast_batch(source: SqlType, target: SqlType) -> Callable[[Datum], Datum]:
     """Raises where a value does not fit."""
     if source.is_floating and target.kind is Kind.DECIMAL:
         return floating_to_decimal_batch(source, target)
+    if source.kind is Kind.DECIMAL and target.is_floating:
+        return decimal_to_floating_batch(target)
     by_value = _by_value(source, target)
     if by_value is not None:
         return by_rows(by_value, Signature((source,), target))
@@ -76,7 +78,7 @@ def cast_batch(source: SqlType, target: SqlType) -> Callable[[Datum], Datum]:
     one_by_one = by_rows(cast_row(source, target), Signature((source,), target))
 
     def read(value: Datum) -> Datum:
-        """Text that Arrow cannot read is read again, one by one: for the error, or because of a leading plus."""
+        """Text that Arrow cannot read is read again, one by one: for the error, or as it has a plus or a time zone."""
         try:
             return by_arrow(value)
         except pa.ArrowInvalid:
@@ -159,11 +161,11 @@ def cast_row(source: SqlType, target: SqlType) -> Callable[[Any], Any]:
         return by_value
     if source.kind is target.kind is Kind.VARCHAR:
         return lambda value: value
-    if source.is_integer and target.kind is Kind.DOUBLE:
+    if source.is_exact and target.kind is Kind.DOUBLE:
         return float
     if source.is_exact and target.kind is Kind.DECIMAL and _has_room(source, target):
         return lambda value: to_stored(target, value)
-    cast = _by_arrow(source, target)
+    cast = cast_batch(source, target) if source.kind is Kind.DECIMAL else _by_arrow(source, target)
 
     def one(value: Any) -> Any:
         try:
@@ -171,6 +173,8 @@ def cast_row(source: SqlType, target: SqlType) -> Callable[[Any], Any]:
         except pa.ArrowInvalid:
             if target.is_integer and value.strip().startswith("+") and value.strip()[1:].isdecimal():
                 return one(value.strip()[1:])
+            if target.kind in _INSTANTS:
+                return read_moment(target)(value)
             raise not_a_value(value, target) from None
 
     if not (source.is_integer and target.is_integer):

@@ -61,7 +61,9 @@ def _to_decimal(target: SqlType) -> Callable[[str], Decimal]:
     return convert
 
 
-def _to_temporal(target: SqlType) -> Callable[[str], Any]:
+def read_moment(target: SqlType) -> Callable[[str], Any]:
+    """As a literal of the type is read."""
+
     def convert(text: str) -> Any:
         try:
             return to_stored(target, text)
@@ -74,10 +76,10 @@ def _to_temporal(target: SqlType) -> Callable[[str], Any]:
 BY_VALUE_FROM_TEXT: dict[Kind, Callable[[SqlType], Callable[[str], Any]]] = {
     Kind.BOOLEAN: _to_boolean,
     Kind.DECIMAL: _to_decimal,
-    Kind.TIME: _to_temporal,
-    Kind.TIMESTAMP_TZ: _to_temporal,
-    Kind.INTERVAL_MONTHS: _to_temporal,
-    Kind.INTERVAL_TIME: _to_temporal,
+    Kind.TIME: read_moment,
+    Kind.TIMESTAMP_TZ: read_moment,
+    Kind.INTERVAL_MONTHS: read_moment,
+    Kind.INTERVAL_TIME: read_moment,
 }
 """From text to a stored value, by the kind of the target."""
 

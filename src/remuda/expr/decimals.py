@@ -57,12 +57,12 @@ def fitted(precision: int, scale: int) -> SqlType:
     return SqlType(Kind.DECIMAL, MAXIMUM_PRECISION, kept)
 
 
-def _digits_of_sum(left: Digits, right: Digits) -> Digits:
+def digits_of_sum(left: Digits, right: Digits) -> Digits:
     scale = max(left[1], right[1])
     return max(left[0] - left[1], right[0] - right[1]) + scale + 1, scale
 
 
-def _digits_of_product(left: Digits, right: Digits) -> Digits:
+def digits_of_product(left: Digits, right: Digits) -> Digits:
     return left[0] + right[0] + 1, left[1] + right[1]
 
 
@@ -259,9 +259,9 @@ def _remainder_batch(signature: Signature) -> Callable[..., Datum]:
 _ADD, _SUBTRACT, _MULTIPLY = _fitted_row(_EXACT.add), _fitted_row(_EXACT.subtract), _fitted_row(_EXACT.multiply)
 
 OVERLOADS = {
-    "+": Overload(_resolver(_digits_of_sum), _exact_batch(pc.add, _digits_of_sum, _ADD), _ADD),
-    "-": Overload(_resolver(_digits_of_sum), _exact_batch(pc.subtract, _digits_of_sum, _SUBTRACT), _SUBTRACT),
-    "*": Overload(_resolver(_digits_of_product), _exact_batch(pc.multiply, _digits_of_product, _MULTIPLY), _MULTIPLY),
+    "+": Overload(_resolver(digits_of_sum), _exact_batch(pc.add, digits_of_sum, _ADD), _ADD),
+    "-": Overload(_resolver(digits_of_sum), _exact_batch(pc.subtract, digits_of_sum, _SUBTRACT), _SUBTRACT),
+    "*": Overload(_resolver(digits_of_product), _exact_batch(pc.multiply, digits_of_product, _MULTIPLY), _MULTIPLY),
     "/": Overload(_resolver(_digits_of_quotient), divide_batch, _fitted_row(_divide_exactly)),
     "%": Overload(_resolver(_digits_of_remainder), _remainder_batch, _fitted_row(_remainder_exactly)),
 }

@@ -37,6 +37,7 @@ class Function:
     A function that evaluates its arguments in turn, as AND does, has `undecided`: from the value so far to the rows
     that need the next argument, without NULLs. Its row kernel takes the compiled arguments and gives the compiled call.
     `hints` are the types that a bare parameter or string takes as an argument; the last counts for all further ones.
+    One that `keeps_type` has the type of its argument: where a number is expected of it, that is the argument's type.
     A `volatile` function has another value each time: its batch kernel takes the number of rows (see `drawn.py`).
     """
 
@@ -50,6 +51,7 @@ class Function:
     undecided: Callable[[Datum], Datum] | None = None
     hints: tuple[SqlType, ...] = ()
     volatile: bool = False
+    keeps_type: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,12 +13,14 @@ if TYPE_CHECKING:
 class Parameters:
     """Stored values for row evaluation; Arrow scalars, made when first asked for, for batch evaluation."""
 
-    __slots__ = ("_scalars", "_types", "values")
+    __slots__ = ("_scalars", "_types", "kept", "values")
 
     def __init__(self, values: tuple[Any, ...] = (), types: tuple[SqlType, ...] = ()) -> None:
         self.values = values
         self._types = types
         self._scalars: list[pa.Scalar | None] = [None] * len(values)
+        self.kept: dict[tuple[Any, ...], Any] = {}
+        """What evaluation has found out with these values and will need again for the next batch."""
 
     def scalar(self, index: int) -> pa.Scalar:
         scalar = self._scalars[index]

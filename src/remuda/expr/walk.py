@@ -45,9 +45,11 @@ def with_children(expression: Expression, new: tuple[Expression, ...]) -> Expres
 
 def rewrite(expression: Expression, change: Callable[[Expression], Expression]) -> Expression:
     """Rebuilds the expression bottom-up with `change` applied to every node; shares what stays the same."""
+    if isinstance(expression, Column | Literal | Parameter):
+        return change(expression)
     old = children(expression)
     if old:
-        new = tuple([rewrite(child, change) for child in old])
+        new = tuple([change(child) if isinstance(child, Literal) else rewrite(child, change) for child in old])
         if any(map(is_not, old, new)):
             expression = with_children(expression, new)
     return change(expression)
@@ -57,7 +59,10 @@ def walk(expression: Expression) -> Iterator[Expression]:
     """The expression and everything below it, parents first."""
     yield expression
     for child in children(expression):
-        yield from walk(child)
+        if isinstance(child, Column | Literal | Parameter):
+            yield child
+        else:
+            yield from walk(child)
 
 
 def columns_of(*expressions: Expression | None) -> dict[int, Column]:
@@ -79,6 +84,8 @@ def parameters_of(expression: Expression) -> dict[int, Parameter]:
 
 def is_constant(expression: Expression) -> bool:
     """Whether the value depends on no column and is always the same: literals, parameters and functions of them."""
+    if isinstance(expression, Literal | Parameter):
+        return True
     return not any(isinstance(node, Column) or _is_drawn(node) for node in walk(expression))
 
 

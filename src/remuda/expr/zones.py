@@ -42,18 +42,23 @@ def _zone(name: str) -> ZoneInfo:
         raise data_error(f"unknown time zone: {name}") from None
 
 
+def _inside(value: int) -> int:
+    """The nearest time of which Python knows the offset: no zone changes its clocks so near to the ends."""
+    return min(max(value, FIRST_INSTANT + _EDGE), LAST_INSTANT - _EDGE)
+
+
 def _checked(value: int, result: SqlType) -> int:
-    if not FIRST_INSTANT + _EDGE <= value <= LAST_INSTANT - _EDGE:
+    if not FIRST_INSTANT <= value <= LAST_INSTANT:
         raise overflow(result)
     return value
 
 
 def _shown(zone: str, instant: int) -> int:
     """What the zone's clocks show at an instant."""
-    moment: datetime = to_python(TIMESTAMP_TZ, _checked(instant, TIMESTAMP)).astimezone(_zone(zone))
+    moment: datetime = to_python(TIMESTAMP_TZ, _inside(instant)).astimezone(_zone(zone))
     offset = moment.utcoffset()
     assert offset is not None, "a zone has an offset"
-    return instant + offset // _MICROSECOND
+    return _checked(instant + offset // _MICROSECOND, TIMESTAMP)
 
 
 def _meant(zone: str, local: int) -> int:
@@ -62,9 +67,9 @@ def _meant(zone: str, local: int) -> int:
     Of the two offsets around a change the smaller is right: it gives the later of two instants, and it is the one
     before the clocks are set forward.
     """
-    moment: datetime = to_python(TIMESTAMP, _checked(local, TIMESTAMP_TZ)).replace(tzinfo=_zone(zone))
+    moment: datetime = to_python(TIMESTAMP, _inside(local)).replace(tzinfo=_zone(zone))
     offsets = [offset for fold in (0, 1) if (offset := moment.replace(fold=fold).utcoffset()) is not None]
-    return local - min(offsets) // _MICROSECOND
+    return _checked(local - min(offsets) // _MICROSECOND, TIMESTAMP_TZ)
 
 
 def _by_arrow(

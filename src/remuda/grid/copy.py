@@ -21,15 +21,16 @@ if TYPE_CHECKING:
 
     from remuda.grid.queries import Queries
     from remuda.grid.result import Result
+    from remuda.grid.within_time import Confirm
     from remuda.sql import Query
-    from remuda.storage import Store
+    from remuda.storage import MapStore, Store
 
 Batches = Iterator[pa.RecordBatch]
 Given = tuple[tuple[Any, ...], "Mapping[str, Any]"]
 """Parameters by position and by name."""
 
 
-def copy_from(store: Store, search_path: SearchPath, statement: sql.CopyFrom) -> int:
+def copy_from(store: Store, search_path: SearchPath, statement: sql.CopyFrom, confirm: Confirm) -> int:
     """Loads a file, or a folder of files, all of its rows or none."""
     target = store.map(find_map(store, search_path, statement.name))
     try:
@@ -38,10 +39,17 @@ def copy_from(store: Store, search_path: SearchPath, statement: sql.CopyFrom) ->
     except SqlError as error:
         error.span = error.span or statement.span
         raise
-    return target.load_tables(with_keys(target.definition, source.tables), statement.mode)  # type: ignore[arg-type]
+    tables = _confirmed(with_keys(target.definition, source.tables), confirm)
+    return target.load_tables(tables, statement.mode)  # type: ignore[arg-type]
 
 
-def copy_to(queries: Queries, statement: sql.CopyTo, parameters: Given) -> int:
+def _confirmed(tables: Iterator[pa.Table], confirm: Confirm) -> Iterator[pa.Table]:
+    """Whoever takes these tables has done all but commit when there are no more."""
+    yield from tables
+    confirm()
+
+
+def copy_to(queries: Queries, statement: sql.CopyTo, parameters: Given, confirm: Confirm) -> int:
     """Writes a query's rows into a file as they come; a file that is only half written is removed."""
     path = Path(statement.path)
     kind = statement.format or FORMATS.get(path.suffix)
@@ -55,6 +63,7 @@ def copy_to(queries: Queries, statement: sql.CopyTo, parameters: Given) -> int:
             rows = _write_csv(result.record_batches(), _schema(result), part, statement.csv or sql.CsvOptions())
         else:
             rows = _WRITERS[kind](result.record_batches(), _schema(result), part)
+        confirm()
         part.replace(path)
     except OSError as error:
         raise data_error(f"{path} cannot be written: {error.strerror}", span=statement.span) from error
@@ -74,8 +83,8 @@ def _schema(result: Result) -> pa.Schema:
     return pa.schema([pa.field(column.name, column.type.arrow) for column in result.columns])
 
 
-def create_map_as(queries: Queries, statement: sql.CreateMapAs, parameters: Given) -> int:
-    """Makes a map of the query's columns and loads its rows. Where that fails there is no map."""
+def create_map_as(queries: Queries, statement: sql.CreateMapAs, parameters: Given, confirm: Confirm) -> int:
+    """Makes a map of the query's columns with its rows: both at once for everybody else, or neither."""
     store, schema = queries.store, schema_of(statement.name)
     if is_there(store, statement.name, schema, allowed=statement.if_not_exists):
         return 0
@@ -99,16 +108,22 @@ def create_map_as(queries: Queries, statement: sql.CreateMapAs, parameters: Give
         schema,
         store.partitions,
     )
-    result = _run(queries, statement.text, statement.query, parameters)
-    store.create_map(definition)
-    try:
-        tables = gathered(result.record_batches(), _schema(result))
-        return store.map(definition).load_tables(with_keys(definition, tables), "append")
-    except BaseException:
-        store.drop_map(definition)
-        raise
-    finally:
-        result.close()
+    with _run(queries, statement.text, statement.query, parameters) as result:
+        rows = 0
+
+        def fill(target: MapStore) -> None:
+            nonlocal rows
+            tables = gathered(result.record_batches(), _schema(result))
+            rows = target.load_tables(_confirmed(with_keys(definition, tables), confirm), "append")
+
+        try:
+            store.create_map(definition, fill)
+        except SqlError:
+            # Another one may have made a table of that name meanwhile.
+            if is_there(store, statement.name, schema, allowed=statement.if_not_exists):
+                return 0
+            raise
+        return rows
 
 
 def _write_parquet(batches: Batches, schema: pa.Schema, path: Path) -> int:

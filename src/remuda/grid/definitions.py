@@ -18,6 +18,7 @@ from remuda.types import BIGINT
 
 if TYPE_CHECKING:
     from remuda import sql
+    from remuda.grid.within_time import Confirm
     from remuda.sql.statements import Name
     from remuda.storage import Store
 
@@ -108,7 +109,7 @@ def drop_map(store: Store, search_path: SearchPath, statement: sql.DropMap) -> N
     store.drop_map(find_map(store, search_path, statement.name))
 
 
-def create_index(store: Store, search_path: SearchPath, statement: sql.CreateIndex) -> None:
+def create_index(store: Store, search_path: SearchPath, statement: sql.CreateIndex, confirm: Confirm) -> None:
     definition = find_map(store, search_path, statement.map)
     if store.catalog.find_index(statement.name.text, search_path) is not None:
         if statement.if_not_exists:
@@ -117,7 +118,7 @@ def create_index(store: Store, search_path: SearchPath, statement: sql.CreateInd
     columns = tuple(_column_named(definition.columns, name).name for name in statement.columns)
     if len(set(columns)) < len(columns):
         raise parsing_error("a column is in the index twice", span=statement.columns[0].span)
-    store.create_index(definition, IndexDefinition(new_id(), statement.name.text, columns, statement.kind))
+    store.create_index(definition, IndexDefinition(new_id(), statement.name.text, columns, statement.kind), confirm)
 
 
 def drop_index(store: Store, search_path: SearchPath, statement: sql.DropIndex) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from remuda.grid.result import Result
 from remuda.grid.rows import RowShape
 from remuda.grid.settings import Engine
 from remuda.optimizer.explain_memo import explain_memo, explain_memo_json
 from remuda.optimizer.optimize import FAST_PATH
+from remuda.plan import physical
 from remuda.plan.explain import explain, explain_logical
 from remuda.plan.explain_json import explain_json, explain_logical_json
 from remuda.plan.fragments import ResultColumn
@@ -51,8 +52,7 @@ def explain_choice(planner: Planner, bound: BoundQuery, optimized: Optimized) ->
     """Which backend runs the query and why; None for a grid that has but one."""
     if not planner.has_spark:
         return None
-    chosen = Convention.SPARK if any(_runs_on_spark(node) for node in walk(optimized.tree)) else Convention.LOCAL
-    name = chosen.value.casefold()
+    name = _engine(optimized)
     if planner.settings.engine is not Engine.AUTO:
         return f"engine: {name}   (SET engine = {planner.settings.engine.value})"
     costs = {each: planner.optimize(bound, (each,)).tree.estimate.cost for each in (Convention.LOCAL, Convention.SPARK)}
@@ -60,8 +60,13 @@ def explain_choice(planner: Planner, bound: BoundQuery, optimized: Optimized) ->
     return f"engine: {name}   ({listed})"
 
 
-def _runs_on_spark(node: Any) -> bool:
-    return node.traits.convention is Convention.SPARK
+def _engine(optimized: Optimized) -> str:
+    """`spark, by shuffle` where rows meet in tasks; else what tasks make is finished in this process."""
+    on_spark = [node for node in walk(optimized.tree) if node.traits.convention is Convention.SPARK]
+    if not on_spark:
+        return Convention.LOCAL.value.casefold()
+    shuffled = any(isinstance(node, physical.HashExchange | physical.BroadcastExchange) for node in on_spark)
+    return f"{Convention.SPARK.value.casefold()}{', by shuffle' if shuffled else ''}"
 
 
 def _with_choice(document: str, choice: str | None) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from remuda.cluster import Cluster
-from remuda.errors import ErrorCode, RemudaError, SqlError, data_error
+from remuda.errors import ConstraintError, ErrorCode, RemudaError, SqlError, data_error
 from remuda.grid.load import TABLE_ROWS, is_spark_dataframe, open_source, suggest_create, with_keys
 from remuda.grid.map import Map
 from remuda.grid.modify import generated_keys
@@ -62,15 +63,12 @@ def open_grid(
     if isinstance(found, Path):
         store = Store.open(found, partitions=partitions, durability=chosen, read_only=read_only)
         return Grid(store, members, spark)
-    if spark is not None:
-        found.close()
-        raise RemudaError("Spark's tasks read the maps from a folder that they all see: a remote one cannot be used")
     try:
         store = Store.open(partitions=partitions, durability=chosen, read_only=read_only, remote=found)
     except BaseException:
         found.close()
         raise
-    return Grid(store, members)
+    return Grid(store, members, spark)
 
 
 def _check_options(path: object, **counts: object) -> None:
@@ -102,8 +100,19 @@ class Grid:
 
     def sql(self, text: str, /, *parameters: Any, **named: Any) -> Result:
         """Runs one statement; `?` parameters are given in order, `:name` parameters by name."""
+        plans, search_path = self._plans, self.queries.search_path
         try:
-            entry = self._plans.find((self.queries.search_path, text))
+            entry = plans.recent.get(text)
+            if (
+                entry is not None
+                and entry.epoch == plans.epoch
+                and entry.catalog is self.store.catalog
+                and entry.search_path is search_path
+            ):
+                entry.hits += 1
+                entry.last_used = time.monotonic()
+            else:
+                entry = plans.find((search_path, text))
         except TypeError:
             raise _not_text("a statement", text) from None
         if entry is not None and entry.shortcut is not None and not named:
@@ -112,7 +121,7 @@ class Grid:
             except SqlError as error:
                 result = None
                 if not error.invalidates_plan:
-                    raise error.with_text(text) from error.__cause__
+                    raise self._placed(error, text) from error.__cause__
             if result is not None:
                 return result
         return self._run_statement(text, entry, parameters, named)
@@ -137,7 +146,7 @@ class Grid:
         What comes in batches is not held all at once. On a terminal a bar shows how far it is.
         """
         self._refuse_closed()
-        if mode not in {"append", "replace", "upsert"}:
+        if str(mode) not in {"append", "replace", "upsert"}:
             raise data_error(f"mode must be append, replace or upsert, not {mode!r}")
         if is_spark_dataframe(data):
             from remuda.spark.load import load_dataframe
@@ -161,10 +170,12 @@ class Grid:
 
     def checkpoint(self) -> None:
         """Folds the write log into segments now."""
+        self._refuse_closed()
         self.store.checkpoint()
 
     def refresh(self) -> None:
         """Makes a read-only grid see all that was acknowledged by now."""
+        self._refuse_closed()
         self.store.refresh()
         self._plans.changed()
 
@@ -174,6 +185,7 @@ class Grid:
         self._closed = True
         self.queries.close()
         self.store.close()
+        self.store.refuse_reads("the grid is closed")
 
     def __repr__(self) -> str:
         place = "in memory" if self.store.path is None else str(self.store.path)
@@ -202,7 +214,16 @@ class Grid:
 
             return run_statement(self.queries, key, positional, named)
         except SqlError as error:
-            raise error.with_text(text) from error.__cause__
+            raise self._placed(error, text) from error.__cause__
+
+    def _placed(self, error: SqlError, text: str) -> SqlError:
+        """The error with the text, and of a row that its map does not allow with the place of the value."""
+        if isinstance(error, ConstraintError) and error.span is None and error.text is None:
+            from remuda.sql.inserted import place_of_inserted
+
+            catalog, path = self.store.catalog, self.queries.search_path
+            error.span = place_of_inserted(text, error.row or 0, error.columns, catalog, path)
+        return error.with_text(text)
 
     def _definition(self, name: str, suggestion: str | None = None) -> MapDefinition:
         if not isinstance(name, str):

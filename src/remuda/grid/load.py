@@ -56,10 +56,15 @@ def open_source(
             data = pa.Table.from_pandas(data, preserve_index=False)
         except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
             raise data_error(f"the data frame cannot be read: {error.args[-1]}") from error
+        except AttributeError as error:
+            raise data_error(f"a {type(data).__name__} of pandas is not a data frame") from error
     if isinstance(data, pa.Table):
         return LoadSource(data.schema, iter([data]), data.num_rows)
     if hasattr(data, "__arrow_c_stream__"):
-        reader = pa.RecordBatchReader.from_stream(data)
+        try:
+            reader = pa.RecordBatchReader.from_stream(data)
+        except pa.ArrowException as error:
+            raise data_error(f"a {type(data).__name__} has no columns with names: give a data frame") from error
         known = len(data) if hasattr(data, "__len__") else None
         return LoadSource(reader.schema, gathered(reader, reader.schema), known)
     if isinstance(data, Iterable) and not isinstance(data, str | bytes | dict):
@@ -83,11 +88,17 @@ def _record_batches(pieces: Iterable[Any]) -> Iterator[pa.RecordBatch]:
 
 
 def gathered(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.Table]:
-    """Batches as tables that are worth a segment. A load without any rows is one empty table."""
+    """Batches as tables that are worth a segment; other columns than before begin another one.
+
+    A load without any rows is one empty table.
+    """
     waiting: list[pa.RecordBatch] = []
     rows = 0
     given = False
     for batch in batches:
+        if waiting and not batch.schema.equals(waiting[0].schema):
+            yield pa.Table.from_batches(waiting)
+            waiting, rows, given = [], 0, True
         waiting.append(batch)
         rows += batch.num_rows
         if rows >= TABLE_ROWS:

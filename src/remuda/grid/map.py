@@ -9,6 +9,7 @@ from remuda.errors import data_error
 from remuda.grid.map_rows import MapRows, Value
 from remuda.grid.rows import NamedRow, RowShape
 from remuda.plan.fragments import ResultColumn
+from remuda.storage import row_form
 
 if TYPE_CHECKING:
     from remuda.grid.result import Result
@@ -33,7 +34,9 @@ class Map:
         self._shape = RowShape(tuple(ResultColumn(column.name, column.type, column.nullable) for column in columns))
         self._row, self._stored_key = self._rows.row, self._rows.stored_key
         self._put_one, self._exchange = store.put_one, store.exchange
+        self._find = store.find
         self._value_positions = self._rows.value_positions
+        self._form = row_form(self._value_positions, self._shape.row_class)
 
     @property
     def name(self) -> str:
@@ -42,11 +45,8 @@ class Map:
     def get(self, key: Any, default: Any = None) -> NamedRow | Any:
         """The row's columns outside the key; `default` where there is no such key."""
         stored = self._stored_key(key)
-        found = None if stored is None else self._store.lookup(stored, self._value_positions)
-        if found is None:
-            return default
-        convert = self._shape.convert
-        return self._shape.row_class(found if convert is None else convert(found))
+        found = None if stored is None else self._find(stored, self._form)
+        return default if found is None else found
 
     def get_all(self, keys: Iterable[Any]) -> dict[Any, NamedRow]:
         """The values of those keys that are there."""
@@ -121,10 +121,11 @@ class Map:
         return stored is not None and self._store.lookup(stored, self._rows.key_positions) is not None
 
     def size(self) -> int:
+        self._store.refuse_unreadable()
         return len(self._store)
 
     def is_empty(self) -> bool:
-        return len(self._store) == 0
+        return self.size() == 0
 
     def keys(self, condition: str | None = None, *parameters: Any) -> Iterator[Any]:
         """All keys, or those of the rows that pass a condition written in SQL: `orders.keys("amount > ?", 10)`.
@@ -153,9 +154,16 @@ class Map:
 
     def add_index(self, columns: str | Iterable[str], kind: str = "SORTED", name: str | None = None) -> str:
         """Creates an index, SORTED or HASH, and returns its name."""
-        chosen = [columns] if isinstance(columns, str) else list(columns)
-        if kind.upper() not in {"SORTED", "HASH"}:
+        try:
+            chosen = [columns] if isinstance(columns, str) else list(columns)
+        except TypeError:
+            chosen = []
+        if not chosen or not all(isinstance(column, str) for column in chosen):
+            raise data_error("the columns of an index are given by their names")
+        if str(kind).upper() not in {"SORTED", "HASH"}:
             raise data_error(f"an index is SORTED or HASH, not {kind}")
+        if not isinstance(name, str | None):
+            raise data_error(f"the name of an index is text, not a {type(name).__name__}")
         called = name or "_".join([self.name, *chosen, kind.lower()])
         listed = ", ".join(_quoted(column) for column in chosen)
         self._run(f"CREATE INDEX {_quoted(called)} ON {_quoted(self.name)} ({listed}) TYPE {kind.upper()}")
@@ -175,7 +183,7 @@ class Map:
         return self.keys()
 
     def __repr__(self) -> str:
-        return f"<Map {self.name}: {len(self)} rows>"
+        return f"<Map {self.name}: {len(self._store)} rows>"
 
 
 def _quoted(name: str) -> str:

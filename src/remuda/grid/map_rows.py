@@ -72,10 +72,12 @@ def _value_reader(columns: Sequence[str]) -> Callable[[Value], Iterable[Any]]:
 
     def by_name(value: Mapping[str, Any]) -> Iterable[Any]:
         """Without regard to case; NULL where a column is left out."""
-        given = {name.casefold(): part for name, part in value.items()}
         for name in value:
+            if not isinstance(name, str):
+                raise data_error(f"the name of a column is text, not a {type(name).__name__}")
             if name.casefold() not in known:
                 raise data_error(f"unknown column: {name}", suggestion=nearest(name, columns))
+        given = {name.casefold(): part for name, part in value.items()}
         return [given.get(name.casefold()) for name in columns]
 
     return read

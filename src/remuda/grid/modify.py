@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from operator import itemgetter
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+from remuda.errors import constraint_error
 from remuda.plan.logical import Operation
 
 if TYPE_CHECKING:
@@ -27,12 +29,30 @@ def apply_modification(store: Store, node: Modify, rows: list[tuple[Any, ...]]) 
         case Operation.SINK:
             map_store.put(with_generated_keys(node.map, rows))
             return len(rows)
+        case Operation.MERGE:
+            _refuse_same_keys(node.map, rows)
+            map_store.put(rows)
+            return len(rows)
         case Operation.UPDATE:
             map_store.put(rows)
             return len(rows)
         case Operation.DELETE:
             single = len(node.map.key) == 1
             return map_store.delete([row[0] for row in rows] if single else rows)
+
+
+def _refuse_same_keys(definition: MapDefinition, rows: list[tuple[Any, ...]]) -> None:
+    """The second of two rows with one key would have to see what the first has changed, which no statement does."""
+    key_of = itemgetter(*definition.positions(definition.key))
+    seen: set[Any] = set()
+    for row in rows:
+        key = key_of(row)
+        if key in seen:
+            names = ", ".join(definition.key)
+            raise constraint_error(
+                f"ON CONFLICT DO UPDATE has two rows with the same key ({names}) of {definition.name}"
+            )
+        seen.add(key)
 
 
 def with_generated_keys(definition: MapDefinition, rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
@@ -33,10 +34,17 @@ def arrange(
 
 
 def to_stored_values(types: Sequence[SqlType], values: Sequence[Any]) -> tuple[tuple[Any, ...], dict[int, SqlError]]:
-    """Stored values, and the errors of those that their type cannot hold exactly, by number."""
+    """Stored values, and the errors of those that their type cannot hold exactly, by number.
+
+    A parameter whose type only its value tells (NULL stands for it) is always among those.
+    """
     stored: list[Any] = []
     errors: dict[int, SqlError] = {}
     for number, (type_, value) in enumerate(zip(types, values, strict=True)):
+        if type_.kind is Kind.NULL:
+            stored.append(None)
+            errors[number] = data_error("the type of this parameter cannot be told")
+            continue
         try:
             stored.append(exact_converter(type_)(value))
         except SqlError as error:
@@ -68,6 +76,8 @@ def exact_converter(type_: SqlType) -> Callable[[Any], Any]:
 def _whole_number(convert: Callable[[Any], Any], type_: SqlType, value: Any) -> Any:
     """No DOUBLE is 2**53 + 1; a fraction, on the other hand, is the DOUBLE that is nearest to it."""
     stored = convert(value)
-    if isinstance(value, int | Decimal) and value == int(value) != int(stored):
+    if not isinstance(value, int | Decimal) or (isinstance(value, Decimal) and not value.is_finite()):
+        return stored
+    if math.isinf(stored) or value == int(value) != int(stored):
         raise data_error(f"{value} has more digits than {type_}")
     return stored

@@ -30,12 +30,14 @@ PlanKey = tuple["SearchPath", str]
 
 DEFAULT_LIMIT = 10_000
 WORKER_PERIOD = 1.0
+NEVER = -1
+"""The epoch of a plan that was taken out of the cache."""
 
 
 class CachedPlan:
     """A plan with what was prepared for running it, and the record of its use."""
 
-    __slots__ = ("catalog", "code", "epoch", "hits", "last_used", "plan", "shape", "shortcut")
+    __slots__ = ("catalog", "code", "epoch", "hits", "last_used", "plan", "search_path", "shape", "shortcut")
 
     def __init__(
         self, plan: Plan, shape: RowShape, shortcut: Callable[[tuple[Any, ...]], Result | None] | None, epoch: int
@@ -47,6 +49,8 @@ class CachedPlan:
         self.epoch = epoch
         self.catalog: Catalog | None = None
         """The one that the plan was last compared with."""
+        self.search_path: SearchPath | None = None
+        """The one that the plan was last found by."""
         self.hits = 0
         self.last_used = time.monotonic()
 
@@ -60,6 +64,9 @@ class PlanCache:
         self._is_valid = is_valid
         self._limit = limit
         self._entries: dict[PlanKey, CachedPlan] = {}
+        self.recent: dict[str, CachedPlan] = {}
+        """What `find` gave for a text last. A statement run again and again is found here in half the time, where the
+        entry is of the present epoch, catalog and search path; whoever uses it counts the hit."""
         self._lock = Lock()
         self._worker = _Worker(self)
 
@@ -73,6 +80,8 @@ class PlanCache:
             return None
         entry.hits += 1
         entry.last_used = time.monotonic()
+        entry.search_path, text = key
+        self.recent[text] = entry
         return entry
 
     def _is_current(self, entry: CachedPlan) -> bool:
@@ -100,14 +109,19 @@ class PlanCache:
         surplus = len(self._entries) - self._limit + 1
         oldest = heapq.nsmallest(surplus, self._entries.items(), key=lambda item: item[1].last_used)
         for key, _ in oldest:
-            del self._entries[key]
+            self._forget(key)
 
     def remove(self, key: PlanKey, plan: Plan) -> None:
         """Removes this plan; a newer one under the same key stays."""
         with self._lock:
             entry = self._entries.get(key)
             if entry is not None and entry.plan is plan:
-                del self._entries[key]
+                self._forget(key)
+
+    def _forget(self, key: PlanKey) -> None:
+        """The epoch of no moment keeps whoever finds the entry among the recent ones at this moment from using it."""
+        self._entries.pop(key).epoch = NEVER
+        self.recent.pop(key[1], None)
 
     def changed(self) -> None:
         """Something that plans depend on is different now: plans are compared before their next use, and at once."""
@@ -122,7 +136,8 @@ class PlanCache:
 
     def clear(self) -> None:
         with self._lock:
-            self._entries.clear()
+            for key in list(self._entries):
+                self._forget(key)
 
     def entries(self) -> list[tuple[PlanKey, CachedPlan]]:
         return list(self._entries.items())

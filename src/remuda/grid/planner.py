@@ -35,6 +35,7 @@ class Planner:
     disabled_rules: frozenset[str] = frozenset()
     checked: bool = False
     spark_parallelism: int = 2
+    cores: int = 1
 
     def plan(self, text: str, query: Query, values: Mapping[int, Any] | None = None) -> Plan:
         bound = bind(query, self.catalog, self.search_path, values)
@@ -48,6 +49,7 @@ class Planner:
             disabled_rules=self.disabled_rules,
             partition_pruning=self.settings.partition_pruning,
             spark_parallelism=self.spark_parallelism,
+            cores=self.cores,
             checked=self.checked,
         )
         return optimize(bound.tree, bound.next_column, self._statistics, settings)

@@ -4,6 +4,7 @@ plan turned out to be stale.
 
 from __future__ import annotations
 
+import os
 import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -12,16 +13,19 @@ from remuda.catalog import DEFAULT_SCHEMA, SearchPath
 from remuda.errors import ErrorCode, SqlError, data_error
 from remuda.expr import Parameters
 from remuda.grid.modify import apply_modification
+from remuda.grid.open_results import OpenResults
 from remuda.grid.parameters import arrange, to_stored_values
 from remuda.grid.plan_cache import CachedPlan, PlanCache, PlanKey
 from remuda.grid.result import Result
 from remuda.grid.rows import RowShape
 from remuda.grid.settings import Settings
 from remuda.grid.shortcuts import compile_shortcut
+from remuda.grid.within_time import Answer, Confirm, within_time
 from remuda.runtime import Execution, LocalRuntime, Scheduler
+from remuda.runtime.aside import AsideThreads
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from remuda.catalog import Catalog
     from remuda.cluster import Cluster
@@ -50,8 +54,12 @@ class Queries:
         self.search_path: SearchPath = (DEFAULT_SCHEMA,)
         self.plans = PlanCache(store, self._is_valid)
         self._executors = _watch(spark)
+        if self._executors is not None:
+            cluster.executors = self._executors.names
         self._scheduler = Scheduler()
         self._runtime = LocalRuntime(cluster, self._scheduler)
+        self._open_results = OpenResults()
+        self._statements = AsideThreads()
 
     def planner(self, **changes: Any) -> Planner:
         """What plans are made by at this moment. Planning is imported with the first plan, not with the package."""
@@ -60,7 +68,7 @@ class Queries:
         partition_map = self.cluster.partition_table.partition_map()
         has_spark = self.spark is not None
         if self._executors is not None:
-            changes = {"spark_parallelism": self._executors.parallelism, **changes}
+            changes = {"spark_parallelism": self._executors.parallelism, "cores": os.cpu_count() or 1, **changes}
         return Planner(
             self.store, self.store.catalog, self.search_path, partition_map, self.settings, has_spark, **changes
         )
@@ -99,7 +107,24 @@ class Queries:
             raise data_error(message, span=error.span, suggestion=original.suggestion) from error
         return CachedPlan(plan, RowShape(plan.columns), None, self.plans.epoch)
 
-    def run(self, key: PlanKey, entry: CachedPlan, positional: tuple[Any, ...], named: Mapping[str, Any]) -> Result:
+    def plan_by_values(
+        self, text: str, numbers: Sequence[int], positional: tuple[Any, ...], named: Mapping[str, Any]
+    ) -> CachedPlan:
+        """A plan for the values of parameters whose types only they tell, `SELECT ?`. It is not kept."""
+        query = _parse_query(text)
+        given = arrange(query.parameters.names, len(query.parameters), positional, named)
+        plan = self.planner().plan(text, query, {number: given[number] for number in numbers})
+        return CachedPlan(plan, RowShape(plan.columns), None, self.plans.epoch)
+
+    def run(
+        self,
+        key: PlanKey,
+        entry: CachedPlan,
+        positional: tuple[Any, ...],
+        named: Mapping[str, Any],
+        started: float | None = None,
+    ) -> Result:
+        """`started` is when the statement was given, where that was not just now."""
         plan = entry.plan
         given = arrange(plan.parameter_names, len(plan.parameters) - plan.reads_clock, positional, named)
         if plan.reads_clock:
@@ -107,15 +132,20 @@ class Queries:
         stored, errors = to_stored_values(plan.parameters, given)
         if errors:
             entry = self.plan_with_literals(key[1], given, errors)
-        run = QueryRun(self, key, entry, given, stored, errors)
+        run = QueryRun(self, key, entry, given, stored, errors, started or time.monotonic())
         if plan.modifies is not None:
             return run.modify()
-        return Result.of_execution(entry.shape, run.start(), run.restart)
+        result = Result.of_execution(entry.shape, run.start(), run.restart)
+        self._open_results.add(result)
+        return result
 
-    def execute(self, entry: CachedPlan, stored: tuple[Any, ...]) -> Execution:
+    def within_time(self, started: float, work: Callable[[Confirm], Answer]) -> Answer:
+        """What a statement that changes something does, done before its time is over or not at all."""
+        return within_time(self._statements, self.settings.timeout, started, work)
+
+    def execute(self, entry: CachedPlan, stored: tuple[Any, ...], started: float | None = None) -> Execution:
         """Takes the snapshots and starts the fragments."""
-        if self._executors is not None and self._executors.has_changed():
-            self.cluster.renew()
+        self.look_for_executors()
         plan = entry.plan
         check_objects = self._objects_check(plan)
         snapshots = self.store.snapshot(plan.maps)
@@ -123,10 +153,10 @@ class Queries:
         parameters = Parameters(stored, plan.parameters)
         remote = None
         if self.spark is not None:
-            from remuda.spark.runtime import SparkLeaves
+            from remuda.spark.runtime import SparkFragments
 
-            shared = None if self.store.read_only else self.store.path
-            remote = SparkLeaves(self.spark, plan, parameters, by_id, shared)
+            shared = None if self.store.read_only or self.store.remote is not None else self.store.path
+            remote = SparkFragments(self.spark, plan, parameters, by_id, shared, self.settings.memory_limit)
         return self._runtime.run(
             plan,
             parameters,
@@ -135,14 +165,23 @@ class Queries:
             check_objects=check_objects,
             modify=lambda node, rows: apply_modification(self.store, node, rows),
             timeout=self.settings.timeout,
+            started=started,
             memory_limit=self.settings.memory_limit,
             remote=remote,
         )
 
+    def look_for_executors(self) -> None:
+        """Where Spark has others than before, plans are made anew."""
+        if self._executors is not None and self._executors.has_changed():
+            self.cluster.renew(self._executors.names)
+
     def close(self) -> None:
         self.plans.close()
         self.plans.clear()
+        self._open_results.end()
         self._scheduler.close()
+        self._runtime.aside.close()
+        self._statements.close()
 
     def _is_valid(self, plan: Plan) -> bool:
         catalog = self.store.catalog
@@ -185,7 +224,9 @@ class QueryRun:
         given: tuple[Any, ...],
         stored: tuple[Any, ...],
         errors: Mapping[int, SqlError],
+        started: float,
     ) -> None:
+        self._started = started
         self._queries = queries
         self._key = key
         self._entry = entry
@@ -196,7 +237,7 @@ class QueryRun:
 
     def start(self) -> Execution:
         try:
-            return self._queries.execute(self._entry, self._stored)
+            return self._queries.execute(self._entry, self._stored, self._started)
         except SqlError as error:
             return self.restart(error)
 
@@ -206,20 +247,23 @@ class QueryRun:
             while True:
                 self._replace_plan(error, allowed)
                 try:
-                    return self._queries.execute(self._entry, self._stored)
+                    return self._queries.execute(self._entry, self._stored, self._started)
                 except SqlError as next_error:
                     error = next_error
         except SqlError as final:
             raise final.with_text(self._key[1]) from final.__cause__
 
     def modify(self) -> Result:
+        return self._queries.within_time(self._started, self._modify)
+
+    def _modify(self, confirm: Confirm) -> Result:
         """Other writers of the map wait from the snapshot that the statement reads until it has written."""
         while True:
             modifies = self._entry.plan.modifies
             assert modifies is not None
             try:
-                with self._queries.store.map(modifies).writing():
-                    batch = self._queries.execute(self._entry, self._stored).next_batch()
+                with self._queries.store.map(modifies).writing_if(confirm):
+                    batch = self._queries.execute(self._entry, self._stored, self._started).next_batch()
             except SqlError as error:
                 # A map that was created anew meanwhile has a lock of its own.
                 self._replace_plan(error)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from remuda.exec.bounds import compile_lookups, pruned_partitions
 from remuda.expr import Parameter
@@ -11,6 +11,7 @@ from remuda.grid.result import Result
 from remuda.grid.rows import RowShape
 from remuda.grid.shortcut_parts import RowComputation, Shortcut, Values, key_reader, value_converter
 from remuda.plan.bounds import End, Interval
+from remuda.storage import index_read, row_form
 
 if TYPE_CHECKING:
     import numpy as np
@@ -18,38 +19,39 @@ if TYPE_CHECKING:
     from remuda.expr import Expression
     from remuda.plan import physical
     from remuda.plan.fragments import Plan
-    from remuda.storage import Lookup, MapSnapshot, Store
+    from remuda.storage import IndexFinder, IndexRead, Lookup, MapSnapshot, Store
 
 MOST_ROWS = 1_000
 """Rows that an index read may give as tuples; for more, Arrow's kernels are cheaper, long as they take to start."""
 
-Rows = Iterable[Values]
-Find = Callable[["MapSnapshot", Values], Rows | None]
-"""From the snapshot and the values to the rows found, in stored form; None where they are too many."""
+Rows = Iterable[Any]
+Find = Callable[["IndexFinder", "MapSnapshot", Values], Rows | None]
+"""From the snapshot and the values to the rows found, in the form they are asked for; None where they are too many."""
 
 
 def compile_key_select(
     plan: Plan, lookup: physical.KeyLookup, assignments: tuple[Expression, ...] | None, store: Store
 ) -> Shortcut:
-    definition = lookup.map
-    map_store = store.map(definition)
-    find = map_store.lookup
+    find = store.map(lookup.map).find
     row = RowComputation(lookup, assignments)
     read_key, convert, shape = key_reader(lookup), value_converter(plan), RowShape(plan.columns)
-    positions, compute = row.positions, row.compute
+    compute, finish = row.compute, shape.row
+    form = row_form(row.positions, shape.row_class if compute is None else None)
 
     def run(given: Values) -> Result | None:
         values = convert(given)
         if values is None:
             return None
         key = read_key(values)
-        found = None if key is None else find(key, positions)
+        found = None if key is None else find(key, form)
         if found is None:
-            return Result(shape, [])
-        if compute is None:
-            return Result(shape, [found])
-        computed = compute(found, values)
-        return Result(shape, [] if computed is None else [computed])
+            return Result(shape, ())
+        if compute is not None:
+            computed = compute(found, values)
+            if computed is None:
+                return Result(shape, ())
+            found = finish(computed)
+        return Result(shape, None, (found,))
 
     return run
 
@@ -58,18 +60,25 @@ def compile_index_select(
     plan: Plan, scan: physical.IndexScan, assignments: tuple[Expression, ...] | None, store: Store
 ) -> Shortcut:
     """Few rows through an index."""
-    map_store = store.map(scan.map)
+    snapshot = store.map(scan.map).snapshot
     row = RowComputation(scan, assignments)
-    convert, find, shape = value_converter(plan), _compile_find(scan, row.positions), RowShape(plan.columns)
-    compute = row.compute
+    shape, compute = RowShape(plan.columns), row.compute
+    is_finished = compute is None and scan.pruning is None
+    read = index_read(scan.index.id, row_form(row.positions, shape.row_class if is_finished else None))
+    convert, find = value_converter(plan), _compile_find(scan, read)
 
     def run(given: Values) -> Result | None:
         values = convert(given)
         if values is None:
             return None
-        found = find(map_store.snapshot(), values)
+        taken = snapshot()
+        version = taken.version
+        # The finder without a call where it is there already, as it nearly always is.
+        found = find(version.index_finders.get(read) or version.index_finder(read), taken, values)
         if found is None:
             return None
+        if is_finished:
+            return Result(shape, None, found)
         if compute is not None:
             found = [computed for each in found if (computed := compute(each, values)) is not None]
         return Result(shape, found)
@@ -77,42 +86,41 @@ def compile_index_select(
     return run
 
 
-def _compile_find(scan: physical.IndexScan, columns: tuple[int, ...]) -> Find:
+def _compile_find(scan: physical.IndexScan, read: IndexRead) -> Find:
     """One range of one column is asked for as it is; everything else as lookups."""
-    index, pruning = scan.index.id, scan.pruning
+    pruning = scan.pruning
     match scan.bounds:
         case (Interval(lows=(End(Parameter() as low, from_low),), highs=(End(Parameter() as high, to_high),)),) if (
             pruning is None
         ):
             first, last = low.index, high.index
 
-            def find_between(snapshot: MapSnapshot, values: Values) -> Rows | None:
+            def find_between(finder: IndexFinder, snapshot: MapSnapshot, values: Values) -> Rows | None:
                 start, stop = values[first], values[last]
                 if start is None or stop is None:
                     return ()
-                finder = snapshot.version.index_finder(index, columns)
                 return finder.between(start, from_low, stop, to_high, snapshot.length, MOST_ROWS)
 
             return find_between
     lookups_of = compile_lookups(scan.bounds)
 
-    def find(snapshot: MapSnapshot, values: Values) -> Rows | None:
+    def find(finder: IndexFinder, snapshot: MapSnapshot, values: Values) -> Rows | None:
         partitions = None if pruning is None else pruned_partitions(scan.map, pruning, values)
         if partitions is not None:
-            return _find_in_partitions(snapshot, index, columns, lookups_of(values), partitions)
-        return snapshot.version.index_finder(index, columns).find(lookups_of(values), snapshot.length, MOST_ROWS)
+            return _find_in_partitions(snapshot, read, lookups_of(values), partitions)
+        return finder.find(lookups_of(values), snapshot.length, MOST_ROWS)
 
     return find
 
 
 def _find_in_partitions(
-    snapshot: MapSnapshot, index: str, columns: tuple[int, ...], lookups: list[Lookup], partitions: np.ndarray
+    snapshot: MapSnapshot, read: IndexRead, lookups: list[Lookup], partitions: np.ndarray
 ) -> Rows | None:
     found: list[Values] = []
     for lookup in lookups:
         for source in snapshot.sources:
-            entries = source.positions(index, lookup, partitions)
+            entries = source.positions(read.index, lookup, partitions)
             if len(entries) + len(found) > MOST_ROWS:
                 return None
-            found.extend(source.rows_at(columns, entries))
+            found.extend(source.rows_at(read.form.columns, entries))
     return found

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Self
 import pyarrow as pa
 
 from remuda.errors import ErrorCode, SqlError, data_error
-from remuda.exec.batch import conformed
-from remuda.exec.limit import slice_batch
+from remuda.exec.batch import conformed, slice_batch
 from remuda.grid.rows import RowShape
+from remuda.storage import ColumnRows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from types import TracebackType
 
     from remuda.exec import RowBatch
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from remuda.runtime import Execution
 
 CURSOR_BUFFER_SIZE = 4_096
-"""Rows that are turned into Python objects at a time."""
+"""Rows that are turned into Python objects at a time, where they are handed out one by one."""
+ROWS_AT_ONCE = 16_384
+"""The same where all are wanted: few enough that a cancel need not wait for them."""
 
 Restart = Callable[[SqlError, bool], "Execution"]
 """What is done about an error: the query is run again, if it may be (the second argument) and that helps; else it is
@@ -49,10 +51,19 @@ class Result:
     _iterator: Iterator[NamedRow] | None = None
     _handed_out = False
     _closed = False
+    _end: SqlError | None = None
 
-    def __init__(self, shape: RowShape, tuples: Iterable[tuple[Any, ...]] | None = None) -> None:
+    def __init__(
+        self,
+        shape: RowShape,
+        tuples: Iterable[tuple[Any, ...]] | None = None,
+        made: Iterable[NamedRow] | None = None,
+    ) -> None:
+        """Of `tuples` in stored form, or of rows that are `made` as they are handed out; of neither for what is yet to
+        be run."""
         self._shape = shape
         self._tuples = tuples
+        self._made = made
 
     @classmethod
     def of_execution(cls, shape: RowShape, execution: Execution, restart: Restart) -> Result:
@@ -101,21 +112,27 @@ class Result:
             self._refuse_closed()
         if self._iterator is not None:
             return list(self._iterator)
+        made = self._made
+        if made is not None:
+            self._made = ()
+            return list(made)
         tuples = self._tuples
         if tuples is not None:
             self._tuples = ()
             return list(self._shape.rows(tuples))
         rows: list[NamedRow] = []
         for batch in self._all_batches():
-            rows.extend(self._shape.rows(batch.tuples()))
+            for part in self._parts(batch, ROWS_AT_ONCE):
+                rows.extend(self._shape.rows(part.tuples()))
         return rows
 
     def to_arrow(self) -> pa.Table:
         """All rows that are left as an Arrow table."""
         self._refuse_closed()
         schema = self._arrow_schema()
-        if self._iterator is None and self._tuples is None:
-            return pa.Table.from_batches([conformed(batch.arrow(), schema) for batch in self._all_batches()], schema)
+        if self._iterator is None and self._tuples is None and self._made is None:
+            parts = (part for batch in self._all_batches() for part in self._parts(batch, batch.row_count))
+            return pa.Table.from_batches([conformed(part.arrow(), schema) for part in parts], schema)
         return pa.Table.from_batches(self._arrow_batches(schema), schema)
 
     def to_pandas(self) -> Any:
@@ -144,6 +161,14 @@ class Result:
         if self._execution is not None:
             self._execution.close()
 
+    def end(self, error: SqlError) -> None:
+        """Stops the query; whoever reads on gets this error."""
+        self._end = error
+        self._closed = True
+        if self._execution is not None:
+            self._execution.fail(error)
+            self._execution.close()
+
     def __enter__(self) -> Self:
         return self
 
@@ -162,6 +187,9 @@ class Result:
         if self._iterator is not None:
             while rows := list(islice(self._iterator, CURSOR_BUFFER_SIZE)):
                 yield _arrow_batch(rows, schema)
+        elif self._made is not None:
+            made, self._made = self._made, ()
+            yield _arrow_columns(made.columns, schema) if isinstance(made, ColumnRows) else _arrow_batch(made, schema)
         elif self._tuples is not None:
             tuples, self._tuples = self._tuples, ()
             yield _arrow_batch(tuples, schema)
@@ -170,6 +198,9 @@ class Result:
                 yield conformed(batch.arrow(), schema)
 
     def _rows(self) -> Iterator[NamedRow]:
+        if self._made is not None:
+            made, self._made = self._made, ()
+            return iter(made)
         if self._tuples is not None:
             tuples, self._tuples = self._tuples, ()
             return iter(self._shape.rows(tuples))
@@ -177,9 +208,16 @@ class Result:
 
     def _rows_of_batches(self) -> Iterator[NamedRow]:
         for batch in self._batches():
-            for start in range(0, batch.row_count, CURSOR_BUFFER_SIZE):
-                part = slice_batch(batch, start, min(CURSOR_BUFFER_SIZE, batch.row_count - start))
+            for part in self._parts(batch, CURSOR_BUFFER_SIZE):
                 yield from self._shape.rows(part.tuples())
+
+    def _parts(self, batch: RowBatch, size: int) -> Iterator[RowBatch]:
+        """A batch in parts of so many rows: before each of them the reader may be told that there is no more."""
+        for start in range(0, batch.row_count, size):
+            self._refuse_closed()
+            if self._execution is not None:
+                self._execution.check_time()
+            yield slice_batch(batch, start, min(size, batch.row_count - start))
 
     def _batches(self) -> Iterator[RowBatch]:
         """Batches as they come; the query is run again while it is unnoticed."""
@@ -229,11 +267,14 @@ class Result:
 
     def _refuse_closed(self) -> None:
         if self._closed:
-            raise SqlError(ErrorCode.CANCELLED_BY_USER, "the result is closed")
+            raise self._end or SqlError(ErrorCode.CANCELLED_BY_USER, "the result is closed")
 
 
 def _arrow_batch(rows: Iterable[Any], schema: pa.Schema) -> pa.RecordBatch:
     """Values in stored or in Python form: Arrow takes both."""
-    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
-    arrays = [pa.array(list(column), field.type) for column, field in zip(columns, schema, strict=True)]
+    return _arrow_columns(list(zip(*rows, strict=True)) or [()] * len(schema), schema)
+
+
+def _arrow_columns(columns: Sequence[Sequence[Any]], schema: pa.Schema) -> pa.RecordBatch:
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)

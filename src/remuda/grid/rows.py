@@ -73,7 +73,7 @@ FEW_ROWS = 3
 class RowShape:
     """How the stored tuples of a result become its rows."""
 
-    __slots__ = ("_column_converters", "_converters", "columns", "convert", "row_class")
+    __slots__ = ("_column_converters", "_converters", "columns", "convert", "row", "row_class")
 
     def __init__(self, columns: tuple[ResultColumn, ...]) -> None:
         self.columns = columns
@@ -82,6 +82,8 @@ class RowShape:
         self._column_converters = _needed(python_column_converter, columns)
         self.convert = self._converted_row if self._converters else None
         """From a stored row to its values in Python form; None where the two are the same in every column."""
+        self.row: Callable[[tuple[Any, ...]], NamedRow] = self.row_class if self.convert is None else self._row
+        """From a stored row to the row as users get it."""
 
     def rows(self, tuples: Iterable[tuple[Any, ...]]) -> Iterable[NamedRow]:
         """In Python form, one after the other."""
@@ -94,6 +96,9 @@ class RowShape:
         for place, convert in self._column_converters:
             columns[place] = convert(columns[place])
         return zip(*columns, strict=True)
+
+    def _row(self, row: tuple[Any, ...]) -> NamedRow:
+        return self.row_class(self._converted_row(row))
 
     def _converted_row(self, row: tuple[Any, ...]) -> list[Any]:
         values = list(row)

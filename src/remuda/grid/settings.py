@@ -32,8 +32,8 @@ OPTIONS = ("engine", "memory_limit", "partition_pruning", "timeout")
 _SIZES = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
 
 
-def with_option(settings: Settings, option: str, value: str, span: Span) -> Settings:
-    """The settings after `SET option = value`."""
+def with_option(settings: Settings, option: str, value: str, span: Span, option_span: Span) -> Settings:
+    """The settings after `SET option = value`; the spans are those of the value and of the option."""
     match option:
         case "engine":
             if value.casefold() not in {engine.value for engine in Engine}:
@@ -48,7 +48,7 @@ def with_option(settings: Settings, option: str, value: str, span: Span) -> Sett
         case "timeout":
             return replace(settings, timeout=_seconds(value, span))
         case _:
-            raise parsing_error(f"unknown option: {option}", span=span, suggestion=nearest(option, OPTIONS))
+            raise parsing_error(f"unknown option: {option}", span=option_span, suggestion=nearest(option, OPTIONS))
 
 
 def _seconds(value: str, span: Span) -> float | None:

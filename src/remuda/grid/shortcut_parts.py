@@ -10,7 +10,7 @@ from remuda.expr import Column, Expression, Literal, Parameter, columns_of, comp
 from remuda.grid.parameters import exact_converter
 from remuda.grid.result import Result
 from remuda.plan import physical
-from remuda.types import convert_each
+from remuda.types import convert_each, stored_as_is
 
 if TYPE_CHECKING:
     from remuda.plan.fragments import Plan
@@ -58,36 +58,30 @@ def key_reader(node: physical.KeyLookup) -> Callable[[Values], Any]:
 def value_converter(plan: Plan) -> Callable[[Values], Values | None]:
     """From what the user gave to stored values; None where the number or the type of one does not fit.
 
-    One value and two, nearly all there are, have no loop.
+    Nearly always they are stored as they stand. That is asked of all of them in one expression: a call for each takes
+    three times as long.
     """
-    converters = [exact_converter(type_) for type_ in plan.parameters]
-    count = len(converters)
     if plan.parameter_names or plan.reads_clock:
         return lambda _: None
-    if count == 1:
-        (only,) = converters
+    count = len(plan.parameters)
+    convert_all = convert_each([exact_converter(type_) for type_ in plan.parameters])
 
-        def convert_one(values: Values) -> Values | None:
-            if len(values) != 1:
-                return None
-            try:
-                return (only(values[0]),)
-            except SqlError:
-                return None
-
-        return convert_one
-
-    convert_all = convert_each(converters)
-
-    def convert(values: Values) -> Values | None:
-        if len(values) != count:
+    def convert(given: Values) -> Values | None:
+        if len(given) != count:
             return None
         try:
-            return convert_all(values)
+            return convert_all(given)
         except SqlError:
             return None
 
-    return convert
+    tests = [stored_as_is(type_, f"given[{place}]") for place, type_ in enumerate(plan.parameters)]
+    if None in tests:
+        return convert
+    are_as_is = " and ".join([f"len(given) == {count}", *filter(None, tests)])
+    written_out: Callable[[Values], Values | None] = eval(
+        f"lambda given: given if {are_as_is} else convert(given)", {"convert": convert}
+    )
+    return written_out
 
 
 class RowComputation:
@@ -104,6 +98,8 @@ class RowComputation:
         self.positions = tuple(lookup.map.position(column.name) for column in read)
         self._passes = None if lookup.remainder is None else compile_row(lookup.remainder, layout)
         self._items = [compile_row(expression, layout) for expression in expressions]
+        self._picked = [layout[each.id] if isinstance(each, Column) else None for each in expressions]
+        """Which place of the row each item is; None for one that is computed."""
 
     @property
     def compute(self) -> Callable[[Values, Values], Values | None] | None:
@@ -112,16 +108,15 @@ class RowComputation:
         if self._is_plain:
             return None
         passes, items = self._passes, self._items
-        if passes is None and len(items) == 2:
-            first, second = items
-            return lambda row, values: (first(row, values), second(row, values))
-
-        def compute(row: Values, values: Values) -> Values | None:
-            if passes is not None and not passes(row, values):
-                return None
-            return tuple([item(row, values) for item in items])
-
-        return compute
+        names = {f"item_{place}": item for place, item in enumerate(items)}
+        parts = [
+            f"item_{place}(row, values), " if expression is None else f"row[{expression}], "
+            for place, expression in enumerate(self._picked)
+        ]
+        project: Callable[[Values, Values], Values] = eval(f"lambda row, values: ({''.join(parts)})", names)
+        if passes is None:
+            return project
+        return lambda row, values: project(row, values) if passes(row, values) else None
 
 
 def _columns_to_read(lookup: physical.KeyLookup | physical.IndexScan) -> list[Column]:

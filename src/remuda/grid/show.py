@@ -37,6 +37,8 @@ _COLUMNS: dict[str, tuple[tuple[str, SqlType], ...]] = {
     "PLANS": (("sql", VARCHAR), ("hits", BIGINT), ("seconds_since_use", DOUBLE)),
 }
 
+_UNKNOWN_OF_EXECUTORS = frozenset({"partitions", "fragments_run"})
+
 
 def show(what: str, store: Store, cluster: Cluster, plans: PlanCache) -> Result:
     match what:
@@ -52,7 +54,9 @@ def show(what: str, store: Store, cluster: Cluster, plans: PlanCache) -> Result:
             rows = _members(cluster)
         case _:
             rows = _plans(plans)
-    shape = RowShape(tuple(ResultColumn(name, type_, nullable=False) for name, type_ in _COLUMNS[what]))
+    shape = RowShape(
+        tuple(ResultColumn(name, type_, nullable=name in _UNKNOWN_OF_EXECUTORS) for name, type_ in _COLUMNS[what])
+    )
     return Result(shape, list(rows))
 
 
@@ -87,8 +91,11 @@ def _partitions(store: Store, cluster: Cluster) -> Iterable[tuple[Any, ...]]:
 
 
 def _members(cluster: Cluster) -> Iterable[tuple[Any, ...]]:
+    """Spark gives a task to whichever executor is free, so there is nothing to say of partitions and fragments."""
     for member in cluster.members:
         yield member.id, len(cluster.partition_table.owned_by(member.id)), member.fragments_run
+    for name in cluster.executors:
+        yield f"executor {name}", None, None
 
 
 def _plans(plans: PlanCache) -> Iterable[tuple[Any, ...]]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 from remuda import sql
-from remuda.errors import SqlError, data_error
+from remuda.errors import SqlError, UntypedParametersError, data_error
 from remuda.grid import definitions
 from remuda.grid.analyze import analyze_query
 from remuda.grid.copy import copy_from, copy_to, create_map_as
+from remuda.grid.describe import describe
 from remuda.grid.explain import explain_query, explain_result
 from remuda.grid.result import Result
 from remuda.grid.settings import Engine, with_option
@@ -27,24 +29,35 @@ if TYPE_CHECKING:
 
 
 def run_statement(queries: Queries, key: PlanKey, positional: tuple[Any, ...], named: Mapping[str, Any]) -> Result:
+    started = time.monotonic()
     statement = sql.parse(key[1])
     if isinstance(statement, sql.Query):
-        entry = queries.plan(key, statement)
+        try:
+            entry = queries.plan(key, statement)
+        except UntypedParametersError as error:
+            if not error.numbers:
+                raise
+            entry = queries.plan_by_values(key[1], error.numbers, positional, named)
         result = _take_shortcut(entry, positional) if not named else None
-        return result if result is not None else queries.run(key, entry, positional, named)
+        return result if result is not None else queries.run(key, entry, positional, named, started)
     match statement:
         case sql.CopyTo():
-            return Result.of_update(copy_to(queries, statement, (positional, named)))
+            written = queries.within_time(
+                started, lambda confirm: copy_to(queries, statement, (positional, named), confirm)
+            )
+            return Result.of_update(written)
         case sql.Explain(analyze=True):
             return explain_result(analyze_query(queries, key[1], statement, positional, named), statement)
         case sql.CreateMapAs():
-            rows = create_map_as(queries, statement, (positional, named))
+            rows = queries.within_time(
+                started, lambda confirm: create_map_as(queries, statement, (positional, named), confirm)
+            )
             queries.plans.changed()
             return Result.of_update(rows)
         case _:
             if positional or named:
                 raise data_error("this statement takes no parameters")
-            return _carry_out(queries, key[1], statement)
+            return _carry_out(queries, key[1], statement, started)
 
 
 def _take_shortcut(entry: CachedPlan, parameters: tuple[Any, ...]) -> Result | None:
@@ -57,12 +70,15 @@ def _take_shortcut(entry: CachedPlan, parameters: tuple[Any, ...]) -> Result | N
         return None
 
 
-def _carry_out(queries: Queries, text: str, statement: sql.Statement) -> Result:
+def _carry_out(queries: Queries, text: str, statement: sql.Statement, started: float) -> Result:
     store, search_path = queries.store, queries.search_path
     changed = 0
     match statement:
         case sql.Show():
+            queries.look_for_executors()
             return show(statement.what, store, queries.cluster, queries.plans)
+        case sql.Describe():
+            return describe(queries.planner(), statement)
         case sql.Explain():
             return explain_result(explain_query(queries.planner(), text, statement), statement)
         case sql.SetOption():
@@ -74,7 +90,9 @@ def _carry_out(queries: Queries, text: str, statement: sql.Statement) -> Result:
         case sql.DropMap():
             definitions.drop_map(store, search_path, statement)
         case sql.CreateIndex():
-            definitions.create_index(store, search_path, statement)
+            queries.within_time(
+                started, lambda confirm: definitions.create_index(store, search_path, statement, confirm)
+            )
         case sql.DropIndex():
             definitions.drop_index(store, search_path, statement)
         case sql.Truncate():
@@ -84,7 +102,7 @@ def _carry_out(queries: Queries, text: str, statement: sql.Statement) -> Result:
         case sql.DropView():
             drop_view(store, search_path, statement)
         case sql.CopyFrom():
-            changed = copy_from(store, search_path, statement)
+            changed = queries.within_time(started, lambda confirm: copy_from(store, search_path, statement, confirm))
         case sql.Analyze():
             _analyze(queries, statement)
         case sql.Query() | sql.CopyTo() | sql.CreateMapAs():
@@ -104,7 +122,7 @@ def _analyze(queries: Queries, statement: sql.Analyze) -> None:
 
 
 def _set(queries: Queries, statement: sql.SetOption) -> None:
-    settings = with_option(queries.settings, statement.option, statement.value, statement.span)
+    settings = with_option(queries.settings, statement.option, statement.value, statement.span, statement.option_span)
     if settings.engine is Engine.SPARK and queries.spark is None:
         raise data_error("there is no Spark session: open the grid with spark=...", span=statement.span)
     queries.settings = settings

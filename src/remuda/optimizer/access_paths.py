@@ -28,7 +28,7 @@ from remuda.plan.traits import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from remuda.expr import Column
+    from remuda.expr import Column, Expression
 
 
 def access_paths(
@@ -42,8 +42,8 @@ def access_paths(
     """Every path, priced. An ordered index scan is proposed only where its order is required."""
     candidates = find_candidates(scan.filter)
     pruning = prune(scan.map, scan.filter) if pruned else None
-    # A replicated map is all here: bringing it from the tasks would give every row once for each.
-    for convention in (Convention.LOCAL,) if scan.map.replicated else conventions:
+    # A replicated map is all here, and in every task that asks for it.
+    for convention in (required.convention,) if scan.map.replicated else conventions:
         traits = Traits(convention, _distribution(scan))
         for path in _paths(scan, required.collation, candidates, pruning, traits, statistics):
             yield _priced(path, scan, statistics)
@@ -88,7 +88,7 @@ def _index_scan(
     )
     if direction is not Direction.UNORDERED:
         return node
-    return replace(node, filter=scan.filter, scan_above=scan_above(node, 1, statistics.rows))
+    return replace(node, filter=scan.filter, scan_above=scan_above(node, statistics.rows))
 
 
 def _distribution(scan: logical.Scan) -> Distribution:
@@ -173,6 +173,14 @@ def _priced(path: physical.ScanNode, scan: logical.Scan, statistics: MapStatisti
         direct_size = ScanSize(statistics.rows * pruned_share(direct), returned)
         cost = min(cost, operator_cost(direct, returned, direct_size)) / 2
     return replace(path, estimate=Estimate(returned, cost))
+
+
+def reduced_scan(path: physical.MapScan, filter_: Expression | None, statistics: MapStatistics) -> physical.MapScan:
+    """A direct scan that leaves a part of its filter to whoever is above it."""
+    scan = logical.Scan(path.map, path.columns, filter_)
+    priced = _priced(replace(path, filter=filter_), scan, statistics)
+    assert isinstance(priced, physical.MapScan)
+    return priced
 
 
 def _scanned_rows(path: physical.ScanNode, statistics: MapStatistics) -> float:

@@ -2,20 +2,49 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
 
 from remuda.optimizer.join_graph import is_reorderable, join_graph
 from remuda.optimizer.join_order import MAXIMUM_PAIRS, explore_join_orders
+from remuda.optimizer.properties import group_count
 from remuda.plan.walk import inputs, with_inputs
 from remuda.rules.explore import explore
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from remuda.expr import Column
     from remuda.optimizer.memo import Memo
+    from remuda.types import SqlType
 
 EXPLORE_RULE = "explore_join_orders"
 
 
-def copy_in(tree: Any, memo: Memo, disabled: frozenset[str] = frozenset(), maximum_pairs: int = MAXIMUM_PAIRS) -> int:
+class NewColumn(Protocol):
+    def __call__(self, name: str, type_: SqlType, *, nullable: bool = True) -> Column: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Exploring:
+    """What explore rules may ask: see `ExploreContext`."""
+
+    memo: Memo
+    copy: Callable[[Any], int]
+    new_column: NewColumn
+
+    def rows_left(self, relation: Any, keys: frozenset[int]) -> float:
+        known = self.memo.groups[self.copy(relation)].properties
+        return group_count(keys, known) / max(1.0, known.rows)
+
+
+def copy_in(
+    tree: Any,
+    memo: Memo,
+    new_column: NewColumn,
+    disabled: frozenset[str] = frozenset(),
+    maximum_pairs: int = MAXIMUM_PAIRS,
+) -> int:
     """The number of the tree's group. Equal sub-trees share one."""
 
     def copy(node: Any) -> int:
@@ -28,7 +57,7 @@ def copy_in(tree: Any, memo: Memo, disabled: frozenset[str] = frozenset(), maxim
         known = len(memo.groups)
         number = memo.group_of(over_groups(node))
         if number >= known:
-            for rule, other in explore(node, disabled):
+            for rule, other in explore(node, exploring, disabled):
                 expression = over_groups(other)
                 memo.groups[number].expressions.append(expression)
                 memo.explored[id(expression)] = rule
@@ -37,4 +66,5 @@ def copy_in(tree: Any, memo: Memo, disabled: frozenset[str] = frozenset(), maxim
     def over_groups(node: Any) -> Any:
         return with_inputs(node, tuple(memo.reference(copy(child)) for child in inputs(node)))
 
+    exploring = Exploring(memo, copy, new_column)
     return copy(tree)

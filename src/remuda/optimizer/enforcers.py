@@ -6,7 +6,8 @@
 | REPLICATED  | PARTITIONED                     | BroadcastExchange |
 | PARTITIONED by columns | PARTITIONED          | HashExchange      |
 
-With one member rows are where they are needed, and there is no exchange.
+With one member rows are where they are needed, and there is no exchange. Spark's tasks are members of their own: rows
+that are there can be brought to the initiator, but not back.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from remuda.optimizer import cost
 from remuda.plan import physical
 from remuda.plan.traits import PARTITIONED, ROOT, Convention, DistributionKind, Traits
 
@@ -31,27 +33,26 @@ class Enforcer:
     build: Callable[[PhysicalNode], PhysicalNode]
     shares_work: bool = False
     """Whether the members do what is below at the same time."""
+    least: float = 0.0
+    """What the operator costs at least: of one that costs much nothing is looked at before there is a bound."""
 
 
 def enforcers(required: Traits, conventions: tuple[Convention, ...], members: int) -> Iterator[Enforcer]:
     if required.collation:
         yield Enforcer(replace(required, collation=()), lambda source: _sort(source, required))
-    if required.convention is not Convention.LOCAL:
-        return
+    several = members > 1 or required.convention is not Convention.LOCAL
+    spread = Traits(required.convention, PARTITIONED)
     match required.distribution.kind:
-        case DistributionKind.ROOT:
+        case DistributionKind.ROOT if required.convention is Convention.LOCAL:
             for convention in conventions:
                 if convention is not Convention.LOCAL or members > 1:
                     below = Traits(convention, PARTITIONED, required.collation)
-                    yield Enforcer(below, lambda source: _to_root(source, required), shares_work=True)
-        case DistributionKind.REPLICATED if members > 1 and not required.collation:
-            yield Enforcer(
-                Traits(Convention.LOCAL, PARTITIONED),
-                lambda source: physical.BroadcastExchange(source, Traits(Convention.LOCAL, required.distribution)),
-                shares_work=True,
-            )
-        case DistributionKind.PARTITIONED if members > 1 and required.distribution.columns and not required.collation:
-            yield Enforcer(Traits(Convention.LOCAL, PARTITIONED), lambda source: _by_hash(source, required))
+                    least = cost.SPARK_JOB if convention is Convention.SPARK else 0.0
+                    yield Enforcer(below, lambda source: _to_root(source, required), shares_work=True, least=least)
+        case DistributionKind.REPLICATED if several and not required.collation:
+            yield Enforcer(spread, lambda source: physical.BroadcastExchange(source, required), shares_work=True)
+        case DistributionKind.PARTITIONED if several and required.distribution.columns and not required.collation:
+            yield Enforcer(spread, lambda source: _by_hash(source, required))
 
 
 def _sort(source: Any, required: Traits) -> physical.Sort:
@@ -66,4 +67,4 @@ def _to_root(source: Any, required: Traits) -> physical.RootExchange:
 def _by_hash(source: Any, required: Traits) -> physical.HashExchange:
     by_id = {column.id: column for column in source.columns}
     keys = tuple(by_id[id_] for id_ in required.distribution.columns)
-    return physical.HashExchange(source, keys, Traits(Convention.LOCAL, required.distribution))
+    return physical.HashExchange(source, keys, required)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from remuda.optimizer.common_expressions import SHARE_RULE, CommonExpressions
 from remuda.optimizer.fast_path import plan_lookup
 from remuda.optimizer.memo import Memo
 from remuda.optimizer.search import Search
@@ -36,6 +37,8 @@ class OptimizerSettings:
     partition_pruning: bool = True
     spark_parallelism: int = 2
     """How many times the cores of this process Spark's executors have."""
+    cores: int = 1
+    """How many cores this process has, as far as that decides between it and Spark."""
     checked: bool = False
     """Whether the tree is checked after every rule, as in tests; a finished plan always is."""
 
@@ -72,7 +75,13 @@ def optimize(
         settings.disabled_rules,
         pruning=settings.partition_pruning,
         spark_parallelism=settings.spark_parallelism,
+        cores=settings.cores,
     )
     best = search.run(normalized)
+    rules = search.rules_of(best)
+    if SHARE_RULE not in settings.disabled_rules:
+        common = CommonExpressions(search.new_column, search.pricing, search.reduced_scan)
+        best = common.share(best)
+        rules.extend([SHARE_RULE] * common.fired)
     check_physical(best, members=settings.members)
-    return Optimized(best, normalized, search.memo, (*trace.fired, *search.rules_of(best)))
+    return Optimized(best, normalized, search.memo, (*trace.fired, *rules))

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 class Pricing:
     members: int
     spark_parallelism: int = 2
+    cores: int = 1
+    """Of this process; what it does on all of them is priced as on one, here as in Spark's tasks."""
 
     def price(self, node: Any, rows: float) -> PhysicalNode:
         """The top node delivers `rows`, those of its group."""
@@ -54,9 +56,21 @@ class Pricing:
     def _with_estimate(self, node: Any, rows: float) -> PhysicalNode:
         sources = inputs(node)
         convention = sources[0].traits.convention if sources else Convention.LOCAL
-        own = operator_cost(node, rows, members=self.members)
+        own = operator_cost(node, rows, members=self._parallelism(node.traits.convention))
+        if node.traits.convention is Convention.SPARK and _is_done_by_one_thread(node):
+            own /= self.cores
         cost = total_cost(node, own, self._parallelism(convention))
         return replace(node, estimate=Estimate(rows, cost))  # type: ignore[no-any-return]
 
     def _parallelism(self, convention: Convention) -> int:
         return self.members if convention is Convention.LOCAL else max(self.spark_parallelism, self.members)
+
+
+def _is_done_by_one_thread(node: Any) -> bool:
+    """Whether in this process one core has to do what Spark's tasks share: all rows of a group have to meet."""
+    match node:
+        case physical.Sort() | physical.Window() | physical.StreamingAggregate():
+            return True
+        case physical.HashAggregate():
+            return bool(node.keys) and node.phase is not physical.Phase.PARTIAL
+    return False

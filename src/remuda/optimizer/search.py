@@ -17,11 +17,13 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from remuda.expr import Column
-from remuda.optimizer.access_paths import access_paths
+from remuda.expr import Column, Expression
+from remuda.optimizer import cost
+from remuda.optimizer.access_paths import access_paths, reduced_scan
 from remuda.optimizer.copy_in import copy_in
 from remuda.optimizer.cost import least_join_cost
 from remuda.optimizer.enforcers import Enforcer, enforcers
+from remuda.optimizer.first_rows import cheapest_first_rows, makes_groups
 from remuda.optimizer.join_order import MAXIMUM_PAIRS, MAXIMUM_PAIRS_SPREAD
 from remuda.optimizer.memo import Group, GroupReference, Memo
 from remuda.optimizer.pricing import Pricing
@@ -55,8 +57,9 @@ class Search:
     disabled: frozenset[str] = frozenset()
     pruning: bool = True
     spark_parallelism: int = 2
+    cores: int = 1
     memo: Memo = field(init=False)
-    _pricing: Pricing = field(init=False)
+    pricing: Pricing = field(init=False)
     _sides: dict[int, tuple[JoinSides, JoinSides | None]] = field(default_factory=dict)
     """By the identity of the join, which the memo keeps."""
     _origins: dict[int, tuple[PhysicalNode, list[str]]] = field(default_factory=dict)
@@ -64,11 +67,11 @@ class Search:
 
     def __post_init__(self) -> None:
         self.memo = Memo(self.statistics)
-        self._pricing = Pricing(self.members, self.spark_parallelism)
+        self.pricing = Pricing(self.members, self.spark_parallelism, self.cores)
 
     def run(self, tree: logical.Root) -> physical.Root:
-        pairs = MAXIMUM_PAIRS if self.members == 1 else MAXIMUM_PAIRS_SPREAD
-        top = copy_in(tree, self.memo, self.disabled, pairs)
+        pairs = MAXIMUM_PAIRS if self.members == 1 and self.conventions == _HERE else MAXIMUM_PAIRS_SPREAD
+        top = copy_in(tree, self.memo, self.new_column, self.disabled, pairs)
         winner = self.optimize_group(top, Traits(Convention.LOCAL, ROOT, tree.collation), math.inf)
         assert isinstance(winner, physical.Root), "every logical operator has an implementation"
         return winner
@@ -84,6 +87,10 @@ class Search:
 
     def access_paths(self, scan: logical.Scan, required: Traits) -> Iterable[physical.ScanNode]:
         return access_paths(scan, required, self.conventions, self.statistics[scan.map.id], pruned=self.pruning)
+
+    def reduced_scan(self, scan: physical.MapScan, filter_: Expression | None) -> physical.MapScan:
+        """The scan with another filter."""
+        return reduced_scan(scan, filter_, self.statistics[scan.map.id])
 
     def rows(self, relation: logical.Relation) -> float:
         assert isinstance(relation, GroupReference)
@@ -132,7 +139,7 @@ class Search:
                 continue
             for candidate in expression_candidates:
                 plan = candidate(limit)
-                if plan is None or not self._satisfies(plan.traits, required):
+                if plan is None or not self.satisfies(plan.traits, required):
                     continue
                 weighed.append(plan)
                 if plan.estimate.cost < limit:
@@ -151,22 +158,21 @@ class Search:
 
     def _candidates(self, group: Group, required: Traits) -> Iterator[tuple[float, Iterable[Candidate]]]:
         """Ways to the group's rows, each a function of the bound; with what they cost at least, the inputs left out."""
+        enforcing: list[Enforcer] = []
         if not isinstance(group.expressions[0], logical.Root):
-            yield (
-                0.0,
-                (
-                    partial(self._enforce, group.number, enforcer)
-                    for enforcer in enforcers(required, self.conventions, self.members)
-                ),
-            )
+            enforcing = list(enforcers(required, self.conventions, self.members))
+        yield 0.0, (partial(self._enforce, group.number, enforcer) for enforcer in enforcing if not enforcer.least)
         for least, expression in self._by_promise(group):
             yield (
                 least,
                 (
                     partial(self._build, expression, name, alternative, required, group.rows)
-                    for name, alternative in alternatives(expression, required, self, self.disabled)
+                    for name, alternative in sorted(self.ways(expression, required), key=partial(_crosses, required))
                 ),
             )
+        for enforcer in enforcing:
+            if enforcer.least:
+                yield enforcer.least, (partial(self._enforce, group.number, enforcer),)
 
     def _by_promise(self, group: Group) -> list[tuple[float, logical.LogicalNode]]:
         """Of several orders of joins those first that look cheap: a good bound early saves most of the others."""
@@ -195,6 +201,8 @@ class Search:
                 requirement.convention is not required.convention
             )
             # Work that members share below an exchange may cost that many times the bound on the initiator.
+            if requirement.convention is not required.convention:
+                left -= cost.SPARK_JOB
             source = self.optimize_group(reference.group, requirement, left * self._sharers if shared else left)
             if source is None:
                 return None
@@ -203,7 +211,27 @@ class Search:
         built: PhysicalNode | None = alternative.build(*sources)
         if built is None:
             return None
-        priced = self._pricing.price(built, rows)
+        priced = self.finish(expression, name, built, rows)
+        if isinstance(expression, logical.Limit) and makes_groups(self.memo, expression.input.group):  # type: ignore[attr-defined]
+            early = self._early(expression, name, alternative, rows)
+            return early if early is not None and early.estimate.cost < priced.estimate.cost else priced
+        return priced
+
+    def _early(self, expression: Any, name: str, alternative: Alternative, rows: float) -> PhysicalNode | None:
+        """A LIMIT over the plan whose first rows are cheapest."""
+        (requirement,) = alternative.requirements
+        below = self.memo.groups[expression.input.group]
+        assert requirement is not None, "a LIMIT reads its input"
+        share = min(1.0, rows / max(1.0, below.rows))
+        source = cheapest_first_rows(self, below.number, self._simplified(requirement), share)
+        built = None if source is None else alternative.build(source)
+        return None if built is None else self.finish(expression, name, built, rows)
+
+    def ways(self, expression: logical.LogicalNode, required: Traits) -> Iterable[tuple[str, Alternative]]:
+        return alternatives(expression, required, self, self.disabled)
+
+    def finish(self, expression: Any, name: str, built: Any, rows: float) -> PhysicalNode:
+        priced = self.pricing.price(built, rows)
         names = self._origins.setdefault(id(priced), (priced, []))[1]
         names.append(name)
         explored = self.memo.explored.get(id(expression))
@@ -213,14 +241,14 @@ class Search:
 
     def _enforce(self, number: int, enforcer: Enforcer, limit: float) -> PhysicalNode | None:
         source = self.optimize_group(number, enforcer.below, limit * (self._sharers if enforcer.shares_work else 1))
-        return None if source is None else self._pricing.price(enforcer.build(source), source.estimate.rows)
+        return None if source is None else self.pricing.price(enforcer.build(source), source.estimate.rows)
 
     @property
     def _sharers(self) -> int:
         """Work that members or executors share below an exchange may cost that many times the bound above it."""
         return max(2, self.members, self.spark_parallelism)
 
-    def _satisfies(self, delivered: Traits, required: Traits) -> bool:
+    def satisfies(self, delivered: Traits, required: Traits) -> bool:
         """With one member, what is partitioned over the members is all on the initiator."""
         alone = (
             self.members == 1
@@ -229,3 +257,8 @@ class Search:
             and required.distribution.kind is DistributionKind.ROOT
         )
         return (replace(delivered, distribution=ROOT) if alone else delivered).satisfies(required)
+
+
+def _crosses(required: Traits, way: tuple[str, Alternative]) -> bool:
+    """Whether rows come from another backend: that begins with the start of a job, so it is looked at last."""
+    return any(each is not None and each.convention is not required.convention for each in way[1].requirements)

@@ -97,7 +97,7 @@ def _check_distribution(node: Any, child: Any, members: int) -> None:
             wants_root = own is DistributionKind.ROOT
         case physical.HashAggregate(phase=physical.Phase.PARTIAL):
             wants_root = False
-        case physical.HashAggregate():
+        case physical.HashAggregate() | physical.StreamingAggregate():
             wants_root = own is DistributionKind.ROOT or not _is_grouped_in_place(node, child)
         case _:
             wants_root = False
@@ -131,10 +131,11 @@ def _check_join(node: physical.HashJoin | physical.NestedLoopJoin, members: int)
         and len(left.columns) == len(right.columns)
         and set(zip(left.columns, right.columns, strict=True)) <= pairs
     )
-    _require(together or members == 1, "rows with equal keys are on one member", node)
+    alone = members == 1 and node.traits.convention is Convention.LOCAL
+    _require(together or alone, "rows with equal keys are on one member", node)
 
 
-def _is_grouped_in_place(node: physical.HashAggregate, child: Any) -> bool:
+def _is_grouped_in_place(node: physical.HashAggregate | physical.StreamingAggregate, child: Any) -> bool:
     partitioned_by = child.traits.distribution.columns
     return bool(partitioned_by) and set(partitioned_by) <= {column.id for column in node.keys}
 
@@ -145,6 +146,9 @@ def _check_collation(node: Any, child: Any) -> None:
     if len(inputs(node)) > 1 or isinstance(node, physical.Window | physical.Expand):
         _require(not node.traits.collation, "an operator that keeps no order promises none", node)
         return
+    if isinstance(node, physical.StreamingAggregate):
+        leading = {key.column for key in child.traits.collation[: len(node.keys)]}
+        _require(leading == {column.id for column in node.keys}, "rows come in the order of their groups", node)
     promised: Collation | None = node.traits.collation
     if isinstance(node, physical.Project):
         promised = _below_project(node)
@@ -173,7 +177,7 @@ def _expressions(node: Any) -> list[Expression]:
             return [node.condition]
         case logical.Project() | physical.Project():
             return [assignment.expression for assignment in node.assignments]
-        case logical.Aggregate() | physical.HashAggregate():
+        case logical.Aggregate() | physical.HashAggregate() | physical.StreamingAggregate():
             return _aggregate_columns(node)
         case logical.Root() | physical.Root():
             return list(node.columns)
@@ -201,7 +205,9 @@ def _order(node: Any) -> Collation:
     return node.collation if isinstance(node, physical.Sort | physical.TopN) else ()
 
 
-def _aggregate_columns(node: logical.Aggregate | physical.HashAggregate) -> list[Expression]:
+def _aggregate_columns(
+    node: logical.Aggregate | physical.HashAggregate | physical.StreamingAggregate,
+) -> list[Expression]:
     keys: list[Expression] = list(node.keys)
     if isinstance(node, physical.HashAggregate) and node.phase is physical.Phase.FINAL:
         states: list[Column] = [column for state in node.states for column in state]

@@ -119,6 +119,8 @@ def describe(node: physical.PhysicalNode) -> tuple[str, list[str]]:
             return f"Filter {traits}", [f"condition: {render(node.condition)}"]
         case physical.Project():
             return f"Project {traits}", [_assignments(node.assignments)]
+        case physical.StreamingAggregate():
+            return f"StreamingAggregate {traits}", [f"keys: {_names(node.keys)}   calls: {_calls(node.calls)}"]
         case physical.HashAggregate():
             keys = f"keys: {_names(node.keys)}   " if node.keys else ""
             return f"HashAggregate {node.phase.value} {traits}", [f"{keys}calls: {_calls(node.calls)}"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from remuda.plan import physical
@@ -41,19 +41,18 @@ class Fragment:
     number: int
     node: physical.PhysicalNode
     convention: Convention
+    # Asked for by every execution, so found once.
+    scans: tuple[physical.ScanNode, ...] = field(init=False, compare=False, repr=False)
+    lookups: tuple[physical.LookupJoin, ...] = field(init=False, compare=False, repr=False)
+    received: tuple[int, ...] = field(init=False, compare=False, repr=False)
+    """The edges that end here."""
 
-    @property
-    def scans(self) -> tuple[physical.ScanNode, ...]:
-        return tuple(node for node in walk(self.node) if isinstance(node, physical.ScanNode))
-
-    @property
-    def lookups(self) -> tuple[physical.LookupJoin, ...]:
-        return tuple(node for node in walk(self.node) if isinstance(node, physical.LookupJoin))
-
-    @property
-    def received(self) -> tuple[int, ...]:
-        """The edges that end here."""
-        return tuple(node.edge for node in walk(self.node) if isinstance(node, physical.Receive))
+    def __post_init__(self) -> None:
+        nodes = list(walk(self.node))
+        scans = tuple(node for node in nodes if isinstance(node, physical.ScanNode))
+        object.__setattr__(self, "scans", scans)
+        object.__setattr__(self, "lookups", tuple(node for node in nodes if isinstance(node, physical.LookupJoin)))
+        object.__setattr__(self, "received", tuple(node.edge for node in nodes if isinstance(node, physical.Receive)))
 
     @property
     def route(self) -> physical.Route:

@@ -46,6 +46,8 @@ class Assignment:
 class Operation(Enum):
     INSERT = "INSERT"
     SINK = "SINK"
+    MERGE = "MERGE"
+    """As SINK, of an INSERT ... ON CONFLICT DO UPDATE: no key may come twice."""
     UPDATE = "UPDATE"
     DELETE = "DELETE"
 

@@ -174,6 +174,21 @@ class HashAggregate:
 
 
 @dataclass(frozen=True, slots=True)
+class StreamingAggregate:
+    """Aggregates rows that come in an order of all `keys`: one group after the other, delivered in that order."""
+
+    input: Relation
+    keys: tuple[Column, ...]
+    calls: tuple[AggregateCall, ...]
+    traits: Traits
+    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return (*self.keys, *(call.column for call in self.calls))
+
+
+@dataclass(frozen=True, slots=True)
 class Sort:
     input: Relation
     collation: Collation
@@ -455,6 +470,7 @@ PhysicalNode = (
     | Filter
     | Project
     | HashAggregate
+    | StreamingAggregate
     | Sort
     | TopN
     | Limit

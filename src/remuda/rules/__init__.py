@@ -6,9 +6,10 @@ its ways), `trim` drops columns that nobody reads. *Normalise* rules (`filter`, 
 `normalize` lists and applies them. What can be derived from a tree is in `properties`, what a predicate does with NULL
 in `nulls`, simpler forms of predicates in `conditions`.
 
-*Explore* rules (`explore`) give other trees, better or not. *Implement* rules (`implement_*`) say how a logical
-operator can be done and what it needs of its inputs; the optimizer chooses among them. A rule returns None where it
-does not apply and changes nothing in place. Rules know neither the memo nor costs.
+*Explore* rules (`explore`, `explore_aggregate`, `aggregate_below_join`) give other trees, better or not. *Implement*
+rules (`implement_*`) say how a logical operator can be done and what it needs of its inputs; the optimizer chooses
+among them. A rule returns None where it does not apply and changes nothing in place. Rules know neither the memo nor
+costs.
 
 Conditions keep their written order among themselves: `b <> 0 AND 10 / b > 1` asks the second where the first holds. A
 condition on its way down to the scan of its columns may still come before one on another relation.

@@ -10,6 +10,7 @@ from remuda.plan import logical
 from remuda.plan.aggregates import AGGREGATES
 from remuda.plan.logical import Assignment
 from remuda.rules.properties import is_unique
+from remuda.rules.split_aggregate import is_known_of_one_row, without_grouping
 
 if TYPE_CHECKING:
     from remuda.plan.logical import LogicalNode
@@ -25,6 +26,19 @@ def remove_distinct_of_unique(node: LogicalNode) -> LogicalNode | None:
     if not is_unique(node.input, (column.id for column in node.keys)):
         return None
     return logical.Project(node.input, tuple(Assignment(column, column) for column in node.keys))
+
+
+def remove_aggregate_of_unique(node: LogicalNode) -> LogicalNode | None:
+    """Aggregate(x, keys, SUM(a), COUNT(b)) → Project(x, keys, a, 1 or 0), where no two rows of x have the same keys.
+
+    SELECT id, SUM(amount) FROM orders GROUP BY id: each group has the one row with that key. Not where a value may not
+    fit the type of the result, and not STDDEV and others that are something else of a single row.
+    """
+    if not isinstance(node, logical.Aggregate) or not node.calls or not node.keys:
+        return None
+    if not all(map(is_known_of_one_row, node.calls)):
+        return None
+    return without_grouping(node) if is_unique(node.input, (column.id for column in node.keys)) else None
 
 
 def remove_distinct_from_calls(node: LogicalNode) -> LogicalNode | None:

@@ -1,11 +1,11 @@
-"""What implement rules may ask of the optimizer that runs them."""
+"""What implement and explore rules may ask of the optimizer that runs them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from remuda.plan.traits import Convention
+from remuda.plan.traits import Convention, DistributionKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -67,9 +67,30 @@ def elsewhere(context: PlanningContext) -> tuple[Convention, ...]:
     return tuple(convention for convention in context.conventions if not (alone and convention is Convention.LOCAL))
 
 
+def has_several_places(convention: Convention, context: PlanningContext) -> bool:
+    """Whether rows of this backend are spread over places that each do a part of the work."""
+    return convention in elsewhere(context)
+
+
+def is_spread(required: Traits, context: PlanningContext) -> bool:
+    """Whether rows are asked for on members, or in tasks, that have a part of them each."""
+    return required.distribution.kind is DistributionKind.PARTITIONED and has_several_places(
+        required.convention, context
+    )
+
+
 class ImplementRule(Protocol):
     __name__: str
 
     def __call__(
         self, node: logical.LogicalNode, required: Traits, context: PlanningContext
     ) -> Iterable[Alternative]: ...
+
+
+class ExploreContext(Protocol):
+    """What explore rules may ask."""
+
+    def new_column(self, name: str, type_: SqlType, *, nullable: bool = True) -> Column: ...
+
+    def rows_left(self, relation: logical.Relation, keys: frozenset[int]) -> float:
+        """The share of a relation's rows that are left when it is grouped by these columns."""

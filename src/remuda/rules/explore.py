@@ -1,7 +1,7 @@
 """Explore rules: other trees with the same rows, which may or may not be cheaper. The search decides, by cost.
 
-A rule gets a tree and returns another with the same columns, or None. Orders of joins are explored apart from these,
-all at once (`optimizer/join_order.py`).
+A rule gets a tree and gives others with the same columns. Orders of joins are explored apart from these, all at once
+(`optimizer/join_order.py`).
 """
 
 from __future__ import annotations
@@ -12,12 +12,15 @@ from remuda.catalog import IndexKind
 from remuda.expr import Call, Column, Expression, Literal, conjunction, conjuncts, disjuncts, is_constant
 from remuda.plan import logical
 from remuda.plan.traits import SortKey
+from remuda.rules import explore_aggregate
+from remuda.rules.aggregate_below_join import aggregate_below_join
 from remuda.types import BIGINT, BOOLEAN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from remuda.catalog import MapDefinition
+    from remuda.rules.context import ExploreContext
 
 MAXIMUM_BRANCHES = 8
 _COMPARISONS = {"=", "<", "<=", ">", ">=", "in", "like", "is null"}
@@ -102,13 +105,24 @@ def find_extremes_by_order(node: Any) -> logical.Aggregate | None:
     return logical.Aggregate(source, node.keys, node.calls)
 
 
-EXPLORE_RULES: tuple[Callable[[Any], Any], ...] = (split_disjunction, find_extremes_by_order)
+SIMPLE_RULES: tuple[Callable[[Any], Any], ...] = (split_disjunction, find_extremes_by_order)
+"""Rules that give one tree, or None, and need no new columns."""
+
+AGGREGATE_RULES: tuple[Callable[[Any, ExploreContext], Iterator[Any]], ...] = (
+    aggregate_below_join,
+    explore_aggregate.aggregate_below_union,
+    explore_aggregate.aggregate_distinct_in_two_steps,
+)
 
 
-def explore(node: Any, disabled: frozenset[str]) -> Iterator[tuple[str, Any]]:
+def explore(node: Any, context: ExploreContext, disabled: frozenset[str]) -> Iterator[tuple[str, Any]]:
     """Trees beside this one, each with the name of its rule."""
-    for rule in EXPLORE_RULES:
+    for rule in SIMPLE_RULES:
         if rule.__name__ not in disabled:
             other = rule(node)
             if other is not None:
                 yield rule.__name__, other
+    for aggregate_rule in AGGREGATE_RULES if isinstance(node, logical.Aggregate) else ():
+        if aggregate_rule.__name__ not in disabled:
+            for other in aggregate_rule(node, context):
+                yield aggregate_rule.__name__, other

@@ -11,6 +11,7 @@ from remuda.rules import (
     implement_lookup,
     implement_relational,
     implement_sort,
+    implement_streaming,
     implement_union,
     implement_window,
 )
@@ -32,6 +33,7 @@ IMPLEMENT_RULES: dict[type, tuple[Any, ...]] = {
         implement_aggregate.aggregate_in_place,
         implement_aggregate.aggregate_in_two_phases,
         implement_aggregate.aggregate_at_root,
+        implement_streaming.aggregate_ordered_rows,
     ),
     logical.Sort: (implement_sort.require_order,),
     logical.Limit: (implement_sort.limit_by_top_n, implement_sort.limit_ordered_rows),

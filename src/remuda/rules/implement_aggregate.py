@@ -9,13 +9,11 @@ from remuda.plan import logical, physical
 from remuda.plan.aggregates import AGGREGATES, partial_type
 from remuda.plan.physical import Phase
 from remuda.plan.traits import PARTITIONED, ROOT, Convention, Distribution, DistributionKind, Traits
-from remuda.rules.context import Alternative, PlanningContext, elsewhere
+from remuda.rules.context import Alternative, PlanningContext, elsewhere, is_spread
 from remuda.types import BIGINT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from remuda.plan.physical import PhysicalNode
+    from collections.abc import Callable, Iterable
 
 AT_ROOT = Traits(Convention.LOCAL, ROOT)
 
@@ -67,7 +65,7 @@ def aggregate_in_two_phases(
 ) -> Iterable[Alternative]:
     """Aggregate → final(exchange(partial)): members send one row for each of their groups.
 
-    To the initiator or, where groups are many, to the members, each of which finishes its part of them. Not for
+    To the initiator or, where groups are many, to the members (or tasks), each of which finishes its part. Not for
     COUNT(DISTINCT x): the counts of two members may count the same value.
     """
     if required.collation or not all(call.splits for call in node.calls):
@@ -75,20 +73,16 @@ def aggregate_in_two_phases(
     if _is_wanted_at_root(required):
         for convention in elsewhere(context):
             yield Alternative((Traits(convention, PARTITIONED),), _two_phases(node, context, AT_ROOT))
-    elif context.members > 1 and _is_spread(required) and node.keys:
+    elif is_spread(required, context) and node.keys:
         keys = {column.id for column in node.keys}
         by = required.distribution.columns or tuple(column.id for column in node.keys)
         if set(by) <= keys:
-            together = Traits(Convention.LOCAL, Distribution(DistributionKind.PARTITIONED, by))
-            yield Alternative((Traits(Convention.LOCAL, PARTITIONED),), _two_phases(node, context, together))
+            together = Traits(required.convention, Distribution(DistributionKind.PARTITIONED, by))
+            yield Alternative((Traits(required.convention, PARTITIONED),), _two_phases(node, context, together))
 
 
 def _is_wanted_at_root(required: Traits) -> bool:
     return required.distribution.kind is DistributionKind.ROOT and not required.collation
-
-
-def _is_spread(required: Traits) -> bool:
-    return required.convention is Convention.LOCAL and required.distribution.kind is DistributionKind.PARTITIONED
 
 
 def _two_phases(
@@ -117,37 +111,23 @@ def _two_phases(
 
 
 def aggregate_in_place(node: logical.Aggregate, required: Traits, context: PlanningContext) -> Iterable[Alternative]:
-    """Aggregate → HashAggregate complete on each member, where rows of a group are together.
+    """Aggregate → HashAggregate complete on each member, or in each task, where rows of a group are together.
 
     That is so where the keys contain all partitioning columns, or after an exchange by the keys: every aggregate can be
     done like this, COUNT(DISTINCT x) included.
     """
-    if required.collation:
+    if required.collation or not node.keys or not is_spread(required, context):
         return
-    keys = {column.id for column in node.keys}
+    keys = tuple(column.id for column in node.keys)
 
     def build(source: Any) -> physical.HashAggregate | None:
         together: Distribution = source.traits.distribution
-        if not (together.columns and set(together.columns) <= keys):
+        if not (together.columns and set(together.columns) <= set(keys)):
             return None
         traits = replace(source.traits, collation=())
         return physical.HashAggregate(source, node.keys, node.calls, (), Phase.COMPLETE, traits)
 
-    if required.distribution.kind is DistributionKind.REPLICATED:
-        return
-    for convention in elsewhere(context):
-        if convention is Convention.LOCAL:
-            yield from _grouped_by_exchange(node, required, context, build)
-        elif required.convention is convention:
-            yield Alternative((Traits(convention, PARTITIONED),), build)
-
-
-def _grouped_by_exchange(
-    node: logical.Aggregate, required: Traits, context: PlanningContext, build: Callable[[Any], PhysicalNode | None]
-) -> Iterator[Alternative]:
-    if not _is_spread(required) or not node.keys:
-        return
-    keys = tuple(column.id for column in node.keys)
     natural = [each for each in context.partitionings(node.input) if each and set(each) <= set(keys)]
     for columns in natural or [keys]:
-        yield Alternative((Traits(Convention.LOCAL, Distribution(DistributionKind.PARTITIONED, columns)),), build)
+        together = Traits(required.convention, Distribution(DistributionKind.PARTITIONED, columns))
+        yield Alternative((together,), build)

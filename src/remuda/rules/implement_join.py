@@ -1,6 +1,6 @@
 """Implement rules for Join, but for the lookup join.
 
-Where the rows are decides where a join can be done, with several members:
+Where the rows are decides where a join can be done, with several members or in Spark tasks, which are like them:
 
     both on the initiator                      → there
     both partitioned by the same keys          → on each member, in place; an exchange by hash brings rows there
@@ -23,7 +23,7 @@ from remuda.plan.traits import (
     DistributionKind,
     Traits,
 )
-from remuda.rules.context import Alternative, PlanningContext
+from remuda.rules.context import Alternative, PlanningContext, has_several_places, is_spread
 from remuda.rules.join_sides import JoinSides, with_items
 
 if TYPE_CHECKING:
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     Build = Callable[[Any, Any, Traits], PhysicalNode]
 
 AT_ROOT = Traits(Convention.LOCAL, ROOT)
-EVERYWHERE = Traits(Convention.LOCAL, REPLICATED)
-SPREAD = Traits(Convention.LOCAL, PARTITIONED)
 
 
 def hash_join(node: logical.Join, required: Traits, context: PlanningContext) -> Iterable[Alternative]:
@@ -88,19 +86,20 @@ def _alternatives(sides: JoinSides, required: Traits, context: PlanningContext) 
         )
 
     yield from _in_one_place(sides, required, context, build)
-    if context.members > 1:
-        yield from _by_partition(sides, required, context, build)
-        yield from _with_right_everywhere(sides, required, context, build)
+    yield from _by_partition(sides, required, context, build)
+    yield from _with_right_everywhere(sides, required, context, build)
 
 
 def _in_one_place(sides: JoinSides, required: Traits, context: PlanningContext, build: Build) -> Iterator[Alternative]:
     """On the initiator; or on every member, where that is required and every member has both sides anyway."""
+    several = has_several_places(required.convention, context) or context.members > 1
     match required.distribution.kind:
-        case DistributionKind.PARTITIONED if context.members > 1:
+        case DistributionKind.PARTITIONED if several:
             return
-        case DistributionKind.REPLICATED if context.members > 1:
+        case DistributionKind.REPLICATED if several:
             if context.is_everywhere(sides.left) and context.is_everywhere(sides.right):
-                yield Alternative((EVERYWHERE, EVERYWHERE), lambda left, right: build(left, right, EVERYWHERE))
+                everywhere = Traits(required.convention, REPLICATED)
+                yield Alternative((everywhere, everywhere), lambda left, right: build(left, right, everywhere))
         case _:
             yield Alternative((AT_ROOT, AT_ROOT), lambda left, right: build(left, right, AT_ROOT))
 
@@ -109,17 +108,15 @@ def _with_right_everywhere(
     sides: JoinSides, required: Traits, context: PlanningContext, build: Build
 ) -> Iterator[Alternative]:
     """Where the left rows are. Not where right rows without a match come out: every member would find them so."""
-    if context.members == 1 or sides.kind.keeps_right or not _is_spread(required):
+    if sides.kind.keeps_right or not is_spread(required, context):
         return
     by = required.distribution.columns
     if by and not _delivers(sides.left, by):
         return
-    below = required if by else SPREAD
-    yield Alternative((below, EVERYWHERE), lambda left, right: build(left, right, replace(left.traits, collation=())))
-
-
-def _is_spread(required: Traits) -> bool:
-    return required.convention is Convention.LOCAL and required.distribution.kind is DistributionKind.PARTITIONED
+    everywhere = Traits(required.convention, REPLICATED)
+    yield Alternative(
+        (required, everywhere), lambda left, right: build(left, right, replace(left.traits, collation=()))
+    )
 
 
 def _delivers(relation: logical.Relation, ids: tuple[int, ...]) -> bool:
@@ -127,12 +124,13 @@ def _delivers(relation: logical.Relation, ids: tuple[int, ...]) -> bool:
 
 
 def _by_partition(sides: JoinSides, required: Traits, context: PlanningContext, build: Build) -> Iterator[Alternative]:
-    """On each member, over rows that the keys bring together.
+    """On each member, or in each task, over rows that the keys bring together.
 
     Not a MARK join without keys: whether the right side has a row at all is not known on one member.
     """
-    if not _is_spread(required):
+    if not is_spread(required, context):
         return
+    spread = Traits(required.convention, PARTITIONED)
     computed = {item.column.id for item in (*sides.left_items, *sides.right_items)}
     for chosen in _choices(sides, context):
         left_ids, right_ids = tuple(key.left.id for key in chosen), tuple(key.right.id for key in chosen)
@@ -141,10 +139,10 @@ def _by_partition(sides: JoinSides, required: Traits, context: PlanningContext, 
         together = _together(sides.kind, by_left, by_right)
         if not any(each.satisfies(required.distribution) for each in together):
             continue
-        traits = Traits(Convention.LOCAL, next(each for each in together if each.satisfies(required.distribution)))
+        traits = replace(spread, distribution=next(each for each in together if each.satisfies(required.distribution)))
         # A side whose keys are computed is brought to its place after they are.
-        first = SPREAD if computed & set(left_ids) else Traits(Convention.LOCAL, by_left)
-        second = SPREAD if computed & set(right_ids) else Traits(Convention.LOCAL, by_right)
+        first = spread if computed & set(left_ids) else replace(spread, distribution=by_left)
+        second = spread if computed & set(right_ids) else replace(spread, distribution=by_right)
         yield Alternative((first, second), _placing(build, by_left, by_right, traits))
 
 
@@ -193,4 +191,4 @@ def _placed(source: Any, wanted: Distribution) -> Any:
         return source
     by_id = {column.id: column for column in source.columns}
     keys = tuple(by_id[id_] for id_ in wanted.columns)
-    return physical.HashExchange(source, keys, Traits(Convention.LOCAL, wanted))
+    return physical.HashExchange(source, keys, Traits(source.traits.convention, wanted))

@@ -10,7 +10,7 @@ from remuda.expr import Call, Column, Expression, conjunction
 from remuda.plan import logical, physical
 from remuda.plan.joins import JoinKind
 from remuda.plan.traits import REPLICATED, ROOT, Convention, Distribution, DistributionKind, Traits
-from remuda.rules.context import Alternative, PlanningContext
+from remuda.rules.context import Alternative, PlanningContext, has_several_places
 from remuda.rules.join_keys import NULL_SAFE
 from remuda.types import BOOLEAN
 
@@ -62,7 +62,7 @@ class _Lookup:
             self.keys,
             self.scan.filter,
             self.condition,
-            Traits(Convention.LOCAL, distribution),
+            Traits(source.traits.convention, distribution),
         )
 
 
@@ -108,13 +108,13 @@ def _lookup(
 def _places(lookup: _Lookup, required: Traits, context: PlanningContext) -> Iterator[tuple[Traits, Any]]:
     """Where the input must be for its matches to be found there, and how the join is made then."""
     definition = lookup.scan.map
-    if context.members == 1:
+    if not (has_several_places(required.convention, context) or context.members > 1):
         yield AT_ROOT, lambda source: lookup.build(source, ROOT)
         return
     if definition.replicated:
         if required.distribution.kind is not DistributionKind.REPLICATED:
             yield (
-                Traits(Convention.LOCAL, replace(required.distribution, columns=())),
+                Traits(required.convention, replace(required.distribution, columns=())),
                 lambda source: lookup.build(source, source.traits.distribution),
             )
         return
@@ -127,7 +127,7 @@ def _places(lookup: _Lookup, required: Traits, context: PlanningContext) -> Iter
         by = Distribution(
             DistributionKind.PARTITIONED, tuple(column.id for column in columns if isinstance(column, Column))
         )
-        yield Traits(Convention.LOCAL, by), lambda source: lookup.build(source, by)
+        yield Traits(required.convention, by), lambda source: lookup.build(source, by)
     elif lookup.kind is JoinKind.INNER:
         # Every member finds the matches in its own partitions: each pair is found once.
         ids = {column.name: column.id for column in lookup.scan.columns}
@@ -135,4 +135,4 @@ def _places(lookup: _Lookup, required: Traits, context: PlanningContext) -> Iter
         spread = Distribution(
             DistributionKind.PARTITIONED, tuple(ids[name] for name in definition.partitioned_by) if known else ()
         )
-        yield Traits(Convention.LOCAL, REPLICATED), lambda source: lookup.build(source, spread)
+        yield Traits(required.convention, REPLICATED), lambda source: lookup.build(source, spread)

@@ -20,9 +20,9 @@ def implement_scan(node: logical.Scan, required: Traits, context: PlanningContex
         yield Alternative((), lambda path=path: path)
 
 
-def implement_values(node: logical.Values, _required: Traits, _context: PlanningContext) -> Iterable[Alternative]:
-    """Values → Values: constants travel with the plan, so they are on every member."""
-    traits = Traits(Convention.LOCAL, REPLICATED)
+def implement_values(node: logical.Values, required: Traits, _context: PlanningContext) -> Iterable[Alternative]:
+    """Values → Values: constants travel with the plan, so they are on every member and in every task."""
+    traits = Traits(required.convention, REPLICATED)
     yield Alternative((), lambda: physical.Values(node.columns, node.rows, traits))
 
 

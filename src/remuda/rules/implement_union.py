@@ -15,10 +15,10 @@ from remuda.plan.traits import (
     DistributionKind,
     Traits,
 )
-from remuda.rules.context import Alternative, PlanningContext, elsewhere
+from remuda.rules.context import Alternative, PlanningContext, has_several_places
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 AT_ROOT = Traits(Convention.LOCAL, ROOT)
 
@@ -29,16 +29,23 @@ def union_in_place(node: logical.Union, required: Traits, context: PlanningConte
         return
 
     def build(*sources: Any) -> physical.Union:
-        traits = Traits(Convention.LOCAL, _shared_place(node, sources))
+        traits = Traits(required.convention, _shared_place(node, sources))
         return physical.Union(tuple(sources), node.columns, node.sources, traits)
 
-    places = [AT_ROOT]
-    if context.members > 1:
-        places = [AT_ROOT, Traits(Convention.LOCAL, PARTITIONED)]
-        if required.distribution.kind is DistributionKind.REPLICATED:
-            places = [Traits(Convention.LOCAL, REPLICATED)]
-    for place in places:
+    for place in _places(required, context):
         yield Alternative((place,) * len(node.inputs), build)
+
+
+def _places(required: Traits, context: PlanningContext) -> Iterator[Traits]:
+    """Where the inputs may be so that their rows, put together, are where they are required or can be brought there."""
+    several = has_several_places(required.convention, context)
+    if several and required.distribution.kind is DistributionKind.REPLICATED:
+        yield Traits(required.convention, REPLICATED)
+        return
+    if required.convention is Convention.LOCAL:
+        yield AT_ROOT
+    if several:
+        yield Traits(required.convention, PARTITIONED)
 
 
 def _shared_place(node: logical.Union, sources: tuple[Any, ...]) -> Distribution:
@@ -63,20 +70,15 @@ def _positions(source: Any, columns: tuple[Any, ...]) -> tuple[int, ...] | None:
 
 def implement_expand(node: logical.Expand, required: Traits, context: PlanningContext) -> Iterable[Alternative]:
     """Expand → Expand, wherever its input is; its columns are new, so rows are no longer together by any."""
-    if required.collation:
+    if required.collation or required.distribution.kind is DistributionKind.REPLICATED:
         return
-    places = [AT_ROOT, *(Traits(convention, PARTITIONED) for convention in elsewhere(context) if _is_local(convention))]
 
     def build(source: Any) -> physical.Expand:
         place = replace(source.traits.distribution, columns=())
-        return physical.Expand(source, node.columns, node.projections, Traits(Convention.LOCAL, place))
+        return physical.Expand(source, node.columns, node.projections, Traits(source.traits.convention, place))
 
-    for place in places:
+    for place in _places(required, context):
         yield Alternative((place,), build)
-
-
-def _is_local(convention: Convention) -> bool:
-    return convention is Convention.LOCAL
 
 
 def implement_recursive(node: logical.Recursive, required: Traits, _context: PlanningContext) -> Iterable[Alternative]:

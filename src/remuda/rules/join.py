@@ -25,6 +25,16 @@ if TYPE_CHECKING:
     from remuda.plan.logical import LogicalNode, Relation
 
 
+def turn_right_join_left(node: LogicalNode) -> LogicalNode | None:
+    """Join RIGHT(l, r, c) → Join LEFT(r, l, c): one kind less for all others to think of, and LEFT joins change places.
+
+    Columns are known by their ids, so that nothing above asks in which order they come.
+    """
+    if not isinstance(node, logical.Join) or node.kind is not JoinKind.RIGHT:
+        return None
+    return logical.Join(JoinKind.LEFT, node.right, node.left, node.condition)
+
+
 def simplify_join_condition(node: LogicalNode) -> LogicalNode | None:
     """Join(l, r, c) → Join(l, r, simpler c); a condition that is TRUE goes.
 

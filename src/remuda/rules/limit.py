@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from remuda.expr import Column, Expression, Literal
+from remuda.expr import Column, Expression, Literal, call, coerce, is_volatile, substitute
 from remuda.plan import logical
 from remuda.plan.joins import JoinKind
-from remuda.rules.properties import has_at_most_one_row
+from remuda.rules.properties import has_at_most_one_row, has_exactly_one_row
 from remuda.types import BIGINT
 
 if TYPE_CHECKING:
@@ -94,12 +94,16 @@ def push_limit_past_union(node: LogicalNode) -> LogicalNode | None:
 def push_limit_past_left_join(node: LogicalNode) -> LogicalNode | None:
     """Limit(Join LEFT(l, r), n, order of l) → Limit(Join LEFT(Limit(l, n), r), n): each left row gives a row or more.
 
-    MARK and SINGLE joins too. Not by an order of r, and not for INNER: left rows without a match give none.
+    MARK and SINGLE joins too, and INNER ones with exactly one right row and no condition. Not by an order of r, and not
+    for other INNER joins: left rows without a match give none.
     """
     if not (isinstance(node, logical.Limit) and isinstance(node.input, logical.Join)):
         return None
     join, count = node.input, _needed_rows(node)
-    if count is None or join.kind not in {JoinKind.LEFT, JoinKind.MARK, JoinKind.SINGLE}:
+    keeps = join.kind in {JoinKind.LEFT, JoinKind.MARK, JoinKind.SINGLE} or (
+        join.kind is JoinKind.INNER and join.condition is None and has_exactly_one_row(join.right)
+    )
+    if count is None or not keeps:
         return None
     if not {key.column for key in node.collation} <= {column.id for column in join.left.columns}:
         return None
@@ -107,14 +111,71 @@ def push_limit_past_left_join(node: LogicalNode) -> LogicalNode | None:
     return None if left is join.left else replace(node, input=replace(join, left=left))
 
 
+def push_limit_past_window(node: LogicalNode) -> LogicalNode | None:
+    """Limit(Window(x, order, ROW_NUMBER()), n, order) → Limit(Window(Limit(x, n, order), order, ...), n, order).
+
+    Legal where a row's value depends on the rows before it alone, as that of RANK does, and the two orders agree as far
+    as both go. Not with PARTITION BY, and not for SUM(...) OVER (), which sees all rows.
+    """
+    if not (isinstance(node, logical.Limit) and isinstance(node.input, logical.Window)):
+        return None
+    window, count = node.input, _needed_rows(node)
+    if count is None or window.partition or not all(each.function in _COUNTING for each in window.calls):
+        return None
+    longer = max(window.order, node.collation, key=len)
+    if not all(longer[: len(order)] == order for order in (window.order, node.collation)) or not window.order:
+        return None
+    if not {key.column for key in longer} <= {column.id for column in window.input.columns}:
+        return None
+    below = _limited(window.input, count, longer)
+    return None if below is window.input else replace(node, input=replace(window, input=below))
+
+
+_COUNTING = frozenset({"row_number", "rank", "dense_rank"})
+"""Window functions of the rows up to this one."""
+
+
+def push_limited_project_past_union(node: LogicalNode) -> LogicalNode | None:
+    """Limit(Project(Union(a, b), k := f(c)), n, order k) → Limit(Union(Project(a, k := f(c)), ...), n, order k).
+
+    So that each input gives no more than its first n. Only where the order is by something computed: otherwise the
+    limit goes below the projection.
+    """
+    if not (isinstance(node, logical.Limit) and isinstance(node.input, logical.Project)):
+        return None
+    project, union = node.input, node.input.input
+    if not isinstance(union, logical.Union) or _needed_rows(node) is None:
+        return None
+    computed = {item.column.id for item in project.assignments if not isinstance(item.expression, Column)}
+    if not any(key.column in computed for key in node.collation):
+        return None
+    if any(is_volatile(item.expression) for item in project.assignments):
+        return None
+    inputs: list[Any] = []
+    for part, source in zip(union.inputs, union.sources, strict=True):
+        names = {column.id: old for column, old in zip(union.columns, source, strict=True)}
+        items = (replace(item, expression=substitute(item.expression, names)) for item in project.assignments)
+        inputs.append(logical.Project(part, tuple(items)))
+    return replace(node, input=logical.Union(tuple(inputs), project.columns, (project.columns,) * len(inputs)))
+
+
 def _needed_rows(node: logical.Limit) -> Expression | None:
     """How many of the first rows LIMIT and OFFSET need to see."""
     if node.offset is None:
         return node.count
-    count, offset = _number(node.count, _MAXIMUM), _number(node.offset, 0)
-    if count is None or offset is None or count + offset >= _MAXIMUM:
+    if node.count is None:
         return None
-    return Literal(count + offset, BIGINT)
+    count, offset = _number(node.count, _MAXIMUM), _number(node.offset, 0)
+    if count is None or offset is None:
+        return _saturated_sum(node.count, node.offset)
+    return None if count + offset >= _MAXIMUM else Literal(count + offset, BIGINT)
+
+
+def _saturated_sum(count: Expression, offset: Expression) -> Expression | None:
+    """Of numbers that are known at execution. LIMIT 9223372036854775807, for all rows, must not overflow."""
+    room = call("-", Literal(_MAXIMUM, BIGINT), coerce(offset, BIGINT))
+    kept = None if room is None else call("least", coerce(count, BIGINT), room)
+    return None if kept is None else call("+", kept, coerce(offset, BIGINT))
 
 
 def _limited(node: Any, count: Expression, order: Any) -> Any:
@@ -137,13 +198,13 @@ def _is_short(node: Any, count: Expression) -> bool:
 def push_limit_past_project(node: LogicalNode) -> LogicalNode | None:
     """Limit(Project(x, c := e), n, order) → Project(Limit(x, n, order), c := e), where the order is by columns of x.
 
-    Only over a Union, a Join or a Limit, where the limit has further to go: elsewhere the projection is computed on the
+    Only over a Union, a Join, a Window or a Limit, where it has further to go: elsewhere the projection is done on the
     members and the limit after it.
     """
     if not (isinstance(node, logical.Limit) and isinstance(node.input, logical.Project)):
         return None
     project = node.input
-    if not isinstance(project.input, logical.Union | logical.Join | logical.Limit):
+    if not isinstance(project.input, logical.Union | logical.Join | logical.Limit | logical.Window):
         return None
     meanings = {item.column.id: item.expression for item in project.assignments}
     order = []

@@ -57,6 +57,7 @@ NORMALIZE_RULES: dict[type, tuple[NormalizeRule, ...]] = {
     ),
     logical.Join: (
         empty.prune_empty_join,
+        join.turn_right_join_left,
         join.simplify_join_condition,
         join.empty_false_join,
         # The kind that asks least is known before conditions move by kind.
@@ -97,6 +98,7 @@ NORMALIZE_RULES: dict[type, tuple[NormalizeRule, ...]] = {
         # Orders that nobody needs go.
         sort.remove_sort_below_aggregate,
         aggregate.remove_distinct_of_unique,
+        aggregate.remove_aggregate_of_unique,
         aggregate.merge_distinct_into_aggregate,
         aggregate.remove_distinct_from_calls,
     ),
@@ -119,8 +121,10 @@ NORMALIZE_RULES: dict[type, tuple[NormalizeRule, ...]] = {
         limit.remove_limit_of_one_row,
         limit.merge_limits,
         limit.push_limit_past_project,
+        limit.push_limited_project_past_union,
         limit.push_limit_past_union,
         limit.push_limit_past_left_join,
+        limit.push_limit_past_window,
     ),
 }
 """The rules by the operator at the root of what they rewrite, in the order in which they are tried."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -60,11 +61,17 @@ def place_fragment(
     needed = None if routed else needed_partitions(fragment, parameters)
     placements: list[FragmentPlacement] = []
     for member, owned in partition_map.owned:
-        partitions = intersect(np.array(owned, dtype=np.int64), needed)
+        partitions = intersect(_as_array(owned), needed)
         assert partitions is not None
         if len(partitions):
             placements.append(FragmentPlacement(fragment, member, owned, partitions))
     return placements
+
+
+@lru_cache(maxsize=64)
+def _as_array(owned: tuple[int, ...]) -> np.ndarray:
+    """Kept: the partitions of a member are the same for all queries between two changes of the partition table."""
+    return np.array(owned, dtype=np.int64)
 
 
 def place_all(

@@ -14,46 +14,71 @@ if TYPE_CHECKING:
 
     from remuda.exec import RowBatch
     from remuda.exec.context import ScanActivity
-
-PATIENCE = 0.05
-"""Seconds after which a waiting reader looks whether the query was cancelled or is out of time."""
+    from remuda.exec.interruptible import Weight
+    from remuda.runtime.aside import AsideThreads
 
 
 class QueryState:
     """What all fragments of a query share: whether it goes on, and the first error."""
 
-    def __init__(self, timeout: float | None = None) -> None:
+    def __init__(self, timeout: float | None = None, started: float | None = None) -> None:
+        """`started` is when the statement was given, by `time.monotonic`: its time includes its planning."""
         self.wake_reader = Event()
+        """Set when the root fragment, which had to wait, may go on."""
+        self.leave_step: Event | None = None
+        """Where the root fragment is advanced on another thread: set when its reader shall look what has become of
+        the step, or of the query."""
         self.error: BaseException | None = None
         self.cancelled = False
         self._timeout = timeout
-        self._deadline = None if timeout is None else time.monotonic() + timeout
+        self._deadline = None if timeout is None else (started or time.monotonic()) + timeout
 
     def fail(self, error: BaseException) -> None:
         if self.error is None:
             self.error = error
-        self.wake_reader.set()
+        self._wake()
 
     def cancel(self) -> None:
         self.cancelled = True
+        self._wake()
+
+    def _wake(self) -> None:
         self.wake_reader.set()
+        if self.leave_step is not None:
+            self.leave_step.set()
 
     def check(self) -> None:
         """Raises where the query must not go on."""
         if self.cancelled:
             raise SqlError(ErrorCode.CANCELLED_BY_USER, "the query was cancelled")
+        if self._deadline is not None:
+            self.check_time()
+
+    def check_time(self) -> None:
         if self._deadline is not None and time.monotonic() > self._deadline:
             raise SqlError(ErrorCode.TIMEOUT, f"the statement took longer than its timeout of {self._timeout:g} s")
 
+    def wait(self, event: Event) -> None:
+        """Until the event, a cancel, or the end of the time."""
+        event.wait(None if self._deadline is None else max(self._deadline - time.monotonic(), 0.0))
+
 
 class Execution:
-    """Advances the root fragment in the reader's own thread."""
+    """Advances the root fragment: in the reader's own thread or, if it is heavy, in one that the reader can leave."""
 
     def __init__(
-        self, root: Exec, state: QueryState, activity: list[ScanActivity], on_close: Callable[[], None] | None = None
+        self,
+        root: Exec,
+        state: QueryState,
+        activity: list[ScanActivity],
+        weight: Weight,
+        aside: AsideThreads,
+        on_close: Callable[[], None] | None = None,
     ) -> None:
         self._root = root
         self._state = state
+        self._weight = weight
+        self._aside = aside
         self._on_close = on_close
         self._finished = False
         self.activity = activity
@@ -66,20 +91,29 @@ class Execution:
             if isinstance(error, Exception):
                 self._state.fail(error)
             self.close()
+            if isinstance(error, SqlError) and self._state.error is not None:
+                # What ended the query, not what an operator was told when it asked whether to go on.
+                raise self._state.error from error.__cause__
             raise
+
+    def check_time(self) -> None:
+        """Raises where the statement's time is over, be it that its rows are only turned into something else now."""
+        self._state.check_time()
+
+    def fail(self, error: BaseException) -> None:
+        """Its reader gets this error, and nothing else from now on."""
+        self._state.fail(error)
 
     def _advance(self) -> RowBatch | None:
         state = self._state
         while not self._finished:
             # Cleared before looking: what happens between the look and the wait sets it again.
             state.wake_reader.clear()
-            if state.error is not None:
-                raise state.error
-            # A result closed by another thread has no end: its reader must not take what it has for the whole.
-            state.check()
-            result = self._root.advance()
+            self._check()
+            result = self._step()
             if result is IterationResult.WAIT:
-                state.wake_reader.wait(PATIENCE)
+                if not self._weight.must_move:
+                    state.wait(state.wake_reader)
                 continue
             batch = self._root.current_batch
             if result is IterationResult.FETCHED_DONE:
@@ -87,7 +121,34 @@ class Execution:
                 self.close()
             if batch.row_count:
                 return batch
+        if state.error is not None:
+            raise state.error
         return None
+
+    def _check(self) -> None:
+        if self._state.error is not None:
+            raise self._state.error
+        # A result closed by another thread has no end: its reader must not take what it has for the whole.
+        self._state.check()
+
+    def _step(self) -> IterationResult:
+        state = self._state
+        if self._weight.must_move:
+            state.leave_step = Event()
+            self._weight.movable = False
+        if state.leave_step is None:
+            return self._root.advance()
+        leave = state.leave_step
+        leave.clear()
+        self._check()  # what was said before the event was there
+        step = self._aside.start(self._root.advance)
+        step.add_done_callback(lambda _: leave.set())
+        while not step.done():
+            state.wait(leave)
+            leave.clear()
+            if not step.done():
+                self._check()
+        return step.result()
 
     def close(self) -> None:
         """Ends the query; its other fragments stop at their next step."""

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from remuda.errors import ErrorCode, SqlError
 from remuda.exec import Code, ExecContext, build_operator
 from remuda.exec.context import ReceivingEnd
+from remuda.exec.interruptible import Weight
 from remuda.exec.memory import MemoryLimit
 from remuda.plan.traits import Convention
+from remuda.runtime.aside import AsideThreads
 from remuda.runtime.edges import Edges
 from remuda.runtime.execution import Execution, QueryState
 from remuda.runtime.scheduler import FragmentTask, Scheduler
@@ -24,14 +26,16 @@ if TYPE_CHECKING:
     from remuda.runtime.binding import FragmentPlacement
     from remuda.storage import MapSnapshot
 
-RemoteLeaves = Callable[["Fragment", "QueryState"], tuple[tuple[ReceivingEnd, ...], Callable[[], None]]]
-"""Starts a fragment of another backend; gives the channels it fills and what cancels it."""
+RemoteFragments = Callable[["Fragment", "QueryState"], tuple[tuple[ReceivingEnd, ...], Callable[[], None]]]
+"""Starts a fragment of another backend that sends to the initiator, and all that feeds it; gives the channels it fills
+and what cancels it."""
 
 
 @dataclass(slots=True)
 class LocalRuntime:
     cluster: Cluster
     scheduler: Scheduler
+    aside: AsideThreads = field(default_factory=AsideThreads)
 
     def run(
         self,
@@ -43,13 +47,16 @@ class LocalRuntime:
         check_objects: Callable[[], None],
         modify: Callable[[Any, list[tuple[object, ...]]], int] | None = None,
         timeout: float | None = None,
+        started: float | None = None,
         memory_limit: int | None = None,
-        remote: RemoteLeaves | None = None,
+        remote: RemoteFragments | None = None,
     ) -> Execution:
         """Starts the member fragments and returns the execution that advances the root fragment."""
-        state = QueryState(timeout)
+        state = QueryState(timeout, started)
         memory = None if memory_limit is None else MemoryLimit(memory_limit)
         root = ExecContext(parameters, snapshots, modify=modify, memory=memory)
+        # A statement that writes holds locks, which are its thread's.
+        root.weight = Weight(movable=plan.modifies is None)
         root.check = partial(_check_all, state.check, check_objects, self._root_check(plan))
         edges = Edges(plan, parameters, state)
         cancels: list[Callable[[], None]] = []
@@ -58,18 +65,20 @@ class LocalRuntime:
             self._task(plan, placement, context, edges, state, code, check_objects, cancels)
             for placement, context in edges.placed(partial(ExecContext, parameters, snapshots, memory=memory))
         ]
-        for fragment in plan.fragments[1:]:
+        for edge in plan.root.received:
+            fragment = plan.fragments[edge]
             if fragment.convention is Convention.SPARK:
                 assert remote is not None, "the grid has a Spark session"
                 channels, cancel = remote(fragment, state)
-                edges.receive(fragment.number, channels)
+                edges.receive(edge, channels)
                 cancels.append(cancel)
         root.incoming = edges.into_root()
         operator = build_operator(plan.root.node, code)
         operator.setup(root)
         for task in tasks:
             self.scheduler.submit(task)
-        return Execution(operator, state, [root.activity, *edges.activity], partial(_call_all, cancels))
+        activity = [root.activity, *edges.activity]
+        return Execution(operator, state, activity, root.weight, self.aside, partial(_call_all, cancels))
 
     def _task(
         self,

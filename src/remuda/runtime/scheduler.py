@@ -78,7 +78,7 @@ class FragmentTask:
 
     def abandon(self) -> None:
         """Nobody will advance the fragment any more: whoever reads the query must not wait for it."""
-        self._fail(_closed_error())
+        self._fail(closed_error())
 
 
 class Scheduler:
@@ -96,7 +96,7 @@ class Scheduler:
         task.resubmit = queue.put
         with self._lock:
             if queue.closed:
-                raise _closed_error()
+                raise closed_error()
             while len(self._threads) < self.parallelism:
                 name = f"remuda-{len(self._threads)}"
                 thread = Thread(target=_work, args=(queue,), name=name, daemon=True)
@@ -143,7 +143,7 @@ class _ReadyQueue:
                 self._tasks.put(None)
 
 
-def _closed_error() -> SqlError:
+def closed_error() -> SqlError:
     return SqlError(ErrorCode.GENERIC, "the grid is closed")
 
 

@@ -1,10 +1,10 @@
-"""What a leaf task sends to the driver: batches as bytes, and beyond a few of them a file that the driver maps.
+"""What a task sends to the driver: batches as bytes, and beyond a few of them a file that the driver maps.
 
 Spark holds all answers of a job in the memory of its driver before it hands out the first. So a task that has much to
 say writes it into a folder that both see, beside the maps, and answers with the places of the batches in that file:
 the driver then maps what the reader asks for, and however large a result is, memory is not.
 
-The kind of an answer and the slot it comes from stand behind it: in front they would spoil the alignment of buffers.
+The kind of an answer and the task it comes from stand behind it: in front they would spoil the alignment of buffers.
 """
 
 from __future__ import annotations
@@ -32,27 +32,29 @@ INLINE_BYTES = 1 << 20
 _TAIL = struct.Struct("<I?")
 
 
-def send(slot: int, batches: Iterable[RowBatch], folder: str | None) -> Iterator[bytes]:
+def send(task: int, batches: Iterable[RowBatch], folder: str | None) -> Iterator[bytes]:
     """The answers of one task, in the order of its batches. Without a folder all of them go through Spark."""
     sent = 0
     remaining = iter(batches)
     for batch in remaining:
-        stream = to_stream(_compact(batch.arrow()))
+        stream = to_stream(compact(batch.arrow()))
         sent += stream.size
-        yield stream.to_pybytes() + _TAIL.pack(slot, False)
+        yield stream.to_pybytes() + _TAIL.pack(task, False)
         if folder is not None and sent >= INLINE_BYTES:
             break
     else:
         return
     # The name is new each time: a task may run twice, at the same time too.
     with BatchFileWriter(Path(folder) / f"{uuid4().hex}.arrow") as file:
-        places = [file.append(_compact(batch.arrow())) for batch in remaining]
+        places = [file.append(compact(batch.arrow())) for batch in remaining]
     if places:
-        yield pickle.dumps((str(file.path), places)) + _TAIL.pack(slot, True)
+        yield pickle.dumps((str(file.path), places)) + _TAIL.pack(task, True)
 
 
-def _compact(batch: pa.RecordBatch) -> pa.RecordBatch:
+def compact(batch: pa.RecordBatch) -> pa.RecordBatch:
     """A dictionary with more values than the batch has rows would cost more to send than the strings themselves."""
+    if not any(isinstance(array, pa.DictionaryArray) for array in batch.columns):
+        return batch  # also one without columns, whose rows would be lost with the arrays
     arrays = [
         array.dictionary_decode()
         if isinstance(array, pa.DictionaryArray) and len(array.dictionary) > len(array)
@@ -62,9 +64,9 @@ def _compact(batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
 
 
-def slot_of(answer: bytes) -> int:
-    slot: int = _TAIL.unpack_from(answer, len(answer) - _TAIL.size)[0]
-    return slot
+def task_of(answer: bytes) -> int:
+    task: int = _TAIL.unpack_from(answer, len(answer) - _TAIL.size)[0]
+    return task
 
 
 def batches_of(answer: bytes, columns: tuple[Column, ...]) -> Iterator[RowBatch]:

@@ -43,13 +43,16 @@ class BatchFileWriter:
         self._file.seek(self._end)
         return place
 
+    def close(self) -> None:
+        self._file.close()
+
     def __enter__(self) -> Self:
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._file.close()
+        self.close()
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from uuid import uuid4
 import numpy as np
 import pyarrow as pa
 
-from remuda.errors import RemudaError, SqlError, data_error
+from remuda.errors import RemudaError, SqlError
 from remuda.spark.batch_file import BatchFileWriter, Place
 from remuda.storage.conforming import conform
 from remuda.storage.segment_builder import partition_ids
@@ -81,7 +81,7 @@ def fitting(definition: MapDefinition, table: pa.Table) -> pa.Table:
     try:
         columns = conform(definition, table)
     except SqlError as error:
-        raise data_error(re.sub(r", row \d+$", "", error.message), suggestion=error.suggestion) from error
+        raise type(error)(error.code, re.sub(r", row \d+$", "", error.message), suggestion=error.suggestion) from error
     return pa.Table.from_arrays(columns, names=[column.name for column in definition.columns])
 
 

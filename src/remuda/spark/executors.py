@@ -1,11 +1,11 @@
-"""The executors of a session as members: how many tasks they run at once, and whether that has changed."""
+"""The executors of a session as members: who they are, how many tasks they run at once, whether that has changed."""
 
 from __future__ import annotations
 
 import os
 import time
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from remuda.spark.tasks import slot_count
 
@@ -17,10 +17,13 @@ _PERIOD = 1.0
 
 
 class ExecutorWatch:
+    """Asks now and then rather than being told: a listener would need a server for calls from Java."""
+
     def __init__(self, session: SparkSession) -> None:
         self._session = session
         self._lock = Lock()
         self._slots = slot_count(session)
+        self._names = executor_names(session)
         self._asked = time.monotonic()
 
     @property
@@ -29,16 +32,31 @@ class ExecutorWatch:
         return self._slots
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """As of the last question."""
+        return self._names
+
+    @property
     def parallelism(self) -> int:
         """How many times the cores of this process the executors have: what a query gains by going there."""
         return max(1, self._slots // (os.cpu_count() or 1))
 
     def has_changed(self) -> bool:
-        """Whether executors have joined or left since this was last true. Asked now and then, else it is False."""
+        """Whether executors have joined or left since this was last true. Asked now and then, else it is False.
+
+        The names tell where the number does not: one that was lost may have been replaced meanwhile.
+        """
         with self._lock:
             now = time.monotonic()
             if now - self._asked < _PERIOD:
                 return False
             self._asked = now
-            before, self._slots = self._slots, slot_count(self._session)
-            return self._slots != before
+            before = (self._slots, self._names)
+            self._slots, self._names = slot_count(self._session), executor_names(self._session)
+            return (self._slots, self._names) != before
+
+
+def executor_names(session: SparkSession) -> tuple[str, ...]:
+    """The ids that Spark gives its executors, none of them twice. With a local master the driver does all the work."""
+    spark: Any = session.sparkContext._jsc.sc()
+    return () if spark.isLocal() else tuple(sorted(spark.getExecutorIds().mkString(" ").split()))

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from remuda.catalog import new_id
-from remuda.errors import RemudaError, StorageError
+from remuda.errors import RemudaError, StorageError, data_error
 from remuda.spark.exchange_task import ANSWER_SCHEMA, WrittenRows, travelling_name, write_ranges, written_rows
 from remuda.spark.failures import as_sql_error
 from remuda.spark.load_progress import watched
@@ -32,7 +32,7 @@ from remuda.spark.segment_task import (
 )
 from remuda.spark.session import make_importable
 from remuda.spark.tasks import run_tasks, slot_count
-from remuda.storage.delivery import delivery_folder
+from remuda.storage.delivery import own_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -69,8 +69,9 @@ def load_dataframe(
     folder = _folder_of(store_map)
     if folder is None:
         return store_map.load(_collected(definition, dataframe, fields, take_keys), mode)
+    _refuse_unseen(store_map, dataframe)
     load_id = f"load{new_id()}"
-    between = delivery_folder(_store_of(folder), load_id)
+    between = own_folder(_store_of(folder), load_id)
     committed: list[SegmentInfo] = []
     try:
         between.mkdir(parents=True)
@@ -91,6 +92,16 @@ def _folder_of(store_map: MapStore) -> Path | None:
         return Path(store_map.snapshot().describe().folder).absolute()
     except StorageError:
         return None
+
+
+def _refuse_unseen(store_map: MapStore, dataframe: DataFrame) -> None:
+    """The mirror of a remote store is on this machine: only executors here can write segments into it."""
+    master = str(dataframe.sparkSession.sparkContext.master)
+    if store_map.shelf.remote is not None and not master.startswith("local"):
+        raise data_error(
+            f"the executors of {master} do not see the mirror of the remote store {store_map.shelf.remote.files.name}",
+            suggestion='Write it with df.write.format("remuda"), whose tasks upload what they have made.',
+        )
 
 
 def _store_of(folder: Path) -> Path:

@@ -1,7 +1,11 @@
-"""The Spark runtime: leaf fragments run as the tasks of jobs, the root fragment finishes the work on the driver.
+"""The Spark runtime: fragments run as the tasks of jobs, the root fragment finishes the work on the driver.
 
 One task for each executor slot, not for each partition; slots without a needed partition are left out. The tasks read
 the same immutable segments at the same snapshot, so a task that is run again gives the same answer.
+
+Where rows have to meet, of two maps or of one group, the fragments are *stages* (`shuffle_stages`): what the tasks of
+one have made goes by hash, or to all, to those of the next. Our operators are on both sides of that, so an answer does
+not depend on where it was made.
 
 A result that is expected to be large, and in no order, is made in *waves*: more and smaller tasks, so many at a time as
 there are slots, the next wave when the reader has come to the last one. A reader that stops early stops the work. The
@@ -10,17 +14,15 @@ first wave holds the rows of a whole job, as any job does: nothing of it is hand
 
 from __future__ import annotations
 
-import math
+import pickle
 import uuid
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import cache
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from remuda.plan.physical import Send
-from remuda.runtime.binding import needed_partitions
-from remuda.spark.leaf_job import LeafJob
-from remuda.spark.leaf_task import LeafWork
+from remuda.spark.shuffle_stages import stages_of
+from remuda.spark.stage_job import ReadersEnd, SparkJob
+from remuda.spark.stage_task import TaskWork
 from remuda.spark.tasks import slot_count
 
 if TYPE_CHECKING:
@@ -33,56 +35,56 @@ if TYPE_CHECKING:
     from remuda.expr import Parameters
     from remuda.plan.fragments import Fragment, Plan
     from remuda.runtime import QueryState
-    from remuda.storage import MapSnapshot
-
-TASK_BYTES = 32 << 20
-"""What a task of a wave is expected to deliver: some tenths of a second, so that the start of a job is lost in it."""
+    from remuda.spark.shuffle_parcels import Post
+    from remuda.spark.shuffle_stages import Stage, Stages
+    from remuda.storage import MapSnapshot, SnapshotDescription
 
 
 @dataclass(slots=True)
-class SparkLeaves:
-    """Starts the Spark fragments of one execution; see `remuda.runtime.local.RemoteLeaves`."""
+class SparkFragments:
+    """Starts the Spark fragments of one execution; see `remuda.runtime.local.RemoteFragments`."""
 
     session: SparkSession
     plan: Plan
     parameters: Parameters
     snapshots: Mapping[str, MapSnapshot]
     store: Path | None = None
-    """The folder of the store, if large answers may be written there."""
+    """The folder of the store, if tasks may write there: large answers, and what they send to each other."""
+    memory_limit: int | None = None
 
     def __call__(self, fragment: Fragment, state: QueryState) -> tuple[tuple[ReceivingEnd, ...], Callable[[], None]]:
         slots = slot_count(self.session)
-        blocks = self._blocks(fragment, slots)
-        job = LeafJob(self.session, self.snapshots, self.store, state, f"remuda-{uuid.uuid4().hex}")
-        descriptions = {map_id: self.snapshots[map_id].describe() for map_id in _maps_of(fragment)}
-        below: Any = fragment.node.input  # type: ignore[union-attr]
-        works = [
-            LeafWork(number, below, self.parameters, descriptions, block, job.folder)
-            for number, block in enumerate(blocks)
-        ]
-        channels = job.start(works, slots, below.columns)
-        return channels, job.close
+        stages = stages_of(self.plan, fragment, self.parameters.values, slots)
+        job = SparkJob(self.session, self.snapshots, self.store, state, f"remuda-{uuid.uuid4().hex}")
+        described = cache(lambda map_id: self.snapshots[map_id].describe())
 
-    def _blocks(self, fragment: Fragment, slots: int) -> list[np.ndarray]:
-        """The needed partitions in contiguous blocks: one for each slot that gets any, or more of them for waves."""
-        needed = needed_partitions(fragment, self.parameters.values)
-        if needed is None:
-            needed = np.arange(max(scan.map.partitions for scan in fragment.scans), dtype=np.int64)
-        tasks = slots if is_ordered(fragment) else slots * math.ceil(_expected_bytes(fragment) / TASK_BYTES / slots)
-        blocks = np.array_split(needed, min(max(tasks, slots), max(1, len(needed))))
-        return [block for block in blocks if len(block)]
+        def works(stage: Stage, post: Post) -> dict[int, TaskWork]:
+            descriptions = {map_id: described(map_id) for map_id in stage.maps}
+            return self._works(stages, stage, post, descriptions, job.folder)
 
+        return job.start(stages, works, slots), ReadersEnd(job.close)
 
-def is_ordered(fragment: Fragment) -> bool:
-    """Whether the streams of the tasks are merged by their order, for which all of them must be there."""
-    return bool(fragment.node.traits.collation)
-
-
-def _expected_bytes(fragment: Fragment) -> float:
-    assert isinstance(fragment.node, Send)
-    width = sum(column.type.byte_width for column in fragment.node.columns)
-    return fragment.node.estimate.rows * width
-
-
-def _maps_of(fragment: Fragment) -> set[str]:
-    return {node.map.id for node in (*fragment.scans, *fragment.lookups)}
+    def _works(
+        self,
+        stages: Stages,
+        stage: Stage,
+        post: Post,
+        descriptions: dict[str, SnapshotDescription],
+        folder: str | None,
+    ) -> dict[int, TaskWork]:
+        """What each task of a stage has to do, by its number."""
+        task_of_partition = stages.task_of_partition
+        return {
+            task: TaskWork(
+                task,
+                tuple(fragment.node for fragment in fragments),  # type: ignore[misc]
+                self.parameters,
+                descriptions,
+                stages.blocks[task],
+                pickle.dumps(post.for_task(task, {edge for fragment in fragments for edge in fragment.received})),
+                task_of_partition,
+                folder,
+                self.memory_limit,
+            )
+            for task, fragments in stage.tasks.items()
+        }

@@ -4,8 +4,10 @@
     spark.read.format("remuda").option("path", "shop.remuda").option("query", "SELECT ...").load()
     df.write.format("remuda").option("path", "shop.remuda").option("map", "orders").mode("append").save()
 
-Options: `path`; `map` or `query`; for reading `columns` (Spark does not say which it needs), `tasks` and `pushFilters`;
-for appending `mode` = append or upsert. Spark's mode overwrite replaces all rows of the map in one commit.
+Options: `path`, a folder that all executors see or an address such as `s3://bucket/shop.remuda`; `map` or `query`; for
+reading `columns` (Spark does not say which it needs), `tasks` and `pushFilters`; for appending `mode` = append or
+upsert. Spark's mode overwrite replaces all rows of the map in one commit. Files of a remote folder are cached on the
+disk of each machine that reads them, in the folder `cache`.
 
 Spark keeps what a read was planned to with the data frame, not with the query: the filters that one query pushes down
 are those of every later one without filters, and of all uses of the data frame within one query. So
@@ -47,7 +49,7 @@ if TYPE_CHECKING:
     from remuda.storage import LoadMode
 
 _PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
-_OPTIONS = frozenset({"path", "map", "query", "columns", "tasks", "pushfilters", "mode", "checkpointlocation"})
+_OPTIONS = frozenset({"path", "map", "query", "columns", "tasks", "pushfilters", "mode", "cache", "checkpointlocation"})
 
 
 class RemudaSource(DataSource):
@@ -62,7 +64,7 @@ class RemudaSource(DataSource):
         super().__init__(options)
         unknown = [name for name in options if name.casefold() not in _OPTIONS]
         if unknown:
-            known = "path, map, query, columns, tasks, pushFilters, mode"
+            known = "path, map, query, columns, tasks, pushFilters, mode, cache"
             raise data_error(f"unknown option: {unknown[0]}; the options are {known}")
         if not options.get("path"):
             raise data_error('say where the maps are: .option("path", ...)')
@@ -71,9 +73,9 @@ class RemudaSource(DataSource):
 
     def schema(self) -> str:
         if "query" in self.options:
-            columns: Any = query_columns(self.options["path"], self.options["query"])
+            columns: Any = query_columns(self.options)
         else:
-            store = open_reader(self.options["path"])
+            store = open_reader(self.options)
             columns = read_columns(find_map(store, self.options["map"]), self.options.get("columns"))
             store.close()
         return ", ".join(
@@ -97,7 +99,13 @@ class RemudaSource(DataSource):
             )
         if self._mode("upsert") != "upsert":
             raise data_error("a stream replaces rows with equal keys: a batch that Spark repeats must do no harm")
-        return MapStreamWriter(find_target(self._for_writing(), schema, "upsert"))
+        target = find_target(self._for_writing(), schema, "upsert")
+        if target.generates_keys:
+            raise data_error(
+                f"{target.definition.name} has no PRIMARY KEY: a batch that Spark repeats after a failure would be "
+                "added twice. Write the stream into a map with a key, or each batch by foreachBatch"
+            )
+        return MapStreamWriter(target)
 
     def _for_writing(self) -> MutableMapping[str, str]:
         if "map" not in self.options:

@@ -41,8 +41,21 @@ KEPT_SECONDS = 3600.0
 """How long the files of a planned read are kept for tasks that have not begun."""
 
 
-def open_reader(path: str) -> Store:
-    return Store.open(Path(path).expanduser().absolute(), read_only=True)
+def open_reader(options: Mapping[str, str]) -> Store:
+    """The store for reading, wherever it is: a folder, or an address such as `s3://bucket/shop.remuda`."""
+    path = options["path"]
+    if "://" not in path:
+        return Store.open(Path(path).expanduser().absolute(), read_only=True)
+    from remuda.storage.remote_address import open_address
+
+    found = open_address(path, cache=options.get("cache"))
+    if isinstance(found, Path):
+        return Store.open(found, read_only=True)
+    try:
+        return Store.open(read_only=True, remote=found)
+    except BaseException:
+        found.close()
+        raise
 
 
 def find_map(store: Store, name: str) -> MapDefinition:
@@ -82,7 +95,7 @@ class MapReader(DataSourceReader):
     """Reads a map. It pickles, and travels to the tasks."""
 
     def __init__(self, options: Mapping[str, str], tasks: int) -> None:
-        store = open_reader(options["path"])
+        store = open_reader(options)
         definition = find_map(store, options["map"])
         (snapshot,) = store.snapshot([definition])
         store.keep_files(KEPT_SECONDS)
@@ -143,28 +156,28 @@ class QueryReader(DataSourceReader):
     """Reads the result of a Remuda query, which runs in one task with all that the engine knows."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
-        self._path, self._query = options["path"], options["query"]
+        self._options = dict(options)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        with _open_grid(self._path) as grid:
-            result = grid.sql(self._query)
+        with _open_grid(self._options) as grid:
+            result = grid.sql(self._options["query"])
             schema = _arrow_schema(result.columns)
             for batch in pa.RecordBatchReader.from_stream(result):
                 yield conformed(batch, schema)
 
 
-def query_columns(path: str, query: str) -> list[Any]:
+def query_columns(options: Mapping[str, str]) -> list[Any]:
     """Names and types of what a query delivers."""
-    with _open_grid(path) as grid:
-        result = grid.sql(query)
+    with _open_grid(options) as grid:
+        result = grid.sql(options["query"])
         columns = list(result.columns)
         result.close()
         return columns
 
 
-def _open_grid(path: str) -> Any:
+def _open_grid(options: Mapping[str, str]) -> Any:
     """The grid stands above this package, so it is found by name, as everything is that runs in a worker."""
-    return import_module("remuda.grid").open_grid(path, read_only=True)
+    return import_module("remuda.grid").open_grid(options["path"], read_only=True, cache=options.get("cache"))
 
 
 def _arrow_schema(columns: Iterable[Any]) -> pa.Schema:

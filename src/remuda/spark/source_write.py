@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
@@ -14,8 +15,8 @@ from remuda.spark.exchange_task import fitting
 from remuda.spark.matching import match_columns
 from remuda.spark.source_read import find_map, open_reader
 from remuda.storage.bulk_load import SEGMENT_ROWS, build_segments, last_of_each_key
-from remuda.storage.delivery import deliver, delivery_folder, forget
-from remuda.storage.segment_file import save_segment
+from remuda.storage.delivery import FolderInbox
+from remuda.storage.remote_delivery import RemoteInbox
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from remuda.storage import LoadMode, SegmentInfo
 
 MODES = ("append", "upsert")
+_BLOCK_BITS = 23
+"""Of the number of keys in a block: those of a segment and of the batch that made it large enough."""
 
 
 @dataclass
@@ -40,20 +43,27 @@ class WrittenSegments(WriterCommitMessage):
 class Target:
     """The map that is written to, how, and which of its columns the data has."""
 
-    folder: str
+    inbox: FolderInbox | RemoteInbox
     definition: MapDefinition
     mode: LoadMode
     names: tuple[str, ...]
 
+    @property
+    def generates_keys(self) -> bool:
+        """Whether it is a map without PRIMARY KEY, and the data does not bring the hidden one."""
+        return any(column.hidden and column.name not in self.names for column in self.definition.columns)
+
     def write(self, delivery_id: str, batches: Iterator[pa.RecordBatch]) -> WrittenSegments:
         """Runs in a task, which holds the rows of about one segment at a time."""
-        folder = delivery_folder(Path(self.folder), delivery_id)
         infos: list[SegmentInfo] = []
-        for table in _tables(batches):
-            columns = fitting(self.definition, table.rename_columns(list(self.names))).columns
+        for given in _tables(batches):
+            table = given.rename_columns(list(self.names))
+            if self.generates_keys:
+                table = _with_keys(self.definition, table)
+            columns = fitting(self.definition, table).columns
             if self.mode == "upsert":
                 columns = last_of_each_key(self.definition, columns)
-            infos.extend(save_segment(folder, segment) for segment in build_segments(self.definition, columns))
+            infos.extend(self.inbox.save(delivery_id, build_segments(self.definition, columns)))
         return WrittenSegments(delivery_id, tuple(infos))
 
     def commit(self, delivery_id: str, messages: list[WriterCommitMessage | None]) -> None:
@@ -61,27 +71,28 @@ class Target:
         infos = [info for each in written for info in each.infos]
         delivery_id = written[0].delivery_id if written else delivery_id
         if infos or self.mode == "replace":
-            deliver(Path(self.folder), delivery_id, self.definition, infos, self.mode)
+            self.inbox.deliver(delivery_id, self.definition, infos, self.mode)
         else:
-            forget(Path(self.folder), delivery_id)
+            self.inbox.forget(delivery_id)
 
     def abort(self, delivery_id: str, messages: list[WriterCommitMessage | None]) -> None:
         """What a task left that ended without a message is removed with the rest, or else when it is a day old."""
         for each in {delivery_id, *(cast("WrittenSegments", message).delivery_id for message in messages if message)}:
-            forget(Path(self.folder), each)
+            self.inbox.forget(each)
 
 
 def find_target(options: Mapping[str, str], schema: StructType, mode: LoadMode) -> Target:
     """The map and the columns, checked before any row is read: Spark itself would not notice a wrong schema."""
-    store = open_reader(options["path"])
+    store = open_reader(options)
     try:
         definition = find_map(store, options["map"])
+        inbox = FolderInbox(str(store.path)) if store.remote is None else RemoteInbox(store.remote)
     finally:
         store.close()
-    fields = match_columns(definition, schema)
+    fields = match_columns(definition, schema, generates_keys=True)
     by_field = {field.name: name for name, field in fields.items()}
     names = tuple(by_field[field.name] for field in schema.fields)
-    return Target(str(Path(options["path"]).expanduser().absolute()), definition, mode, names)
+    return Target(inbox, definition, mode, names)
 
 
 class MapWriter(DataSourceArrowWriter):
@@ -115,6 +126,19 @@ class MapStreamWriter(DataSourceStreamArrowWriter):
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         self._target.abort(self._delivery, messages)
+
+
+def _with_keys(definition: MapDefinition, table: pa.Table) -> pa.Table:
+    """Keys for a map without PRIMARY KEY: a block of consecutive ones, drawn at random from below zero.
+
+    Tasks cannot ask each other, and one may run twice, so no task may rely on what another has taken; the keys that the
+    grid gives are above zero. With 2^40 blocks the ten thousandth segment of a map meets the block of another once in a
+    hundred million writes. That is then a duplicate key, and the write fails as a whole.
+    """
+    assert table.num_rows <= 1 << _BLOCK_BITS, "a task holds about one segment"
+    (hidden,) = (column.name for column in definition.columns if column.hidden)
+    first = -(secrets.randbelow(1 << (63 - _BLOCK_BITS)) + 1) << _BLOCK_BITS
+    return table.append_column(hidden, pa.array(np.arange(first, first + table.num_rows, dtype=np.int64)))
 
 
 def _tables(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:

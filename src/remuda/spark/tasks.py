@@ -20,7 +20,7 @@ from remuda.spark.failures import as_sql_error
 from remuda.spark.session import make_importable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from pyspark import RDD, SparkContext
     from pyspark.sql import SparkSession
@@ -48,11 +48,24 @@ def run_tasks(
     """
     if not payloads:
         return iter(())
-    context = session.sparkContext
     task = partial(_run_slot, f"{function.__module__}:{function.__qualname__}", dict(payloads))
+    slots = _slots_of(session.sparkContext, max(payloads) + 1)
+    return run_partitions(session, slots, sorted(payloads), task, tag=tag)
+
+
+def run_partitions(
+    session: SparkSession,
+    rdd: RDD[Any],
+    partitions: Sequence[int],
+    function: Callable[[Iterable[Any]], Iterable[Any]] = iter,
+    *,
+    tag: str | None = None,
+) -> Iterator[bytes]:
+    """As `run_tasks`, of an RDD whose partitions are answers and errors, or become that by the function."""
+    context = session.sparkContext
     with _tagged(context, tag):
         try:
-            answers = context.runJob(_slots_of(context, max(payloads) + 1), task, partitions=sorted(payloads))
+            answers = context.runJob(rdd, function, partitions=partitions)
         except Exception as failure:
             raise as_sql_error(failure) from failure
     results: list[bytes] = []
@@ -100,7 +113,7 @@ def _run_slot(name: str, payloads: Mapping[int, Any], slots: Iterator[int]) -> I
     except RemudaError as error:
         yield error
     finally:
-        _freeze_garbage()
+        freeze_garbage()
 
 
 def _function_named(name: str) -> TaskFunction:
@@ -110,7 +123,7 @@ def _function_named(name: str) -> TaskFunction:
 
 
 @cache
-def _freeze_garbage() -> None:
+def freeze_garbage() -> None:
     """Once in each worker, after its first task: what the imports left on the heap is not looked at again.
 
     PySpark collects garbage after every task, which takes 25 ms over the modules of this package and its libraries.

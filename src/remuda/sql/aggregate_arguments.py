@@ -134,6 +134,8 @@ def _operands(node: Any) -> tuple[list[Any], bool, tuple[Any, ...]]:
     for _ in range(2):  # ORDER BY around DISTINCT, or at the last of several arguments
         for place, part in enumerate(operands):
             if isinstance(part, exp.Order):
+                if part.this is None:
+                    raise parsing_error("ORDER BY stands behind an argument", span=place_of(node))
                 order = tuple(part.expressions)
                 operands[place] = part.this
             elif isinstance(part, exp.Distinct):

@@ -96,7 +96,13 @@ def parse_view(view: ViewDefinition, span: Span | None) -> exp.Expression:
 
 
 def _parameter_types(binding: Binding) -> tuple[SqlType, ...]:
-    for index, type_ in enumerate(binding.parameter_types):
-        if type_.kind is Kind.NULL and index not in binding.values:
-            raise untyped(binding.parameters.spans[index])
+    unknown = [
+        index
+        for index, type_ in enumerate(binding.parameter_types)
+        if type_.kind is Kind.NULL and index not in binding.values
+    ]
+    if unknown:
+        error = untyped(binding.parameters.spans[unknown[0]])
+        error.numbers = tuple(unknown)
+        raise error
     return (*binding.parameter_types, *((TIMESTAMP_TZ,) if binding.reads_clock else ()))

@@ -68,5 +68,18 @@ def _cast_target(node: Any) -> SqlType:
     return type_named(name.strip(), [int(argument) for argument in arguments], place_of(node))
 
 
-NODES: Binders = {exp.Cast: _bind_cast, exp.TryCast: _bind_cast}
-PARTS: Parts = {exp.Cast: COMMON_PARTS | {"to", "_type"}, exp.TryCast: COMMON_PARTS | {"to", "_type", "safe"}}
+def _bind_date(self: ExpressionBinder, node: Any, expected: SqlType | None) -> Expression:
+    """`date(x)` is `CAST(x AS DATE)`."""
+    if node.this is None:
+        raise parsing_error("DATE takes one argument", span=place_of(node))
+    cast = exp.Cast(this=node.this.copy(), to=exp.DataType(this=exp.DataType.Type.DATE))
+    cast.meta.update(node.meta)
+    return _bind_cast(self, cast, expected)
+
+
+NODES: Binders = {exp.Cast: _bind_cast, exp.TryCast: _bind_cast, exp.Date: _bind_date}
+PARTS: Parts = {
+    exp.Cast: COMMON_PARTS | {"to", "_type"},
+    exp.TryCast: COMMON_PARTS | {"to", "_type", "safe"},
+    exp.Date: COMMON_PARTS,
+}

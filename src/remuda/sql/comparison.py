@@ -37,6 +37,8 @@ def compare(operator: str, left: Expression, right: Expression, span: Span | Non
             return _within_range(operator, left, right.value, span)
         if left.type.is_floating and right.type.is_exact:
             return _compare_floating(operator, left, right.value, span)
+        if left.type == right.type == VARCHAR:
+            return Call(operator, (left, right), BOOLEAN, span)
     if is_constant(left) and not is_constant(right):
         left, right, operator = right, left, MIRRORED[operator]
     if is_constant(right) and not is_constant(left):

@@ -57,6 +57,11 @@ class Cursor:
         found = "the end of the statement" if self.current is None else f"{self.current.text!r}"
         return parsing_error(f"expected {wanted}, found {found}", span=self.span)
 
+    def unsupported(self, reason: str) -> SqlError:
+        """The next word is SQL, but not here."""
+        word = "" if self.current is None else self.current.text.upper()
+        return parsing_error(f"{word} is not supported: {reason}", span=self.span)
+
     def take(self, wanted: str) -> Token:
         token = self.current
         if token is None:

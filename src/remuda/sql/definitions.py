@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sqlglot.tokens import TokenType
+from sqlglot.tokens import Token, TokenType
 
 from remuda.catalog import ColumnDefinition, IndexKind
 from remuda.errors import nearest, parsing_error
+from remuda.sql.parse_query import begins_select, parse_query
 from remuda.sql.query_definitions import (
     parse_copy,
     parse_create_map_as,
@@ -21,6 +22,7 @@ from remuda.sql.statements import (
     CreateIndex,
     CreateMap,
     CreateMapAs,
+    Describe,
     DropIndex,
     DropMap,
     Name,
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
 
     from remuda.sql.cursor import Cursor
 
+_CONSTRAINTS = ("DEFAULT", "UNIQUE", "CHECK", "REFERENCES", "GENERATED", "COLLATE", "CONSTRAINT", "AUTO_INCREMENT")
 SHOWN = ("TABLES", "VIEWS", "INDEXES", "PARTITIONS", "MEMBERS", "PLANS")
 
 
@@ -89,6 +92,8 @@ def _column_list(cursor: Cursor) -> tuple[tuple[ColumnDefinition, ...], tuple[Na
             if key:
                 raise parsing_error("there is a PRIMARY KEY already", span=span)
             key = cursor.names()
+        elif any(cursor.at(word, "(") for word in ("UNIQUE", "CHECK")) or cursor.at("FOREIGN", "KEY"):
+            raise cursor.unsupported("a table has a PRIMARY KEY and no other constraint")
         else:
             column, is_key = _column(cursor)
             if any(column.name.casefold() == other.name.casefold() for other in columns):
@@ -112,6 +117,8 @@ def _column(cursor: Cursor) -> tuple[ColumnDefinition, bool]:
             nullable = False
         elif cursor.accept("PRIMARY", "KEY"):
             is_key = True
+        elif any(cursor.at(word) for word in _CONSTRAINTS):
+            raise cursor.unsupported("a column may be NOT NULL, and the PRIMARY KEY is unique")
         elif not cursor.accept("NULL"):
             return ColumnDefinition(name.text, type_, nullable), is_key
 
@@ -162,12 +169,32 @@ def parse_truncate(cursor: Cursor) -> Truncate:
     return Truncate(cursor.name("the name of a table"))
 
 
-def parse_show(cursor: Cursor) -> Show:
+def parse_show(cursor: Cursor) -> Show | Describe:
+    """`SHOW TABLES`, ..., and `SHOW COLUMNS FROM map`"""
+    if cursor.accept("COLUMNS", "FROM") or cursor.accept("COLUMNS", "IN"):
+        return describe_table(cursor)
     span = cursor.span
     what = cursor.take(", ".join(SHOWN)).text.upper()
     if what not in SHOWN:
         raise parsing_error(f"SHOW {what} is not known", span=span, suggestion=nearest(what, SHOWN))
     return Show(what)
+
+
+def parse_describe(cursor: Cursor) -> Describe:
+    """`DESCRIBE [TABLE] map`, `DESCRIBE query`"""
+    if begins_select(cursor) and not cursor.at("TABLE"):
+        first, cursor.place = cursor.place, len(cursor.tokens)
+        return Describe(parse_query(cursor.tokens[first:], cursor.text))
+    cursor.accept("TABLE")
+    return describe_table(cursor)
+
+
+def describe_table(cursor: Cursor) -> Describe:
+    """The columns of `TABLE name`, which is a query."""
+    first = cursor.place
+    name = cursor.name("the name of a table")
+    word = Token(TokenType.TABLE, "TABLE", start=name.span.start, end=name.span.end - 1)
+    return Describe(parse_query([word, *cursor.tokens[first : cursor.place]], cursor.text))
 
 
 def parse_set(cursor: Cursor) -> SetOption:
@@ -178,7 +205,7 @@ def parse_set(cursor: Cursor) -> SetOption:
     span = cursor.span
     negative = cursor.accept("-")
     token = cursor.take("a value")
-    return SetOption(option.text.casefold(), ("-" if negative else "") + token.text, span)
+    return SetOption(option.text.casefold(), ("-" if negative else "") + token.text, span, option.span)
 
 
 def parse_analyze(cursor: Cursor) -> Analyze:
@@ -188,6 +215,22 @@ def parse_analyze(cursor: Cursor) -> Analyze:
 
 def parse_checkpoint(_: Cursor) -> Checkpoint:
     return Checkpoint()
+
+
+def refuse_transaction(cursor: Cursor) -> Statement:
+    raise parsing_error(
+        "there are no transactions of several statements: each is all or nothing by itself",
+        span=span_of(cursor.tokens[0]),
+    )
+
+
+def refuse_merge(cursor: Cursor) -> Statement:
+    word = cursor.tokens[0]
+    raise parsing_error(
+        f"{word.text.upper()} is not supported",
+        span=span_of(word),
+        suggestion="INSERT ... ON CONFLICT, SINK INTO and UPDATE ... FROM do the same.",
+    )
 
 
 def refuse_alter(cursor: Cursor) -> Statement:
@@ -214,5 +257,14 @@ DEFINITIONS: tuple[tuple[tuple[str, ...], Callable[[Cursor], Statement]], ...] =
     (("SHOW",), parse_show),
     (("SET",), parse_set),
     (("CHECKPOINT",), parse_checkpoint),
+    (("DESCRIBE",), parse_describe),
+    (("DESC",), parse_describe),
     (("ALTER",), refuse_alter),
+    (("MERGE",), refuse_merge),
+    (("UPSERT",), refuse_merge),
+    (("BEGIN",), refuse_transaction),
+    (("START", "TRANSACTION"), refuse_transaction),
+    (("COMMIT",), refuse_transaction),
+    (("ROLLBACK",), refuse_transaction),
+    (("SAVEPOINT",), refuse_transaction),
 )

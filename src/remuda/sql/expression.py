@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from remuda.errors import SqlError, parsing_error
+from remuda.errors import ErrorCode, UntypedParametersError, parsing_error
 from remuda.expr import FUNCTIONS, Expression, Parameter, call, coerce, fold, hints_of
 from remuda.sql import (
     aggregates,
@@ -112,7 +112,10 @@ class ExpressionBinder:
 
         `expected` is the type of the result, and so of a bare parameter, where the arguments have the result's type.
         """
-        hints = hints_of(FUNCTIONS[name])
+        function = FUNCTIONS[name]
+        hints = hints_of(function)
+        if function.keeps_type and expected is not None and expected.is_numeric:
+            hints = (expected,)
         bound: list[Expression] = []
         for number, argument in enumerate(written):
             wanted = hints[min(number, len(hints) - 1)] if hints else (bound[0].type if bound else expected)
@@ -120,8 +123,13 @@ class ExpressionBinder:
         return self.call(name, node, *bound)
 
 
-def untyped(span: Span) -> SqlError:
-    return parsing_error("the type of this parameter cannot be told", span=span, suggestion="Use CAST(? AS type).")
+def untyped(span: Span) -> UntypedParametersError:
+    return UntypedParametersError(
+        ErrorCode.PARSING,
+        "the type of this parameter cannot be told",
+        span=span,
+        suggestion="Use CAST(? AS type).",
+    )
 
 
 def _bind_column(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:

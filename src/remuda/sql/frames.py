@@ -23,10 +23,10 @@ _ENDS = list(FrameEnd)
 def bind_frame(binder: ExpressionBinder, node: Any, order: tuple[OrderEntry, ...], span: Span | None) -> Frame:
     refuse_unknown_parts(node, _PARTS)
     unit = FrameUnit(str(node.args.get("kind") or "RANGE").upper())
-    start, start_offset = _end(binder, node, "start", unit, order)
+    start, start_offset = _end(binder, node, "start", unit, order, span)
     end, end_offset = FrameEnd.CURRENT_ROW, None
     if node.args.get("end") is not None:
-        end, end_offset = _end(binder, node, "end", unit, order)
+        end, end_offset = _end(binder, node, "end", unit, order, span)
     if start is FrameEnd.UNBOUNDED_FOLLOWING:
         raise parsing_error("a frame cannot begin at UNBOUNDED FOLLOWING", span=span)
     if end is FrameEnd.UNBOUNDED_PRECEDING:
@@ -41,11 +41,16 @@ def bind_frame(binder: ExpressionBinder, node: Any, order: tuple[OrderEntry, ...
 
 
 def _end(
-    binder: ExpressionBinder, node: Any, which: str, unit: FrameUnit, order: tuple[OrderEntry, ...]
+    binder: ExpressionBinder, node: Any, which: str, unit: FrameUnit, order: tuple[OrderEntry, ...], span: Span | None
 ) -> tuple[FrameEnd, Expression | None]:
     written, side = node.args[which], str(node.args.get(f"{which}_side") or "").upper()
+    if isinstance(written, str) and written.upper() == "CURRENT ROW":
+        return FrameEnd.CURRENT_ROW, None
+    if not side:
+        where = span if isinstance(written, str) else place_of(written)
+        raise parsing_error("the end of a frame is PRECEDING or FOLLOWING", span=where)
     if isinstance(written, str):
-        return FrameEnd("CURRENT ROW" if written.upper() == "CURRENT ROW" else f"UNBOUNDED {side}"), None
+        return FrameEnd(f"UNBOUNDED {side}"), None
     return FrameEnd(side), _offset(binder, written, unit, order)
 
 

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
+from remuda.errors import parsing_error
 from remuda.expr import Expression, Literal
 from remuda.sql.nodes import COMMON_PARTS, Binder, Binders, Parts
-from remuda.sql.places import unsupported
-from remuda.types import BIGINT, JSON, VARCHAR
+from remuda.sql.places import place_of, unsupported
+from remuda.types import BIGINT, INTEGER_RANGES, JSON, VARCHAR, Kind
 
 if TYPE_CHECKING:
     from remuda.sql.expression import ExpressionBinder
@@ -26,6 +27,8 @@ def _bind_member(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expres
     if len(parts) != 2 or not isinstance(parts[1], exp.JSONPathKey | exp.JSONPathSubscript):
         raise unsupported(node, "this form of -> and ->>")
     key = parts[1].this
+    if isinstance(key, int) and key > INTEGER_RANGES[Kind.BIGINT][1]:
+        raise parsing_error("no array has so many elements", span=place_of(node))
     return self.call(name, node, document, Literal(key, BIGINT if isinstance(key, int) else VARCHAR))
 
 

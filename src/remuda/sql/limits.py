@@ -45,6 +45,8 @@ def sort_and_limit(binding: Binding, node: Any, tree: LogicalNode, collation: Co
 
 def _fetch_count(binding: Binding, node: Any) -> Expression:
     refuse_unknown_parts(node, _FETCH_PARTS)
+    if node.args.get("limit_options") is None:
+        raise parsing_error("FETCH ends with ROWS ONLY or ROWS WITH TIES", span=place_of(node))
     if node.args["limit_options"].args.get("percent"):
         raise unsupported(node, "PERCENT")
     count = node.args.get("count")

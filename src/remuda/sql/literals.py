@@ -58,8 +58,14 @@ def _bind_bytes(_: ExpressionBinder, node: Any, _expected: SqlType | None) -> Ex
     return Literal(bytes.fromhex(digits), VARBINARY)
 
 
+def _bind_dollar_text(_: ExpressionBinder, node: Any, _expected: SqlType | None) -> Expression:
+    """`$$it's$$`: text in which nothing has another meaning."""
+    return Literal(str(node.this), VARCHAR)
+
+
 NODES: Binders = {
     exp.Literal: _bind_literal,
+    exp.RawString: _bind_dollar_text,
     exp.Boolean: _bind_constant,
     exp.Null: _bind_constant,
     exp.HexString: _bind_bytes,

@@ -7,22 +7,23 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from remuda.errors import Span, SqlError, nearest, parsing_error
-from remuda.expr import Call, Cast, Column, Expression, Literal, coerce
+from remuda.expr import Call, Column, Expression, Literal
 from remuda.plan import logical
 from remuda.plan.joins import JoinKind
 from remuda.plan.logical import Assignment, LogicalNode, Operation
-from remuda.sql.comparison import adapt_literal
+from remuda.sql.assignments import bind_assignment, refuse_default, store
+from remuda.sql.conflict import on_conflict
 from remuda.sql.ctes import check_unused, with_ctes
 from remuda.sql.expression import ExpressionBinder
 from remuda.sql.from_clause import Source, bind_map_entry, bind_sources
 from remuda.sql.places import place_of, refuse_unknown_parts
 from remuda.sql.query import bind_query
-from remuda.sql.scope import QueryLevel, Scope, ScopeRelation
+from remuda.sql.scope import QueryLevel, Scope
 from remuda.sql.select import filtered
 from remuda.sql.subqueries import Subquery, attach
 from remuda.sql.values import rows_of
 from remuda.sql.windows import numbered
-from remuda.types import BIGINT, BOOLEAN, Kind, SqlType, common_type, to_python, to_stored
+from remuda.types import BIGINT, BOOLEAN
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,11 +33,7 @@ if TYPE_CHECKING:
 
 
 def bind_insert(binding: Binding, node: Any, *, upsert: bool) -> logical.Root:
-    conflict = node.args.get("conflict")
-    if conflict is not None:
-        hint = "Use SINK INTO: it replaces a row whose key is there."
-        raise parsing_error("ON CONFLICT is not supported yet", span=place_of(conflict), suggestion=hint)
-    refuse_unknown_parts(node, frozenset({"this", "expression", "with_"}))
+    refuse_unknown_parts(node, frozenset({"this", "expression", "with_", "conflict", "alternative"}))
     level, defined = with_ctes(node, QueryLevel())
     target = node.this.this if isinstance(node.this, exp.Schema) else node.this
     if not isinstance(target, exp.Table) or not isinstance(target.this, exp.Identifier):
@@ -54,10 +51,10 @@ def bind_insert(binding: Binding, node: Any, *, upsert: bool) -> logical.Root:
         if len(query.columns) != len(given):
             raise _wrong_width(len(given), len(query.columns), place_of(rows))
         tree, sources = query.input, query.columns  # type: ignore[assignment]
-    check_unused(binding, defined)
     assignments = _complete_row(binding, definition, given, sources, place_of(node))
-    tree = logical.Project(tree, assignments)
     operation = Operation.SINK if upsert else Operation.INSERT
+    tree, operation = on_conflict(binding, node, definition, logical.Project(tree, assignments), operation, level)
+    check_unused(binding, defined)
     return _root(logical.Modify(tree, definition, operation))
 
 
@@ -86,11 +83,11 @@ def _bind_values(binding: Binding, node: Any, given: Sequence[ColumnDefinition],
         if len(values) != len(given):
             raise _wrong_width(len(given), len(values), place_of(row))
         for value in values:
-            _refuse_default(value)
+            refuse_default(value)
         subqueries: list[Subquery] = []
         binder = ExpressionBinder(binding, Scope((), level), clause="VALUES", subqueries=subqueries)
         stored = [
-            _store(binder.bind(value, column.type), column, place_of(value))
+            store(binder.bind(value, column.type), column, place_of(value))
             for value, column in zip(values, given, strict=True)
         ]
         rows.append((stored, subqueries))
@@ -118,50 +115,9 @@ def _complete_row(
                 raise parsing_error(f"the column {declared.name} needs a value", span=span)
             value: Expression = Literal(None, declared.type)
         else:
-            value = _store(source, declared, span)
+            value = store(source, declared, span)
         assignments.append(Assignment(binding.new_column(declared.name, declared.type), value))
     return tuple(assignments)
-
-
-def _store(value: Expression, column: ColumnDefinition, span: Span | None) -> Expression:
-    """The value as one of the column's type: a literal is converted now, a number is checked when it is there."""
-    if value.type == column.type:
-        return value
-    if isinstance(value, Literal):
-        if value.value is None:
-            return Literal(None, column.type)
-        adapted = adapt_literal(value, column.type, span)
-        if adapted.type == column.type:
-            return adapted
-        try:
-            return Literal(to_stored(column.type, to_python(value.type, value.value)), column.type)
-        except SqlError as error:
-            raise parsing_error(
-                f"column {column.name}: {error.message}", span=span, suggestion=error.suggestion
-            ) from error
-    if _is_checked(value.type, column.type):
-        return Cast(value, column.type, span)
-    if not _widens(value.type, column.type):
-        hint = f"Use CAST(... AS {column.type})."
-        raise parsing_error(
-            f"{value.type} is not stored in the column {column.name} of type {column.type}", span=span, suggestion=hint
-        )
-    return coerce(value, column.type)
-
-
-def _is_checked(source: SqlType, target: SqlType) -> bool:
-    """`SET stock = stock + 1` of a SMALLINT, `price * 1.1` of a DECIMAL, which rounds: too large is an error, later.
-
-    Not a fraction as an integer: nobody who stores 2.5 wants 3.
-    """
-    return (source.is_numeric and target.kind is Kind.DECIMAL) or (source.is_integer and target.is_integer)
-
-
-def _widens(source: SqlType, target: SqlType) -> bool:
-    """Also from one TIMESTAMP to the other, which has the same instants: `SET seen = now()`."""
-    if {source.kind, target.kind} == {Kind.TIMESTAMP, Kind.TIMESTAMP_TZ}:
-        return True
-    return source.kind is Kind.NULL or common_type(source, target) == target
 
 
 def bind_update(binding: Binding, node: Any) -> logical.Root:
@@ -181,7 +137,7 @@ def bind_update(binding: Binding, node: Any) -> logical.Root:
     if not node.expressions:
         raise parsing_error("SET takes column = value")
     for assignment in node.expressions:
-        column, value = _bind_assignment(binder, assignment, scan.map, relation)
+        column, value = bind_assignment(binder, assignment, scan.map, relation)
         if column.id in assigned:
             raise parsing_error(f"the column {column.name} is set twice", span=place_of(assignment))
         assigned[column.id] = value
@@ -197,29 +153,6 @@ def bind_update(binding: Binding, node: Any) -> logical.Root:
         for column in scan.columns
     )
     return _root(logical.Modify(logical.Project(tree, row), scan.map, Operation.UPDATE))
-
-
-def _bind_assignment(
-    binder: ExpressionBinder, assignment: Any, definition: MapDefinition, relation: ScopeRelation
-) -> tuple[Column, Expression]:
-    """`column = value`: the column is always one of the map that is updated."""
-    if not isinstance(assignment, exp.EQ) or not isinstance(assignment.this, exp.Column):
-        raise parsing_error("SET takes column = value", span=place_of(assignment))
-    target = Scope((relation,))
-    column = target.resolve(assignment.this.name, assignment.this.table or None, place_of(assignment.this))
-    declared = definition.column(column.name)
-    if declared.name in definition.key:
-        raise parsing_error(f"the key column {declared.name} cannot be updated", span=place_of(assignment.this))
-    _refuse_default(assignment.expression)
-    value = binder.bind(assignment.expression, declared.type)
-    return column, _store(value, declared, place_of(assignment.expression))
-
-
-def _refuse_default(node: Any) -> None:
-    """`SET column = DEFAULT`, `VALUES (1, DEFAULT)`: to sqlglot it is a name, or a word."""
-    if isinstance(node, exp.Column | exp.Var) and node.sql().upper() == "DEFAULT":
-        hint = "Columns have no other default than NULL."
-        raise parsing_error("DEFAULT is not supported yet", span=place_of(node), suggestion=hint)
 
 
 def _with_others(binding: Binding, target: Source, entries: Sequence[Any], level: QueryLevel) -> Source:

@@ -1,4 +1,4 @@
-"""ROUND, TRUNC and LOG: what their arguments are decides about the type or the meaning."""
+"""ROUND, TRUNC, LOG and XXHASH64: what their arguments are decides about the type or the meaning."""
 
 from __future__ import annotations
 
@@ -37,6 +37,18 @@ def _bind_logarithm(self: ExpressionBinder, node: Any, _: SqlType | None) -> Exp
     return self.call_with("log10" if count == 1 else "log", node, node.expressions)
 
 
-FORMS: dict[str, Binder] = {"round": _bind_rounding, "trunc": _bind_rounding, "log": _bind_logarithm}
+def _bind_hash(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
+    """A bare parameter has no type here: the hash of an INTEGER is not that of the same BIGINT."""
+    arguments = [self.bind(argument) for argument in node.expressions]
+    self.refuse_untyped(arguments)
+    return self.call("xxhash64", node, *arguments)
+
+
+FORMS: dict[str, Binder] = {
+    "round": _bind_rounding,
+    "trunc": _bind_rounding,
+    "log": _bind_logarithm,
+    "xxhash64": _bind_hash,
+}
 NODES: Binders = {}
 PARTS: Parts = {}

@@ -26,7 +26,7 @@ def parse(text: str) -> Statement:
     if not tokens:
         raise parsing_error("there is no statement", span=Span(0, len(text)))
     cursor = Cursor(tokens, text)
-    if cursor.at("EXPLAIN") or cursor.at("DESCRIBE"):
+    if cursor.at("EXPLAIN"):
         return _parse_explain(cursor)
     if begins_query(cursor):
         return parse_query(tokens, text)

@@ -40,12 +40,16 @@ def parse_query(tokens: Sequence[Token], text: str) -> Query:
     if upsert:
         tokens = [Token(TokenType.INSERT, "INSERT", first.line, first.col, first.start, first.end, []), *tokens[1:]]
     numbered, parameters = number_parameters(tokens)
+    parser = DIALECT.parser()
     try:
-        trees = DIALECT.parser().parse(mark_functions(numbered), text)
+        trees = parser.parse(mark_functions(numbered), text)
     except ParseError as error:
         raise _located(error, numbered) from error
     except RecursionError:
         raise parsing_error(NESTED_TOO_DEEPLY, span=span_of(first)) from None
+    except (AttributeError, LookupError, TypeError, ValueError) as error:  # the parser stumbles over a part of its tree
+        blamed = getattr(parser, "_curr", None) or numbered[-1]
+        raise parsing_error(f"{blamed.text!r} is not expected here", span=span_of(blamed)) from error
     tree = trees[0]
     assert isinstance(tree, exp.Expression), "there are tokens"
     unmark_functions(tree)

@@ -149,6 +149,8 @@ class SetOption:
     option: str
     value: str
     span: Span
+    """The place of the value."""
+    option_span: Span
 
 
 class ExplainMode(Enum):
@@ -183,6 +185,13 @@ class Explain:
     format: ExplainFormat = ExplainFormat.TEXT
 
 
+@dataclass(frozen=True, slots=True)
+class Describe:
+    """`DESCRIBE name`, `SHOW COLUMNS FROM name`, `DESCRIBE query`: the columns of its rows. A name is a query, too."""
+
+    query: Query
+
+
 Statement = (
     CreateMap
     | CreateMapAs
@@ -200,4 +209,5 @@ Statement = (
     | SetOption
     | Query
     | Explain
+    | Describe
 )

@@ -72,6 +72,7 @@ def tokenize(text: str) -> list[Token]:
         if token.token_type is TokenType.SEMICOLON:
             raise parsing_error("one statement at a time", span=span_of(token))
     _refuse_stray_commas(tokens)
+    _refuse_empty_lists(tokens)
     _refuse_run_on_numbers(tokens, text)
     return tokens
 
@@ -126,6 +127,14 @@ def _refuse_stray_commas(tokens: Sequence[Token]) -> None:
         if following in _MUST_NOT_FOLLOW_COMMA or preceding in _MUST_NOT_PRECEDE_COMMA:
             stray = tokens[number + 1] if following is TokenType.COMMA and number + 1 < len(tokens) else token
             raise parsing_error("a comma without an expression beside it", span=span_of(stray))
+
+
+def _refuse_empty_lists(tokens: Sequence[Token]) -> None:
+    """sqlglot accepts `OVER (PARTITION BY)`."""
+    for number, token in enumerate(tokens):
+        is_last = number + 1 == len(tokens) or tokens[number + 1].token_type is TokenType.R_PAREN
+        if is_last and token.token_type in {TokenType.PARTITION_BY, TokenType.ORDER_BY, TokenType.GROUP_BY}:
+            raise parsing_error(f"{token.text.upper()} needs an expression", span=span_of(token))
 
 
 def _refuse_run_on_numbers(tokens: Sequence[Token], text: str) -> None:

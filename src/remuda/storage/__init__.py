@@ -5,11 +5,11 @@ partitions and indexes, but no SQL, no plan, no member and no query: whoever rea
 sources.
 """
 
-from remuda.storage.column_hash import hash_columns
 from remuda.storage.conditions import UNBOUNDED, Lookup, Range
+from remuda.storage.index_finder import IndexFinder, IndexRead, index_read
 from remuda.storage.load_merge import LoadMode
 from remuda.storage.map_store import MapStore
-from remuda.storage.partition_hash import hash_values, partition_of, scalar_hasher
+from remuda.storage.row_form import ColumnRows, RowForm, row_form
 from remuda.storage.segment import Segment
 from remuda.storage.segment_builder import build_segment
 from remuda.storage.segment_file import SegmentInfo, write_segment
@@ -17,15 +17,21 @@ from remuda.storage.snapshot import MapSnapshot, SnapshotDescription, open_snaps
 from remuda.storage.source import Source
 from remuda.storage.store import Store
 from remuda.storage.write_ahead_log import Durability
+from remuda.types.column_hash import hash_columns
+from remuda.types.partition_hash import hash_values, partition_of, scalar_hasher
 
 __all__ = [
     "UNBOUNDED",
+    "ColumnRows",
     "Durability",
+    "IndexFinder",
+    "IndexRead",
     "LoadMode",
     "Lookup",
     "MapSnapshot",
     "MapStore",
     "Range",
+    "RowForm",
     "Segment",
     "SegmentInfo",
     "SnapshotDescription",
@@ -34,8 +40,10 @@ __all__ = [
     "build_segment",
     "hash_columns",
     "hash_values",
+    "index_read",
     "open_snapshot",
     "partition_of",
+    "row_form",
     "scalar_hasher",
     "write_segment",
 ]

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from remuda.storage.arrow_arrays import flat, is_dictionary
-from remuda.storage.column_hash import hash_columns
 from remuda.storage.key_index import table_bits
 from remuda.storage.row_order import BLOCK, stable_order
 from remuda.storage.segment import Segment, key_access
@@ -24,6 +22,8 @@ from remuda.storage.segment_builder import (
     release_unused,
     rows_of,
 )
+from remuda.types.arrow_arrays import flat, is_dictionary
+from remuda.types.column_hash import hash_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from remuda.storage.arrow_arrays import (
+from remuda.types import NUMPY_UNITS, Kind, SqlType, python_column_converter
+from remuda.types.arrow_arrays import (
     buffer_values,
     code_values,
     fixed_values,
@@ -22,7 +23,6 @@ from remuda.storage.arrow_arrays import (
     stored_list,
     string_parts,
 )
-from remuda.types import Kind, SqlType
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,12 +40,13 @@ _EXACT = Context(prec=100)
 class ColumnReader:
     """The values of one column in stored form, by position."""
 
-    __slots__ = ("_array", "_codes", "_kept", "_nulls", "_numbers", "_type", "value")
+    __slots__ = ("_array", "_codes", "_kept", "_nulls", "_numbers", "_to_python", "_type", "_unit", "value")
 
     def __init__(self, array: pa.Array, sql_type: SqlType) -> None:
         self._array = array
         self._type = sql_type
         self._nulls = null_mask(array)
+        self._to_python, self._unit = python_column_converter(sql_type), NUMPY_UNITS.get(sql_type.kind)
         self._numbers: np.ndarray | None = None
         self._codes: np.ndarray | None = None
         self._kept: list[Any] = []
@@ -60,6 +61,37 @@ class ColumnReader:
     def numbers(self) -> memoryview | None:
         """The raw values, where every one of them is a number and none is NULL."""
         return None if self._numbers is None or self._nulls is not None else memoryview(self._numbers)
+
+    @property
+    def has_nulls(self) -> bool:
+        return self._nulls is not None
+
+    def written(self, name: str) -> tuple[str, dict[str, Any]]:
+        """An expression for the value at `position`, and what its names stand for: `value` without the call."""
+        if self._nulls is None and self._numbers is not None:
+            return f"{name}[position]", {name: memoryview(self._numbers)}
+        if self._nulls is None and self._codes is not None:
+            # A string that was not read yet, and an empty one, are left to the function.
+            text = f"{name}_kept[{name}_codes[position]] or {name}(position)"
+            return text, {f"{name}_kept": self._kept, f"{name}_codes": memoryview(self._codes), name: self.value}
+        return f"{name}(position)", {name: self.value}
+
+    def written_values(self, name: str, *, python: bool) -> tuple[str, dict[str, Any]]:
+        """An expression for the list of values at many `positions`, stored or in Python form, and what its names stand
+        for."""
+        if self._nulls is None and self._numbers is not None and not (python and self._to_python is not None):
+            return f"{name}[positions].tolist()", {name: self._numbers}
+        return f"{name}(positions)", {name: self.python_values if python else self.values}
+
+    def python_values(self, positions: np.ndarray) -> list[Any]:
+        """`values` in Python form. Dates and timestamps are made by numpy from the numbers as they are stored."""
+        if self._unit is not None and self._numbers is not None and self._nulls is None:
+            found: list[Any] = self._numbers[positions].astype(self._unit).tolist()
+            # Beyond the years that Python has, numpy gives numbers; the converter says what is wrong with them.
+            if int not in set(map(type, found)):
+                return found
+        stored = self.values(positions)
+        return stored if self._to_python is None else self._to_python(stored)
 
     def values(self, positions: np.ndarray) -> list[Any]:
         """The values at many positions, which are `intp`: numpy would convert any other kind anew for each column."""

@@ -17,7 +17,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from remuda.catalog import ColumnStatistics
-from remuda.storage.arrow_arrays import (
+from remuda.storage.histogram import MAP_BUCKETS, combined_histogram, histogram_of
+from remuda.storage.value_order import comparable, number_keys
+from remuda.types import Kind, SqlType
+from remuda.types.arrow_arrays import (
     code_values,
     fixed_values,
     is_dictionary,
@@ -25,9 +28,6 @@ from remuda.storage.arrow_arrays import (
     null_mask,
     stored_list,
 )
-from remuda.storage.histogram import MAP_BUCKETS, combined_histogram, histogram_of
-from remuda.storage.value_order import comparable, number_keys
-from remuda.types import Kind, SqlType
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -12,8 +12,9 @@ import pyarrow.compute as pc
 
 from remuda.errors import SqlError, constraint_error, data_error, nearest
 from remuda.expr.calendar import FIRST_DAY, FIRST_INSTANT, LAST_DAY, LAST_INSTANT
-from remuda.storage.arrow_arrays import flat, is_dictionary
+from remuda.storage.lossless import can_hold, what_is_lost
 from remuda.types import Kind, to_stored
+from remuda.types.arrow_arrays import flat, is_dictionary
 
 if TYPE_CHECKING:
     from remuda.catalog import ColumnDefinition, MapDefinition
@@ -31,6 +32,9 @@ def conform(definition: MapDefinition, table: pa.Table, first_row: int = 0) -> l
     `first_row` is how many rows of the same load came before, so that errors count on.
     """
     given = {name.casefold(): number for number, name in enumerate(table.column_names)}
+    if len(given) < len(table.column_names):
+        names = [name.casefold() for name in table.column_names]
+        raise data_error(f"the column {next(name for name in names if names.count(name) > 1)} is given twice")
     for name in table.column_names:
         if definition.find_column(name) is None:
             raise data_error(
@@ -60,6 +64,8 @@ def _cast(
         return given
     array = flat(given)
     if is_dictionary(array):
+        if pa.types.is_string_view(array.type.value_type):  # polars' categories, of which Arrow takes none
+            array = pa.DictionaryArray.from_arrays(array.indices, array.dictionary.cast(pa.string()))
         if array.type.value_type == target and column.type.kind is Kind.VARCHAR:
             return array
         array = array.dictionary_decode()
@@ -67,20 +73,36 @@ def _cast(
             return array
     if array.null_count == len(array):
         return pa.nulls(len(array), target)
+    if not can_hold(column.type.kind, array.type):
+        place = f"{definition.name}.{column.name} ({column.type})"
+        raise data_error(f"{place} cannot hold values of type {array.type}")
     try:
-        return pc.cast(array, target, safe=True)
+        result = pc.cast(array, target, safe=True)
     except pa.ArrowException as error:
         raise _named(definition, column, array, first_row, error) from error
+    lost = what_is_lost(column.type.kind, array, result)
+    row = None if lost is None else pc.index(lost, True).as_py()
+    if row is not None and row >= 0:
+        raise _cannot_hold(definition, column, array[row], first_row + row)
+    return result
 
 
 def _named(
     definition: MapDefinition, column: ColumnDefinition, array: pa.Array, first_row: int, error: Exception
 ) -> SqlError:
-    place = f"{definition.name}.{column.name} ({column.type})"
     row = _first_that_fails(array, column.type.arrow)
     if row is None:
+        place = f"{definition.name}.{column.name} ({column.type})"
         return data_error(f"{place} cannot hold values of type {array.type}: {error}")
-    return data_error(f"{place} cannot hold {array[row].as_py()!r}, row {first_row + row + 1}")
+    return _cannot_hold(definition, column, array[row], first_row + row)
+
+
+def _cannot_hold(definition: MapDefinition, column: ColumnDefinition, value: pa.Scalar, row: int) -> SqlError:
+    try:
+        shown = repr(value.as_py())
+    except (OverflowError, ValueError):  # a date beyond Python's calendar, text that is not Unicode
+        shown = f"such a value of type {value.type}"
+    return data_error(f"{definition.name}.{column.name} ({column.type}) cannot hold {shown}, row {row + 1}")
 
 
 def _first_that_fails(array: pa.Array | pa.ChunkedArray, target: pa.DataType) -> int | None:

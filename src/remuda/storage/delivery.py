@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
+from pathlib import Path
 from shutil import rmtree
 from typing import TYPE_CHECKING
 
@@ -10,16 +12,17 @@ import msgspec
 
 from remuda.errors import ErrorCode, SqlError
 from remuda.storage.folder_lock import FolderInUseError
-from remuda.storage.inbox import ANSWER, FOLDER, REQUEST, Answer, Delivery
+from remuda.storage.inbox import ANSWER, FOLDER, OWN, REQUEST, Answer, Delivery
 from remuda.storage.manifest import map_entry
+from remuda.storage.segment_file import save_segment
 from remuda.storage.store import Store
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
+    from collections.abc import Iterable, Sequence
 
     from remuda.catalog import MapDefinition
     from remuda.storage.load_merge import LoadMode
+    from remuda.storage.segment import Segment
     from remuda.storage.segment_file import SegmentInfo
 
 _POLL_SECONDS = 0.02
@@ -28,6 +31,33 @@ _POLL_SECONDS = 0.02
 def delivery_folder(store: Path, delivery_id: str) -> Path:
     """Where the segments of a delivery are written."""
     return store / FOLDER / delivery_id
+
+
+@dataclass(frozen=True, slots=True)
+class FolderInbox:
+    """The inbox of a store in a folder, for those who deliver. Plain data that pickles."""
+
+    store: str
+
+    def save(self, delivery_id: str, segments: Iterable[Segment]) -> list[SegmentInfo]:
+        """Writes segments for a delivery; the one who delivers is another process."""
+        folder = delivery_folder(Path(self.store), delivery_id)
+        return [save_segment(folder, segment) for segment in segments]
+
+    def deliver(self, delivery_id: str, definition: MapDefinition, infos: Sequence[SegmentInfo], mode: LoadMode) -> int:
+        return deliver(Path(self.store), delivery_id, definition, infos, mode)
+
+    def forget(self, delivery_id: str) -> None:
+        forget(Path(self.store), delivery_id)
+
+
+def own_folder(store: Path, name: str) -> Path:
+    """Where the tasks of the process that has the store open for writing write what is for that process alone.
+
+    A delivery may be waited for by another process; this is of no use to anyone when its process has ended, however it
+    ended, and is removed when the store is opened for writing again.
+    """
+    return store / FOLDER / f"{OWN}{name}"
 
 
 def deliver(

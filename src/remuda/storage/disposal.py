@@ -15,12 +15,17 @@ if TYPE_CHECKING:
 class Disposal:
     """Of one folder. `version` is that of the manifest committed last."""
 
-    __slots__ = ("_store", "_waiting", "version")
+    __slots__ = ("_stopped", "_store", "_waiting", "version")
 
     def __init__(self, store: Path) -> None:
         self._store = store
         self._waiting: deque[tuple[int, Path]] = deque()
         self.version = 0
+        self._stopped = False
+
+    def stop(self) -> None:
+        """Nothing is removed any more. What no manifest names is found by whoever opens the folder next."""
+        self._stopped = True
 
     def retire(self, paths: Iterable[Path], version: int | None = None) -> None:
         """Removes files that no manifest from this version on (default: the last one) names, or sees to it later.
@@ -33,7 +38,7 @@ class Disposal:
 
     def sweep(self) -> None:
         """Removes what was waiting for readers that are gone."""
-        if not self._waiting:
+        if not self._waiting or self._stopped:
             return
         oldest = oldest_version_read(self._store)
         for _ in range(len(self._waiting)):

@@ -3,10 +3,10 @@
     files/<name>            what was fetched; whole from the moment it has this name
     mirrors/<id>/           a store as one process sees it: links to files, and what is its own
     mirrors/<id>.lock       held by that process
+    turns/<number>          held by whoever fetches one of the files with that number
 
 Whoever uses a file links it into its mirror. So it cannot be lost to others who make room, and what nobody uses is
-told by its number of links. The system gives the lock of a process free when that ends, however it ends: a mirror whose
-lock can be taken is nobody's, and is removed.
+told by its number of links. A mirror goes with its process (`process_folder`).
 """
 
 from __future__ import annotations
@@ -14,61 +14,84 @@ from __future__ import annotations
 import fcntl
 import os
 import time
-import weakref
-from contextlib import suppress
-from shutil import rmtree
+import zlib
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from remuda.catalog import new_id
 from remuda.errors import StorageError
+from remuda.storage.process_folder import ProcessFolder, remove_abandoned
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
+    from collections.abc import Callable, Iterator
 
 CACHE_BYTES = 16 << 30
 """What is kept by default beyond what is in use."""
 
-_FRESH, _LOCK = ".fresh", ".lock"
+_FRESH = ".fresh"
+_TURNS = 256
+"""Many more than are fetched at a time, so that two different files seldom have the same turn."""
 _ABANDONED_SECONDS = 24 * 3600.0
 """Age at which a file that was never fetched to its end belongs to a process that is dead."""
+
+
+def cache_folder(given: str | Path | None = None) -> Path:
+    """Where a cache is: as given, else where the user of this machine keeps caches."""
+    chosen = given or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "remuda"
+    return Path(chosen).expanduser().absolute()
 
 
 class FileCache:
     """`limit` is in bytes. Files in use are never removed: as long as they are more than the limit, so is the cache."""
 
-    __slots__ = ("_files", "_limit", "_mirrors")
+    __slots__ = ("_files", "_limit", "_mirrors", "_turns")
 
     def __init__(self, folder: Path, limit: int = CACHE_BYTES) -> None:
         self._files = folder / "files"
         self._mirrors = folder / "mirrors"
+        self._turns = folder / "turns"
         self._limit = limit
         try:
             self._files.mkdir(parents=True, exist_ok=True)
             self._mirrors.mkdir(exist_ok=True)
+            self._turns.mkdir(exist_ok=True)
         except OSError as error:
             raise StorageError(f"the cache cannot be written: {error.strerror}", folder) from error
 
-    def new_mirror(self) -> Mirror:
-        self._remove_abandoned()
-        return Mirror(self._mirrors)
+    def new_mirror(self) -> ProcessFolder:
+        remove_abandoned(self._mirrors)
+        self.make_room()
+        return ProcessFolder(self._mirrors)
 
     def link(self, name: str, destination: Path, fetch: Callable[[Path], None]) -> None:
-        """Puts the file of this name there; `fetch` writes it if it is not in the cache, or raises."""
+        """Puts the file of this name there; `fetch` writes it if it is not in the cache, or raises.
+
+        Of all who want a file that is not there, on this machine, one fetches it: a query on Spark begins with every
+        slot of an executor asking for the same segments.
+        """
         held = self._files / name
-        while True:
-            with suppress(FileNotFoundError):
-                os.utime(held)  # For `make_room`: this one was needed last.
-                os.link(held, destination)
-                return
-            fresh = self._files / (new_id() + _FRESH)
-            try:
-                fetch(fresh)
-                held.parent.mkdir(exist_ok=True)
-                # Another process may have been faster: both files are the same.
-                fresh.replace(held)
-            finally:
-                fresh.unlink(missing_ok=True)
+        while not _link(held, destination):
+            with self._turn(name):
+                if _link(held, destination):
+                    return
+                fresh = self._files / (new_id() + _FRESH)
+                try:
+                    fetch(fresh)
+                    held.parent.mkdir(exist_ok=True)
+                    fresh.replace(held)
+                finally:
+                    fresh.unlink(missing_ok=True)
+
+    @contextmanager
+    def _turn(self, name: str) -> Iterator[None]:
+        """Held by one process and thread at a time for a name, and for some others that it must not wait for long."""
+        descriptor = os.open(self._turns / str(zlib.crc32(name.encode()) % _TURNS), os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)
 
     def keep(self, name: str, path: Path) -> None:
         """Adds a file that was made here."""
@@ -94,45 +117,15 @@ class FileCache:
             path.unlink(missing_ok=True)
             total -= size
 
-    def _remove_abandoned(self) -> None:
-        for lock in self._mirrors.glob("*" + _LOCK):
-            with suppress(OSError):
-                descriptor = os.open(lock, os.O_RDWR)
-                try:
-                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    rmtree(lock.with_suffix(""), ignore_errors=True)
-                    lock.unlink()
-                finally:
-                    os.close(descriptor)
-        self.make_room()
 
-
-class Mirror:
-    """A folder for one process, removed when it is released or the object is gone."""
-
-    __slots__ = ("__weakref__", "_end", "folder")
-
-    def __init__(self, parent: Path) -> None:
-        self.folder = parent / new_id()
-        fresh, lock = self.folder.with_suffix(_FRESH), self.folder.with_suffix(_LOCK)
-        descriptor = os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        # The name by which others know it comes last: a lock that they find is held.
-        fresh.rename(lock)
-        self.folder.mkdir()
-        self._end = weakref.finalize(self, _remove_mirror, descriptor, self.folder, lock, os.getpid())
-
-    def release(self) -> None:
-        """Files that are mapped stay readable."""
-        self._end()
-
-
-def _remove_mirror(descriptor: int, folder: Path, lock: Path, process: int) -> None:
-    # A forked child shares the lock, but must not take its parent's mirror away.
-    if os.getpid() == process:
-        rmtree(folder, ignore_errors=True)
-        lock.unlink(missing_ok=True)
-    os.close(descriptor)
+def _link(held: Path, destination: Path) -> bool:
+    """False if the file is not there."""
+    try:
+        os.utime(held)  # For `make_room`: this one was needed last.
+        os.link(held, destination)
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def _is_abandoned(modified: float) -> bool:

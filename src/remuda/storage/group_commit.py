@@ -1,21 +1,23 @@
 """Group commit: many writers, one sync after the other, each for all who came before it began.
 
-A writer that finds nobody syncing leads: it syncs at once, for whoever has come. Those who come meanwhile wait for the
-next sync, and when the leader is done it first names one of them to lead that. So the disk is never idle while somebody
-waits, no thread is kept for it, and a writer that is alone waits for nobody.
+A writer that finds nobody syncing leads: it syncs at once, for whoever has come. Those who come meanwhile are the next
+turn. The first of them leads it, and is called when the sync before is done; the others wait at the turnstile of their
+turn, which its leader opens. So the disk is never idle while somebody waits, no thread is kept for it, and a writer
+that is alone waits for nobody.
 
-    A leads {A}         B, C, D come        A is done, names B, goes on
-    B leads {B, C, D}   A comes again       B is done, names A, wakes C, who wakes D
+    A leads {A}         B, C, D come        A is done, calls B, goes on
+    B leads {B, C, D}   A comes again       B is done, calls A, opens the turnstile: C passes, then D
 
-Those who are woken wake one another: thirty writers woken at once would only queue for the interpreter's lock, which
-takes longer than what they have to do. After a slow sync it is the last of them who calls the next leader: most have
-come again by then, and a slow disk is asked half as often.
+Those at a turnstile pass one after the other, each letting in the next: thirty writers woken at once would only queue
+for the interpreter's lock, which takes longer than what they have to do. After a slow sync it is the last of them who
+calls the next leader: most have come again by then, and a slow disk is asked half as often.
+
+To have passed means only that it is time to look whether the record is durable; who finds that it is not waits again.
 """
 
 from __future__ import annotations
 
 import time
-from collections import deque
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -27,23 +29,27 @@ SLOW_SYNC = 0.001
 """Seconds: more than some dozens of writers need to come again."""
 
 
-class _Waiter:
-    """A writer behind its closed gate. Once `called`, it leads the next sync or wakes the next of its group."""
+class _Turn:
+    """The writers that one sync is for."""
 
-    __slots__ = ("called", "gate", "gone", "group")
+    __slots__ = ("abandoned", "begun", "call", "called", "calls_next", "over", "turnstile", "waiting")
 
-    def __init__(self) -> None:
-        self.gate = Lock()
-        self.gate.acquire()
-        self.called = False
-        self.gone = False
-        """Whether it was interrupted before it was called, and is not there any more."""
-        self.group: _Group | None = None
-        """Whom to wake next; None for one that leads."""
-
-
-_Group = deque[_Waiter | None]
-"""Who is called one after the other; None stands for the next leader."""
+    def __init__(self, *, called: bool) -> None:
+        self.call = Lock()
+        self.call.acquire()
+        """What its leader waits for, unless it is called from the beginning."""
+        self.called = called
+        self.abandoned = False
+        """Whether its leader was interrupted before it was called, and is not there any more."""
+        self.turnstile = Lock()
+        self.turnstile.acquire()
+        self.waiting = 0
+        """How many are at the turnstile."""
+        self.begun = False
+        """Whether its flush has taken the records that are there: who comes later belongs to the next turn."""
+        self.over = False
+        self.calls_next = False
+        """Whether the last who passes calls the next leader."""
 
 
 class GroupCommit:
@@ -57,82 +63,86 @@ class GroupCommit:
         self.durable = self.taken = durable
         self._lock = lock
         self._flush = flush
-        self._led = False
-        self._present: _Group = deque()
-        self._following: _Group = deque()
+        self._present: _Turn | None = None
+        """The turn that is led; None if nobody leads."""
+        self._following: _Turn | None = None
 
     def wait(self, sequence: int) -> None:
-        """Returns when the record is durable, or a flush has failed: the caller looks which."""
-        waiter = None
-        with self._lock:
-            if sequence <= self.durable:
-                return
-            if self._led:
-                waiter = _Waiter()
-                (self._present if sequence <= self.taken else self._following).append(waiter)
-            self._led = True
-        if waiter is None:
-            self._lead()
-            return
+        """Returns when a flush that was to be waited for has ended: the caller looks whether the record is durable."""
+        turn: _Turn | None = None
+        leads = False
         try:
-            waiter.gate.acquire()
+            with self._lock:
+                if sequence <= self.durable:
+                    return
+                present = self._present
+                if present is None:
+                    leads = True
+                    turn = self._present = _Turn(called=True)
+                elif not present.over and (sequence <= self.taken or not present.begun):
+                    turn = present
+                    turn.waiting += 1
+                elif self._following is None:
+                    leads = True
+                    turn = self._following = _Turn(called=False)
+                else:
+                    turn = self._following
+                    turn.waiting += 1
+            if not leads:
+                with turn.turnstile:
+                    pass
+            elif not turn.called:
+                turn.call.acquire()
         finally:
-            # A writer that is interrupted while it waits must not leave the others behind.
-            self._go_on(waiter)
+            # A writer that is interrupted, here or before it comes to wait, must not leave the others behind.
+            if turn is not None:
+                self._leave(turn, leads)
 
     def begin(self, sequence: int) -> None:
         """A flush begins, with all records up to this one; the lock is held."""
         self.taken = sequence
-        self._present += self._following
-        self._following = deque()
+        if self._present is not None:
+            self._present.begun = True
 
-    def _lead(self) -> None:
-        started = time.monotonic()
+    def _leave(self, turn: _Turn, leads: bool) -> None:
+        """What is left to do for a writer whose waiting is over, for whatever reason."""
+        if leads:
+            with self._lock:
+                turn.abandoned = not turn.called
+            if turn.called:
+                self._lead(turn)
+        elif turn.calls_next or not turn.over:
+            with self._lock:
+                turn.waiting -= 1
+                if turn.calls_next and turn.waiting == 0:
+                    self._call_next()
+
+    def _lead(self, turn: _Turn) -> None:
+        slow = False
         try:
+            started = time.monotonic()
             self._flush()
-        finally:
             slow = time.monotonic() - started > SLOW_SYNC
+        finally:
             with self._lock:
-                group, self._present = self._present, deque()
-                if slow and group:
-                    group.append(None)
-                else:
-                    self._call_leader()
-            self._wake(group)
+                turn.over = True
+                turn.calls_next = slow and turn.waiting > 0
+                if not turn.calls_next:
+                    self._call_next()
+            turn.turnstile.release()
 
-    def _go_on(self, waiter: _Waiter) -> None:
-        if not waiter.called:
-            with self._lock:
-                waiter.gone = not waiter.called
-        if waiter.gone:
+    def _call_next(self) -> None:
+        """Calls the leader of the next turn, if there is one; the lock is held.
+
+        Where that leader is not there any more, the others of its turn are let in: one of them will lead.
+        """
+        turn, self._following, self._present = self._following, None, None
+        if turn is None:
             return
-        if waiter.group is None:
-            self._lead()
-        else:
-            self._wake(waiter.group)
-
-    def _wake(self, group: _Group) -> None:
-        """Wakes the next of a group that is still there."""
-        if group:
-            with self._lock:
-                while group and not self._call(group.popleft(), group):
-                    pass
-
-    def _call_leader(self) -> None:
-        """One of those who wait. If others than leaders flush too, they are not all among the following any more."""
-        self._led = False
-        for waiting in (self._following, self._present):
-            while waiting and not self._led:
-                self._led = self._call(waiting.popleft(), None)
-
-    def _call(self, waiter: _Waiter | None, group: _Group | None) -> bool:
-        """Opens the gate of one who waits; False if nobody is there any more. The lock is held."""
-        if waiter is None:
-            self._call_leader()
-            return True
-        if waiter.gone:
-            return False
-        waiter.group = group
-        waiter.called = True
-        waiter.gate.release()
-        return True
+        if turn.abandoned:
+            turn.over = True
+            turn.turnstile.release()
+            return
+        self._present = turn
+        turn.called = True
+        turn.call.release()

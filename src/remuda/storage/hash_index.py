@@ -14,13 +14,13 @@ import numpy as np
 import pyarrow as pa
 from xxhash import xxh64_intdigest
 
-from remuda.storage.arrow_arrays import code_values, fixed_values, is_dictionary, is_fixed_width, null_mask
-from remuda.storage.column_hash import hash_columns
 from remuda.storage.key_index import build_table, prober
-from remuda.storage.partition_hash import SEED, hashed_bytes
 from remuda.storage.row_order import BLOCK, stable_order, taken
 from remuda.storage.sorted_index import sort_keys
 from remuda.storage.value_order import hashable
+from remuda.types.arrow_arrays import code_values, fixed_values, is_dictionary, is_fixed_width, null_mask
+from remuda.types.column_hash import hash_columns
+from remuda.types.partition_hash import SEED, hashed_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -1,6 +1,7 @@
 """The inbox: segments that other processes have written, taken over by whoever has the folder open for writing.
 
     inbox/<id>/            the files of the segments
+    inbox/own-<id>/        what the writer itself lets others put there, for as long as it lives
     inbox/<id>.request     which map, which mode, which of the files: a delivery, whole from the moment it has this name
     inbox/<id>.claimed     the same, while it is being taken over
     inbox/<id>.answer      what became of it
@@ -37,9 +38,10 @@ if TYPE_CHECKING:
 
 FOLDER = "inbox"
 REQUEST, CLAIMED, ANSWER = ".request", ".claimed", ".answer"
+OWN = "own-"
 
 _POLL_SECONDS = 0.05
-_ABANDONED_SECONDS = 24 * 3600.0
+ABANDONED_SECONDS = 24 * 3600.0
 """Age at which files that were never delivered belong to a job that is dead."""
 _logger = logging.getLogger("remuda.storage")
 
@@ -146,14 +148,16 @@ class Inbox:
             raise
 
     def _remove_abandoned(self) -> None:
+        """What is the writer's own is nobody's when the next one has come."""
         if not self._folder.is_dir():
             return
-        limit = time.time() - _ABANDONED_SECONDS
+        limit = time.time() - ABANDONED_SECONDS
         found = list(self._folder.iterdir())
         waiting = {path.stem for path in found if path.suffix in {REQUEST, CLAIMED}}
         for path in found:
             with suppress(OSError):
-                if path.stem not in waiting and path.stat().st_mtime < limit:
+                is_old = path.name.startswith(OWN) or path.stat().st_mtime < limit
+                if path.stem not in waiting and is_old:
                     rmtree(path) if path.is_dir() else path.unlink()
 
 

@@ -1,14 +1,16 @@
-"""The hot path of indexes: from what an index is asked to some columns of the rows it finds, made once for a version.
+"""The hot path of indexes: from what an index is asked to the rows it finds, made once for a version.
 
 As in `key_finder`, what does not depend on the question is bound when the function is made: the arrays of each
-segment's index, how its columns are read, what the log hides in it. Rows come as an iterable, put together from columns
-in one pass, so that whoever turns them into something else makes each row only once.
+segment's index, how rows are read, what the log hides in it. Rows come as an iterable, put together from columns while
+it is read, so that each row is made only once, as what it is wanted as.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from itertools import chain
+from math import inf, nextafter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,57 +19,91 @@ from remuda.storage.column_reader import FEW
 from remuda.storage.conditions import Lookup, Range
 from remuda.storage.encodable import unencodable
 from remuda.storage.index_access import index_definition
-from remuda.storage.key_finder import row_reader
 from remuda.storage.log_source import LogSource
+from remuda.storage.row_code import row_finisher, row_reader, rows_reader
+from remuda.storage.row_form import MOST_FORMS, RowForm
 from remuda.storage.sorted_index import SortedIndex
-from remuda.storage.value_order import GREATEST_KEY, NULL_KEY, direct_key
+from remuda.storage.value_order import GREATEST_KEY, INFINITE_KEY, NULL_KEY, direct_key
 
 if TYPE_CHECKING:
     from remuda.storage.hidden_rows import HiddenRows
     from remuda.storage.map_version import MapVersion
     from remuda.storage.segment import Index, Segment
 
-Rows = Iterable[tuple[Any, ...]]
+Rows = Iterable[Any]
 EntryReader = Callable[[int, int, int], Rows]
 """From a span of an index and a length of the log to the rows that are live at it."""
 
 
+class IndexRead:
+    """An index, and the form in which its rows are wanted: what finders are kept by, compared by identity."""
+
+    __slots__ = ("form", "index")
+
+    def __init__(self, index: str, form: RowForm) -> None:
+        self.index = index
+        self.form = form
+
+
+@lru_cache(maxsize=MOST_FORMS)
+def index_read(index: str, form: RowForm) -> IndexRead:
+    """The same one each time: what was made for it is found again."""
+    return IndexRead(index, form)
+
+
 class IndexFinder:
-    """For one index and one choice of columns. `length` is the snapshot's length of the log; rows come segment by
-    segment and then from the log; where there are more than `most` entries the answer is None."""
+    """For one index and one form of rows. `length` is the snapshot's length of the log; rows come segment by segment
+    and then from the log; where there are more than `most` entries the answer is None."""
 
-    __slots__ = ("_columns", "_definition", "_direct", "_index", "_key_of", "_log", "_spans")
+    __slots__ = ("_definition", "_finish", "_floats", "_index", "_key_of", "_log", "_searches", "_spans")
 
-    def __init__(self, version: MapVersion, index_id: str, columns: tuple[int, ...]) -> None:
+    def __init__(self, version: MapVersion, read: IndexRead) -> None:
         # Not the version itself, which keeps its finders: it goes, and its files with it, with the last who holds it.
         self._definition = version.definition
         self._log = version.columns
-        self._columns = columns
-        self._index = index_definition(version.definition, index_id)
+        self._finish = row_finisher(version.definition, read.form)
+        self._index = index_definition(version.definition, read.index)
         self._spans: list[tuple[Callable[[Lookup], tuple[int, int]], EntryReader]] = []
-        self._direct: list[tuple[Callable[[np.ndarray], np.ndarray], EntryReader]] = []
+        keys: list[np.ndarray | None] = []
         for segment, hidden in zip(version.segments, version.hidden, strict=True):
             opened = segment.index(self._index)
-            read = _entry_reader(segment, opened, hidden, columns)
-            self._spans.append((opened.span, read))
-            if isinstance(opened, SortedIndex) and opened.direct_keys is not None:
-                self._direct.append((opened.direct_keys.searchsorted, read))
-        self._key_of = None
-        if len(self._direct) == len(self._spans):
-            self._key_of = direct_key(version.definition.column(self._index.columns[0]).type)
+            self._spans.append((opened.span, _entry_reader(segment, opened, hidden, read.form)))
+            keys.append(opened.direct_keys if isinstance(opened, SortedIndex) else None)
+        sql_type = version.definition.column(self._index.columns[0]).type
+        self._key_of: Callable[[Any], int] | None = None
+        self._floats = False
+        self._searches: list[tuple[Callable[[Any], np.ndarray], EntryReader]] = []
+        direct = [each for each in keys if each is not None]
+        if len(direct) == len(keys):
+            self._key_of = direct_key(sql_type)
+            self._floats = sql_type.is_floating and all(map(_are_floats, direct))
+            searched = [each.view(np.float64) if self._floats else each for each in direct]
+            self._searches = [
+                (each.searchsorted, reader) for each, (_, reader) in zip(searched, self._spans, strict=True)
+            ]
 
     def between(
         self, start: Any, start_inclusive: bool, stop: Any, stop_inclusive: bool, length: int, most: int
     ) -> Rows | None:
-        """The rows between two values of the first column, neither of them NULL.
+        """The rows between two values of the first column, neither of them NULL. Crossed ends find nothing.
 
-        `direct_key`s are the same in all segments, so the ends are translated once. Crossed ends find nothing.
+        Keys are the same in all segments, so the ends are translated once: into the first key of the range and the
+        first one behind it. numpy takes the pair as it is; an array made of it before takes longer.
         """
-        ends = self._direct_ends(start, start_inclusive, stop, stop_inclusive)
-        if ends is None:
-            return self.find((Lookup((), Range(start, start_inclusive, stop, stop_inclusive)),), length, most)
+        if self._floats:
+            begin = start if start_inclusive else nextafter(start, inf)
+            end = nextafter(stop, inf) if stop_inclusive else stop
+        else:
+            key_of = self._key_of
+            if key_of is None:
+                return self.find((Lookup((), Range(start, start_inclusive, stop, stop_inclusive)),), length, most)
+            begin, end = key_of(start) + (not start_inclusive), key_of(stop) + stop_inclusive
+            if begin == NULL_KEY or end > GREATEST_KEY:
+                # The ends of BIGINT: the key of the least value is NULL's elsewhere, and no key is above the greatest.
+                return self.find((Lookup((), Range(start, start_inclusive, stop, stop_inclusive)),), length, most)
+        ends = (begin, end)
         found: list[Rows] = []
-        for search, read in self._direct:
+        for search, read in self._searches:
             low, high = search(ends).tolist()
             if low < high:
                 most -= high - low
@@ -103,25 +139,23 @@ class IndexFinder:
             raise unencodable(self._definition, ", ".join(self._index.columns), error.object) from error
         return found[0] if len(found) == 1 else chain.from_iterable(found)
 
-    def _direct_ends(self, start: Any, start_inclusive: bool, stop: Any, stop_inclusive: bool) -> np.ndarray | None:
-        """The first key of the range and the first one behind it; None where keys do not tell all.
-
-        So at the ends of BIGINT: the key of the least value is NULL's elsewhere, and no key is above the greatest.
-        """
-        key_of = self._key_of
-        if key_of is None:
-            return None
-        begin, end = key_of(start) + (not start_inclusive), key_of(stop) + stop_inclusive
-        return None if begin == NULL_KEY or end > GREATEST_KEY else np.array((begin, end), np.int64)
-
-    def _in_log(self, lookup: Lookup, length: int) -> list[tuple[Any, ...]]:
-        log = LogSource(self._definition, self._log, length)
-        return log.rows_at(self._columns, log.entries(self._index.id, lookup))
+    def _in_log(self, lookup: Lookup, length: int) -> list[Any]:
+        log, finish = LogSource(self._definition, self._log, length), self._finish
+        rows = self._log.log.rows
+        return [finish(row) for at in log.entries(self._index.id, lookup) if (row := rows[at]) is not None]
 
 
-def _entry_reader(segment: Segment, index: Index, hidden: HiddenRows, columns: tuple[int, ...]) -> EntryReader:
+def _are_floats(keys: np.ndarray) -> bool:
+    """Whether the keys are the bits of numbers above zero and below infinity, so that they can be searched as those.
+
+    Below zero the order of the bits is the other way round, zero has two signs, NULL and NaN are no numbers.
+    """
+    return len(keys) == 0 or (int(keys[0]) > 0 and int(keys[-1]) < INFINITE_KEY)
+
+
+def _entry_reader(segment: Segment, index: Index, hidden: HiddenRows, form: RowForm) -> EntryReader:
     positions, places = index.positions, memoryview(index.positions)
-    row_at, rows_at = row_reader(segment, columns), rows_reader(segment, columns)
+    row_at, rows_at = row_reader(segment, form), rows_reader(segment, form)
 
     def read(low: int, high: int, length: int) -> Rows:
         marks = hidden.view
@@ -129,26 +163,10 @@ def _entry_reader(segment: Segment, index: Index, hidden: HiddenRows, columns: t
             position = places[low]
             return (row_at(position),) if marks is None or marks[position] > length else ()
         if high - low <= FEW:
-            few = places[low:high].tolist()
-            return rows_at(few if marks is None else [position for position in few if marks[position] > length])
-        many = positions[low:high]
+            few = places[low:high]
+            return map(row_at, few if marks is None else [position for position in few if marks[position] > length])
+        # numpy would convert any other kind of number anew for each column.
+        many = positions[low:high].astype(np.intp)
         return rows_at(many if marks is None else many[np.asarray(marks).take(many) > length])
-
-    return read
-
-
-def rows_reader(segment: Segment, columns: Sequence[int]) -> Callable[[Sequence[int] | np.ndarray], Rows]:
-    """The function from positions to rows of these columns, put together as they are read."""
-    if not columns:
-        return lambda positions: [()] * len(positions)
-    readers = [segment.reader(column) for column in columns]
-    values = [reader.value for reader in readers]
-
-    def read(positions: Sequence[int] | np.ndarray) -> Rows:
-        if len(positions) <= FEW:
-            few = positions.tolist() if isinstance(positions, np.ndarray) else positions
-            return zip(*[map(value, few) for value in values], strict=True)
-        many = np.asarray(positions, np.intp)
-        return zip(*[reader.values(many) for reader in readers], strict=True)
 
     return read

@@ -14,11 +14,11 @@ import numpy as np
 import pyarrow as pa
 
 from remuda.catalog import IndexDefinition, IndexKind, MapDefinition
-from remuda.storage.arrow_arrays import stored_array
 from remuda.storage.conditions import UNBOUNDED, Lookup
 from remuda.storage.segment_builder import partition_ids
 from remuda.storage.source import FIRST_PIECE, LARGEST_PIECE
 from remuda.storage.value_order import comparable, hashable
+from remuda.types.arrow_arrays import stored_array
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

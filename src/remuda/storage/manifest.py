@@ -106,7 +106,21 @@ class Manifest(msgspec.Struct, frozen=True):
     deliveries: tuple[str, ...] = ()
 
 
+class UnsyncedManifestError(StorageError):
+    """The manifest is in its place, but nobody knows whether it, or the one before, would be there after a crash."""
+
+
 def write_manifest(folder: Path, manifest: Manifest) -> None:
+    replace_manifest(folder, manifest)
+    try:
+        sync_folder(folder)
+    except OSError as error:
+        message = f"the manifest could not be made durable: {error.strerror}"
+        raise UnsyncedManifestError(message, folder / NAME) from error
+
+
+def replace_manifest(folder: Path, manifest: Manifest) -> None:
+    """Puts it in its place; its name there is durable only once the folder is synced."""
     path, fresh = folder / NAME, folder / (NAME + ".new")
     try:
         with fresh.open("wb") as file:
@@ -114,7 +128,6 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
             file.flush()
             os.fsync(file.fileno())
         fresh.replace(path)
-        sync_folder(folder)
     except OSError as error:
         with suppress(OSError):
             fresh.unlink()

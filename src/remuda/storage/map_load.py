@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from remuda.storage.arrow_arrays import flat, stored_list
 from remuda.storage.bulk_load import build_segments, last_of_each_key
 from remuda.storage.conforming import conform
 from remuda.storage.load_merge import merge_load
 from remuda.storage.recovery import version_of
+from remuda.types.arrow_arrays import flat, stored_list
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -6,6 +6,7 @@ Readers take neither. A writer holds its lock for the microseconds of applying a
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from threading import RLock
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,6 +20,7 @@ from remuda.storage.map_version import MapVersion
 from remuda.storage.records import DELETE, PUT, encode_record
 from remuda.storage.recovery import version_of
 from remuda.storage.row_check import RowCheck
+from remuda.storage.row_form import row_form
 from remuda.storage.snapshot import MapSnapshot
 from remuda.storage.statements import erase_keys, insert_row, insert_rows, put_rows, write_again
 from remuda.storage.unsafe_records import UnsafeRecords
@@ -27,16 +29,16 @@ from remuda.storage.verification import verify_segments
 from remuda.storage.writer_lock import WriterLock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from contextlib import AbstractContextManager
     from pathlib import Path
 
     import pyarrow as pa
 
     from remuda.catalog import IndexDefinition, MapDefinition, MapStatistics
-    from remuda.storage.key_finder import Row
     from remuda.storage.load_merge import LoadMode
     from remuda.storage.recovery import RecoveredMap
+    from remuda.storage.row_form import Row, RowForm
     from remuda.storage.segment_file import SegmentInfo
     from remuda.storage.segment_shelf import SegmentShelf, ShelvedSegment
     from remuda.storage.write_ahead_log import WriteAheadLog
@@ -64,6 +66,8 @@ class MapStore:
         self.damage: StorageError | None = None
         """What is wrong with the map's files, once it is known."""
         self._readable = True
+        self._unreadable_because: str | None = None
+        self._confirm: Callable[[], None] | None = None
         self.refusal: str | None = None
         """Why the map cannot be written, where it cannot."""
         self.folded = 0
@@ -78,7 +82,7 @@ class MapStore:
         self._unsafe = UnsafeRecords()
         self.shelved: tuple[ShelvedSegment, ...] = ()
         self._version = MapVersion(definition)
-        self._snapshot = MapSnapshot(self._version, 0, shelf.folder)
+        self._snapshot = MapSnapshot(self._version, 0, shelf)
         self._statistics = StatisticsKeeper()
         self._check = RowCheck(definition)
 
@@ -89,11 +93,19 @@ class MapStore:
         return self._version.definition
 
     def lookup(self, key: Any, columns: tuple[int, ...]) -> Row | None:
-        """These columns of the newest committed row of a key, None if there is none. No lock, no snapshot."""
+        """These columns of the newest committed row of a key in stored form, None if there is none."""
+        found: Row | None = self.find(key, row_form(columns))
+        return found
+
+    def find(self, key: Any, form: RowForm) -> Any:
+        """The newest committed row of a key in this form, None if there is none. No lock, no snapshot."""
         if not self._readable:
             self.refuse_unreadable()
+        version = self._version
         try:
-            return self._version.finder(columns)(key)
+            # The common case without a call.
+            find = version.finders.get(form) or version.finder(form)
+            return find(key)
         except UnicodeEncodeError as error:
             raise unencodable(self.definition, ", ".join(self.definition.key), key) from error
         except (IndexError, UnicodeDecodeError):
@@ -113,7 +125,7 @@ class MapStore:
         length = version.log.committed
         if newest.version is version and newest.length == length:
             return newest
-        self._snapshot = newest = MapSnapshot(version, length, self.shelf.folder)
+        self._snapshot = newest = MapSnapshot(version, length, self.shelf)
         return newest
 
     def __len__(self) -> int:
@@ -135,6 +147,16 @@ class MapStore:
         Not for `load`, `truncate` and changes of structure, which take their own locks first.
         """
         return self._writer
+
+    @contextmanager
+    def writing_if(self, confirm: Callable[[], None]) -> Iterator[None]:
+        """The same for a statement that `confirm` may still end, by raising, when it has done all but commit."""
+        with self._writer:
+            self._confirm = confirm
+            try:
+                yield
+            finally:
+                self._confirm = None
 
     def insert(self, rows: Sequence[Row]) -> int:
         """Adds rows; a key that exists, or comes twice, is refused and nothing is applied."""
@@ -215,10 +237,17 @@ class MapStore:
             self._commit_structure(None)
             self.shelf.discard(before, shelved)
 
-    def create_index(self, index: IndexDefinition) -> MapDefinition:
+    def fill_unseen(self, fill: Callable[[MapStore], None]) -> None:
+        """For a map that is not in the catalog yet: what is loaded is committed together with it."""
+        commit, self._commit_structure = self._commit_structure, _leave_uncommitted
+        fill(self)
+        self._commit_structure = commit
+
+    def create_index(self, index: IndexDefinition, confirm: Callable[[], None]) -> MapDefinition:
         """Builds the index over all segments while writes go on; the log indexes itself when asked."""
         with self.structure:
             shelved = self.shelf.with_index_everywhere(self.shelved, index)
+            confirm()
             return self.change_definition(self.definition.with_index(index), shelved)
 
     def drop_index(self, index: IndexDefinition) -> MapDefinition:
@@ -236,7 +265,7 @@ class MapStore:
     def _use(self, version: MapVersion) -> None:
         self._version = version
         # The snapshot kept for the next reader would keep the version before it, and its files.
-        self._snapshot = MapSnapshot(version, version.log.committed, self.shelf.folder)
+        self._snapshot = MapSnapshot(version, version.log.committed, self.shelf)
 
     def attach(self, journal: WriteAheadLog) -> None:
         """From now on writes are recorded: what was replayed came from there."""
@@ -295,6 +324,8 @@ class MapStore:
             log = version.log
             try:
                 answer = apply(version, *given)
+                if self._confirm is not None:
+                    self._confirm()
                 if journal is not None and lock is not None and len(log.keys) > log.committed:
                     sequence = journal.append(payload)
                     self.applied = lock.pending = sequence
@@ -372,7 +403,14 @@ class MapStore:
             self._use(version)
         return definition
 
+    def refuse_reads(self, reason: str) -> None:
+        """Nor writes: for good."""
+        self._unreadable_because = self.refusal = reason
+        self._readable = False
+
     def refuse_unreadable(self) -> None:
+        if self._unreadable_because is not None:
+            raise SqlError(ErrorCode.GENERIC, self._unreadable_because)
         if self.destroyed:
             raise SqlError(ErrorCode.MAP_DESTROYED, f"the map {self.definition.name} was dropped")
         if self.damage is not None:
@@ -383,3 +421,7 @@ class MapStore:
             raise StorageError(self.refusal, self.shelf.folder)
         if self._journal is not None:
             self._journal.refuse_after_failure()
+
+
+def _leave_uncommitted(_delivery: str | None) -> None:
+    pass

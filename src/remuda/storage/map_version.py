@@ -11,19 +11,26 @@ from typing import TYPE_CHECKING, Any
 
 from remuda.storage.hidden_rows import HiddenRows
 from remuda.storage.index_finder import IndexFinder
-from remuda.storage.key_finder import Row, make_finder, row_reader
+from remuda.storage.key_finder import make_finder
 from remuda.storage.log_columns import LogColumns
-from remuda.storage.partition_hash import partition_of, scalar_hasher, to_signed, unsigned_hasher
+from remuda.storage.row_code import row_reader
+from remuda.storage.row_form import row_form
 from remuda.storage.segment_search import make_search
 from remuda.storage.value_order import canonical_key
 from remuda.storage.write_log import WriteLog
+from remuda.types.partition_hash import partition_of, scalar_hasher, to_signed, unsigned_hasher
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from remuda.catalog import MapDefinition
+    from remuda.storage.index_finder import IndexRead
+    from remuda.storage.row_form import Row, RowForm
     from remuda.storage.segment import Segment
     from remuda.storage.segment_file import SegmentInfo
+
+MOST_FINDERS = 4096
+"""Statements come and go while a version stays."""
 
 
 class MapVersion:
@@ -33,8 +40,6 @@ class MapVersion:
 
     __slots__ = (
         "__weakref__",
-        "_finders",
-        "_index_finders",
         "_key_hash",
         "_locate",
         "_readers",
@@ -42,8 +47,10 @@ class MapVersion:
         "columns",
         "covering",
         "definition",
+        "finders",
         "hidden",
         "hold",
+        "index_finders",
         "infos",
         "live",
         "log",
@@ -71,8 +78,8 @@ class MapVersion:
         self._key_hash = key_hasher(definition)
         self.partition_of_key = partition_finder(definition)
         self.covering = _covering(definition.partitions, self.segments)
-        self._finders: dict[tuple[int, ...], Callable[[Any], Row | None]] = {}
-        self._index_finders: dict[tuple[str, tuple[int, ...]], IndexFinder] = {}
+        self.finders: dict[RowForm, Callable[[Any], Any]] = {}
+        self.index_finders: dict[IndexRead, IndexFinder] = {}
         self._locate: Callable[[Any], tuple[int, int] | None] | None = None
         self._readers: dict[tuple[int, tuple[int, ...]], Callable[[int], Row]] = {}
 
@@ -105,7 +112,7 @@ class MapVersion:
                 number, position = place
                 read = self._readers.get((number, columns))
                 if read is None:
-                    read = self._readers[number, columns] = row_reader(self.segments[number], columns)
+                    read = self._readers[number, columns] = row_reader(self.segments[number], row_form(columns))
                 old = read(position)
         log.append(key, row, previous)
         if old is None:
@@ -135,18 +142,20 @@ class MapVersion:
         self.log.roll_back()
         self.added = 0
 
-    def finder(self, columns: tuple[int, ...]) -> Callable[[Any], Row | None]:
-        """The function from a key to those columns of its newest committed row; made once for each choice."""
-        found = self._finders.get(columns)
+    def finder(self, form: RowForm) -> Callable[[Any], Any]:
+        """The function from a key to its newest committed row in this form; made once, and then found in `finders`."""
+        found = self.finders.get(form)
         if found is None:
-            found = self._finders[columns] = make_finder(self, columns)
+            _make_room(self.finders)
+            found = self.finders[form] = make_finder(self, form)
         return found
 
-    def index_finder(self, index_id: str, columns: tuple[int, ...]) -> IndexFinder:
-        """What finds those columns of rows through an index; made once for each choice."""
-        found = self._index_finders.get((index_id, columns))
+    def index_finder(self, read: IndexRead) -> IndexFinder:
+        """What finds rows through an index; made once, and then found in `index_finders`."""
+        found = self.index_finders.get(read)
         if found is None:
-            found = self._index_finders[index_id, columns] = IndexFinder(self, index_id, columns)
+            _make_room(self.index_finders)
+            found = self.index_finders[read] = IndexFinder(self, read)
         return found
 
     def locate(self, key: Any) -> tuple[int, int] | None:
@@ -166,6 +175,12 @@ class MapVersion:
             number, position = place
             self.hidden[number].hide(position, len(self.log.keys))
         return place
+
+
+def _make_room(finders: dict[Any, Any]) -> None:
+    """All go where there are too many: those that are needed are made again sooner than the others are found."""
+    if len(finders) >= MOST_FINDERS:
+        finders.clear()
 
 
 def _place_in(number: int) -> Callable[[int], tuple[int, int]]:

@@ -15,6 +15,11 @@ if TYPE_CHECKING:
 
     from remuda.catalog import MapDefinition
 
+VALUES_AT_ONCE = 16_384
+_LONG_ARRAY = b"\xdd"
+"""MessagePack's mark of an array whose length has four bytes; up to 65,535 it has two, up to 15 it is in the mark."""
+_SHORTEST_ARRAY = 15
+
 PUT = 0
 DELETE = 1
 
@@ -32,7 +37,14 @@ class Record:
 
 
 def encode_record(map_id: str, kind: int, values: Sequence[Any]) -> bytes:
-    return _encoder.encode((map_id, kind, values))
+    """Many values in pieces, between which other threads have their turn; the bytes are the same."""
+    if len(values) <= VALUES_AT_ONCE:
+        return _encoder.encode((map_id, kind, values))
+    parts = [_encoder.encode((map_id, kind, []))[:-1], _LONG_ARRAY + len(values).to_bytes(4, "big")]
+    for first in range(0, len(values), VALUES_AT_ONCE):
+        piece = values[first : first + VALUES_AT_ONCE]
+        parts.append(_encoder.encode(piece)[1 if len(piece) <= _SHORTEST_ARRAY else 3 :])
+    return b"".join(parts)
 
 
 def decode_record(payload: bytes) -> Record:

@@ -7,7 +7,6 @@ hdfs://namenode:8020/shop.remuda        gs://bucket/shop.remuda        file:///d
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
@@ -16,8 +15,10 @@ import pyarrow as pa
 import pyarrow.fs as pf
 
 from remuda.errors import StorageError
-from remuda.storage.file_cache import CACHE_BYTES, FileCache
+from remuda.storage.file_cache import CACHE_BYTES, cache_folder
+from remuda.storage.remote_files import RemoteFiles
 from remuda.storage.remote_folder import RemoteFolder
+from remuda.storage.remote_place import RemotePlace
 
 
 def open_address(
@@ -37,13 +38,8 @@ def open_address(
     if isinstance(filesystem, pf.LocalFileSystem):
         return Path(path)
     limit = CACHE_BYTES if cache_bytes is None else cache_bytes
-    return RemoteFolder(filesystem, path, _shown(address), FileCache(_cache_folder(cache), limit))
-
-
-def _cache_folder(given: str | Path | None) -> Path:
-    if given is not None:
-        return Path(given).expanduser().absolute()
-    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser().absolute() / "remuda"
+    files = RemoteFiles(filesystem, path.rstrip("/"), _shown(address))
+    return RemoteFolder(RemotePlace(files, None if cache is None else str(cache_folder(cache)), limit))
 
 
 def _shown(address: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from remuda.errors import constraint_error
+from remuda.errors import ConstraintError, constraint_error
 from remuda.storage.encodable import refuse_unencodable, text_columns
 from remuda.storage.map_version import key_maker
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from remuda.catalog import MapDefinition
     from remuda.errors import SqlError
-    from remuda.storage.key_finder import Row
+    from remuda.storage.row_form import Row
 
 
 class RowCheck:
@@ -33,7 +33,13 @@ class RowCheck:
 
     def keys_of(self, rows: Sequence[Row]) -> list[Any]:
         """The keys of the rows, each of which may be written."""
-        return [self.key_of(row) for row in rows]
+        try:
+            return [self.key_of(row) for row in rows]
+        except ConstraintError as error:
+            error.row = next(
+                place for place, row in enumerate(rows) if any(row[number] is None for number in self._required)
+            )
+            raise
 
     def key_of(self, row: Row) -> Any:
         """The key of the row, which may be written."""
@@ -50,4 +56,4 @@ class RowCheck:
         definition = self._definition
         column = definition.columns[number]
         what = "the key" if column.name in definition.key else "the column"
-        return constraint_error(f"{what} {definition.name}.{column.name} must not be NULL")
+        return constraint_error(f"{what} {definition.name}.{column.name} must not be NULL", (column.name,))

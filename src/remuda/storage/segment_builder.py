@@ -11,9 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from remuda.catalog import MapDefinition, new_id
-from remuda.errors import constraint_error
-from remuda.storage.arrow_arrays import code_values, flat, is_dictionary, null_mask
-from remuda.storage.column_hash import hash_columns
+from remuda.errors import ConstraintError, constraint_error
 from remuda.storage.column_reader import value_reader
 from remuda.storage.column_summary import SAMPLE_ROWS, ColumnSummary, summarise
 from remuda.storage.key_index import TableBuilder
@@ -22,6 +20,8 @@ from remuda.storage.segment import Segment, build_index
 from remuda.storage.value_order import hashable
 from remuda.storage.zone_map import build_zones
 from remuda.types import to_python
+from remuda.types.arrow_arrays import code_values, flat, is_dictionary, null_mask
+from remuda.types.column_hash import hash_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -197,11 +197,11 @@ def key_reader(definition: MapDefinition, columns: list[pa.Array]) -> Callable[[
     return lambda position: tuple([hashable(value(position)) for value in values])
 
 
-def duplicate_key(definition: MapDefinition, key: Any) -> Exception:
+def duplicate_key(definition: MapDefinition, key: Any) -> ConstraintError:
     values = key if len(definition.key) > 1 else (key,)
     shown = [to_python(definition.column(name).type, value) for name, value in zip(definition.key, values, strict=True)]
     named = ", ".join(f"{name} = {value!r}" for name, value in zip(definition.key, shown, strict=True))
-    return constraint_error(f"duplicate key in {definition.name}: {named}")
+    return constraint_error(f"duplicate key in {definition.name}: {named}", definition.key)
 
 
 def _is_proper_dictionary(array: pa.DictionaryArray) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from remuda.storage.partition_hash import SIGN, WRAP
+from remuda.types.partition_hash import SIGN, WRAP
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

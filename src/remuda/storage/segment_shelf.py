@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from remuda.storage.disposal import Disposal
+    from remuda.storage.remote_place import RemotePlace
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +46,17 @@ class ShelvedSegment:
 
 
 class SegmentShelf:
-    """`folder` is None in memory; `disposal` takes what is not needed any more, and is there for the writer alone."""
+    """`folder` is None in memory; `disposal` takes what is not needed any more, and is there for the writer alone;
+    `remote` is what the folder mirrors, if anything."""
 
-    __slots__ = ("disposal", "folder")
+    __slots__ = ("disposal", "folder", "remote")
 
-    def __init__(self, folder: Path | None, disposal: Disposal | None = None) -> None:
+    def __init__(
+        self, folder: Path | None, disposal: Disposal | None = None, remote: RemotePlace | None = None
+    ) -> None:
         self.folder = folder
         self.disposal = disposal
+        self.remote = remote
 
     def add(self, segment: Segment) -> ShelvedSegment:
         """Keeps a new segment. In a folder it is used memory-mapped at once: the memory it was built in is freed."""

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from remuda.storage.column_reader import FEW
 from remuda.storage.encodable import naming_columns, unencodable
 from remuda.storage.index_access import index_definition
-from remuda.storage.index_finder import rows_reader
 from remuda.storage.source import FIRST_PIECE, LARGEST_PIECE, coalesced
 from remuda.storage.value_order import canonical_key
 from remuda.storage.zone_map import common_ranges
@@ -97,7 +97,14 @@ class SegmentSource:
         return self.segment.batch.select(list(columns)).take(pa.array(positions))
 
     def rows_at(self, columns: Sequence[int], positions: Sequence[int] | np.ndarray) -> list[tuple[Any, ...]]:
-        return list(rows_reader(self.segment, columns)(positions))
+        if not columns:
+            return [()] * len(positions)
+        readers = [self.segment.reader(column) for column in columns]
+        if len(positions) <= FEW:
+            few = positions.tolist() if isinstance(positions, np.ndarray) else positions
+            return list(zip(*[map(reader.value, few) for reader in readers], strict=True))
+        many = np.asarray(positions, np.intp)
+        return list(zip(*[reader.values(many) for reader in readers], strict=True))
 
     def key_positions(self, keys: Sequence[Any]) -> np.ndarray:
         probe, hash_key, hidden, length = self.segment.probe, self._hash, self._hidden, self._length

@@ -18,36 +18,40 @@ from remuda.storage.log_source import LogSource
 from remuda.storage.map_version import MapVersion
 from remuda.storage.segment_builder import build_segment
 from remuda.storage.segment_file import SegmentInfo, open_segment
+from remuda.storage.segment_shelf import SegmentShelf
 from remuda.storage.segment_source import SegmentSource
 
 if TYPE_CHECKING:
     import numpy as np
 
     from remuda.catalog import MapDefinition
+    from remuda.storage.remote_place import RemotePlace
     from remuda.storage.segment import Segment
     from remuda.storage.source import Source
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotDescription:
-    """A snapshot as plain data that pickles. `hidden` has the hidden positions of each segment."""
+    """A snapshot as plain data that pickles. `hidden` has the hidden positions of each segment; `remote` is where the
+    segments come from that are in no folder which the others see."""
 
     folder: str
     definition: MapDefinition
     segments: tuple[SegmentInfo, ...]
     hidden: tuple[np.ndarray, ...]
     log_rows: bytes
+    remote: RemotePlace | None = None
 
 
 class MapSnapshot:
     """`version` and `length` say all; everything else is made when first asked for."""
 
-    __slots__ = ("_folder", "_rows", "_sources", "length", "version")
+    __slots__ = ("_rows", "_shelf", "_sources", "length", "version")
 
-    def __init__(self, version: MapVersion, length: int, folder: Path | None = None) -> None:
+    def __init__(self, version: MapVersion, length: int, shelf: SegmentShelf | None = None) -> None:
         self.version = version
         self.length = length
-        self._folder = folder
+        self._shelf = shelf
         self._sources: tuple[Source, ...] | None = None
         self._rows: int | None = None
 
@@ -78,7 +82,7 @@ class MapSnapshot:
 
     def describe(self) -> SnapshotDescription:
         """The snapshot for another process. Whoever uses it keeps this snapshot, and so the files, meanwhile."""
-        if self._folder is None:
+        if self._shelf is None or self._shelf.folder is None:
             raise StorageError(
                 f"{self.definition.name} is in the memory of this process: open a folder to read it from others"
             )
@@ -88,12 +92,15 @@ class MapSnapshot:
             batch = self.sources[-1].read(names, 0, self.length)
             log_rows = batch_to_bytes(batch) if batch.num_rows else b""
         hidden = tuple(each.positions(self.length) for each in self.version.hidden)
-        return SnapshotDescription(str(self._folder), self.definition, self.version.infos, hidden, log_rows)
+        folder, remote = str(self._shelf.folder), self._shelf.remote
+        return SnapshotDescription(folder, self.definition, self.version.infos, hidden, log_rows, remote)
 
 
 def open_snapshot(description: SnapshotDescription) -> MapSnapshot:
-    """The described snapshot, in any process that sees the folder."""
+    """The described snapshot, in any process that sees the folder, or the remote one."""
     definition, folder = description.definition, Path(description.folder)
+    if description.remote is not None:
+        folder = description.remote.fetch_segments(definition.id, description.segments)
     segments = [_cached_segment(folder, definition, info) for info in description.segments]
     hidden = [
         HiddenRows(segment.rows, positions) for segment, positions in zip(segments, description.hidden, strict=True)
@@ -102,7 +109,8 @@ def open_snapshot(description: SnapshotDescription) -> MapSnapshot:
         recent = build_segment(definition, batch_from_bytes(description.log_rows), indexes=False)
         segments.append(recent)
         hidden.append(HiddenRows(recent.rows))
-    return MapSnapshot(MapVersion(definition, segments, hidden, infos=description.segments), 0, folder)
+    version = MapVersion(definition, segments, hidden, infos=description.segments)
+    return MapSnapshot(version, 0, SegmentShelf(folder, remote=description.remote))
 
 
 def batch_to_bytes(batch: pa.RecordBatch) -> bytes:

@@ -24,11 +24,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from remuda.storage.arrow_arrays import code_values, is_dictionary, null_mask
 from remuda.storage.column_reader import ColumnReader, bytes_reader
 from remuda.storage.conditions import UNBOUNDED, Lookup, Range
 from remuda.storage.row_order import stable_order, taken
 from remuda.storage.value_order import GREATEST_KEY, NULL_KEY, comparable, direct_key, direct_keys
+from remuda.types.arrow_arrays import code_values, is_dictionary, null_mask
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from remuda.errors import ConstraintError
 from remuda.storage.segment_builder import duplicate_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from remuda.storage.key_finder import Row
     from remuda.storage.map_version import MapVersion
+    from remuda.storage.row_form import Row
 
 
 def insert_row(version: MapVersion, key: Any, row: Row) -> None:
@@ -20,8 +21,13 @@ def insert_row(version: MapVersion, key: Any, row: Row) -> None:
 
 
 def insert_rows(version: MapVersion, keys: Sequence[Any], rows: Sequence[Row]) -> int:
-    for key, row in zip(keys, rows, strict=True):
-        insert_row(version, key, row)
+    try:
+        for key, row in zip(keys, rows, strict=True):
+            insert_row(version, key, row)
+    except ConstraintError as error:
+        # The row that met another one has been appended like those before it.
+        error.row = len(version.log.keys) - version.log.committed - 1
+        raise
     return len(keys)
 
 

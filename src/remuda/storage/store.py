@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from remuda.storage.remote_folder import RemoteFolder
+    from remuda.storage.remote_place import RemotePlace
     from remuda.storage.segment_file import SegmentInfo
     from remuda.storage.snapshot import MapSnapshot
     from remuda.storage.write_ahead_file import LogFile
@@ -37,6 +38,10 @@ CLOSING_ENTRIES = 4096
 
 _OPENING_TRIES = 10
 _logger = logging.getLogger("remuda.storage")
+
+
+def _nothing() -> None:
+    pass
 
 
 class Store:
@@ -109,6 +114,11 @@ class Store:
             raise
         return store
 
+    @property
+    def remote(self) -> RemotePlace | None:
+        """What the path is a mirror of, if it is one: then no other machine sees it."""
+        return None if self._folder is None or self._folder.remote is None else self._folder.remote.place
+
     # Maps
 
     def map(self, definition: MapDefinition) -> MapStore:
@@ -140,15 +150,26 @@ class Store:
             taken = again
         return taken
 
-    def create_map(self, definition: MapDefinition) -> None:
-        with self._structure:
-            self._refuse_unwritable()
-            if self.catalog.find_map(definition.name, (definition.schema,)) is not None:
-                raise SqlError(ErrorCode.GENERIC, f"there is already a map {definition.name}")
-            created = self._new_map(definition)
-            created.folded = created.applied = self._journal.sequence if self._journal is not None else 0
-            self._maps[definition.id] = created
-            self._change_catalog(self.catalog.with_map(definition), lambda: self._maps.pop(definition.id))
+    def create_map(self, definition: MapDefinition, fill: Callable[[MapStore], None] | None = None) -> None:
+        """What `fill` loads is there when the map is: nobody sees the map without it, not even after a crash."""
+        self._refuse_unwritable()
+        created = self._new_map(definition)
+        try:
+            if fill is not None:
+                created.fill_unseen(fill)
+            with self._structure:
+                self._refuse_unwritable()
+                self._refuse_known(definition)
+                created.folded = created.applied = self._journal.sequence if self._journal is not None else 0
+                self._maps[definition.id] = created
+                self._change_catalog(self.catalog.with_map(definition), lambda: self._maps.pop(definition.id))
+        except BaseException:
+            created.destroy()
+            raise
+
+    def _refuse_known(self, definition: MapDefinition) -> None:
+        if self.catalog.find_map(definition.name, (definition.schema,)) is not None:
+            raise SqlError(ErrorCode.GENERIC, f"there is already a map {definition.name}")
 
     def drop_map(self, definition: MapDefinition) -> None:
         with self._structure:
@@ -160,11 +181,16 @@ class Store:
             )
             dropped.destroy()
 
-    def create_index(self, definition: MapDefinition, index: IndexDefinition) -> MapDefinition:
-        """The index is complete when the new definition is returned; until then the old one stays in force."""
+    def create_index(
+        self, definition: MapDefinition, index: IndexDefinition, confirm: Callable[[], None] = _nothing
+    ) -> MapDefinition:
+        """The index is complete when the new definition is returned; until then the old one stays in force.
+
+        `confirm` is called when it is built, and may still refuse it by raising.
+        """
         with self._structure:
             self._refuse_unwritable()
-            return self._change_indexes(self.map(definition), lambda found: found.create_index(index))
+            return self._change_indexes(self.map(definition), lambda found: found.create_index(index, confirm))
 
     def drop_index(self, definition: MapDefinition, index: IndexDefinition) -> MapDefinition:
         with self._structure:
@@ -229,6 +255,11 @@ class Store:
         """Keeps the files of a reader's present state for so long, for others that are told of it, though it ends."""
         if self._lease is not None and self._folder is not None and self._folder.version is not None:
             leave_lease(self._folder.path, self._folder.version, seconds)
+
+    def refuse_reads(self, reason: str) -> None:
+        """From now on maps answer nothing, for this reason; snapshots that somebody has stay readable."""
+        for each in list(self._maps.values()):
+            each.refuse_reads(reason)
 
     def close(self) -> None:
         """Makes everything durable and gives the folder free. Snapshots stay readable, writes are refused then."""
@@ -336,7 +367,7 @@ class Store:
     def _shelf(self, definition: MapDefinition) -> SegmentShelf:
         if self._folder is None:
             return SegmentShelf(None)
-        return SegmentShelf(self._folder.path / "maps" / definition.id, self._folder.disposal)
+        return SegmentShelf(self._folder.path / "maps" / definition.id, self._folder.disposal, self.remote)
 
     @property
     def _journal(self) -> WriteAheadLog | None:

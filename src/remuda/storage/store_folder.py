@@ -20,7 +20,14 @@ from msgspec.structs import replace
 from remuda.errors import StorageError
 from remuda.storage.disposal import Disposal
 from remuda.storage.folder_lock import FolderLock
-from remuda.storage.manifest import NAME, Manifest, view_entry, write_manifest
+from remuda.storage.manifest import (
+    NAME,
+    Manifest,
+    UnsyncedManifestError,
+    replace_manifest,
+    view_entry,
+    write_manifest,
+)
 from remuda.storage.write_ahead_file import LogFile, log_numbers, log_path, sync_folder
 from remuda.storage.write_ahead_log import Durability, WriteAheadLog
 
@@ -53,6 +60,8 @@ class StoreFolder:
         self._manifest: Manifest | None = None
         """The one that was read or written last."""
         self._deliveries: frozenset[str] = frozenset()
+        self._uncertain = False
+        """Whether it is unknown which manifest a crash would leave."""
 
     @property
     def version(self) -> int | None:
@@ -167,17 +176,35 @@ class StoreFolder:
             views,
             tuple(sorted(deliveries)),
         )
-        if only_changes and manifest == self._manifest:
+        if only_changes and (manifest == self._manifest or self._uncertain):
             return
+        if self._uncertain:
+            raise StorageError("a manifest could not be made durable: the folder must be opened anew", self.path)
         manifest = replace(manifest, version=version + 1)
         if self.remote is None:
             self._sync_names(maps)
-            write_manifest(self.path, manifest)
+            self._write(manifest)
         else:
             self.remote.publish(manifest)
         self._manifest, self._deliveries = manifest, deliveries
         self.disposal.version = manifest.version
         self.disposal.sweep()
+
+    def _write(self, manifest: Manifest) -> None:
+        """Where the manifest is in its place but not durable, the one before is put back, as the change is undone.
+
+        A crash may leave either of them: the files of both stay, and nothing is committed any more.
+        """
+        try:
+            write_manifest(self.path, manifest)
+        except UnsyncedManifestError:
+            assert self.disposal is not None, "only a writer commits"
+            self._uncertain = True
+            self.disposal.stop()
+            if self._manifest is not None:
+                with suppress(StorageError):
+                    replace_manifest(self.path, self._manifest)
+            raise
 
     def _sync_names(self, maps: list[MapEntry]) -> None:
         """The names of files must be durable before the manifest that needs them: syncing a file need not do that."""

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from remuda.storage.arrow_arrays import decimal_words, fixed_values, null_mask
-from remuda.storage.partition_hash import LONG_DECIMAL_DIGITS, unscaled
 from remuda.types import Kind, SqlType
+from remuda.types.arrow_arrays import decimal_words, fixed_values, null_mask
+from remuda.types.partition_hash import LONG_DECIMAL_DIGITS, unscaled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,6 +24,9 @@ NULL_KEY = -(2**63)
 """The key of NULL. Doubles never have it; where an integer does, the column is not `direct` (see `direct_keys`)."""
 
 GREATEST_KEY = 2**63 - 1
+
+INFINITE_KEY = 0x7FF0000000000000
+"""The key of infinity; those above it are NaN's."""
 
 NAN = float("nan")
 """The one NaN object by which dictionaries find NaN: they compare by identity first."""

@@ -23,7 +23,7 @@ import os
 import struct
 import zlib
 from dataclasses import dataclass
-from errno import ENOENT
+from errno import ENOENT, EOPNOTSUPP
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -46,6 +46,8 @@ _checksums = struct.Struct("<II").pack
 _READING_TRIES = 5
 _SECTOR = 512
 """What a disk writes wholly or not at all."""
+_SYNCED_WRITE: int | None = getattr(os, "RWF_DSYNC", None)
+"""The flag of a write that returns when it is durable: of Linux, and not of all its file systems."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,38 @@ def file_header(first_sequence: int) -> bytes:
 def record_header(payload: bytes, synced: int) -> bytes:
     start = _record_start(_MARK, len(payload), synced)
     return start + _checksums(zlib.crc32(start), zlib.crc32(payload))
+
+
+def write_at(descriptor: int, chunk: bytes, place: int, *, sync: bool) -> None:
+    """Writes all of the chunk, and where it is to be synced in the same system call, if there is such a one.
+
+    A sync after it does the same, but after each call a thread has to get the interpreter's lock back, for which
+    writers that go on meanwhile compete with it, while the disk has nothing to do.
+    """
+    if sync and _SYNCED_WRITE is not None:
+        try:
+            _write(descriptor, chunk, place, _SYNCED_WRITE)
+        except OSError as error:
+            if error.errno != EOPNOTSUPP:
+                raise
+        else:
+            return
+    _write(descriptor, chunk, place, 0)
+    if sync:
+        sync_data(descriptor)
+
+
+def _write(descriptor: int, chunk: bytes, place: int, flags: int) -> None:
+    left = memoryview(chunk)
+    while left:
+        written = os.pwritev(descriptor, (left,), place, flags)
+        place += written
+        left = left[written:]
+
+
+def sync_data(descriptor: int) -> None:
+    """Makes a file's data durable, and of its metadata what is needed to read them."""
+    getattr(os, "fdatasync", os.fsync)(descriptor)
 
 
 def log_path(folder: Path, number: int) -> Path:
@@ -187,5 +221,7 @@ def _is_torn(raw: bytes, offset: int) -> bool:
     end = offset + _RECORD_HEADER.size + (length or 0)
     if end > len(raw):
         return True
+    # To the end of its last sector: where what follows there was written, the record's part of it was too.
+    end = min(-(-end // _SECTOR) * _SECTOR, len(raw))
     cuts = [offset, *range((offset // _SECTOR + 1) * _SECTOR, end, _SECTOR), end]
     return any(not any(raw[start:stop]) for start, stop in pairwise(cuts))

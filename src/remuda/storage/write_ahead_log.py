@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from remuda.errors import StorageError
 from remuda.storage.group_commit import GroupCommit
-from remuda.storage.write_ahead_file import file_header, log_path, record_header, sync_folder
+from remuda.storage.write_ahead_file import file_header, log_path, record_header, sync_data, sync_folder, write_at
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -191,11 +191,11 @@ class WriteAheadLog:
         try:
             if sync and end > self._zeroed:
                 self._make_room(end)
-            view = memoryview(chunk)
-            while view:
-                view = view[os.pwrite(self._descriptor, view, end - len(view)) :]
-            if sync:
-                os.fdatasync(self._descriptor)
+            # What was written before without a sync is not made durable by the sync of what is written now.
+            all_before = self._synced_length == self._written
+            write_at(self._descriptor, chunk, self._written, sync=sync and all_before)
+            if sync and not all_before:
+                sync_data(self._descriptor)
         except OSError as error:
             path = log_path(self._folder, self.number)
             self._failure = StorageError(

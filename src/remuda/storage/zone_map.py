@@ -12,7 +12,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from remuda.storage.arrow_arrays import (
+from remuda.storage.conditions import UNBOUNDED, Range
+from remuda.storage.sorted_index import code_places
+from remuda.storage.value_order import direct_key, number_keys
+from remuda.types import Kind
+from remuda.types.arrow_arrays import (
     code_values,
     decimal_words,
     fixed_values,
@@ -20,10 +24,6 @@ from remuda.storage.arrow_arrays import (
     is_fixed_width,
     null_mask,
 )
-from remuda.storage.conditions import UNBOUNDED, Range
-from remuda.storage.sorted_index import code_places
-from remuda.storage.value_order import direct_key, number_keys
-from remuda.types import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -9,7 +9,7 @@ This package knows no expressions, no catalog and no data.
 """
 
 from remuda.types.intervals import clock_text, interval_text, interval_words, parse_interval
-from remuda.types.python_columns import python_column_converter
+from remuda.types.python_columns import NUMPY_UNITS, python_column_converter
 from remuda.types.row_converter import convert_each
 from remuda.types.sql_type import (
     BIGINT,
@@ -42,6 +42,7 @@ from remuda.types.values import (
     EPOCH,
     EPOCH_UTC,
     python_converter,
+    stored_as_is,
     stored_converter,
     to_python,
     to_stored,
@@ -62,6 +63,7 @@ __all__ = [
     "JSON",
     "MAXIMUM_PRECISION",
     "NULL",
+    "NUMPY_UNITS",
     "REAL",
     "SMALLINT",
     "TIME",
@@ -83,6 +85,7 @@ __all__ = [
     "parse_interval",
     "python_column_converter",
     "python_converter",
+    "stored_as_is",
     "stored_converter",
     "to_python",
     "to_stored",

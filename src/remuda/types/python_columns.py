@@ -12,12 +12,13 @@ from remuda.types.values import python_converter
 
 ColumnConverter = Callable[[Sequence[Any]], list[Any]]
 
-_UNITS = {Kind.DATE: "M8[D]", Kind.TIMESTAMP: "M8[us]"}
+NUMPY_UNITS = {Kind.DATE: "M8[D]", Kind.TIMESTAMP: "M8[us]"}
+"""As what numpy makes Python's dates and timestamps of stored values."""
 
 
 def python_column_converter(source: SqlType) -> ColumnConverter | None:
     """The function from stored values, NULLs among them, to their Python form; None where the two are the same."""
-    convert, unit = python_converter(source), _UNITS.get(source.kind)
+    convert, unit = python_converter(source), NUMPY_UNITS.get(source.kind)
     if convert is None:
         return None
 

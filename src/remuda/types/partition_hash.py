@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from xxhash import xxh64_intdigest
 
-from remuda.types import Kind, SqlType
+from remuda.types.sql_type import Kind, SqlType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from xxhash import xxh64_intdigest
 
-from remuda.storage.arrow_arrays import (
+from remuda.types.arrow_arrays import (
     code_values,
     decimal_words,
     fixed_values,
@@ -20,8 +20,8 @@ from remuda.storage.arrow_arrays import (
     null_mask,
     string_parts,
 )
-from remuda.storage.partition_hash import LONG_DECIMAL_DIGITS, NANOSECONDS, SEED, big_integer_bytes
-from remuda.types import Kind, SqlType
+from remuda.types.partition_hash import LONG_DECIMAL_DIGITS, NANOSECONDS, SEED, big_integer_bytes
+from remuda.types.sql_type import Kind, SqlType
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from remuda.types import Kind, SqlType
+from remuda.types.sql_type import Kind, SqlType
 
 _DTYPES: dict[Kind, str] = {
     Kind.BOOLEAN: "u1",

@@ -1,0 +1,62 @@
+"""Statements that change something, within the time they have: done, or not done at all.
+
+Where there is a timeout the statement runs on another thread, and whoever gave it waits for the end or for the time to
+be over. In the latter case they leave at once; the statement finds that out before it commits, and takes back what it
+has done. Who has the last word is decided once: after the commit has been granted there is no leaving any more.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from threading import Lock
+from typing import TYPE_CHECKING, TypeVar
+
+from remuda.errors import ErrorCode, SqlError
+
+if TYPE_CHECKING:
+    from remuda.runtime.aside import AsideThreads
+
+Answer = TypeVar("Answer")
+Confirm = Callable[[], None]
+"""Called before a statement commits; raises where it must not."""
+
+
+def within_time(
+    threads: AsideThreads, timeout: float | None, started: float, work: Callable[[Confirm], Answer]
+) -> Answer:
+    """What `work` gives; `started` is when the statement was given, by `time.monotonic`."""
+    if timeout is None:
+        return work(_granted)
+    decision = _Decision()
+    step = threads.start(lambda: work(decision.confirm))
+    try:
+        return step.result(max(started + timeout - time.monotonic(), 0.0))
+    except BaseException as error:
+        if step.done() or not decision.leave():
+            return step.result()
+        if isinstance(error, TimeoutError):
+            raise SqlError(ErrorCode.TIMEOUT, f"the statement took longer than its timeout of {timeout:g} s") from None
+        raise
+
+
+def _granted() -> None:
+    pass
+
+
+class _Decision:
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._granted = self._left = False
+
+    def confirm(self) -> None:
+        with self._lock:
+            if self._left:
+                raise SqlError(ErrorCode.TIMEOUT, "the statement's time is over")
+            self._granted = True
+
+    def leave(self) -> bool:
+        """False where the commit has been granted."""
+        with self._lock:
+            self._left = not self._granted
+            return self._left

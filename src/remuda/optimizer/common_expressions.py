@@ -1,0 +1,204 @@
+"""Common sub-expressions: what a finished plan would compute twice for a row is computed once.
+
+    Project(x, c := a * (1 - d), e := a * (1 - d) * (1 + t))
+    → Project(Project(x, t, s := a * (1 - d)), c := s, e := s * (1 + t))
+
+It comes last, when it is known which filters a scan asks itself and which an index answers: it changes neither.
+
+An expression is shared only where it is evaluated for every row in any case: `CASE WHEN b <> 0 THEN 1 / b ELSE ... END`
+asks for `1 / b` where b is not 0, and must not fail elsewhere. What has another value each time is never shared.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from remuda.expr import (
+    Call,
+    Case,
+    Cast,
+    Column,
+    Expression,
+    can_fail,
+    children,
+    columns_of,
+    conjunction,
+    conjuncts,
+)
+from remuda.expr.occurrences import Uses, count_uses, parts_of, uses_of, worth_sharing
+from remuda.expr.walk import with_children
+from remuda.plan import physical
+from remuda.plan.logical import Assignment
+from remuda.plan.physical import UNPRICED
+from remuda.plan.walk import inputs, with_inputs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from remuda.optimizer.pricing import Pricing
+    from remuda.plan.physical import PhysicalNode
+    from remuda.types import SqlType
+
+SHARE_RULE = "share_common_expressions"
+
+
+@dataclass(slots=True)
+class _Shared:
+    """The expressions worth sharing, and the columns that stand for those that were found in use."""
+
+    wanted: set[Expression]
+    new_column: Callable[[SqlType], Column]
+    columns: dict[Expression, Column] = field(default_factory=dict)
+
+    def replaced(self, expression: Expression) -> Expression:
+        """The largest that are shared first: what lies within one of them is found when it is computed."""
+        if not isinstance(expression, Call | Cast | Case):
+            return expression
+        if expression in self.wanted:
+            if expression not in self.columns:
+                self.columns[expression] = self.new_column(expression.type)
+            return self.columns[expression]
+        old = children(expression)
+        new = tuple(self.replaced(child) for child in old)
+        return with_children(expression, new) if any(map(_differ, old, new)) else expression
+
+
+def _differ(one: object, other: object) -> bool:
+    return one is not other
+
+
+@dataclass(slots=True)
+class CommonExpressions:
+    """`reduced` is a scan that asks only a part of its filter, priced."""
+
+    new_column: Callable[[str, SqlType], Column]
+    pricing: Pricing
+    reduced: Callable[[physical.MapScan, Expression | None], physical.MapScan]
+    fired: int = 0
+    _count: int = 0
+
+    def share(self, node: Any) -> Any:
+        """The plan from here down; what is above something that changed is priced anew."""
+        better = self._shared(node)
+        if better is not None:
+            self.fired += 1
+            return self.share(better)
+        below = tuple(self.share(child) for child in inputs(node))
+        if all(one is other for one, other in zip(below, inputs(node), strict=True)):
+            return node
+        return self._priced(replace(with_inputs(node, below), estimate=UNPRICED), node.estimate.rows)
+
+    def _shared(self, node: Any) -> Any:
+        match node:
+            case physical.Project(input=physical.Filter() as filter_):
+                return self._across(node, filter_, filter_.input, filter_.condition) or self._within(node)
+            case physical.Project(input=physical.MapScan() as scan) if scan.filter is not None:
+                return self._out_of_scan(node, scan) or self._within(node)
+            case physical.Project():
+                return self._within(node)
+            case physical.Filter():
+                return self._across(_identity(node), node, node.input, node.condition)
+            case physical.MapScan() if node.filter is not None:
+                return self._out_of_scan(_identity(node), node)
+        return None
+
+    def _within(self, node: physical.Project) -> Any:
+        """Project(x, c := f(e), d := g(e)) → Project(Project(x, s := e), c := f(s), d := g(s))."""
+        expressions = [item.expression for item in node.assignments]
+        shared = self._found(uses_of(expressions), expressions)
+        if shared is None:
+            return None
+        changed, columns = shared
+        return self._priced(
+            replace(
+                node,
+                input=self._computed(node.input, columns, changed),
+                assignments=_assigned(node, changed),
+                estimate=UNPRICED,
+            ),
+            node.estimate.rows,
+        )
+
+    def _across(self, node: physical.Project, filter_: Any, source: Any, condition: Expression) -> Any:
+        """Project(Filter(x, p(e)), c := f(e)) → Project(Filter(Project(x, s := e), p(s)), c := f(s)).
+
+        Only what the condition evaluates for every row: the projection sees only the rows that pass.
+        """
+        expressions = [condition, *(item.expression for item in node.assignments)]
+        uses = uses_of([condition])
+        for expression in expressions[1:]:
+            count_uses(expression, uses, always=False)
+        shared = self._found(uses, expressions)
+        if shared is None:
+            return None
+        (asked, *changed), columns = shared
+        below = self._computed(source, columns, [asked, *changed])
+        filtered = self._priced(physical.Filter(below, asked, filter_.traits), filter_.estimate.rows)
+        return self._priced(
+            replace(node, input=filtered, assignments=_assigned(node, changed), estimate=UNPRICED), node.estimate.rows
+        )
+
+    def _out_of_scan(self, node: physical.Project, scan: physical.MapScan) -> Any:
+        """The same for the filter of a scan: the conjuncts that share something are asked above it.
+
+        Those after them that can fail come along: a conjunct is asked only where the ones before it hold.
+        """
+        parts = conjuncts(scan.filter)
+        uses = uses_of([scan.filter] if scan.filter is not None else [])
+        for item in node.assignments:
+            count_uses(item.expression, uses, always=False)
+        wanted = worth_sharing(uses)
+        taken = [part for part in parts if any(each in wanted for each in parts_of(part))]
+        if not taken:
+            return None
+        first = parts.index(taken[0])
+        asked = [part for place, part in enumerate(parts) if part in taken or (place > first and can_fail(part))]
+        rest = conjunction(part for part in parts if part not in asked)
+        condition = conjunction(asked)
+        assert condition is not None
+        needed = columns_of(condition)
+        missing = tuple(column for id_, column in needed.items() if id_ not in {each.id for each in scan.columns})
+        source = self.reduced(replace(scan, columns=(*scan.columns, *missing)), rest)
+        return self._across(node, scan, source, condition)
+
+    def _found(
+        self, uses: Uses, expressions: list[Expression]
+    ) -> tuple[list[Expression], dict[Expression, Column]] | None:
+        wanted = worth_sharing(uses)
+        if not wanted:
+            return None
+        shared = _Shared(wanted, self._new_column)
+        changed = [shared.replaced(expression) for expression in expressions]
+        return changed, shared.columns
+
+    def _new_column(self, type_: SqlType) -> Column:
+        self._count += 1
+        return self.new_column(f"shared{self._count}", type_)
+
+    def _computed(self, source: Any, columns: dict[Expression, Column], above: list[Expression]) -> PhysicalNode:
+        """The source with the shared columns beside those that are needed above, or by which its rows are ordered."""
+        needed = {
+            *columns_of(*above),
+            *source.traits.distribution.columns,
+            *(key.column for key in source.traits.collation),
+        }
+        passed = [Assignment(column, column) for column in source.columns if column.id in needed]
+        computed = [Assignment(column, expression) for expression, column in columns.items()]
+        below = physical.Project(source, (*passed, *computed), source.traits)
+        return self._priced(below, source.estimate.rows)
+
+    def _priced(self, node: Any, rows: float) -> PhysicalNode:
+        return self.pricing.price(node, rows)
+
+
+def _identity(node: Any) -> physical.Project:
+    """What drops the shared columns again."""
+    passed = tuple(Assignment(column, column) for column in node.columns)
+    return physical.Project(node, passed, node.traits, estimate=node.estimate)
+
+
+def _assigned(node: physical.Project, expressions: list[Expression]) -> tuple[Assignment, ...]:
+    return tuple(
+        Assignment(item.column, expression) for item, expression in zip(node.assignments, expressions, strict=True)
+    )

@@ -1,0 +1,116 @@
+"""Spark's own shuffle between stages: for tasks that have no folder which all of them may write to.
+
+A chain of data frames, one for each stage: its rows are parcels, each with the task that it is for, to whose partition
+`repartitionById` brings it. Spark keeps what a stage has sent until nobody knows the chain any more, so the last stage
+can be run in waves, and makes anew what an executor has taken with it. Other tasks may have read the first copy by
+then: so a task has to send the same again. It does, as it reads what it has received in one order, unless it draws
+random numbers.
+"""
+
+from __future__ import annotations
+
+import pickle
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from remuda.errors import RemudaError
+from remuda.spark.session import make_importable
+from remuda.spark.stage_task import TaskWork, answer, send_parcels
+from remuda.spark.tasks import freeze_garbage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from pyspark import RDD
+    from pyspark.sql import SparkSession
+
+    from remuda.spark.shuffle_parcels import Parcel
+
+_SENT = "target INT, sender INT, number INT, parcel BINARY"
+_SENT_SCHEMA = pa.schema({"target": pa.int32(), "sender": pa.int32(), "number": pa.int32(), "parcel": pa.binary()})
+_ERROR = -1
+"""The number of what is not a parcel but an error, for all tasks of the next stage, which only pass it on."""
+
+
+def chain_stages(
+    session: SparkSession, tasks: int, before: Sequence[Mapping[int, TaskWork]], last: Mapping[int, TaskWork]
+) -> RDD[Any]:
+    """An RDD whose partitions are the answers of the last stage's tasks, or errors."""
+    make_importable(session.sparkContext)
+    numbers = session.range(0, tasks, 1, tasks).selectExpr(
+        "CAST(id AS INT) AS target", "0 AS sender", "0 AS number", "CAST(NULL AS BINARY) AS parcel"
+    )
+    frame = numbers
+    for works in before:
+        sent = frame.mapInArrow(partial(_each_task, partial(_send, works, tasks)), _SENT)
+        frame = sent.repartitionById(tasks, "target")
+    answers = frame.mapInArrow(partial(_each_task, partial(_answer, last)), _SENT)
+    return answers.rdd.map(_unpacked)
+
+
+def _each_task(
+    run: Callable[[int, list[tuple[int, int, bytes]]], Iterator[tuple[int, int, int, bytes]]],
+    batches: Iterable[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
+    """What runs in the Python worker: all that a task has received in, what it sends out, a record at a time."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    assert context is not None, "this runs in a task"
+    task = context.partitionId()
+    received = [
+        (sender.as_py(), number.as_py(), parcel.as_buffer().to_pybytes())
+        for batch in batches
+        for sender, number, parcel in zip(*batch.columns[1:], strict=True)
+        if parcel.is_valid
+    ]
+    try:
+        for record in run(task, received):
+            yield pa.RecordBatch.from_pylist([dict(zip(_SENT_SCHEMA.names, record, strict=True))], _SENT_SCHEMA)
+    finally:
+        freeze_garbage()
+
+
+def _send(
+    works: Mapping[int, TaskWork], tasks: int, task: int, received: list[tuple[int, int, bytes]]
+) -> Iterator[tuple[int, int, int, bytes]]:
+    try:
+        parcels = _opened(received)
+        sent = send_parcels(works[task], parcels) if task in works else []
+    except RemudaError as error:
+        yield from ((target, task, _ERROR, pickle.dumps(error)) for target in range(tasks))
+        return
+    for number, parcel in enumerate(sent):
+        for target in range(tasks) if parcel.target is None else (parcel.target,):
+            yield target, task, number, pickle.dumps(parcel)
+
+
+def _answer(
+    works: Mapping[int, TaskWork], task: int, received: list[tuple[int, int, bytes]]
+) -> Iterator[tuple[int, int, int, bytes]]:
+    try:
+        parcels = _opened(received)
+        answers = answer(works[task], parcels) if task in works else iter(())
+        for number, each in enumerate(answers):
+            yield task, task, number, each
+    except RemudaError as error:
+        yield task, task, _ERROR, pickle.dumps(error)
+
+
+def _opened(received: list[tuple[int, int, bytes]]) -> list[Parcel]:
+    """All parcels in one order, whatever order they have come in; raises where one is an error."""
+    parcels = [pickle.loads(parcel) for _, _, parcel in sorted(received, key=lambda each: each[:2])]
+    error = next((each for each in parcels if isinstance(each, RemudaError)), None)
+    if error is not None:
+        raise error
+    return parcels
+
+
+def _unpacked(row: Any) -> bytes | RemudaError:
+    sent = bytes(row.parcel)
+    if row.number != _ERROR:
+        return sent
+    error: RemudaError = pickle.loads(sent)
+    return error

@@ -1,0 +1,147 @@
+"""Parcels: rows of an edge on their way from a task of one stage to a task of the next.
+
+The first few bytes that a task sends travel as they are, through the driver. The rest is written into one file of the
+task's own, in a folder that all see, beside the maps; only the places in it travel, and whoever the rows are for maps
+them. A task may run twice: the driver takes the parcels of the one whose answer it gets, so that whatever happens to
+executors meanwhile, and whatever functions a query draws numbers from, the tasks of the next stage all read the same.
+"""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+import pyarrow as pa
+
+from remuda.exec import ArrowBatch
+from remuda.exec.ordering import concatenate
+from remuda.spark.answers import compact
+from remuda.spark.batch_file import BatchFile, BatchFileWriter, Place, from_stream, to_stream
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from remuda.exec import RowBatch
+    from remuda.expr import Column
+
+PARCEL_ROWS = 65_536
+"""Rows that wait to be sent together: kernels are slow on many small batches."""
+INLINE_BYTES = 1 << 16
+"""What a task sends through the driver, which hands it to all tasks of the next stage."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parcel:
+    """`target` is the number of the task that it is for; None where it is for all. Without a place `rows` has them."""
+
+    edge: int
+    target: int | None
+    rows: bytes | None
+    path: str = ""
+    place: Place | None = None
+
+    def open(self) -> pa.RecordBatch:
+        if self.rows is not None:
+            return from_stream(pa.py_buffer(self.rows))
+        assert self.place is not None, "what is not in the parcel is in a file"
+        return BatchFile(self.path).read(self.place)
+
+
+class ParcelWriter:
+    """Packs what a task sends; `folder` is where a file is made when there is much of it. Without one all is inline."""
+
+    def __init__(self, folder: str | None) -> None:
+        self._folder = folder
+        self._file: BatchFileWriter | None = None
+        self._inline = 0
+        self._waiting: dict[tuple[int, int | None], list[pa.RecordBatch]] = {}
+        self._parcels: list[Parcel] = []
+
+    def channel(self, edge: int, target: int | None) -> ParcelChannel:
+        return ParcelChannel(self, edge, target)
+
+    def add(self, edge: int, target: int | None, batch: pa.RecordBatch) -> None:
+        waiting = self._waiting.setdefault((edge, target), [])
+        waiting.append(batch)
+        if sum(each.num_rows for each in waiting) >= PARCEL_ROWS:
+            self._pack(edge, target)
+
+    def finish(self) -> list[Parcel]:
+        for edge, target in list(self._waiting):
+            self._pack(edge, target)
+        if self._file is not None:
+            self._file.close()
+        return self._parcels
+
+    def _pack(self, edge: int, target: int | None) -> None:
+        batch = compact(concatenate(self._waiting.pop((edge, target))))
+        if self._file is None:
+            stream = to_stream(batch)
+            if self._folder is None or self._inline + stream.size <= INLINE_BYTES:
+                self._inline += stream.size
+                self._parcels.append(Parcel(edge, target, stream.to_pybytes()))
+                return
+            self._file = BatchFileWriter(Path(self._folder) / f"{uuid4().hex}.arrow")
+        self._parcels.append(Parcel(edge, target, None, str(self._file.path), self._file.append(batch)))
+
+
+@dataclass(frozen=True, slots=True)
+class ParcelChannel:
+    """The sending end of an edge in a task: it always has room."""
+
+    writer: ParcelWriter
+    edge: int
+    target: int | None
+
+    def offer(self, batch: RowBatch) -> bool:
+        self.writer.add(self.edge, self.target, batch.arrow())
+        return True
+
+    def finish(self) -> None:
+        """Others of the edge may still be written to."""
+
+    def poll(self) -> RowBatch | None:
+        raise AssertionError("what is sent is received in another task")
+
+    @property
+    def is_finished(self) -> bool:
+        return False
+
+
+class OpenedParcels:
+    """The receiving end: all that is there for this task, one parcel after the other; nothing is waited for."""
+
+    def __init__(self, columns: tuple[Column, ...], parcels: Sequence[Parcel]) -> None:
+        self._columns = columns
+        self._remaining: Iterator[Parcel] = iter(parcels)
+        self._finished = False
+
+    def poll(self) -> RowBatch | None:
+        parcel = next(self._remaining, None)
+        if parcel is None:
+            self._finished = True
+            return None
+        return ArrowBatch(self._columns, parcel.open())
+
+    @property
+    def is_finished(self) -> bool:
+        return self._finished
+
+
+class Post:
+    """All parcels of a stage, by the tasks that they are for."""
+
+    def __init__(self, answers: Iterable[bytes] = ()) -> None:
+        """`answers` are those of the stage's tasks, each the parcels it has sent, pickled."""
+        self._by_target: dict[int | None, list[Parcel]] = {}
+        for answer in answers:
+            for parcel in pickle.loads(answer):
+                self._by_target.setdefault(parcel.target, []).append(parcel)
+
+    def for_task(self, task: int, edges: set[int]) -> list[Parcel]:
+        """What arrives on these edges, in the order of its senders."""
+        sent = (*self._by_target.get(None, ()), *self._by_target.get(task, ()))
+        return [parcel for parcel in sent if parcel.edge in edges]

@@ -1,0 +1,82 @@
+"""Numbers of strings: equal for equal strings and only for those, from dictionaries and written out, in any order."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from remuda.exec import text_groups
+from remuda.exec.text_groups import NULL_NUMBER, TextGroups
+from remuda.types import VARBINARY, VARCHAR
+
+
+def check(groups: TextGroups, seen: dict[Any, int], column: pa.Array) -> None:
+    numbers = groups.add(column).tolist()
+    for value, number in zip(column.to_pylist(), numbers, strict=True):
+        if value is None:
+            assert number == NULL_NUMBER
+        else:
+            assert seen.setdefault(value, number) == number
+    assert len(set(seen.values()) | {NULL_NUMBER}) == len(seen) + 1
+    known = np.array([NULL_NUMBER, *seen.values()])
+    assert groups.take(known).to_pylist() == [None, *seen]
+    assert known.max() < groups.count
+
+
+def drawn(chance: random.Random, words: list[str], form: str) -> pa.Array:
+    values = [None if chance.random() < 0.1 else chance.choice(words) for _ in range(40)]
+    plain = pa.array(values, pa.string()).slice(chance.randrange(3))
+    if form == "plain":
+        return plain
+    if form == "dictionary":
+        return plain.dictionary_encode()
+    # Values that no row has, one of them twice, or NULL among them.
+    dictionary = [*words, words[0]] if form == "twice" else [*words, None]
+    codes = [None if value is None else words.index(value) for value in plain.to_pylist()]
+    return pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), pa.array(dictionary))
+
+
+@pytest.fixture(params=["hashes", "equal hashes", "all hashes equal"])
+def hashing(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = text_groups.hash_columns
+    kinds = {"hashes": 2**62, "equal hashes": 16, "all hashes equal": 1}
+    monkeypatch.setattr(
+        text_groups, "hash_columns", lambda columns, types: whole(columns, types) % kinds[request.param] * 4
+    )
+
+
+@pytest.mark.usefixtures("hashing")
+@pytest.mark.parametrize("seed", range(10))
+def test_equal_strings_have_one_number(seed: int) -> None:
+    chance = random.Random(seed)
+    groups, seen = TextGroups(VARCHAR), {}
+    words = [f"{'ä' * (number % 3)}{number}" for number in range(30)]
+    for _ in range(8):
+        form = chance.choice(["plain", "dictionary", "twice", "null"])
+        check(groups, seen, drawn(chance, chance.sample(words, chance.randrange(1, 30)), form))
+
+
+@pytest.mark.usefixtures("hashing")
+def test_a_dictionary_with_the_same_values_has_the_same_numbers() -> None:
+    groups = TextGroups(VARCHAR)
+    words = ["a", "b", "c"]
+    first = pa.DictionaryArray.from_arrays(pa.array([2, 0]), pa.array(words))
+    again = pa.DictionaryArray.from_arrays(pa.array([1, 2]), pa.array(words))
+    assert groups.add(first).tolist() == [3, 1]
+    assert groups.add(again).tolist() == [2, 3]
+    assert pa.types.is_dictionary(groups.take(np.array([1, 2])).type)
+    assert groups.add(pa.array(["c", "d", "a"])).tolist() == [3, 4, 1]
+    assert groups.take(np.arange(5)).to_pylist() == [None, *words, "d"]
+
+
+def test_nothing_and_bytes() -> None:
+    groups = TextGroups(VARBINARY)
+    assert groups.add(pa.array([], pa.binary())).tolist() == []
+    assert groups.add(pa.array([None], pa.binary())).tolist() == [NULL_NUMBER]
+    assert groups.add(pa.array([b"\xff", b"", b"\xff"])).tolist() == [1, 2, 1]
+    assert groups.add(pa.array([b"x", b""])).tolist() == [3, 2]
+    assert groups.take(np.array([3, 0, 1])).to_pylist() == [b"x", None, b"\xff"]

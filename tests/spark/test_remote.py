@@ -1,0 +1,85 @@
+"""Spark over a store that no executor sees as a folder: tasks fetch segments from an S3 server, through their cache."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+import remuda
+import remuda.spark
+from tests.storage.s3_server import BUCKET, S3Server, s3_server
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+ROWS = 5_000
+CREATE = "CREATE TABLE orders (id BIGINT, customer VARCHAR, amount DOUBLE, PRIMARY KEY (id))"
+PLACE = f"{BUCKET}/shop.remuda"
+
+
+@pytest.fixture(scope="module")
+def s3() -> Iterator[S3Server]:
+    with s3_server() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def shop(spark: SparkSession, s3: S3Server, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The address of a store that Spark has loaded, by way of a folder that nobody keeps."""
+    remuda.spark.register(spark)
+    cache = tmp_path_factory.mktemp("loading")
+    with remuda.open(s3.uri(PLACE), durability="none", cache=cache, spark=spark) as grid:
+        grid.sql(CREATE)
+        grid.sql("CREATE INDEX by_customer ON orders (customer) TYPE HASH")
+        assert grid.load("orders", orders(spark, 0, ROWS)) == ROWS
+    return s3.uri(PLACE)
+
+
+def orders(spark: SparkSession, first: int, end: int) -> DataFrame:
+    return spark.range(first, end, 1, 2).selectExpr("id", "concat('C', id % 50) AS customer", "id / 4 AS amount")
+
+
+def fetched(cache: Path) -> set[str]:
+    return {path.name for path in (cache / "files").rglob("*.*")}
+
+
+def test_tasks_fetch_what_the_query_reads(spark: SparkSession, s3: S3Server, shop: str, tmp_path: Path) -> None:
+    with remuda.open(shop, read_only=True, cache=tmp_path, spark=spark) as grid:
+        grid.sql("SET engine = spark")
+        assert grid.sql("SELECT COUNT(*), SUM(amount) FROM orders").fetchall() == [(ROWS, sum(range(ROWS)) / 4)]
+        assert grid.sql("SELECT id FROM orders WHERE customer = 'C3' ORDER BY id LIMIT 2").fetchall() == [(3,), (53,)]
+        assert len(grid.sql("SELECT * FROM orders").fetchall()) == ROWS
+        assert "engine: spark" in grid.explain("SELECT COUNT(*) FROM orders")
+    assert fetched(tmp_path) == {name.rpartition("/")[2] for name in s3.files(PLACE) if name.startswith("maps/")}
+
+
+def test_the_data_source_reads_maps_and_queries(spark: SparkSession, shop: str, tmp_path: Path) -> None:
+    source = spark.read.format("remuda").options(path=shop, cache=str(tmp_path))
+    found = source.options(map="orders", pushFilters="true").load()
+    assert found.schema.simpleString() == "struct<id:bigint,customer:string,amount:double>"
+    assert [row.id for row in found.where("id = 17").collect()] == [17]
+    assert spark.read.format("remuda").options(path=shop, map="orders", cache=str(tmp_path)).load().count() == ROWS
+    query = "SELECT customer, COUNT(*) AS n FROM orders GROUP BY customer"
+    counted = spark.read.format("remuda").options(path=shop, query=query, cache=str(tmp_path)).load()
+    assert {row.n for row in counted.collect()} == {ROWS // 50}
+    assert fetched(tmp_path)
+
+
+def test_data_frames_are_written_by_tasks_that_upload(
+    spark: SparkSession, s3: S3Server, shop: str, tmp_path: Path
+) -> None:
+    place = f"{BUCKET}/written.remuda"
+    with remuda.open(s3.uri(place), durability="none", cache=tmp_path) as grid:
+        grid.sql(CREATE)
+    target = {"path": s3.uri(place), "map": "orders", "cache": str(tmp_path)}
+    orders(spark, 0, 100).write.format("remuda").options(**target).mode("append").save()
+    with pytest.raises(Exception, match="duplicate key"):
+        orders(spark, 99, 200).write.format("remuda").options(**target).mode("append").save()
+    orders(spark, 50, 150).write.format("remuda").options(**target, mode="upsert").mode("append").save()
+    with remuda.open(s3.uri(place), read_only=True, cache=tmp_path) as grid:
+        assert grid.sql("SELECT COUNT(*), MAX(id) FROM orders").fetchall() == [(150, 149)]
+    assert not any(name.startswith("inbox/") for name in s3.files(place))
