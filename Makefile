@@ -33,7 +33,7 @@ demo: setup ## Show the engine on a million rows, plain Spark beside it (ROWS=n 
 	@$(BIN)/python -m remuda.cli demo --rows $(ROWS)
 
 test: setup ## Run the tests, but for the slow ones
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses=auto --maxprocesses=4 --dist=loadgroup
 
 test-slow: setup ## Run all tests, the slow ones too, with many more random cases
 	$(BIN)/python -m pytest -m "slow or not slow" --hypothesis-profile=thorough --timeout=1800

@@ -27,10 +27,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """`pytest -m "not spark"` then leaves out every test that would start a Java, without anyone marking it."""
+    """`pytest -m "not spark"` then leaves out every test that would start a Java, without anyone marking it.
+
+    Where several processes share the tests (`make test`), one of them has all that need Spark, and each file is one's.
+    """
     for item in items:
-        if "spark" in getattr(item, "fixturenames", ()):
+        uses_spark = "spark" in getattr(item, "fixturenames", ())
+        if uses_spark:
             item.add_marker(pytest.mark.spark)
+        item.add_marker(pytest.mark.xdist_group("spark" if uses_spark else str(item.path)))
 
 
 @pytest.fixture(scope="session")
