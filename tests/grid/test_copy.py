@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -106,3 +107,12 @@ def test_analyze_makes_plans_anew(grid: Any) -> None:
     grid.sql("ANALYZE")
     with pytest.raises(SqlError, match="unknown table: none"):
         grid.sql("ANALYZE none")
+
+
+def test_copies_to_one_file_do_not_disturb_each_other(grid: Any, tmp_path: Path) -> None:
+    path = tmp_path / "items.csv"
+    with ThreadPoolExecutor(8) as threads:
+        copies = [threads.submit(grid.sql, f"COPY items TO '{path}'") for _ in range(64)]
+        assert {each.result().update_count for each in copies} == {3}
+    assert len(path.read_text().splitlines()) == 4
+    assert [each.name for each in tmp_path.iterdir()] == [path.name]

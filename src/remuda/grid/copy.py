@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -57,7 +58,8 @@ def copy_to(queries: Queries, statement: sql.CopyTo, parameters: Given, confirm:
         known = ", ".join(FORMATS)
         raise data_error(f"{path} says not what it is: name it {known} or give FORMAT", span=statement.span)
     result = _run(queries, statement.text, statement.query, parameters)
-    part = path.with_name(path.name + ".part")
+    # Its own: a statement whose time is over may still be writing when the next one begins.
+    part = path.with_name(f"{path.name}.{token_hex(4)}.part")
     try:
         if kind == "csv":
             rows = _write_csv(result.record_batches(), _schema(result), part, statement.csv or sql.CsvOptions())
