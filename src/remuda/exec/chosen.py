@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from remuda.exec.batch import ArrowBatch
+from remuda.exec.computed_once import computed_once
 from remuda.exec.row_choice import gather
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class ChosenBatch:
         """Whether so many rows are chosen that looking at all of them is cheaper than gathering the chosen ones."""
         return self.row_count >= DENSE * int(self.whole.num_rows)
 
-    @cached_property
+    @computed_once
     def gathered(self) -> ArrowBatch:
         return ArrowBatch(self.columns, gather(self.whole, self.chosen, self.row_count))
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from remuda.exec.batch import layout_of
+from remuda.exec.computed_once import computed_once
 from remuda.exec.group_numbers import GroupNumbers
 from remuda.exec.ordering import sort_positions
 from remuda.exec.sort_keys import Part, changes, sort_parts, sorted_by
@@ -38,46 +38,46 @@ class WindowRows:
         self._starts = starts
         self._group_changes = group_changes
 
-    @cached_property
+    @computed_once
     def partition_number(self) -> np.ndarray:
         number: np.ndarray = np.cumsum(self._starts) - 1
         return number
 
-    @cached_property
+    @computed_once
     def _partition_bounds(self) -> np.ndarray:
         return np.append(np.flatnonzero(self._starts), self.count)
 
-    @cached_property
+    @computed_once
     def partition_start(self) -> np.ndarray:
         start: np.ndarray = self._partition_bounds[self.partition_number]
         return start
 
-    @cached_property
+    @computed_once
     def partition_stop(self) -> np.ndarray:
         stop: np.ndarray = self._partition_bounds[self.partition_number + 1]
         return stop
 
-    @cached_property
+    @computed_once
     def _group_starts(self) -> np.ndarray:
         starts: np.ndarray = self._starts | self._group_changes()
         return starts
 
-    @cached_property
+    @computed_once
     def group_number(self) -> np.ndarray:
         number: np.ndarray = np.cumsum(self._group_starts) - 1
         return number
 
-    @cached_property
+    @computed_once
     def group_starts(self) -> np.ndarray:
         """Where each peer group begins, and the number of rows behind the last."""
         return np.append(np.flatnonzero(self._group_starts), self.count)
 
-    @cached_property
+    @computed_once
     def peer_start(self) -> np.ndarray:
         start: np.ndarray = self.group_starts[self.group_number]
         return start
 
-    @cached_property
+    @computed_once
     def peer_stop(self) -> np.ndarray:
         stop: np.ndarray = self.group_starts[self.group_number + 1]
         return stop
