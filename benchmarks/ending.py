@@ -90,9 +90,17 @@ def _show_statements(grid: Any) -> None:
             if name == "update":
                 grid.sql("TRUNCATE TABLE written")
                 grid.load("written", grid.sql("SELECT id, amount, status FROM orders").to_arrow())
-            print(
-                f"  {name:<33} {'':>26} {_times([_timed_out(grid, text, after) for after in MOMENTS]):>26}", flush=True
-            )
+            print(f"  {name:<33} {'':>26} {_times(_all_timed_out(grid, text)):>26}", flush=True)
+
+
+def _all_timed_out(grid: Any, sql: str) -> list[float | None]:
+    """Up to the first time that sufficed: what is done cannot always be done again."""
+    ends: list[float | None] = []
+    for after in sorted(MOMENTS):
+        ends.append(_timed_out(grid, sql, after))
+        if ends[-1] is None:
+            break
+    return ends
 
 
 def _times(seconds: list[float | None]) -> str:
