@@ -6,36 +6,32 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
 from remuda.catalog import IndexKind
 from remuda.errors import ErrorCode, SqlError
 from remuda.storage import Lookup, Store, map_store
+from tests.harness.threads import run_together
 from tests.storage.maps import contents, index_on, orders_map
 
 ACCOUNTS = 40
 
 
 def _run(*workers: Callable[[], None], seconds: float = 1.5) -> None:
-    """Runs each worker over and over in a thread of its own and raises what any of them raised."""
-    failures: list[BaseException] = []
-    end = time.monotonic() + seconds
+    """Runs each worker over and over in a thread of its own, until the time is over or one has failed."""
+    end, failed = time.monotonic() + seconds, threading.Event()
 
     def repeat(worker: Callable[[], None]) -> None:
         try:
-            while time.monotonic() < end and not failures:
+            while time.monotonic() < end and not failed.is_set():
                 worker()
-        except BaseException as error:  # noqa: BLE001 - handed to the main thread
-            failures.append(error)
+        except BaseException:
+            failed.set()
+            raise
 
-    threads = [threading.Thread(target=repeat, args=(worker,)) for worker in workers]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if failures:
-        raise failures[0]
+    run_together(*(partial(repeat, worker) for worker in workers))
 
 
 def test_transfers_are_seen_whole_whatever_else_happens(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ import pytest
 from remuda.catalog import IndexKind, MapDefinition
 from remuda.errors import ErrorCode, SqlError
 from remuda.storage import Lookup, MapSnapshot, MapStore, Range, Store, index_read, row_form
-from remuda.storage.column_reader import FEW
+from remuda.storage.entry_reader import FEW_ENTRIES
 from remuda.types import BIGINT, VARCHAR
 from tests.storage.maps import index_on, map_of, table_of
 
@@ -44,7 +44,7 @@ def plain(count: int = ROWS) -> list[tuple[Any, ...]]:
     return [(number, number, f"s{number % 5}") for number in range(count)]
 
 
-@pytest.mark.parametrize("count", [1, 2, FEW, FEW + 1, 100])
+@pytest.mark.parametrize("count", [1, 2, FEW_ENTRIES, FEW_ENTRIES + 1, 100])
 def test_a_snapshot_sees_what_was_there_when_it_was_taken(count: int) -> None:
     kept, _ = filled(plain())
     before = kept.snapshot()

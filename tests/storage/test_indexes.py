@@ -15,26 +15,11 @@ from remuda.storage.value_order import comparable
 from remuda.types import BIGINT, DOUBLE, INTEGER, VARBINARY, VARCHAR, SqlType
 from remuda.types.partition_hash import hash_values, partition_of
 from tests.storage.maps import index_on, map_of, same, table_of
+from tests.storage.ranges import is_within
 from tests.storage.sample_values import TYPES, random_value
 
 Row = tuple[Any, ...]
 ALL = 1 << 30
-
-
-def _matches(value: Any, wanted: Range) -> bool:
-    """The definition of a range, written as plainly as possible."""
-    if value is None or wanted.low is None or wanted.high is None:
-        return False
-    place = comparable(value)
-    if wanted.low is not UNBOUNDED:
-        low = comparable(wanted.low)
-        if place < low or (place == low and not wanted.low_inclusive):
-            return False
-    if wanted.high is not UNBOUNDED:
-        high = comparable(wanted.high)
-        if place > high or (place == high and not wanted.high_inclusive):
-            return False
-    return True
 
 
 def _expected(definition: MapDefinition, index: IndexDefinition, lookup: Lookup, rows: list[Row]) -> list[Row]:
@@ -45,7 +30,7 @@ def _expected(definition: MapDefinition, index: IndexDefinition, lookup: Lookup,
         fits = all(
             comparable(value) == comparable(wanted) for value, wanted in zip(values, lookup.prefix, strict=False)
         )
-        if fits and (lookup.range is None or _matches(values[len(lookup.prefix)], lookup.range)):
+        if fits and (lookup.range is None or is_within(values[len(lookup.prefix)], lookup.range)):
             found.append(row)
     return found
 

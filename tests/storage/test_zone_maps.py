@@ -14,6 +14,7 @@ from remuda.storage.value_order import comparable
 from remuda.types import BIGINT, TIMESTAMP, VARCHAR, Kind, SqlType
 from remuda.types.partition_hash import LONG_DECIMAL_DIGITS
 from tests.storage.maps import contents, map_of, table_of
+from tests.storage.ranges import is_within
 from tests.storage.sample_values import TYPES, random_value
 
 ROWS = 300
@@ -26,20 +27,6 @@ def _values(sql_type: SqlType, choose: random.Random) -> list[Any]:
     ascending = sorted((value for value in some if value is not None), key=comparable)
     values = [ascending[number * len(ascending) // ROWS] for number in range(ROWS)]
     return [None if choose.random() < 0.1 or 100 < number < 140 else value for number, value in enumerate(values)]
-
-
-def _inside(value: Any, wanted: Range) -> bool:
-    if value is None or wanted.low is None or wanted.high is None:
-        return False
-    place = comparable(value)
-    if wanted.low is not UNBOUNDED:
-        low = comparable(wanted.low)
-        if place < low or (place == low and not wanted.low_inclusive):
-            return False
-    if wanted.high is not UNBOUNDED:
-        high = comparable(wanted.high)
-        return place < high or (place == high and wanted.high_inclusive)
-    return True
 
 
 def _read(snapshot: MapSnapshot, wanted: Range, partitions: np.ndarray | None) -> tuple[list[Any], int]:
@@ -80,7 +67,7 @@ def test_no_match_is_left_out(sql_type: SqlType, monkeypatch: pytest.MonkeyPatch
             for partitions in (None, np.array([0, 2])):
                 found, read = _read(snapshot, wanted, partitions)
                 there = {row[0] for row in contents(snapshot, partitions)}
-                assert {key for key, value in rows if key in there and _inside(value, wanted)} <= set(found)
+                assert {key for key, value in rows if key in there and is_within(value, wanted)} <= set(found)
                 least_read = min(least_read, read)
     if sql_type.kind not in WITHOUT_ZONES and sql_type.precision <= LONG_DECIMAL_DIGITS:
         assert least_read < ROWS / 3

@@ -6,6 +6,7 @@ sources.
 """
 
 from remuda.storage.conditions import UNBOUNDED, Lookup, Range
+from remuda.storage.confirmation import Confirm, always_granted
 from remuda.storage.index_finder import IndexFinder, IndexRead, index_read
 from remuda.storage.load_merge import LoadMode
 from remuda.storage.map_store import MapStore
@@ -23,6 +24,7 @@ from remuda.types.partition_hash import hash_values, partition_of, scalar_hasher
 __all__ = [
     "UNBOUNDED",
     "ColumnRows",
+    "Confirm",
     "Durability",
     "IndexFinder",
     "IndexRead",
@@ -37,6 +39,7 @@ __all__ = [
     "SnapshotDescription",
     "Source",
     "Store",
+    "always_granted",
     "build_segment",
     "hash_columns",
     "hash_values",

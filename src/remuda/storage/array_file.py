@@ -42,20 +42,9 @@ class _Array(msgspec.Struct, frozen=True):
 
 class _Header(msgspec.Struct, frozen=True):
     arrays: list[_Array]
-    notes: dict[str, str]
 
 
-class ArrayFile:
-    """An open file: `arrays` by name, `notes` as written."""
-
-    __slots__ = ("arrays", "notes")
-
-    def __init__(self, arrays: dict[str, np.ndarray], notes: dict[str, str]) -> None:
-        self.arrays = arrays
-        self.notes = notes
-
-
-def write_array_file(path: Path, arrays: dict[str, np.ndarray], notes: dict[str, str] | None = None) -> None:
+def write_array_file(path: Path, arrays: dict[str, np.ndarray]) -> None:
     """Writes and fsyncs, or leaves nothing behind.
 
     The offsets stand in the header whose length they depend on, so they count from its end.
@@ -66,7 +55,7 @@ def write_array_file(path: Path, arrays: dict[str, np.ndarray], notes: dict[str,
         checksum = xxh3_64_hexdigest(memoryview(array).cast("B")) if array.size else ""
         entries.append(_Array(name, array.dtype.str, array.size, offset, checksum))
         offset = _aligned(offset + array.nbytes)
-    header = msgspec.json.encode(_Header(entries, notes or {}))
+    header = msgspec.json.encode(_Header(entries))
     body = _aligned(_PREFIX.size + len(header))
     try:
         with path.open("wb") as file:
@@ -82,8 +71,11 @@ def write_array_file(path: Path, arrays: dict[str, np.ndarray], notes: dict[str,
         raise StorageError(f"the file cannot be written: {error.strerror}", path) from error
 
 
-def open_array_file(path: Path, checked: Collection[str] = ()) -> ArrayFile:
-    """Memory-maps the file. The arrays in `checked`, which should be small, are compared with their checksums."""
+def open_array_file(path: Path, checked: Collection[str] = ()) -> dict[str, np.ndarray]:
+    """Memory-maps the file and gives its arrays by name.
+
+    Those in `checked`, which should be small, are compared with their checksums.
+    """
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
         if size < _PREFIX.size:
@@ -108,7 +100,7 @@ def open_array_file(path: Path, checked: Collection[str] = ()) -> ArrayFile:
         array = arrays[entry.name] = np.frombuffer(mapped, dtype, entry.count, body + entry.offset)
         if entry.name in checked and array.size and xxh3_64_hexdigest(memoryview(array).cast("B")) != entry.checksum:
             raise _damaged(path, entry, body)
-    return ArrayFile(arrays, header.notes)
+    return arrays
 
 
 def verify_array_file(path: Path, pause: Callable[[], None] = no_pause) -> None:

@@ -7,32 +7,28 @@ it is read, so that each row is made only once, as what it is wanted as.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from itertools import chain
 from math import inf, nextafter
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from remuda.storage.column_reader import FEW
 from remuda.storage.conditions import Lookup, Range
 from remuda.storage.encodable import unencodable
+from remuda.storage.entry_reader import EntryReader, Rows, entry_reader
 from remuda.storage.index_access import index_definition
+from remuda.storage.key_slots import KeySearch, key_search, searched_keys
 from remuda.storage.log_source import LogSource
-from remuda.storage.row_code import row_finisher, row_reader, rows_reader
+from remuda.storage.row_code import row_finisher
 from remuda.storage.row_form import MOST_FORMS, RowForm
 from remuda.storage.sorted_index import SortedIndex
-from remuda.storage.value_order import GREATEST_KEY, INFINITE_KEY, NULL_KEY, direct_key
+from remuda.storage.value_order import GREATEST_KEY, NULL_KEY, direct_key
 
 if TYPE_CHECKING:
-    from remuda.storage.hidden_rows import HiddenRows
-    from remuda.storage.map_version import MapVersion
-    from remuda.storage.segment import Index, Segment
+    from collections.abc import Callable, Sequence
 
-Rows = Iterable[Any]
-EntryReader = Callable[[int, int, int], Rows]
-"""From a span of an index and a length of the log to the rows that are live at it."""
+    from remuda.storage.map_version import MapVersion
+    from remuda.storage.segment import Index
+    from remuda.types import SqlType
 
 
 class IndexRead:
@@ -64,23 +60,20 @@ class IndexFinder:
         self._finish = row_finisher(version.definition, read.form)
         self._index = index_definition(version.definition, read.index)
         self._spans: list[tuple[Callable[[Lookup], tuple[int, int]], EntryReader]] = []
-        keys: list[np.ndarray | None] = []
+        indexes: list[Index] = []
         for segment, hidden in zip(version.segments, version.hidden, strict=True):
             opened = segment.index(self._index)
-            self._spans.append((opened.span, _entry_reader(segment, opened, hidden, read.form)))
-            keys.append(opened.direct_keys if isinstance(opened, SortedIndex) else None)
+            self._spans.append((opened.span, entry_reader(segment, opened, hidden, read.form)))
+            indexes.append(opened)
         sql_type = version.definition.column(self._index.columns[0]).type
         self._key_of: Callable[[Any], int] | None = None
         self._floats = False
-        self._searches: list[tuple[Callable[[Any], np.ndarray], EntryReader]] = []
-        direct = [each for each in keys if each is not None]
-        if len(direct) == len(keys):
+        self._searches: list[tuple[KeySearch, EntryReader]] = []
+        direct = [each for each in indexes if isinstance(each, SortedIndex) and each.direct_keys is not None]
+        if len(direct) == len(indexes):
             self._key_of = direct_key(sql_type)
-            self._floats = sql_type.is_floating and all(map(_are_floats, direct))
-            searched = [each.view(np.float64) if self._floats else each for each in direct]
-            self._searches = [
-                (each.searchsorted, reader) for each, (_, reader) in zip(searched, self._spans, strict=True)
-            ]
+            self._floats, searches = _searches(direct, sql_type)
+            self._searches = [(search, reader) for search, (_, reader) in zip(searches, self._spans, strict=True)]
 
     def between(
         self, start: Any, start_inclusive: bool, stop: Any, stop_inclusive: bool, length: int, most: int
@@ -88,7 +81,7 @@ class IndexFinder:
         """The rows between two values of the first column, neither of them NULL. Crossed ends find nothing.
 
         Keys are the same in all segments, so the ends are translated once: into the first key of the range and the
-        first one behind it. numpy takes the pair as it is; an array made of it before takes longer.
+        first one behind it.
         """
         if self._floats:
             begin = start if start_inclusive else nextafter(start, inf)
@@ -101,10 +94,9 @@ class IndexFinder:
             if begin == NULL_KEY or end > GREATEST_KEY:
                 # The ends of BIGINT: the key of the least value is NULL's elsewhere, and no key is above the greatest.
                 return self.find((Lookup((), Range(start, start_inclusive, stop, stop_inclusive)),), length, most)
-        ends = (begin, end)
         found: list[Rows] = []
         for search, read in self._searches:
-            low, high = search(ends).tolist()
+            low, high = search(begin, end)
             if low < high:
                 most -= high - low
                 if most < 0:
@@ -145,28 +137,15 @@ class IndexFinder:
         return [finish(row) for at in log.entries(self._index.id, lookup) if (row := rows[at]) is not None]
 
 
-def _are_floats(keys: np.ndarray) -> bool:
-    """Whether the keys are the bits of numbers above zero and below infinity, so that they can be searched as those.
+def _searches(indexes: Sequence[SortedIndex], sql_type: SqlType) -> tuple[bool, list[KeySearch]]:
+    """Whether all indexes are searched by floating-point numbers, and how each is searched.
 
-    Below zero the order of the bits is the other way round, zero has two signs, NULL and NaN are no numbers.
+    Where only some could be, all are searched by keys, and the tables of numbers are of no use.
     """
-    return len(keys) == 0 or (int(keys[0]) > 0 and int(keys[-1]) < INFINITE_KEY)
-
-
-def _entry_reader(segment: Segment, index: Index, hidden: HiddenRows, form: RowForm) -> EntryReader:
-    positions, places = index.positions, memoryview(index.positions)
-    row_at, rows_at = row_reader(segment, form), rows_reader(segment, form)
-
-    def read(low: int, high: int, length: int) -> Rows:
-        marks = hidden.view
-        if high - low == 1:
-            position = places[low]
-            return (row_at(position),) if marks is None or marks[position] > length else ()
-        if high - low <= FEW:
-            few = places[low:high]
-            return map(row_at, few if marks is None else [position for position in few if marks[position] > length])
-        # numpy would convert any other kind of number anew for each column.
-        many = positions[low:high].astype(np.intp)
-        return rows_at(many if marks is None else many[np.asarray(marks).take(many) > length])
-
-    return read
+    keys = [each.direct_keys for each in indexes if each.direct_keys is not None]
+    searched = [searched_keys(each, sql_type) for each in keys]
+    kinds = {each.dtype.kind for each in searched if len(each)}
+    if len(kinds) > 1:
+        return False, [key_search(each, None) for each in keys]
+    tables = [each.key_slots for each in indexes]
+    return kinds == {"f"}, [key_search(*parts) for parts in zip(searched, tables, strict=True)]

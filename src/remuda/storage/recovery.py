@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from errno import ENOENT
 from typing import TYPE_CHECKING, Any
 
+from remuda.catalog import Catalog
 from remuda.storage.hidden_rows import HiddenRows
-from remuda.storage.manifest import Manifest, MapEntry, map_definition, read_manifest, segment_info
+from remuda.storage.manifest import Manifest, MapEntry, map_definition, read_manifest, segment_info, view_definition
 from remuda.storage.map_version import MapVersion, key_maker
 from remuda.storage.records import PUT, decode_record, restore
 from remuda.storage.statements import erase_keys, put_rows
@@ -55,6 +56,15 @@ class Recovered:
     maps: Mapping[str, RecoveredMap]
     files: list[LogFile]
     sequence: int
+
+    def catalog(self) -> Catalog:
+        """The one that the manifest describes."""
+        catalog = Catalog()
+        for found in self.maps.values():
+            catalog = catalog.with_map(found.definition)
+        for entry in self.manifest.views:
+            catalog = catalog.with_view(view_definition(entry))
+        return Catalog(self.manifest.catalog_version, catalog.maps, catalog.views)
 
 
 def recover(

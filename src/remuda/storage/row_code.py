@@ -19,30 +19,37 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from types import CodeType
 
-    import numpy as np
-
     from remuda.catalog import MapDefinition
     from remuda.storage.row_form import Row, RowForm
     from remuda.storage.segment import Segment
 
 
-def row_reader(segment: Segment, form: RowForm) -> Callable[[int], Any]:
-    """The function from a position to the row there."""
+def row_reader(segment: Segment, form: RowForm, known: int | None = None) -> Callable[..., Any]:
+    """The function from a position to the row there; from a position and a value where one column's, a number, is
+    `known` to whoever asks."""
     names: dict[str, Any] = {}
     values: list[tuple[str, bool]] = []
     for place, column in enumerate(form.columns):
+        if column == known:
+            values.append(("value", False))
+            continue
         reader = segment.reader(column)
         text, stands_for = reader.written(f"c{place}")
         names.update(stands_for)
         values.append((text, reader.has_nulls))
-    return _function("position", segment.definition, form, values, names)
+    arguments = "position" if known is None else "position, value"
+    return _function(arguments, segment.definition, form, values, names)
 
 
-def rows_reader(segment: Segment, form: RowForm) -> Callable[[np.ndarray], Iterable[Any]]:
-    """The function from many positions, which are `intp`, to the rows there, put together as they are read."""
+def rows_reader(segment: Segment, form: RowForm, known: int | None = None) -> Callable[..., Iterable[Any]]:
+    """The function from many positions, which are `intp`, to the rows there, put together as they are read; from
+    positions and values where one column's, numbers, are `known` to whoever asks."""
     names: dict[str, Any] = {}
     parts: list[str] = []
     for place, column in enumerate(form.columns):
+        if column == known:
+            parts.append("values.tolist(), ")
+            continue
         reader = segment.reader(column)
         text, stands_for = reader.written_values(f"c{place}", python=form.make is not None)
         names.update(stands_for)
@@ -51,7 +58,8 @@ def rows_reader(segment: Segment, form: RowForm) -> Callable[[np.ndarray], Itera
     if form.make is not None:
         names |= {"make": form.make, "ColumnRows": ColumnRows}
         rows = f"ColumnRows(make, {''.join(parts)})" if parts else f"map(make, {rows})"
-    made: Callable[[np.ndarray], Iterable[Any]] = eval(_compiled(f"lambda positions: {rows}"), names)
+    arguments = "positions" if known is None else "positions, values"
+    made: Callable[..., Iterable[Any]] = eval(_compiled(f"lambda {arguments}: {rows}"), names)
     return made
 
 
@@ -61,12 +69,12 @@ def row_finisher(definition: MapDefinition, form: RowForm) -> Callable[[Row], An
 
 
 def _function(
-    argument: str,
+    arguments: str,
     definition: MapDefinition,
     form: RowForm,
     values: Sequence[tuple[str, bool]],
     names: dict[str, Any],
-) -> Callable[[Any], Any]:
+) -> Callable[..., Any]:
     """`values` has an expression for each column, and whether it can be NULL."""
     parts: list[str] = []
     for place, (column, (text, can_be_null)) in enumerate(zip(form.columns, values, strict=True)):
@@ -76,14 +84,14 @@ def _function(
             continue
         names[f"convert_{place}"] = convert
         if can_be_null:
-            parts.append(f"(None if (value := {text}) is None else convert_{place}(value)), ")
+            parts.append(f"(None if (stored := {text}) is None else convert_{place}(stored)), ")
         else:
             parts.append(f"convert_{place}({text}), ")
     row = f"({''.join(parts)})"
     if form.make is not None:
         names["make"] = form.make
         row = f"make({row})"
-    made: Callable[[Any], Any] = eval(_compiled(f"lambda {argument}: {row}"), names)
+    made: Callable[..., Any] = eval(_compiled(f"lambda {arguments}: {row}"), names)
     return made
 
 

@@ -143,7 +143,7 @@ class Segment:
         types = [self.definition.columns[number].type for number in numbers]
         if definition.kind is IndexKind.HASH:
             return HashIndex(arrays, readers, types)
-        return SortedIndex(arrays, [self.batch.column(number) for number in numbers], readers, types)
+        return SortedIndex(arrays, numbers[0], [self.batch.column(number) for number in numbers], readers, types)
 
 
 def build_index(index: IndexDefinition, definition: MapDefinition, batch: pa.RecordBatch) -> dict[str, np.ndarray]:

@@ -157,10 +157,9 @@ def encoded(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
         if _is_proper_dictionary(column):
             return _with_sorted_dictionary(column)
         column = column.dictionary_decode()
-    if not pa.types.is_string(column.type) or _mostly_distinct(column):
+    if not pa.types.is_string(column.type) or mostly_distinct(column):
         return column
-    # All chunks get the same dictionary: only codes are copied here, no strings.
-    array = flat(pc.dictionary_encode(column))
+    array = _codes(column)
     if len(array.dictionary) > (len(array) - array.null_count) * DICTIONARY_SHARE:
         return column
     return _with_sorted_dictionary(array)
@@ -215,10 +214,20 @@ def _is_proper_dictionary(array: pa.DictionaryArray) -> bool:
     )
 
 
-def _mostly_distinct(array: pa.Array | pa.ChunkedArray) -> bool:
+def mostly_distinct(array: pa.Array | pa.ChunkedArray) -> bool:
     """Judged by the first rows, to save the encoding of a whole column that would be thrown away."""
     sample = array.slice(0, SAMPLE_ROWS)
     return bool(pc.count_distinct(sample).as_py() > len(sample) * 0.9)
+
+
+def _codes(column: pa.Array | pa.ChunkedArray) -> pa.DictionaryArray:
+    """All chunks are given the same dictionary, so only codes are put together. Arrow, which does not know that, would
+    compare the dictionaries of all chunks value by value: more work than the encoding from some tens of chunks on."""
+    array = pc.dictionary_encode(column)
+    if isinstance(array, pa.DictionaryArray) or array.num_chunks == 0:
+        return flat(array)
+    codes = pa.concat_arrays([chunk.indices for chunk in array.chunks])
+    return pa.DictionaryArray.from_arrays(codes, array.chunk(0).dictionary)
 
 
 def _with_sorted_dictionary(array: pa.DictionaryArray) -> pa.Array:

@@ -101,14 +101,14 @@ def open_segment(folder: Path, definition: MapDefinition, info: SegmentInfo, *, 
     """Memory-maps a saved segment; nothing but headers and what is as small is read."""
     path = _rows_path(folder, info.id)
     keys_path = _keys_path(folder, info.id)
-    keys = open_array_file(keys_path, ("partition_offsets",)).arrays
+    keys = open_array_file(keys_path, ("partition_offsets",))
     return Segment(
         info.id,
         definition,
         _open_rows(path, definition, info),
         keys["partition_offsets"],
         keys["table"],
-        {index_id: open_array_file(index_path(folder, info.id, index_id)).arrays for index_id in info.indexes},
+        {index_id: open_array_file(index_path(folder, info.id, index_id)) for index_id in info.indexes},
         info.summaries,
         {name: array for name, array in keys.items() if name not in _KEY_ARRAYS},
         SegmentFiles(folder, info.id, verified=verified),

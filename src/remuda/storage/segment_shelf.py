@@ -87,7 +87,7 @@ class SegmentShelf:
         assert self.folder is not None, "segments are opened from a folder"
         deleted = _nothing()
         if deletion_file is not None:
-            deleted = open_array_file(self.folder / deletion_file, ("positions",)).arrays["positions"]
+            deleted = open_array_file(self.folder / deletion_file, ("positions",))["positions"]
         segment = open_segment(self.folder, definition, info, verified=verified)
         return ShelvedSegment(segment, deleted, info, deletion_file)
 
@@ -116,7 +116,7 @@ class SegmentShelf:
         info = shelved.info
         if self.folder is not None and info is not None:
             info = save_index(self.folder, info, index, arrays)
-            arrays = open_array_file(index_path(self.folder, info.id, index.id)).arrays
+            arrays = open_array_file(index_path(self.folder, info.id, index.id))
         return replace(shelved, segment=shelved.segment.with_index(index, arrays), info=info)
 
     def with_index_everywhere(

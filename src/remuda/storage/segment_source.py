@@ -112,9 +112,6 @@ class SegmentSource:
             found = [probe(key, hash_key(key)) for key in map(canonical_key, keys)]
         return np.array([at for at in found if at >= 0 and not hidden.is_hidden(at, length)], np.int64)
 
-    def hidden_positions(self) -> np.ndarray:
-        return self._hidden.positions(self._length)
-
     def _span(self, index_id: str, lookup: Lookup) -> tuple[np.ndarray, int, int]:
         """The positions of an index, and from where to where among them the matches stand."""
         index = self.segment.open_indexes.get(index_id)

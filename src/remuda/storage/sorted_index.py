@@ -26,6 +26,7 @@ import pyarrow.compute as pc
 
 from remuda.storage.column_reader import ColumnReader, bytes_reader
 from remuda.storage.conditions import UNBOUNDED, Lookup, Range
+from remuda.storage.key_slots import build_key_slots, searched_keys
 from remuda.storage.row_order import stable_order, taken
 from remuda.storage.value_order import GREATEST_KEY, NULL_KEY, comparable, direct_key, direct_keys
 from remuda.types.arrow_arrays import code_values, is_dictionary, null_mask
@@ -86,15 +87,18 @@ class _SortedColumn:
 class SortedIndex:
     """Open: ready for lookups over the columns of its segment."""
 
-    __slots__ = ("_columns", "_length", "direct_keys", "positions")
+    __slots__ = ("_columns", "_length", "direct_keys", "first_column", "key_slots", "numbers", "positions")
 
     def __init__(
         self,
         arrays: dict[str, np.ndarray],
+        first_column: int,
         columns: Sequence[pa.Array],
         readers: Sequence[ColumnReader],
         types: Sequence[SqlType],
     ) -> None:
+        self.first_column = first_column
+        """Its number in the definition."""
         self.positions = arrays["order"]
         self._length = len(self.positions)
         self._columns = tuple(
@@ -103,6 +107,10 @@ class SortedIndex:
         )
         self.direct_keys = None if is_dictionary(columns[0]) else arrays.get("keys0")
         """The `direct_key`s of the first column in index order; None where it has none."""
+        self.numbers = _numbers(self.direct_keys, types[0])
+        """The first column's values in index order, where the keys are what is stored: numbers, none of them NULL."""
+        self.key_slots = arrays.get("slots0")
+        """The table for the keys (`key_slots`); None where it would not help, or the index is older than tables."""
 
     def span(self, lookup: Lookup) -> tuple[int, int]:
         """Where in `positions` the matches stand, in index order."""
@@ -113,6 +121,13 @@ class SortedIndex:
                 return low, high
             number += 1
         return (low, high) if lookup.range is None else self._columns[number].within(lookup.range, low, high)
+
+
+def _numbers(keys: np.ndarray | None, sql_type: SqlType) -> np.ndarray | None:
+    if keys is None or not len(keys) or keys[0] == NULL_KEY:
+        return None
+    searched = searched_keys(keys, sql_type)
+    return searched if sql_type.is_integer or searched.dtype.kind == "f" else None
 
 
 def build_sorted_index(columns: Sequence[pa.Array], types: Sequence[SqlType]) -> dict[str, np.ndarray]:
@@ -127,6 +142,10 @@ def build_sorted_index(columns: Sequence[pa.Array], types: Sequence[SqlType]) ->
     for number, stored_key in enumerate(stored):
         if stored_key is not None:
             arrays[f"keys{number}"] = taken(stored_key, order)
+    if "keys0" in arrays and not is_dictionary(columns[0]):
+        slots = build_key_slots(searched_keys(arrays["keys0"], types[0]))
+        if slots is not None:
+            arrays["slots0"] = slots
     return arrays
 
 

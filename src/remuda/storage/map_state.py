@@ -1,0 +1,202 @@
+"""What a map consists of at this moment, and how the next version of it takes its place.
+
+Locks, from the outside in: `structure` (one for the store: checkpoints, loads, index changes), then the writer lock.
+Readers take neither. A writer holds its lock for the microseconds of applying a statement in memory, not for the fsync.
+"""
+
+from __future__ import annotations
+
+from threading import RLock
+from typing import TYPE_CHECKING
+
+from remuda.errors import ErrorCode, SqlError, StorageError
+from remuda.storage.map_version import MapVersion
+from remuda.storage.recovery import version_of
+from remuda.storage.snapshot import MapSnapshot
+from remuda.storage.statements import write_again
+from remuda.storage.unsafe_records import UnsafeRecords
+from remuda.storage.writer_lock import WriterLock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+
+    from remuda.catalog import MapDefinition
+    from remuda.storage.recovery import RecoveredMap
+    from remuda.storage.segment_shelf import SegmentShelf, ShelvedSegment
+    from remuda.storage.write_ahead_log import WriteAheadLog
+    from remuda.storage.write_log import WriteLog
+
+
+class MapState:
+    """The segments and the log that are in force, the locks around them, and why they may not be used where that is so.
+
+    `MapStore` reads and writes what is here.
+    """
+
+    def __init__(
+        self,
+        definition: MapDefinition,
+        shelf: SegmentShelf,
+        structure: RLock,
+        commit_structure: Callable[[str | None], None],
+        journal: WriteAheadLog | None = None,
+    ) -> None:
+        self.destroyed = False
+        self.damage: StorageError | None = None
+        """What is wrong with the map's files, once it is known."""
+        self._readable = True
+        self._unreadable_because: str | None = None
+        self.refusal: str | None = None
+        """Why the map cannot be written, where it cannot."""
+        self.folded = 0
+        """The last write-ahead record whose effect is in the segments."""
+        self.applied = 0
+        """The last one whose effect is in the segments or the log."""
+        self.shelf = shelf
+        self.structure = structure
+        self._commit_structure = commit_structure
+        self.attach(journal)
+        self._unsafe = UnsafeRecords()
+        self.shelved: tuple[ShelvedSegment, ...] = ()
+        self._version = MapVersion(definition)
+        self._snapshot = MapSnapshot(self._version, 0, shelf)
+
+    @property
+    def definition(self) -> MapDefinition:
+        return self._version.definition
+
+    @property
+    def folder(self) -> Path | None:
+        """Where the segments are; None in memory."""
+        return self.shelf.folder
+
+    @property
+    def log(self) -> WriteLog:
+        """What was written since the last checkpoint."""
+        return self._version.log
+
+    @property
+    def log_length(self) -> int:
+        return self._version.log.committed
+
+    def writing(self) -> AbstractContextManager[object]:
+        """Keeps other writers out of a statement that reads before it writes; may be entered again by its holder.
+
+        Not for `load`, `truncate` and changes of structure, which take their own locks first.
+        """
+        return self._writer
+
+    # The journal
+
+    def attach(self, journal: WriteAheadLog | None) -> None:
+        """From now on writes are recorded there: what was replayed before came from it."""
+        self._journal = journal
+        self._journal_lock = None if journal is None else WriterLock(journal, self._take_back)
+        self._writer: AbstractContextManager[object] = self._journal_lock or RLock()
+
+    def _take_back(self) -> None:
+        """After a record could not be made durable: puts a version without it, and without those behind it, in place.
+
+        Nothing can be appended any more, so those are all there are. A snapshot taken in between keeps what it saw.
+        """
+        with self._writer:
+            assert self._journal is not None
+            durable = self._journal.durable_sequence
+            safe = self._unsafe.safe_length(durable)
+            if safe is not None:
+                self._replace_version(self.shelved, self.definition, carried=(0, safe))
+                self.applied = min(self.applied, durable)
+
+    # The next version
+
+    def restore(self, recovered: RecoveredMap) -> None:
+        """The state that the files describe, at opening and at a refresh."""
+        with self._writer:
+            self.shelved = recovered.shelved
+            self._use(recovered.version)
+            self.folded, self.applied = recovered.folded, recovered.applied
+
+    def install(
+        self,
+        shelved: Sequence[ShelvedSegment],
+        folded: int,
+        carried: tuple[int, int],
+        fresh: Sequence[ShelvedSegment] = (),
+        delivery: str | None = None,
+    ) -> None:
+        """Puts segments, and these entries of the log, in the place of the present version; both locks are held.
+
+        `delivery` is the one that brought the segments: the manifest says in the same moment that it is applied.
+        """
+        before, version, unsafe, folded_before = self.shelved, self._version, self._unsafe, self.folded
+        self._replace_version(shelved, version.definition, carried=carried)
+        self.folded = folded
+        try:
+            self._commit_structure(delivery)
+        except BaseException:
+            self.shelved, self._unsafe, self.folded = before, unsafe, folded_before
+            self._use(version)
+            raise
+        self.shelf.discard([*before, *fresh], shelved)
+
+    def _replace_version(
+        self, shelved: Sequence[ShelvedSegment], definition: MapDefinition, *, carried: tuple[int, int]
+    ) -> None:
+        """Installs a version of these segments and of the entries [start, stop) of the log; the lock is held."""
+        start, stop = carried
+        version = version_of(definition, shelved)
+        write_again(version, self._version.log.entries(start, stop))
+        version.commit()
+        self._unsafe = self._unsafe.carried(start, stop)
+        self.shelved = tuple(shelved)
+        self._use(version)
+
+    def change_definition(self, definition: MapDefinition, shelved: tuple[ShelvedSegment, ...]) -> MapDefinition:
+        """Only indexes differ: positions stay, so the log and what it hides are shared with the version before."""
+        with self._writer:
+            present = self._version
+            segments = [each.segment for each in shelved]
+            version = MapVersion(
+                definition,
+                segments,
+                present.hidden,
+                present.columns,
+                [each.info for each in shelved if each.info is not None],
+            )
+            version.live = present.live
+            self.shelved = shelved
+            self._use(version)
+        return definition
+
+    def _use(self, version: MapVersion) -> None:
+        self._version = version
+        # The snapshot kept for the next reader would keep the version before it, and its files.
+        self._snapshot = MapSnapshot(version, version.log.committed, self.shelf)
+
+    # Refusals
+
+    def refuse_reads(self, reason: str) -> None:
+        """Nor writes: for good."""
+        self._unreadable_because = self.refusal = reason
+        self._readable = False
+
+    def forget(self) -> None:
+        """The map is gone from the catalog: reads and writes say so."""
+        self.destroyed = True
+        self._readable = False
+
+    def refuse_unreadable(self) -> None:
+        if self._unreadable_because is not None:
+            raise SqlError(ErrorCode.GENERIC, self._unreadable_because)
+        if self.destroyed:
+            raise SqlError(ErrorCode.MAP_DESTROYED, f"the map {self.definition.name} was dropped")
+        if self.damage is not None:
+            raise StorageError(f"the map {self.definition.name} cannot be used: {self.damage}")
+
+    def refuse_unwritable(self) -> None:
+        if self.refusal is not None:
+            raise StorageError(self.refusal, self.shelf.folder)
+        if self._journal is not None:
+            self._journal.refuse_after_failure()

@@ -1,0 +1,190 @@
+"""What a store holds at this moment: its maps, the catalog that names them, and the folder they are committed to."""
+
+from __future__ import annotations
+
+from threading import Lock, RLock
+from typing import TYPE_CHECKING
+
+from remuda.catalog import Catalog
+from remuda.errors import ErrorCode, SqlError, StorageError
+from remuda.storage.background_checkpoint import BackgroundCheckpoint
+from remuda.storage.manifest import map_entry
+from remuda.storage.map_store import MapStore
+from remuda.storage.recovery import recover
+from remuda.storage.segment_shelf import SegmentShelf, ShelvedSegment
+from remuda.storage.store_folder import StoreFolder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from remuda.catalog import MapDefinition
+    from remuda.storage.reader_lease import ReaderLease
+    from remuda.storage.remote_folder import RemoteFolder
+    from remuda.storage.remote_place import RemotePlace
+    from remuda.storage.segment_file import SegmentInfo
+    from remuda.storage.snapshot import MapSnapshot
+    from remuda.storage.write_ahead_file import LogFile
+    from remuda.storage.write_ahead_log import Durability, WriteAheadLog
+
+
+class StoreState:
+    """How the maps and the catalog are loaded from the folder, read together, replaced and committed, each at once.
+
+    `Store` says when.
+    """
+
+    def __init__(
+        self,
+        path: Path | None,
+        partitions: int,
+        durability: Durability,
+        *,
+        read_only: bool,
+        remote: RemoteFolder | None,
+    ) -> None:
+        self.path = path
+        self._folder = None if path is None else StoreFolder(path, durability, read_only=read_only, remote=remote)
+        self.partitions = partitions
+        self.durability = durability
+        self.read_only = read_only
+        self.catalog = Catalog()
+        self.closed = False
+        self._structure = RLock()
+        self._installing = Lock()
+        """Held while a refresh replaces the maps by their newer states."""
+        self._maps: dict[str, MapStore] = {}
+        self._checkpoints = BackgroundCheckpoint(self.checkpoint)
+
+    @property
+    def remote(self) -> RemotePlace | None:
+        """What the path is a mirror of, if it is one: then no other machine sees it."""
+        return None if self._folder is None or self._folder.remote is None else self._folder.remote.place
+
+    @property
+    def _journal(self) -> WriteAheadLog | None:
+        return None if self._folder is None else self._folder.journal
+
+    # Maps
+
+    def map(self, definition: MapDefinition) -> MapStore:
+        found = self._maps.get(definition.id)
+        if found is None or found.destroyed:
+            raise SqlError(ErrorCode.MAP_DESTROYED, f"the map {definition.name} was dropped")
+        return found
+
+    def _map_with_id(self, map_id: str) -> MapStore:
+        found = self._maps.get(map_id)
+        if found is None:
+            raise SqlError(ErrorCode.MAP_DESTROYED, "the map was dropped")
+        return found
+
+    def snapshot(self, definitions: Sequence[MapDefinition]) -> tuple[MapSnapshot, ...]:
+        """Snapshots of several maps at one moment: two passes that find the same had that moment between them.
+
+        Only a refresh changes several maps at once.
+        """
+        if self.read_only and len(definitions) > 1:
+            with self._installing:
+                return tuple(self.map(definition).snapshot() for definition in definitions)
+        maps = [self.map(definition) for definition in definitions]
+        taken = tuple(each.snapshot() for each in maps)
+        while len(maps) > 1:
+            again = tuple(each.snapshot() for each in maps)
+            if all(one is other for one, other in zip(taken, again, strict=True)):
+                break
+            taken = again
+        return taken
+
+    def _load(self, folder: StoreFolder, lease: ReaderLease | None = None) -> list[LogFile]:
+        """Reads what the folder holds and then makes all of it visible at once."""
+        present = self._maps
+        recovered = recover(
+            folder.path, self._shelf, lambda map_id: present[map_id].shelved if map_id in present else ()
+        )
+        if lease is not None:
+            lease.narrow(recovered.manifest.version)
+        maps = {}
+        for map_id, found in recovered.maps.items():
+            found.version.hold = lease
+            maps[map_id] = present.get(map_id) or self._new_map(found.definition)
+        catalog = recovered.catalog()
+        with self._installing:
+            for map_id, found in recovered.maps.items():
+                maps[map_id].restore(found)
+            for map_id, gone in present.items():
+                if map_id not in maps:
+                    gone.forget()
+            self.catalog = catalog
+            self._maps = maps
+        self.partitions = recovered.manifest.partitions
+        folder.take_up(recovered)
+        return recovered.files
+
+    def _new_map(self, definition: MapDefinition) -> MapStore:
+        created = MapStore(
+            definition,
+            self._shelf(definition),
+            self._structure,
+            self._commit_manifest,
+            self._checkpoints.request,
+            self._journal,
+        )
+        if self.read_only:
+            created.refusal = "the folder is open for reading only"
+        return created
+
+    def _shelf(self, definition: MapDefinition) -> SegmentShelf:
+        if self._folder is None:
+            return SegmentShelf(None)
+        return SegmentShelf(self._folder.path / "maps" / definition.id, self._folder.disposal, self.remote)
+
+    # Committing
+
+    def checkpoint(self) -> None:
+        """Folds every write log into segments and lets go of the write-ahead files that are not needed any more."""
+        with self._structure:
+            if self.closed or self.read_only:
+                return
+            if self._folder is not None and any(each.log_length for each in self._maps.values()):
+                self._folder.begin_log_file()
+            for each in self._maps.values():
+                each.checkpoint()
+            if self._folder is not None:
+                waiting = [each.folded + 1 for each in self._maps.values() if each.log_length]
+                self._folder.drop_old_logs(waiting, self._commit_manifest)
+
+    def _change_indexes(self, found: MapStore, change: Callable[[MapStore], MapDefinition]) -> MapDefinition:
+        definition, shelved = found.definition, found.shelved
+        changed = change(found)
+        self._change_catalog(self.catalog.with_map(changed), lambda: found.change_definition(definition, shelved))
+        return changed
+
+    def _change_catalog(self, catalog: Catalog, undo: Callable[[], object]) -> None:
+        before = self.catalog
+        self.catalog = catalog
+        try:
+            self._commit_manifest()
+        except BaseException:
+            self.catalog = before
+            undo()
+            raise
+
+    def _commit_manifest(self, delivery: str | None = None, *, only_changes: bool = False) -> None:
+        if self._folder is None:
+            return
+        with self._structure:
+            entries = [map_entry(each.definition, each.folded, _saved(each.shelved)) for each in self._maps.values()]
+            self._folder.commit(self.partitions, self.catalog, entries, only_changes=only_changes, delivery=delivery)
+
+    def _refuse_unwritable(self) -> None:
+        if self.closed or self.read_only:
+            raise StorageError(
+                "the store is closed" if self.closed else "the folder is open for reading only", self.path
+            )
+        if self._journal is not None:
+            self._journal.refuse_after_failure()
+
+
+def _saved(shelved: Sequence[ShelvedSegment]) -> list[tuple[SegmentInfo, str | None]]:
+    return [(each.info, each.deletion_file) for each in shelved if each.info is not None]
