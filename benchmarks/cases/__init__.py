@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from benchmarks.cases import durable, lookup, members, scan, spark, write
+from benchmarks.cases import durable, lookup, members, scan, series, spark, write
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 GROUPS: dict[str, Callable[[Setting], Iterator[Case]]] = {
     "lookup": lookup.cases,
     "scan": scan.cases,
+    "series": series.cases,
     "members": members.cases,
     "write": write.cases,
     "durable": durable.cases,

@@ -100,10 +100,6 @@ class Row(TupleBatch):
     def __getitem__(self, index: int) -> Any:
         return self._tuples[0][index]
 
-    @property
-    def column_count(self) -> int:
-        return len(self.columns)
-
     def row(self, index: int) -> Row:
         if index:
             raise IndexError("a row has one row: itself")

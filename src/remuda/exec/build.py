@@ -21,6 +21,7 @@ from remuda.exec.parallel import in_parallel
 from remuda.exec.project import ProjectExec
 from remuda.exec.recursive import RecursiveExec, WorkingTableExec
 from remuda.exec.root import RootExec
+from remuda.exec.series import SeriesExec
 from remuda.exec.sort import SortExec, TopNExec
 from remuda.exec.streaming_aggregate import StreamingAggregateExec
 from remuda.exec.union import UnionExec
@@ -81,6 +82,8 @@ def _build(node: Any, code: Code) -> Exec:
             return UnionExec(tree, [build_operator(source, code) for source in tree.inputs])
         case physical.Expand():
             return ExpandExec(tree, build_operator(tree.input, code), code)
+        case physical.Series():
+            return SeriesExec(tree, build_operator(tree.input, code), code)
         case physical.Recursive():
             first, step = tree.inputs
             return RecursiveExec(tree, build_operator(first, code), lambda: build_operator(step, code))

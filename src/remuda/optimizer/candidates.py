@@ -103,7 +103,11 @@ def _column_and_bound(predicate: Expression) -> tuple[Column, Bound] | None:
             narrowed = compare(predicate.function, column, value, predicate.span)
             return None if narrowed == predicate else _column_and_bound(narrowed)
         case Call(arguments=(Cast(argument=Column() as column) as cast, value)) if (
-            predicate.function in MIRRORED and is_constant(value) and _is_wider_integer(column.type, cast.type)
+            predicate.function in MIRRORED
+            and is_constant(value)
+            and column.type.is_integer
+            and value.type == cast.type
+            and _is_widening(column.type, cast.type)
         ):
             return column, narrowed_bound(predicate.function, value, column.type)
         case Call(arguments=(value, Cast(argument=Column()) as cast)) if predicate.function in MIRRORED and is_constant(
@@ -118,10 +122,6 @@ def _column_and_bound(predicate: Expression) -> tuple[Column, Bound] | None:
         ):
             return column, _TESTS[predicate.function]
     return None
-
-
-def _is_wider_integer(narrow: SqlType, wide: SqlType) -> bool:
-    return narrow.is_integer and wide.is_integer and _is_widening(narrow, wide)
 
 
 def _is_widening(narrow: SqlType, wide: SqlType) -> bool:

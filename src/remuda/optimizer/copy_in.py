@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from remuda.optimizer.join_graph import is_reorderable, join_graph
 from remuda.optimizer.join_order import MAXIMUM_PAIRS, explore_join_orders
 from remuda.optimizer.properties import group_count
-from remuda.plan.walk import inputs, with_inputs
+from remuda.plan.walk import change_inputs
 from remuda.rules.explore import explore
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def copy_in(
         return number
 
     def over_groups(node: Any) -> Any:
-        return with_inputs(node, tuple(memo.reference(copy(child)) for child in inputs(node)))
+        return change_inputs(node, lambda child: memo.reference(copy(child)))
 
     exploring = Exploring(memo, copy, new_column)
     return copy(tree)

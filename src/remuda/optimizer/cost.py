@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, assert_never
+from typing import TYPE_CHECKING, Any, assert_never
 
 from remuda.catalog import IndexDefinition, IndexKind
 from remuda.expr import Column, Expression, Literal
@@ -23,6 +23,10 @@ from remuda.optimizer.pruning import expected_partitions
 from remuda.plan import physical
 from remuda.plan.traits import Convention, DistributionKind
 from remuda.plan.walk import inputs
+from remuda.types import Kind
+
+if TYPE_CHECKING:
+    from remuda.plan.logical import Assignment
 
 SCAN_ROW = 1.0
 """Passing one row in a direct scan: asking its filter, or without one reading one of its columns."""
@@ -46,6 +50,9 @@ PROJECTION_COLUMN = 2.0
 """Producing one column of one row where all rows, or nearly all, are returned."""
 FILTER_ROW = 2.0
 PROJECT_ROW = 2.0
+"""Computing one column of one row."""
+PROJECT_DECIMAL_ROW = 15.0
+"""The same where it is a DECIMAL, which takes 128 bits."""
 GROUP_ROW = 10.0
 """Finding the group of one row by its hash and adding it; of a result, making its row."""
 STREAM_ROW = 6.0
@@ -55,8 +62,9 @@ DISTINCT_ROW = 20.0
 SORT_COMPARISON = 5.0
 BUILD_ROW = 25.0
 """Putting one row of a join's right side into its table."""
-PROBE_ROW = 15.0
-"""Looking one left row up in it."""
+PROBE_ROW = 8.0
+"""Looking one left row up in it: less than finding its group, so that no aggregate is put below a join that keeps few
+of its rows."""
 JOINED_COLUMN = 2.0
 """Producing one column of one joined row."""
 PAIR = 1.5
@@ -69,6 +77,8 @@ WINDOW_CALL_ROW = 10.0
 HASH_PARTITION_ROW = 10.0
 """Finding the partition of one row for an exchange."""
 TOP_ROW = 6.0
+SERIES_VALUE = 1.0
+"""Counting one value of a series further."""
 OPERATOR_START = 5_000.0
 EXCHANGE_BYTE = 0.3
 EXCHANGE_START = 50_000.0
@@ -117,8 +127,7 @@ def operator_cost(node: physical.PhysicalNode, rows: float, size: ScanSize | Non
         case physical.Filter():
             return OPERATOR_START + _input_rows(node) * FILTER_ROW
         case physical.Project():
-            computed = sum(not isinstance(assignment.expression, Column) for assignment in node.assignments)
-            return OPERATOR_START + _input_rows(node) * PROJECT_ROW * computed
+            return OPERATOR_START + _input_rows(node) * sum(map(_computing, node.assignments))
         case physical.HashAggregate():
             distinct = sum(call.distinct for call in node.calls) * DISTINCT_ROW
             return OPERATOR_START + _input_rows(node) * (GROUP_ROW + distinct) + rows * GROUP_ROW
@@ -152,6 +161,8 @@ def operator_cost(node: physical.PhysicalNode, rows: float, size: ScanSize | Non
             return OPERATOR_START + comparisons + count * len(node.calls) * WINDOW_CALL_ROW
         case physical.Expand():
             return OPERATOR_START + rows * PROJECT_ROW * len(node.columns)
+        case physical.Series():
+            return OPERATOR_START + rows * (SERIES_VALUE + JOINED_COLUMN * (len(node.columns) - 1))
         case physical.Recursive():
             return OPERATOR_START + rows * GROUP_ROW
         case physical.WorkingTable():
@@ -222,6 +233,7 @@ def is_streaming(node: Any) -> bool:
             | physical.Limit()
             | physical.LookupJoin()
             | physical.StreamingAggregate()
+            | physical.Series()
         ):
             return is_streaming(node.input)
         case physical.Union():
@@ -258,6 +270,13 @@ def scan_above(node: physical.IndexScan, map_rows: float) -> int:
     if few * GATHER_COLUMN <= scanned * PROJECTION_COLUMN:
         return int(few)
     return int((passed + scanned * PROJECTION_COLUMN * columns) / fetched)
+
+
+def _computing(assignment: Assignment) -> float:
+    """What a column costs for each row."""
+    if isinstance(assignment.expression, Column):
+        return 0.0
+    return PROJECT_DECIMAL_ROW if assignment.column.type.kind is Kind.DECIMAL else PROJECT_ROW
 
 
 def _fetched_row(index: IndexDefinition, columns: int) -> float:

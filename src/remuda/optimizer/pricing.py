@@ -13,7 +13,7 @@ from remuda.optimizer.cost import operator_cost, total_cost, wanted_rows
 from remuda.plan import physical
 from remuda.plan.physical import UNPRICED, Estimate
 from remuda.plan.traits import Convention
-from remuda.plan.walk import inputs, with_inputs
+from remuda.plan.walk import change_inputs, inputs, with_inputs
 
 if TYPE_CHECKING:
     from remuda.plan.physical import PhysicalNode
@@ -39,7 +39,7 @@ class Pricing:
         """Prices the inner nodes of an alternative: what members send before the initiator finishes the work."""
         if node.estimate is not UNPRICED:
             return node  # type: ignore[no-any-return]
-        node = with_inputs(node, tuple(self._price_below(child, final_rows) for child in inputs(node)))
+        node = change_inputs(node, lambda child: self._price_below(child, final_rows))
         below = sum(child.estimate.rows for child in inputs(node))
         everywhere = self._parallelism(node.traits.convention)
         match node:

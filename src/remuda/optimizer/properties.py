@@ -28,6 +28,8 @@ UNKNOWN_LIMIT = 100.0
 WORKING_ROWS = 1_000.0
 """Rows that a step of a recursion finds."""
 RECURSION_STEPS = 10.0
+SERIES_VALUES = 100.0
+"""Values of a series whose ends are known only at execution."""
 
 Partitioning = tuple[int, ...]
 """Ids of columns on whose equal values rows are together without any exchange, in the order of the partition hash."""
@@ -86,7 +88,8 @@ def _derive(
         case logical.Scan():
             return _of_scan(node, statistics.get(node.map.id))
         case logical.Values():
-            return Properties(float(len(node.rows)), everywhere=True)
+            alone = (UniqueKey(frozenset(), 1.0),) if len(node.rows) == 1 else ()
+            return Properties(float(len(node.rows)), keys=alone, everywhere=True)
         case logical.Filter():
             (source,) = below
             share = selectivity(node.condition, source.known)
@@ -109,6 +112,8 @@ def _derive(
         case logical.Expand():
             (source,) = below
             return Properties(source.rows * len(node.projections), _expanded(node, source))
+        case logical.Series():
+            return _of_series(node, below[0])
         case logical.Recursive():
             first, _ = below
             return Properties(max(first.rows, 1.0) * RECURSION_STEPS)
@@ -299,6 +304,15 @@ def _expanded(node: logical.Expand, source: Properties) -> dict[int, ColumnStati
         elif not originals:
             columns[column.id] = ColumnStatistics(distinct=len(expressions))
     return columns
+
+
+def _of_series(node: logical.Series, source: Properties) -> Properties:
+    """A key of the input and the value are a key: a series has no value twice."""
+    count, id_ = node.call.known_count, node.call.column.id
+    values = SERIES_VALUES if count is None else float(count)
+    columns = dict(source.columns) if count is None else {**source.columns, id_: ColumnStatistics(distinct=count)}
+    keys = tuple(UniqueKey(key.columns | {id_}, key.values * values) for key in source.keys)
+    return replace(source, rows=source.rows * values, columns=columns, keys=keys)
 
 
 def _limit(count: Expression | None) -> float:

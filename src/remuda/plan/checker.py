@@ -150,6 +150,8 @@ def _check_collation(node: Any, child: Any) -> None:
         leading = {key.column for key in child.traits.collation[: len(node.keys)]}
         _require(leading == {column.id for column in node.keys}, "rows come in the order of their groups", node)
     promised: Collation | None = node.traits.collation
+    if isinstance(node, physical.Series) and isinstance(child, physical.Values) and len(child.rows) <= 1:
+        promised = tuple(key for key in node.traits.collation if key.column != node.call.column.id)
     if isinstance(node, physical.Project):
         promised = _below_project(node)
     _require(
@@ -192,6 +194,8 @@ def _expressions(node: Any) -> list[Expression]:
             return [*node.partition, *arguments]
         case logical.Expand() | physical.Expand():
             return [expression for projection in node.projections for expression in projection]
+        case logical.Series() | physical.Series():
+            return list(node.call.arguments)
         case physical.HashExchange():
             return list(node.keys)
         case _:

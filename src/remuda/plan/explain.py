@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from remuda.expr import Column, Expression
     from remuda.plan.aggregates import AggregateCall
+    from remuda.plan.series import SeriesCall
     from remuda.plan.traits import Collation
     from remuda.plan.windows import Frame, WindowCall
 
@@ -74,6 +75,8 @@ def describe_logical(node: logical.LogicalNode) -> str:
             return f"Window   {_window(node)}"
         case logical.Expand():
             return f"Expand   {_expand(node)}"
+        case logical.Series():
+            return f"Series   {_series(node.call)}"
         case logical.Recursive():
             return f"Recursive #{node.table}{' distinct' if node.distinct else ''}   {_names(node.columns)}"
         case logical.WorkingTable():
@@ -158,6 +161,8 @@ def describe(node: physical.PhysicalNode) -> tuple[str, list[str]]:
             return f"Window {traits}", [_window(node)]
         case physical.Expand():
             return f"Expand {traits}", [_expand(node)]
+        case physical.Series():
+            return f"Series {traits}", [_series(node.call)]
         case physical.Recursive():
             return f"Recursive #{node.table}{' distinct' if node.distinct else ''} {traits}", [
                 f"columns: {_names(node.columns)}"
@@ -221,6 +226,10 @@ def _frame(frame: Frame) -> str:
 def _expand(node: logical.Expand | physical.Expand) -> str:
     rows = ", ".join(f"({', '.join(map(render, projection))})" for projection in node.projections)
     return f"{_names(node.columns)} := {rows}"
+
+
+def _series(call: SeriesCall) -> str:
+    return f"{call.column.name} := {call.name}({', '.join(map(render, call.arguments))})"
 
 
 def _scan_details(node: physical.ScanNode, *parts: str) -> list[str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from remuda.plan import physical
 from remuda.plan.traits import Convention
-from remuda.plan.walk import inputs, walk, with_inputs
+from remuda.plan.walk import change_inputs, walk
 
 if TYPE_CHECKING:
     from remuda.catalog import IndexDefinition, MapDefinition, ViewDefinition
@@ -109,7 +109,7 @@ def split(tree: physical.Root) -> tuple[Fragment, ...]:
     fragments: list[Fragment] = []
 
     def cut(node: physical.PhysicalNode) -> physical.PhysicalNode:
-        lower = with_inputs(node, tuple(cut(child) for child in inputs(node)))
+        lower = change_inputs(node, cut)
         keys: tuple[Column, ...] = ()
         match lower:
             case physical.RootExchange():

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from remuda.catalog import MapDefinition
     from remuda.errors import Span
     from remuda.plan.aggregates import AggregateCall
+    from remuda.plan.series import SeriesCall
     from remuda.plan.traits import Collation
     from remuda.plan.windows import WindowCall
 
@@ -242,6 +243,24 @@ class Expand:
 
 
 @dataclass(frozen=True, slots=True)
+class Series:
+    """Every row of the input once for each value of the series between the arguments that it has.
+
+    Over one row it is the function in FROM; over the rows of a table what LATERAL asks for.
+    """
+
+    input: Relation
+    call: SeriesCall
+
+    def __post_init__(self) -> None:
+        require_columns(self, *self.call.arguments)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return (*self.input.columns, self.call.column)
+
+
+@dataclass(frozen=True, slots=True)
 class Recursive:
     """WITH RECURSIVE: the rows of the first input, then of the second over the rows found last, until none are new.
 
@@ -308,6 +327,7 @@ LogicalNode = (
     | Union
     | Window
     | Expand
+    | Series
     | Recursive
     | WorkingTable
     | Modify
@@ -315,7 +335,7 @@ LogicalNode = (
 )
 
 
-def require_columns(node: Filter | Project | Aggregate | Window | Expand, *expressions: Expression) -> None:
+def require_columns(node: Filter | Project | Aggregate | Window | Expand | Series, *expressions: Expression) -> None:
     _require(node, node.input.columns, expressions)
 
 

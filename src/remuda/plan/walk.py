@@ -33,9 +33,9 @@ def with_inputs(node: Any, new: tuple[Any, ...]) -> Any:
     return replace(node, inputs=new)
 
 
-def rewrite(node: Any, change: Callable[[Any], Any]) -> Any:
-    """Rebuilds the tree bottom-up with `change` applied to every node; shares what stays the same."""
-    return change(with_inputs(node, tuple(rewrite(child, change) for child in inputs(node))))
+def change_inputs(node: Any, change: Callable[[Any], Any]) -> Any:
+    """The node over what `change` makes of each of its inputs; the same object where nothing changes."""
+    return with_inputs(node, tuple(map(change, inputs(node))))
 
 
 def walk(node: Any) -> Iterator[Any]:

@@ -79,14 +79,6 @@ def is_spread(required: Traits, context: PlanningContext) -> bool:
     )
 
 
-class ImplementRule(Protocol):
-    __name__: str
-
-    def __call__(
-        self, node: logical.LogicalNode, required: Traits, context: PlanningContext
-    ) -> Iterable[Alternative]: ...
-
-
 class ExploreContext(Protocol):
     """What explore rules may ask."""
 

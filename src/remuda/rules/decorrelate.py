@@ -1,11 +1,12 @@
 """The rewrite that removes sub-queries: every `Apply` becomes a join.
 
-Three ways, the first that works:
+Four ways, the first that works:
 
 1. A right side that names no column of the left is joined as it is.
 2. A right side that has exactly one row (an aggregate without keys, a SELECT without FROM, and projections and filters
    over them) becomes columns beside the left row: `one_row`.
-3. Otherwise what names the left's columns is pulled up into the join's condition (`pull_up`), and where that cannot be
+3. A series of each left row goes over the left side.
+4. Otherwise what names the left's columns is pulled up into the join's condition (`pull_up`), and where that cannot be
    done the right side is computed for all values of those columns at once (`push_domain`).
 
 Inner sub-queries come first. One that names columns of a query two levels out is then a join that still does, and is
@@ -21,8 +22,9 @@ from remuda.expr import TRUE, Case, Column, Expression, Literal, conjunction, su
 from remuda.plan import logical
 from remuda.plan.joins import JoinKind
 from remuda.plan.logical import Assignment
-from remuda.plan.walk import inputs, with_inputs
+from remuda.plan.walk import change_inputs
 from remuda.rules.filter_join import turn_mark_join_semi
+from remuda.rules.filtered import filtered
 from remuda.rules.free_columns import free_columns
 from remuda.rules.new_columns import NewColumns
 from remuda.rules.one_row import join_one_row
@@ -43,7 +45,7 @@ def decorrelate(tree: logical.Root, next_column: int) -> tuple[logical.Root, int
 
 
 def _decorrelate(node: Any, new_columns: NewColumns) -> LogicalNode:
-    changed: LogicalNode = with_inputs(node, tuple(_decorrelate(child, new_columns) for child in inputs(node)))
+    changed: LogicalNode = change_inputs(node, partial(_decorrelate, new_columns=new_columns))
     return _join(changed, new_columns) if isinstance(changed, logical.Apply) else changed
 
 
@@ -63,6 +65,9 @@ def _join(apply: logical.Apply, new_columns: NewColumns) -> LogicalNode:
     one = join_one_row(replace(apply, right=right), outer, new_columns)
     if one is not None:
         return one
+    lifted = _lift_series(apply, left_columns, new_columns) if apply.kind is JoinKind.INNER else None
+    if lifted is not None:
+        return filtered(lifted, [] if apply.condition is None else [apply.condition])
     pulled = PullUp(frozenset(column.id for column in outer), new_columns).pull(right)
     if pulled is not None:
         return _join_pulled(apply, pulled, left_columns, new_columns)
@@ -79,6 +84,31 @@ def _own(apply: logical.Apply, left_columns: dict[int, Column]) -> logical.Apply
         condition=None if apply.condition is None else substitute(apply.condition, left_columns),
         compared=None if apply.compared is None else substitute(apply.compared, left_columns),
     )
+
+
+def _lift_series(apply: logical.Apply, left_columns: dict[int, Column], new_columns: NewColumns) -> LogicalNode | None:
+    """Apply(INNER, l, Series(x)) → Series(Apply(INNER, l, x)), through projections and filters of the series too.
+
+    Not for the kinds that ask whether a left row has a match: they would have to know it among the rows of all.
+    """
+    right = apply.right
+    match right:
+        case logical.Series(input=logical.Values(columns=(), rows=(_,))):
+            return logical.Series(apply.left, right.call.with_meanings(left_columns))
+        case logical.Series():
+            below = _join(logical.Apply(JoinKind.INNER, apply.left, right.input, span=apply.span), new_columns)
+            return logical.Series(below, right.call.with_meanings(left_columns))
+        case logical.Filter() | logical.Project():
+            lifted = _lift_series(replace(apply, right=right.input), left_columns, new_columns)
+            if lifted is None:
+                return None
+            if isinstance(right, logical.Filter):
+                return logical.Filter(lifted, substitute(right.condition, left_columns))
+            passed = (Assignment(column, column) for column in apply.left.columns)
+            items = (Assignment(item.column, substitute(item.expression, left_columns)) for item in right.assignments)
+            return logical.Project(lifted, (*passed, *items))
+        case _:
+            return None
 
 
 def _asks_for_existence(apply: logical.Apply) -> bool:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def prune_empty(node: LogicalNode) -> LogicalNode | None:
-    """Filter, Project, Sort, Limit, Window, Expand or grouped Aggregate over no rows → no rows.
+    """Filter, Project, Sort, Limit, Window, Expand, Series or grouped Aggregate over no rows → no rows.
 
     Not an Aggregate without keys: COUNT(*) of nothing is one row with 0.
     """
@@ -29,6 +29,7 @@ def prune_empty(node: LogicalNode) -> LogicalNode | None:
             | logical.Aggregate()
             | logical.Window()
             | logical.Expand()
+            | logical.Series()
         ):
             return logical.Values(node.columns, ()) if is_empty(node.input) else None
         case _:

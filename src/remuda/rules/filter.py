@@ -192,6 +192,17 @@ def push_filter_past_expand(node: LogicalNode) -> LogicalNode | None:
     return filtered(replace(expand, input=filtered(expand.input, below)), above)  # type: ignore[arg-type]
 
 
+def push_filter_past_series(node: LogicalNode) -> LogicalNode | None:
+    """Filter(Series(x), p) → Filter(Series(Filter(x, p1)), p2), p1 naming columns of x alone."""
+    if not (isinstance(node, logical.Filter) and isinstance(node.input, logical.Series)):
+        return None
+    series = node.input
+    below, above = _split(node.condition, {column.id for column in series.input.columns})
+    if not below:
+        return None
+    return filtered(replace(series, input=filtered(series.input, below)), above)  # type: ignore[arg-type]
+
+
 def push_filter_into_scan(node: LogicalNode) -> LogicalNode | None:
     """Filter(Scan(m, q), p) → Scan(m, q AND p), so that indexes and pruning see all of it."""
     if not (isinstance(node, logical.Filter) and isinstance(node.input, logical.Scan)):

@@ -48,6 +48,8 @@ def expressions_of(node: LogicalNode) -> tuple[Expression, ...]:
             return (*node.partition, *(argument for call in node.calls for argument in call.arguments))
         case logical.Expand():
             return tuple(expression for projection in node.projections for expression in projection)
+        case logical.Series():
+            return node.call.arguments
         case (
             logical.Sort()
             | logical.Union()

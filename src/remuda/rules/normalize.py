@@ -9,7 +9,7 @@ from typing import Any
 from remuda.plan import logical
 from remuda.plan.checker import check_logical
 from remuda.plan.logical import LogicalNode
-from remuda.plan.walk import inputs, with_inputs
+from remuda.plan.walk import change_inputs
 from remuda.rules import (  # modules are named after their operators
     aggregate,
     empty,
@@ -19,6 +19,7 @@ from remuda.rules import (  # modules are named after their operators
     join_inference,
     limit,
     project,
+    series,
     sort,
     union,
 )
@@ -42,6 +43,7 @@ NORMALIZE_RULES: dict[type, tuple[NormalizeRule, ...]] = {
         filter.push_filter_past_window,
         filter.push_filter_past_union,
         filter.push_filter_past_expand,
+        filter.push_filter_past_series,
         filter.push_filter_into_scan,
         # What a filter says of the kind of a join is read before its parts have left.
         filter_join.turn_outer_join_inner,
@@ -107,6 +109,7 @@ NORMALIZE_RULES: dict[type, tuple[NormalizeRule, ...]] = {
         sort.remove_sort_below_aggregate,
     ),
     logical.Expand: (empty.prune_empty,),
+    logical.Series: (empty.prune_empty, series.empty_series, series.write_out_series),
     logical.Recursive: (empty.prune_empty_recursion,),
     logical.Sort: (
         empty.prune_empty,
@@ -175,7 +178,7 @@ class _Normalizer:
     def _normalize(self, node: LogicalNode) -> LogicalNode:
         """Inputs first; after a rule has fired, what it made is normalised in turn, from its inputs up."""
         while id(node) not in self._done:
-            node = with_inputs(node, tuple(self._normalize(child) for child in inputs(node)))
+            node = change_inputs(node, self._normalize)
             better = self._apply(node)
             if better is None:
                 self._done[id(node)] = node

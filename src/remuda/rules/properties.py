@@ -49,6 +49,8 @@ def unique_keys(node: Any) -> UniqueKeys:
             return (frozenset(),)
         case logical.Sort() | logical.Limit() | logical.Window():
             return unique_keys(node.input)
+        case logical.Series():
+            return tuple(key | {node.call.column.id} for key in unique_keys(node.input))
         case logical.Join():
             return _join_keys(node)
         case logical.Recursive(distinct=True):
@@ -146,6 +148,8 @@ def not_null_columns(node: Any) -> frozenset[int]:
             return not_null_columns(node.input)
         case logical.Window():
             return not_null_columns(node.input) | {call.column.id for call in node.calls if not call.column.nullable}
+        case logical.Series():
+            return not_null_columns(node.input) | {node.call.column.id}
         case logical.Aggregate():
             return (not_null_columns(node.input) & {column.id for column in node.keys}) | _declared(node)
         case logical.Project():

@@ -25,7 +25,7 @@ from remuda.expr import Call, Column, Expression, conjunction, is_volatile, subs
 from remuda.plan import logical
 from remuda.plan.joins import JoinKind
 from remuda.plan.logical import Assignment
-from remuda.plan.walk import inputs, walk, with_inputs
+from remuda.plan.walk import change_inputs, walk
 from remuda.rules.defaults import with_defaults
 from remuda.rules.free_columns import expressions_of, free_columns
 from remuda.rules.numbered import first_of_each
@@ -95,6 +95,9 @@ class PushDomain:
                 return self._union(node)
             case logical.Expand():
                 return self._expand(node)
+            case logical.Series():
+                below = self.push(node.input)
+                return Pushed(logical.Series(below.node, node.call.with_meanings(self._names(below))), below.domain)
             case logical.Values():
                 return self._values(node)
             case logical.Recursive():
@@ -127,7 +130,10 @@ class PushDomain:
 
     def _inner(self, expression: Expression, pushed: Pushed) -> Expression:
         """An expression with the domain's columns in the place of the outer ones."""
-        return substitute(expression, {old.id: new for old, new in zip(self._outer, pushed.domain, strict=True)})
+        return substitute(expression, self._names(pushed))
+
+    def _names(self, pushed: Pushed) -> dict[int, Expression]:
+        return {old.id: new for old, new in zip(self._outer, pushed.domain, strict=True)}
 
     def _column(self, column: Column, pushed: Pushed) -> Column:
         inner = self._inner(column, pushed)
@@ -270,8 +276,15 @@ def without_limits(node: Any) -> Any:
     match node:
         case logical.Limit() | logical.Sort():
             return without_limits(node.input)
-        case logical.Filter() | logical.Project() | logical.Union() | logical.Expand() | logical.Aggregate(calls=()):
-            return with_inputs(node, tuple(without_limits(child) for child in inputs(node)))
+        case (
+            logical.Filter()
+            | logical.Project()
+            | logical.Union()
+            | logical.Expand()
+            | logical.Series()
+            | logical.Aggregate(calls=())
+        ):
+            return change_inputs(node, without_limits)
         case logical.Join(kind=JoinKind.INNER):
             return replace(node, left=without_limits(node.left), right=without_limits(node.right))
         case logical.Join() if not node.kind.keeps_right:

@@ -40,6 +40,8 @@ def restrict(node: Any, predicate: Expression) -> Any | None:
             return _restrict_inputs(node, [predicate]) if _is_over(predicate, node.keys) else None
         case logical.Window():
             return _restrict_inputs(node, [predicate]) if _is_over(predicate, node.partition) else None
+        case logical.Series():
+            return _restrict_inputs(node, [predicate]) if _is_over(predicate, node.input.columns) else None
         case logical.Union():
             renamed: list[Mapping[int, Expression]] = [
                 {column.id: old for column, old in zip(node.columns, source, strict=True)} for source in node.sources
@@ -77,7 +79,7 @@ def known_predicates(node: Any, columns: frozenset[int]) -> list[Expression]:
         case logical.Filter():
             own = [part for part in conjuncts(node.condition) if _compares(part, columns)]
             return own + known_predicates(node.input, columns)
-        case logical.Sort() | logical.Limit() | logical.Window():
+        case logical.Sort() | logical.Limit() | logical.Window() | logical.Series():
             return known_predicates(node.input, columns)
         case logical.Aggregate():
             return known_predicates(node.input, columns & {column.id for column in node.keys})

@@ -55,6 +55,9 @@ def trim(node: Any, needed: set[int]) -> LogicalNode:
             return _trim_window(tree, needed)
         case logical.Expand():
             return _trim_expand(tree, needed)
+        case logical.Series():
+            # How many values there are decides how many rows: the column stays, read or not.
+            return _over(tree, trim(tree.input, needed | columns_of(*tree.call.arguments).keys()))
         case logical.Recursive():
             # What the step computes may depend on every column of the rows before, and so may which rows are new.
             parts = zip(tree.inputs, tree.sources, strict=True)
