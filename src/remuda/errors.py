@@ -213,6 +213,11 @@ def parsing_error(message: str, *, span: Span | None = None, suggestion: str | N
     return SqlError(ErrorCode.PARSING, message, span=span, suggestion=suggestion)
 
 
+def nested_too_deeply(span: Span | None = None) -> SqlError:
+    """Parsing, binding, planning, compiling and printing go down a statement's nesting; each may be the first to fail."""
+    return parsing_error("the statement is nested too deeply", span=span)
+
+
 def constraint_error(message: str, columns: tuple[str, ...] = ()) -> ConstraintError:
     error = ConstraintError(ErrorCode.DATA_EXCEPTION, message)
     error.columns = columns

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-import threading
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -12,6 +12,7 @@ import pytest
 import remuda
 from remuda.errors import ErrorCode, SqlError
 from tests.cluster.trouble import Trouble
+from tests.harness.threads import run_together
 
 ROWS = 20_000
 GROUPS = 100
@@ -111,7 +112,6 @@ def test_sixteen_threads_lose_no_update_and_tear_no_statement(members: int) -> N
         start = {"owner": [id_ % 4 for id_ in range(ACCOUNTS)], "amount": [START] * ACCOUNTS, "moved": [0] * ACCOUNTS}
         grid.load("accounts", pa.table({"id": range(ACCOUNTS), **start}))
         moves = [0] * THREADS
-        errors: list[BaseException] = []
         looks = (
             "SELECT SUM(amount), COUNT(*) FROM accounts",
             "SELECT SUM(amount), COUNT(*) FROM accounts WHERE owner IN (0, 1, 2, 3)",
@@ -135,18 +135,9 @@ def test_sixteen_threads_lose_no_update_and_tear_no_statement(members: int) -> N
 
         def work(number: int) -> None:
             chance = random.Random(number)
-            try:
-                for _ in range(40):
-                    move(number, chance) if number % 2 else look(chance)
-            except BaseException as error:  # noqa: BLE001  (a failed assertion is what the test is about)
-                errors.append(error)
+            for _ in range(40):
+                move(number, chance) if number % 2 else look(chance)
 
-        threads = [threading.Thread(target=work, args=(number,)) for number in range(THREADS)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        if errors:
-            raise errors[0]
+        run_together(*(partial(work, number) for number in range(THREADS)))
         totals: Any = grid.sql("SELECT SUM(amount), SUM(moved) FROM accounts").fetchone()
         assert (int(totals[0]), int(totals[1])) == (ACCOUNTS * START, 2 * sum(moves))

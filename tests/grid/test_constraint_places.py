@@ -48,12 +48,32 @@ def test_the_value_is_pointed_at(grid: Any, sql: str, parameters: tuple[Any, ...
             assert span.start == place
 
 
-def test_rows_that_come_from_a_query_have_no_place(grid: Any) -> None:
-    for sql in ("INSERT INTO m SELECT * FROM m", "UPDATE single SET n = NULL WHERE id > 0"):
+@pytest.mark.parametrize(
+    ("sql", "shown"),
+    [
+        ("UPDATE single SET n = NULL WHERE id > 0", "NULL"),
+        ("UPDATE single SET n = NULL WHERE id = 1", "NULL"),
+        ("UPDATE m SET n = NULLIF(n, 2) WHERE part = 'a'", "NULLIF(n, 2"),
+        ("UPDATE single SET N = q.x FROM (SELECT NULLIF(id, 1) AS x FROM m) q", "q.x"),
+        ("INSERT INTO m SELECT id, part, 7 FROM m", "id, part"),
+        ("INSERT INTO m (n, part, id) SELECT 7, part, id + 0 FROM m", "part, id + 0"),
+        ("INSERT INTO single (id, n) SELECT id + 10, NULLIF(n, 2) FROM m", "NULLIF(n, 2"),
+        ("SINK INTO single SELECT 7, NULLIF(n, 2) FROM m", "NULLIF(n, 2"),
+        ("INSERT INTO m SELECT * FROM m", "m"),
+        ("INSERT INTO m SELECT 5, 'a', 1 UNION ALL SELECT * FROM m", "m"),
+        ("INSERT INTO single VALUES (1, 1), (9, NULL) ON CONFLICT DO NOTHING", "single"),
+        ("INSERT INTO single VALUES (8, NULL) ON CONFLICT DO NOTHING", "NULL"),
+        ("INSERT INTO single VALUES (1, 1) ON CONFLICT (id) DO UPDATE SET n = NULL", "single"),
+    ],
+)
+def test_what_gave_the_value_is_pointed_at_or_else_the_map(grid: Any, sql: str, shown: str) -> None:
+    for _ in range(2):
         with pytest.raises(ConstraintError) as caught:
             grid.sql(sql)
-        assert caught.value.span is None
-        assert caught.value.text == sql
+        span = caught.value.span
+        assert span is not None
+        assert sql[span.start : span.end] == shown
+        assert span.start == sql.index(f" {shown}") + 1
 
 
 def test_the_number_of_buckets(grid: Any) -> None:

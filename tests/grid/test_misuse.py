@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -48,6 +49,12 @@ def test_entries_are_pairs(grid: Grid, entries: Any) -> None:
 def test_keys_are_given_one_by_one(grid: Grid) -> None:
     with pytest.raises(SqlError, match="keys are given as a list"):
         grid.map("t").get_all(5)  # type: ignore[arg-type]
+    with pytest.raises(SqlError, match="keys are given as a list"):
+        grid.map("t").get_all(np.array(1))
+    with pytest.raises(SqlError, match="cannot be one of the dictionary"):
+        grid.map("t").get_all([np.array(1)])
+    with pytest.raises(SqlError, match="a ndarray cannot be loaded"):
+        grid.load("t", np.array(1))
 
 
 def test_a_data_frame_of_objects(grid: Grid) -> None:

@@ -194,3 +194,23 @@ def test_values_of_other_types_for_the_same_text(grid: Any) -> None:
         assert grid.sql("SELECT ? AS given", value).fetchall() == [(value,)]
     with pytest.raises(SqlError, match="1 parameters are expected, 0 are given"):
         grid.sql("SELECT ? AS given")
+
+
+@pytest.mark.parametrize(
+    ("sql", "values", "number"),
+    [
+        ("INSERT INTO m (id, i) VALUES (9, ?)", (object(),), 1),
+        ("SELECT id FROM m WHERE i = ? AND v = ?", (1.5, object()), 2),
+        ("SELECT id FROM m WHERE i = ? AND v = ?", (1.5, 7), 2),
+        ("INSERT INTO m (id, s, i) SELECT id + 9, ?, ? FROM m", (1, 2.5), 2),
+        ("SELECT ?, ?", (1, object()), 2),
+    ],
+)
+def test_a_value_that_does_not_fit_is_shown_at_its_parameter(
+    grid: Any, sql: str, values: tuple[Any, ...], number: int
+) -> None:
+    with pytest.raises(SqlError) as caught:
+        grid.sql(sql, *values).fetchall()
+    place = [at for at, character in enumerate(sql) if character == "?"][number - 1]
+    assert caught.value.position is not None
+    assert caught.value.position.column == place + 1

@@ -23,6 +23,7 @@ from remuda.grid import plan_cache
 from remuda.grid.plan_cache import CachedPlan, PlanCache, PlanKey
 from remuda.grid.rows import RowShape
 from remuda.runtime import local
+from tests.harness.threads import run_together
 
 
 def key(text: str, *search_path: str) -> PlanKey:
@@ -462,25 +463,6 @@ def test_a_stale_plan_is_removed_even_where_rows_have_been_handed_out(monkeypatc
             result.fetchall()
         assert caught.value.code is ErrorCode.PARTITION_DISTRIBUTION
         assert texts(grid.queries.plans) == set()
-
-
-def run_together(*works: Callable[[], None]) -> None:
-    """Each in a thread of its own; the first error of any is raised."""
-    errors: list[BaseException] = []
-
-    def guarded(work: Callable[[], None]) -> None:
-        try:
-            work()
-        except BaseException as error:  # noqa: BLE001  (shown by the main thread)
-            errors.append(error)
-
-    threads = [threading.Thread(target=guarded, args=(work,)) for work in works]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if errors:
-        raise errors[0]
 
 
 def test_whoever_sees_a_new_definition_gets_its_plan() -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ import pytest
 
 import remuda
 from remuda.errors import ErrorCode, SqlError
+from tests.harness.threads import run_together
 
 
 @pytest.fixture(params=[1, 3], ids=["1 member", "3 members"])
@@ -96,24 +98,6 @@ def test_a_reader_keeps_its_snapshot() -> None:
         assert grid.sql("SELECT COUNT(*), MIN(n) FROM m").fetchall() == [(199_000, 2)]
 
 
-def in_threads(count: int, work: Callable[[int], None]) -> None:
-    errors: list[BaseException] = []
-
-    def guarded(number: int) -> None:
-        try:
-            work(number)
-        except BaseException as error:  # noqa: BLE001  (shown by the main thread)
-            errors.append(error)
-
-    threads = [threading.Thread(target=guarded, args=(number,)) for number in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if errors:
-        raise errors[0]
-
-
 def test_no_update_is_lost(grid: Any) -> None:
     """16 threads add to the same rows, by key, by keys and by a condition, while others read sums and fold the log."""
     for id_ in range(10):
@@ -139,7 +123,7 @@ def test_no_update_is_lost(grid: Any) -> None:
                         grid.checkpoint()
             added[number] += count
 
-    in_threads(16, work)
+    run_together(*(partial(work, number) for number in range(16)))
     total = grid.sql("SELECT SUM(n) FROM m").fetchone()
     assert int(total[0]) == sum(added)
     assert sum(added) == 4 * 40 * (1 + 2 + 10)
@@ -157,7 +141,7 @@ def test_of_concurrent_inserts_of_one_key_one_wins(grid: Any) -> None:
             except SqlError as error:
                 refused.append(error.code)
 
-    in_threads(8, work)
+    run_together(*(partial(work, number) for number in range(8)))
     assert set(refused) == {ErrorCode.DATA_EXCEPTION}
     assert sorted(won) == list(range(100, 150))
 
@@ -179,7 +163,7 @@ def test_a_sum_over_moved_money_never_changes(grid: Any) -> None:
             assert [int(row[0]) for row in grid.sql("SELECT SUM(n) FROM m")] == [1_000]
 
     try:
-        in_threads(4, work)
+        run_together(*(partial(work, number) for number in range(4)))
     finally:
         done.set()
 
@@ -191,7 +175,7 @@ def test_a_map_without_a_key(grid: Any) -> None:
         for turn in range(30):
             assert grid.sql("INSERT INTO log VALUES (?), (?)", f"{number}-{turn}", "same").update_count == 2
 
-    in_threads(4, work)
+    run_together(*(partial(work, number) for number in range(4)))
     assert grid.sql("SELECT COUNT(*) FROM log").fetchall() == [(240,)]
     assert [column.name for column in grid.sql("SELECT * FROM log").columns] == ["text"]
     assert grid.sql("DELETE FROM log WHERE text = 'same'").update_count == 120

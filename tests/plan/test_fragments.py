@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pickle
+from typing import Any
 
 from remuda.plan import physical
 from remuda.plan.explain import explain
 from remuda.plan.fragments import Fragment, PartitionMap, Plan, ResultColumn, split
 from remuda.plan.physical import Estimate, Phase
 from remuda.plan.traits import Convention
-from remuda.plan.walk import inputs, rewrite, walk, with_inputs
+from remuda.plan.walk import change_inputs, inputs, walk, with_inputs
 from remuda.types import BIGINT
 from tests.plan.trees import (
     AT_ROOT,
@@ -101,8 +102,13 @@ def test_walking_and_rebuilding() -> None:
     tree = root(exchange(keep_all(scan(), ON_MEMBERS)))
     assert [type(node).__name__ for node in walk(tree)] == ["Root", "RootExchange", "Filter", "MapScan"]
     assert inputs(scan()) == ()
-    assert rewrite(tree, lambda node: node) is tree
     assert with_inputs(tree, inputs(tree)) is tree
-    without_filter = rewrite(tree, lambda node: node.input if isinstance(node, physical.Filter) else node)
-    assert without_filter == root(exchange(scan()))
-    assert without_filter.columns[0] == ID
+    assert change_inputs(tree, lambda node: node) is tree
+
+    def without_filters(node: Any) -> Any:
+        return (
+            without_filters(node.input) if isinstance(node, physical.Filter) else change_inputs(node, without_filters)
+        )
+
+    assert without_filters(tree) == root(exchange(scan()))
+    assert without_filters(tree).columns[0] == ID

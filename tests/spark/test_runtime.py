@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,10 +10,10 @@ import remuda
 from remuda.errors import ErrorCode, SqlError
 from remuda.spark import shuffle_stages
 from remuda.spark.executors import ExecutorWatch
+from tests.spark.leftovers import left_behind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from pyspark.sql import SparkSession
 
@@ -42,18 +41,6 @@ def small_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def jobs_of(spark: SparkSession) -> set[int]:
     return set(spark.sparkContext.statusTracker().getJobIdsForGroup())
-
-
-def left_behind(grid: Grid) -> list[Path]:
-    """Files of answers; a job that was cancelled removes its own when it has ended."""
-    assert grid.store.path is not None
-    folder = grid.store.path / "inbox"
-    for _ in range(200):
-        found = list(folder.rglob("*"))
-        if not found:
-            break
-        time.sleep(0.05)
-    return found
 
 
 def test_large_result_in_one_wave(spark: SparkSession, grid: Grid) -> None:

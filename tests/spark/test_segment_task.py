@@ -11,14 +11,13 @@ import pytest
 
 from remuda.errors import SqlError
 from remuda.spark.batch_file import BatchFile, BatchFileWriter
-from remuda.spark.exchange_task import range_count, travelling_name, write_ranges, written_rows
+from remuda.spark.exchange_task import travelling_name, write_lots_in_arrow, written_rows
 from remuda.spark.load_progress import rows_in
 from remuda.spark.segment_task import (
     RowsInFile,
     SegmentWork,
     build_part,
     cut_parts,
-    partition_bounds,
     segment_infos,
 )
 from remuda.storage.segment_builder import partition_ids
@@ -41,34 +40,32 @@ def batches(definition: MapDefinition, rows: int, size: int = 1_000) -> list[pa.
 
 
 def cut(folder: Path, definition: MapDefinition, given: list[pa.RecordBatch]) -> list[Any]:
-    answers = write_ranges(str(folder), definition, iter(given), keyless=False)
+    answers = write_lots_in_arrow(str(folder), definition, iter(given), keyless=False)
     return [written_rows(answer.column(0)[0].as_py()) for answer in answers]
 
 
-@pytest.mark.parametrize("partitions", [1, 2, 63, 64, 65, 271, 1_000])
-def test_every_partition_is_in_one_range(partitions: int) -> None:
+@pytest.mark.parametrize("partitions", [1, 2, 271, 1_000, 70_000])
+def test_rows_are_ordered_by_their_partitions_and_none_is_lost(tmp_path: Path, partitions: int) -> None:
     definition = orders(partitions)
-    count = range_count(definition)
-    numbers = [range(*partition_bounds(definition, number, number + 1)) for number in range(count)]
-    assert [partition for each in numbers for partition in each] == list(range(partitions))
-    for number, each in enumerate(numbers):
-        assert {partition * count // partitions for partition in each} <= {number}
-
-
-def test_rows_are_cut_by_their_partitions_and_none_is_lost(tmp_path: Path) -> None:
-    definition = orders()
     (written,) = cut(tmp_path, definition, batches(definition, 5_000))
     assert written.rows == 5_000 == rows_in(tmp_path)
-    file = BatchFile(written.path)
-    found: list[int] = []
-    for number, (place, rows) in written.ranges.items():
-        batch = file.read(place)
-        assert batch.num_rows == rows
-        first, end = partition_bounds(definition, number, number + 1)
-        inside = partition_ids(definition, batch.columns)
-        assert ((inside >= first) & (inside < end)).all()
-        found.extend(batch.column(0).to_pylist())
-    assert sorted(found) == list(range(5_000))
+    batch = BatchFile(written.path).read(written.place)
+    inside = partition_ids(definition, batch.columns)
+    assert (inside[1:] >= inside[:-1]).all()
+    assert (np.bincount(inside, minlength=partitions) == written.counts).all()
+    assert sorted(batch.column(0).to_pylist()) == list(range(5_000))
+    first, end = partitions // 3, partitions - partitions // 3
+    start, rows = written.slice_of(first, end)
+    assert set(inside[start : start + rows]) == {each for each in inside.tolist() if first <= each < end}
+
+
+def test_strings_travel_as_codes_where_they_are_repeated(tmp_path: Path) -> None:
+    definition = orders()
+    (written,) = cut(tmp_path, definition, batches(definition, 5_000))
+    assert pa.types.is_dictionary(BatchFile(written.path).read(written.place).schema.field("customer").type)
+    different = pa.record_batch({"column0": range(5_000), "column1": [f"C{number}" for number in range(5_000)]})
+    (written,) = cut(tmp_path, definition, [different])
+    assert BatchFile(written.path).read(written.place).schema.field("customer").type == pa.string()
 
 
 @pytest.mark.parametrize("slots", [1, 2, 3, 7])
@@ -79,12 +76,9 @@ def test_parts_have_about_equally_many_rows(tmp_path: Path, slots: int, monkeypa
     parts = cut_parts(definition, written, slots)
     assert len(parts) == slots
     assert [first for first, _ in parts[1:]] == [end for _, end in parts[:-1]]
-    sizes = [
-        sum(each.ranges[number][1] for each in written for number in range(*part) if number in each.ranges)
-        for part in parts
-    ]
+    sizes = [sum(each.slice_of(*part)[1] for each in written) for part in parts]
     assert sum(sizes) == 20_000
-    assert max(sizes) - min(sizes) < 3 * 20_000 / range_count(definition)
+    assert max(sizes) - min(sizes) < 3 * 20_000 / 64
 
 
 def test_few_rows_are_one_part(tmp_path: Path) -> None:
@@ -95,12 +89,14 @@ def test_few_rows_are_one_part(tmp_path: Path) -> None:
 
 def test_part_becomes_a_segment(tmp_path: Path) -> None:
     definition = orders()
-    written = cut(tmp_path, definition, batches(definition, 5_000))
-    pieces = tuple(RowsInFile(each.path, place) for each in written for place, _ in each.ranges.values())
+    alike = batches(definition, 5_000)
+    different = pa.record_batch({"column0": range(5_000, 9_000), "column1": [f"D{n}" for n in range(4_000)]})
+    written = [*cut(tmp_path, definition, alike), *cut(tmp_path, definition, [different])]
+    pieces = tuple(RowsInFile(each.path, each.place, 0, each.rows) for each in written)
     (tmp_path / "map").mkdir()
     work = SegmentWork(str(tmp_path / "map"), "load7", definition, 0, 271, pieces)
     (info,) = segment_infos(build_part(pickle.loads(pickle.dumps(work))))
-    assert info.rows == 5_000
+    assert info.rows == 9_000
     assert all(path.name.startswith("load7-") for path in (tmp_path / "map").iterdir())
 
 

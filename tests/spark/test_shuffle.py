@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +12,7 @@ import remuda
 from remuda.errors import ErrorCode, SqlError
 from remuda.spark import shuffle_stages
 from tests.harness.shuffled import exchanges, shuffles_for_nothing
+from tests.spark.leftovers import left_behind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -122,18 +122,6 @@ def reader(
 
 def rows_of(grid: Grid, sql: str) -> list[tuple[Any, ...]]:
     return sorted((tuple(row) for row in grid.sql(sql)), key=repr)
-
-
-def left_behind(grid: Grid) -> list[Path]:
-    """Files of parcels and answers; a job that was cancelled removes its own when it has ended."""
-    assert grid.store.path is not None
-    folder = grid.store.path / "inbox"
-    for _ in range(1_200):
-        found = list(folder.rglob("*"))
-        if not found:
-            break
-        time.sleep(0.05)
-    return found
 
 
 def test_answers_are_those_of_the_local_engine(grid: Grid, expected: dict[str, Any]) -> None:

@@ -11,7 +11,7 @@ from remuda.expr.constant import FALSE, TRUE, evaluate_constant, fold
 from remuda.expr.dictionary import as_array
 from remuda.expr.failing import can_fail
 from remuda.expr.function import Datum, Function, Signature
-from remuda.expr.functions import FUNCTIONS, call, coerce, find_function, hints_of
+from remuda.expr.functions import FUNCTIONS, call, coerce, hints_of
 from remuda.expr.nodes import Call, Case, Cast, Column, Expression, Literal, Parameter
 from remuda.expr.parameters import Parameters
 from remuda.expr.render import render
@@ -61,7 +61,6 @@ __all__ = [
     "conjuncts",
     "disjuncts",
     "evaluate_constant",
-    "find_function",
     "fold",
     "hints_of",
     "is_constant",

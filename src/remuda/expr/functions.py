@@ -72,10 +72,6 @@ FUNCTIONS: dict[str, Function] = {
 }
 
 
-def find_function(name: str) -> Function | None:
-    return FUNCTIONS.get(name.casefold())
-
-
 def hints_of(function: Function) -> tuple[SqlType, ...]:
     """The types that bare parameters and strings take as its arguments; none where all have one type."""
     return function.resolve.arguments if isinstance(function.resolve, Fixed) else function.hints

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from secrets import token_hex
@@ -15,18 +13,17 @@ from remuda import sql
 from remuda.catalog import ColumnDefinition, SearchPath
 from remuda.errors import SqlError, data_error, parsing_error
 from remuda.grid.definitions import find_map, is_there, map_definition, schema_of
+from remuda.grid.file_writers import WRITERS
 from remuda.grid.load import FORMATS, gathered, open_source, with_keys
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Iterator, Mapping
 
     from remuda.grid.queries import Queries
     from remuda.grid.result import Result
-    from remuda.grid.within_time import Confirm
     from remuda.sql import Query
-    from remuda.storage import MapStore, Store
+    from remuda.storage import Confirm, MapStore, Store
 
-Batches = Iterator[pa.RecordBatch]
 Given = tuple[tuple[Any, ...], "Mapping[str, Any]"]
 """Parameters by position and by name."""
 
@@ -61,10 +58,7 @@ def copy_to(queries: Queries, statement: sql.CopyTo, parameters: Given, confirm:
     # Its own: a statement whose time is over may still be writing when the next one begins.
     part = path.with_name(f"{path.name}.{token_hex(4)}.part")
     try:
-        if kind == "csv":
-            rows = _write_csv(result.record_batches(), _schema(result), part, statement.csv or sql.CsvOptions())
-        else:
-            rows = _WRITERS[kind](result.record_batches(), _schema(result), part)
+        rows = WRITERS[kind](part, result.record_batches(), _schema(result), statement.csv or sql.CsvOptions())
         confirm()
         part.replace(path)
     except OSError as error:
@@ -126,55 +120,3 @@ def create_map_as(queries: Queries, statement: sql.CreateMapAs, parameters: Give
                 return 0
             raise
         return rows
-
-
-def _write_parquet(batches: Batches, schema: pa.Schema, path: Path) -> int:
-    import pyarrow.parquet as pq
-
-    with pq.ParquetWriter(path, schema) as writer:
-        return _each_batch(batches, writer.write_batch)
-
-
-def _write_csv(batches: Batches, schema: pa.Schema, path: Path, options: sql.CsvOptions) -> int:
-    from pyarrow import csv
-
-    written = csv.WriteOptions(include_header=options.header, delimiter=options.delimiter)
-    with csv.CSVWriter(path, schema, write_options=written) as writer:
-        return _each_batch(batches, writer.write_batch)
-
-
-def _write_arrow(batches: Batches, schema: pa.Schema, path: Path) -> int:
-    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, schema) as writer:
-        return _each_batch(batches, writer.write_batch)
-
-
-def _write_json(batches: Batches, _schema: pa.Schema, path: Path) -> int:
-    """One object a line, as `grid.load` reads it."""
-    with path.open("w", encoding="utf-8") as file:
-
-        def write(batch: pa.RecordBatch) -> None:
-            for row in batch.to_pylist():
-                file.write(json.dumps(row, default=_in_json, ensure_ascii=False) + "\n")
-
-        return _each_batch(batches, write)
-
-
-def _in_json(value: Any) -> Any:
-    """What JSON has no form for is written as text; of bytes, their digits."""
-    return value.hex() if isinstance(value, bytes) else str(value)
-
-
-def _each_batch(batches: Batches, write: Callable[[pa.RecordBatch], object]) -> int:
-    rows = 0
-    for batch in batches:
-        write(batch)
-        rows += batch.num_rows
-    return rows
-
-
-_WRITERS: dict[str, Callable[[Batches, pa.Schema, Path], int]] = {
-    "parquet": _write_parquet,
-    "json": _write_json,
-    "arrow": _write_arrow,
-    "feather": _write_arrow,
-}

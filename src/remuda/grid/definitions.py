@@ -18,9 +18,8 @@ from remuda.types import BIGINT
 
 if TYPE_CHECKING:
     from remuda import sql
-    from remuda.grid.within_time import Confirm
     from remuda.sql.statements import Name
-    from remuda.storage import Store
+    from remuda.storage import Confirm, Store
 
 
 def create_map(store: Store, statement: sql.CreateMap) -> None:

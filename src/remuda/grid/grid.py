@@ -215,14 +215,16 @@ class Grid:
             return run_statement(self.queries, key, positional, named)
         except SqlError as error:
             raise self._placed(error, text) from error.__cause__
+        except RecursionError:
+            raise nested_too_deeply() from None
 
     def _placed(self, error: SqlError, text: str) -> SqlError:
         """The error with the text, and of a row that its map does not allow with the place of the value."""
         if isinstance(error, ConstraintError) and error.span is None and error.text is None:
-            from remuda.sql.inserted import place_of_inserted
+            from remuda.sql.refused_value import place_of_refused
 
             catalog, path = self.store.catalog, self.queries.search_path
-            error.span = place_of_inserted(text, error.row or 0, error.columns, catalog, path)
+            error.span = place_of_refused(text, error.row or 0, error.columns, catalog, path)
         return error.with_text(text)
 
     def _definition(self, name: str, suggestion: str | None = None) -> MapDefinition:

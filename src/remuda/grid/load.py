@@ -67,7 +67,7 @@ def open_source(
             raise data_error(f"a {type(data).__name__} has no columns with names: give a data frame") from error
         known = len(data) if hasattr(data, "__len__") else None
         return LoadSource(reader.schema, gathered(reader, reader.schema), known)
-    if isinstance(data, Iterable) and not isinstance(data, str | bytes | dict):
+    if isinstance(data, Iterable) and not isinstance(data, str | bytes | dict) and getattr(data, "shape", ...) != ():
         return _open_batches(iter(data))
     raise data_error(f"a {type(data).__name__} cannot be loaded: give an Arrow table, a data frame, batches or a path")
 

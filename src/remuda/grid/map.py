@@ -50,10 +50,17 @@ class Map:
 
     def get_all(self, keys: Iterable[Any]) -> dict[Any, NamedRow]:
         """The values of those keys that are there."""
-        if not isinstance(keys, Iterable):
-            raise data_error(f"keys are given as a list, or anything to go through, not as a {type(keys).__name__}")
-        found = ((key, self.get(key)) for key in keys)
-        return {key: value for key, value in found if value is not None}
+        try:
+            given = iter(keys)
+        except TypeError:
+            raise data_error(
+                f"keys are given as a list, or anything to go through, not as a {type(keys).__name__}"
+            ) from None
+        found = [(key, value) for key in given if (value := self.get(key)) is not None]
+        try:
+            return dict(found)
+        except TypeError:
+            raise data_error("a key that is a list or an array cannot be one of the dictionary") from None
 
     def __getitem__(self, key: Any) -> NamedRow:
         found: NamedRow | None = self.get(key)

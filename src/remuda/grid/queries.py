@@ -20,7 +20,7 @@ from remuda.grid.result import Result
 from remuda.grid.rows import RowShape
 from remuda.grid.settings import Settings
 from remuda.grid.shortcuts import compile_shortcut
-from remuda.grid.within_time import Answer, Confirm, within_time
+from remuda.grid.within_time import Answer, within_time
 from remuda.runtime import Execution, LocalRuntime, Scheduler
 from remuda.runtime.aside import AsideThreads
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from remuda.spark import SparkSession
     from remuda.spark.executors import ExecutorWatch
     from remuda.sql import Query
-    from remuda.storage import Store
+    from remuda.storage import Confirm, Store
 
 MAXIMUM_TRIES = 20
 """How often a query whose plan turns out stale is planned anew before the user is told that members keep changing."""
@@ -99,12 +99,13 @@ class Queries:
         It is for these values alone, so it is not kept.
         """
         literals = {number: given[number] for number in errors}
+        query = _parse_query(text)
         try:
-            plan = self.planner().plan(text, _parse_query(text), literals)
+            plan = self.planner().plan(text, query, literals)
         except SqlError as error:
-            number, original = next(iter(errors.items()))
-            message = f"parameter {number + 1}: {original.message}"
-            raise data_error(message, span=error.span, suggestion=original.suggestion) from error
+            number = query.parameters.blamed(tuple(errors), error.span)
+            message, place = f"parameter {number + 1}: {errors[number].message}", query.parameters.spans[number]
+            raise data_error(message, span=place, suggestion=errors[number].suggestion) from error
         return CachedPlan(plan, RowShape(plan.columns), None, self.plans.epoch)
 
     def plan_by_values(

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
+from remuda.catalog import IndexKind
 from remuda.exec.bounds import compile_lookups, pruned_partitions
 from remuda.expr import Parameter
 from remuda.grid.result import Result
 from remuda.grid.rows import RowShape
 from remuda.grid.shortcut_parts import RowComputation, Shortcut, Values, key_reader, value_converter
-from remuda.plan.bounds import End, Interval
+from remuda.plan.bounds import End, Interval, Points
 from remuda.storage import index_read, row_form
 
 if TYPE_CHECKING:
@@ -65,7 +66,10 @@ def compile_index_select(
     shape, compute = RowShape(plan.columns), row.compute
     is_finished = compute is None and scan.pruning is None
     read = index_read(scan.index.id, row_form(row.positions, shape.row_class if is_finished else None))
-    convert, find = value_converter(plan), _compile_find(scan, read)
+    convert, ends = value_converter(plan), _ends(scan)
+    if is_finished and ends is not None:
+        return _compile_range_select(ends, read, snapshot, convert, shape)
+    find = _compile_find(scan, read)
 
     def run(given: Values) -> Result | None:
         values = convert(given)
@@ -86,22 +90,60 @@ def compile_index_select(
     return run
 
 
-def _compile_find(scan: physical.IndexScan, read: IndexRead) -> Find:
-    """One range of one column is asked for as it is; everything else as lookups."""
-    pruning = scan.pruning
+Ends = tuple[int, bool, int, bool]
+"""The parameters that are the ends of a range, by number, each with whether it is included."""
+
+
+def _ends(scan: physical.IndexScan) -> Ends | None:
+    """Of one range, or one value, of a SORTED index's first column; None for everything else."""
+    if scan.pruning is not None or scan.index.kind is not IndexKind.SORTED:
+        return None
     match scan.bounds:
-        case (Interval(lows=(End(Parameter() as low, from_low),), highs=(End(Parameter() as high, to_high),)),) if (
-            pruning is None
-        ):
-            first, last = low.index, high.index
+        case (Interval(lows=(End(Parameter() as low, from_low),), highs=(End(Parameter() as high, to_high),)),):
+            return low.index, from_low, high.index, to_high
+        case (Points(values=(Parameter() as only,), or_null=False),):
+            return only.index, True, only.index, True
+    return None
 
-            def find_between(finder: IndexFinder, snapshot: MapSnapshot, values: Values) -> Rows | None:
-                start, stop = values[first], values[last]
-                if start is None or stop is None:
-                    return ()
-                return finder.between(start, from_low, stop, to_high, snapshot.length, MOST_ROWS)
 
-            return find_between
+def _compile_range_select(
+    ends: Ends,
+    read: IndexRead,
+    snapshot: Callable[[], MapSnapshot],
+    convert: Callable[[Values], Values | None],
+    shape: RowShape,
+) -> Shortcut:
+    """What is asked for most, in one function: of the five microseconds for a row each call takes a tenth of one."""
+    first, from_low, last, to_high = ends
+
+    def run(given: Values) -> Result | None:
+        values = convert(given)
+        if values is None:
+            return None
+        start, stop = values[first], values[last]
+        if start is None or stop is None:
+            return Result(shape, ())
+        taken = snapshot()
+        version = taken.version
+        finder = version.index_finders.get(read) or version.index_finder(read)
+        found = finder.between(start, from_low, stop, to_high, taken.length, MOST_ROWS)
+        return None if found is None else Result(shape, None, found)
+
+    return run
+
+
+def _compile_find(scan: physical.IndexScan, read: IndexRead) -> Find:
+    pruning, ends = scan.pruning, _ends(scan)
+    if ends is not None:
+        first, from_low, last, to_high = ends
+
+        def find_between(finder: IndexFinder, snapshot: MapSnapshot, values: Values) -> Rows | None:
+            start, stop = values[first], values[last]
+            if start is None or stop is None:
+                return ()
+            return finder.between(start, from_low, stop, to_high, snapshot.length, MOST_ROWS)
+
+        return find_between
     lookups_of = compile_lookups(scan.bounds)
 
     def find(finder: IndexFinder, snapshot: MapSnapshot, values: Values) -> Rows | None:

@@ -143,6 +143,8 @@ def explain_text(queries: Queries, text: str) -> str:
         return explain_query(queries.planner(), text, statement)
     except SqlError as error:
         raise error.with_text(text) from error.__cause__
+    except RecursionError:
+        raise nested_too_deeply() from None
 
 
 def explain_with_trace(

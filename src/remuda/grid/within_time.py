@@ -8,18 +8,19 @@ has done. Who has the last word is decided once: after the commit has been grant
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from threading import Lock
 from typing import TYPE_CHECKING, TypeVar
 
 from remuda.errors import ErrorCode, SqlError
+from remuda.storage import always_granted
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from remuda.runtime.aside import AsideThreads
+    from remuda.storage import Confirm
 
 Answer = TypeVar("Answer")
-Confirm = Callable[[], None]
-"""Called before a statement commits; raises where it must not."""
 
 
 def within_time(
@@ -27,7 +28,7 @@ def within_time(
 ) -> Answer:
     """What `work` gives; `started` is when the statement was given, by `time.monotonic`."""
     if timeout is None:
-        return work(_granted)
+        return work(always_granted)
     decision = _Decision()
     step = threads.start(lambda: work(decision.confirm))
     try:
@@ -38,10 +39,6 @@ def within_time(
         if isinstance(error, TimeoutError):
             raise SqlError(ErrorCode.TIMEOUT, f"the statement took longer than its timeout of {timeout:g} s") from None
         raise
-
-
-def _granted() -> None:
-    pass
 
 
 class _Decision:

@@ -32,16 +32,15 @@ class BatchFileWriter:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._end = 0
-        self._file = path.open("wb", buffering=0)
+        self._file = pa.OSFile(str(path), "wb")
 
     def append(self, batch: pa.RecordBatch) -> Place:
-        stream = to_stream(batch)
-        place = Place(self._end, stream.size)
-        self._file.write(stream)
-        self._end += stream.size + -stream.size % _ALIGNMENT
-        self._file.seek(self._end)
-        return place
+        start = self._file.tell()
+        with pa.ipc.new_stream(self._file, batch.schema) as writer:
+            writer.write_batch(batch)
+        end = self._file.tell()
+        self._file.write(bytes(-end % _ALIGNMENT))
+        return Place(start, end - start)
 
     def close(self) -> None:
         self._file.close()

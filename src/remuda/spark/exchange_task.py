@@ -1,8 +1,11 @@
-"""The first half of a load: rows are brought in order of ranges of partitions and written where the second half runs.
+"""The first half of a load: rows are brought in order of partitions and written where the second half runs.
 
 Spark's own shuffle sorts rows one by one, writes them, reads them and turns them into Arrow: three times the work of
-cutting Arrow batches with numpy into a file that the next tasks map. It needs a folder that all executors see, and the
+ordering Arrow batches with numpy into a file that the next tasks map. It needs a folder that all executors see, and the
 store is in one.
+
+A file has one batch, the rows of a *lot*, so that the rows of neighbouring partitions are one slice of it. Strings
+become codes before they are moved, here and in the second half, which only has to bring some dictionaries together.
 """
 
 from __future__ import annotations
@@ -10,7 +13,6 @@ from __future__ import annotations
 import pickle
 import re
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -21,47 +23,62 @@ import pyarrow as pa
 from remuda.errors import RemudaError, SqlError
 from remuda.spark.batch_file import BatchFileWriter, Place
 from remuda.storage.conforming import conform
-from remuda.storage.segment_builder import partition_ids
+from remuda.storage.segment_builder import DICTIONARY_SHARE, mostly_distinct, partition_ids, rows_of
+from remuda.types.arrow_arrays import flat, is_dictionary
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from remuda.catalog import MapDefinition
 
 ANSWER_SCHEMA = "answer binary"
-MOST_RANGES = 64
-"""Contiguous ranges of partitions that rows are cut into; a segment is made of one or more of them."""
 HELD_ROWS = 1_000_000
 """Rows that a task holds before it writes them."""
+HELD_BYTES = 256 << 20
+"""Or so much of them: an Arrow array of strings ends at 2 GiB."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class WrittenRows:
-    """What a task has written into one file: for each range that has rows, where they are and how many."""
+    """One lot: its file, and how many rows each partition has in it. Without partitions yet, all are in one."""
 
     path: str
-    ranges: dict[int, tuple[Place, int]]
+    place: Place
+    counts: np.ndarray
 
     @property
     def rows(self) -> int:
-        return sum(rows for _, rows in self.ranges.values())
+        return int(self.counts.sum())
+
+    def slice_of(self, first: int, end: int) -> tuple[int, int]:
+        """Where the rows of the partitions [first, end) begin in the batch, and how many there are."""
+        return int(self.counts[:first].sum()), int(self.counts[first:end].sum())
 
 
-def range_count(definition: MapDefinition) -> int:
-    return min(MOST_RANGES, definition.partitions)
+def write_lots(
+    folder: str,
+    definition: MapDefinition,
+    names: Mapping[str, str],
+    batches: Iterator[pa.RecordBatch],
+    *,
+    keyless: bool,
+) -> Iterator[WrittenRows]:
+    """Runs in a task. `names` says for each column of the batches which of the map's it fills.
+
+    Where keys are yet to be generated rows have no partitions either. A file's name ends with the number of its rows,
+    for whoever watches.
+    """
+    for table in _tables(names, batches):
+        yield _write_unordered(folder, table) if keyless else _write_ordered(folder, definition, table)
 
 
-def write_ranges(
+def write_lots_in_arrow(
     folder: str, definition: MapDefinition, batches: Iterator[pa.RecordBatch], *, keyless: bool
 ) -> Iterator[pa.RecordBatch]:
-    """Runs in a task; yields, one row for each file, what `written_rows` reads back.
-
-    Where keys are yet to be generated rows have no partitions either: all of them are range 0 then. A file's name ends
-    with the number of its rows, for whoever watches.
-    """
+    """Of rows that come from Spark; yields, one row for each file, what `written_rows` reads back."""
+    names = {travelling_name(definition, column.name): column.name for column in definition.columns}
     try:
-        for table in _tables(definition, batches):
-            written = _write_unsorted(folder, table) if keyless else _write_sorted(folder, definition, table)
+        for written in write_lots(folder, definition, names, batches, keyless=keyless):
             yield _answer(written)
     except RemudaError as error:
         yield _answer(error)
@@ -85,47 +102,57 @@ def fitting(definition: MapDefinition, table: pa.Table) -> pa.Table:
     return pa.Table.from_arrays(columns, names=[column.name for column in definition.columns])
 
 
-def _tables(definition: MapDefinition, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
-    names = {travelling_name(definition, column.name): column.name for column in definition.columns}
+def _tables(names: Mapping[str, str], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
     held: list[pa.RecordBatch] = []
-    rows = 0
+    rows = size = 0
     for batch in batches:
         held.append(batch)
         rows += batch.num_rows
-        if rows >= HELD_ROWS:
+        size += batch.nbytes
+        if rows >= HELD_ROWS or size >= HELD_BYTES:
             yield _named(held, names)
-            held, rows = [], 0
+            held, rows, size = [], 0, 0
     if rows:
         yield _named(held, names)
 
 
-def _named(batches: list[pa.RecordBatch], names: dict[str, str]) -> pa.Table:
+def _named(batches: list[pa.RecordBatch], names: Mapping[str, str]) -> pa.Table:
     table = pa.Table.from_batches(batches)
     return table.rename_columns([names[name] for name in table.column_names])
 
 
-def _write_unsorted(folder: str, table: pa.Table) -> WrittenRows:
-    with BatchFileWriter(_new_path(folder, table.num_rows)) as file:
-        (batch,) = table.combine_chunks().to_batches()
+def _write_unordered(folder: str, table: pa.Table) -> WrittenRows:
+    (batch,) = table.combine_chunks().to_batches()
+    return _write(folder, batch, np.array([table.num_rows]))
+
+
+def _write_ordered(folder: str, definition: MapDefinition, table: pa.Table) -> WrittenRows:
+    columns = [_as_codes(column) for column in fitting(definition, table).columns]
+    partitions = partition_ids(definition, columns)
+    order = pa.array(np.argsort(partitions, kind="stable").astype(np.uint32))
+    arrays = [rows_of(column, order) for column in columns]
+    ordered = pa.RecordBatch.from_arrays(arrays, names=[column.name for column in definition.columns])
+    return _write(folder, ordered, np.bincount(partitions, minlength=definition.partitions))
+
+
+def _as_codes(column: pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """A string column as codes of a dictionary where values are repeated: codes are moved at a tenth of the cost.
+
+    Put together first: every chunk would be given a dictionary, and these had to be brought together.
+    """
+    if is_dictionary(column):
+        codes = flat(column)
+    elif pa.types.is_string(column.type) and not mostly_distinct(column):
+        codes = flat(column).dictionary_encode()
+    else:
+        return column
+    return codes if len(codes.dictionary) <= len(codes) * DICTIONARY_SHARE else codes.dictionary_decode()
+
+
+def _write(folder: str, batch: pa.RecordBatch, counts: np.ndarray) -> WrittenRows:
+    with BatchFileWriter(_new_path(folder, batch.num_rows)) as file:
         place = file.append(batch)
-    return WrittenRows(str(file.path), {0: (place, table.num_rows)})
-
-
-def _write_sorted(folder: str, definition: MapDefinition, table: pa.Table) -> WrittenRows:
-    conforming = fitting(definition, table)
-    count = range_count(definition)
-    partitions = partition_ids(definition, conforming.columns).astype(np.int64)
-    ranges = (partitions * count // definition.partitions).astype(np.uint8)
-    order = np.argsort(ranges, kind="stable")
-    ends = np.cumsum(np.bincount(ranges, minlength=count)).tolist()
-    # Put together first: to take rows out of chunks is ten times the work.
-    (ordered,) = conforming.combine_chunks().take(pa.array(order)).combine_chunks().to_batches()
-    written: dict[int, tuple[Place, int]] = {}
-    with BatchFileWriter(_new_path(folder, table.num_rows)) as file:
-        for number, (start, end) in enumerate(pairwise([0, *ends])):
-            if end > start:
-                written[number] = (file.append(ordered.slice(start, end - start)), end - start)
-    return WrittenRows(str(file.path), written)
+    return WrittenRows(str(file.path), place, counts)
 
 
 def _new_path(folder: str, rows: int) -> Path:

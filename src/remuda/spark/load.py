@@ -5,7 +5,6 @@ All segments are committed in one manifest or none of them is; files that are no
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -16,9 +15,8 @@ import numpy as np
 import pyarrow as pa
 
 from remuda.catalog import new_id
-from remuda.errors import RemudaError, StorageError, data_error
-from remuda.spark.exchange_task import ANSWER_SCHEMA, WrittenRows, travelling_name, write_ranges, written_rows
-from remuda.spark.failures import as_sql_error
+from remuda.errors import StorageError, data_error
+from remuda.spark.exchange_job import write_rows
 from remuda.spark.load_progress import watched
 from remuda.spark.matching import match_columns, source_column
 from remuda.spark.segment_task import (
@@ -27,10 +25,8 @@ from remuda.spark.segment_task import (
     build_part,
     cut_parts,
     part_count,
-    partition_bounds,
     segment_infos,
 )
-from remuda.spark.session import make_importable
 from remuda.spark.tasks import run_tasks, slot_count
 from remuda.storage.delivery import own_folder
 
@@ -41,13 +37,11 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructField
 
     from remuda.catalog import MapDefinition
+    from remuda.spark.exchange_task import WrittenRows
     from remuda.storage import LoadMode, MapStore, SegmentInfo
 
     TakeKeys = Callable[[int], range]
     """Gives so many keys that were never given before, for a map without PRIMARY KEY."""
-
-_BATCH_SETTING = "spark.sql.execution.arrow.maxRecordsPerBatch"
-_BATCH_ROWS = "100000"
 
 
 def load_dataframe(
@@ -76,7 +70,7 @@ def load_dataframe(
     try:
         between.mkdir(parents=True)
         with watched(between, progress):
-            written = _cut_in_tasks(between, definition, dataframe, fields, keyless=take_keys is not None)
+            written = write_rows(between, definition, dataframe, fields, keyless=take_keys is not None)
         infos = _build_in_tasks(dataframe.sparkSession, folder, load_id, definition, written, take_keys)
         loaded = store_map.commit_segments(infos, mode)
         committed = infos
@@ -120,29 +114,6 @@ def _collected(
     return table.append_column(hidden.name, pa.array(np.array(take_keys(table.num_rows), np.int64)))
 
 
-def _cut_in_tasks(
-    between: Path,
-    definition: MapDefinition,
-    dataframe: DataFrame,
-    fields: Mapping[str, StructField],
-    *,
-    keyless: bool,
-) -> list[WrittenRows]:
-    """The first half: `exchange_task`."""
-    session = dataframe.sparkSession
-    make_importable(session.sparkContext)
-    columns = [source_column(field).alias(travelling_name(definition, name)) for name, field in fields.items()]
-    task = partial(write_ranges, str(between), definition, keyless=keyless)
-    with _setting(session, _BATCH_SETTING, _BATCH_ROWS):
-        try:
-            answers = dataframe.select(*columns).mapInArrow(task, ANSWER_SCHEMA).collect()
-        except RemudaError:
-            raise
-        except Exception as failure:
-            raise as_sql_error(failure) from failure
-    return [written_rows(bytes(row.answer)) for row in answers]
-
-
 def _build_in_tasks(
     session: SparkSession,
     folder: Path,
@@ -156,7 +127,7 @@ def _build_in_tasks(
     slots = slot_count(session)
     if take_keys is None:
         works = [
-            make(*partition_bounds(definition, first, end), tuple(_pieces(written, first, end)))
+            make(first, end, tuple(_pieces(written, first, end)))
             for first, end in cut_parts(definition, written, slots)
         ]
     else:
@@ -168,29 +139,15 @@ def _build_in_tasks(
 
 def _pieces(written: Sequence[WrittenRows], first: int, end: int) -> Iterator[RowsInFile]:
     for each in written:
-        for number in range(first, end):
-            if number in each.ranges:
-                yield RowsInFile(each.path, each.ranges[number][0])
+        start, rows = each.slice_of(first, end)
+        if rows:
+            yield RowsInFile(each.path, each.place, start, rows)
 
 
 def _with_keys(written: Sequence[WrittenRows], take_keys: TakeKeys) -> Iterator[RowsInFile]:
     """All rows, each file with keys of its own: only now is it known how many are needed."""
     for each in written:
-        ((place, rows),) = each.ranges.values()
-        yield RowsInFile(each.path, place, take_keys(rows).start)
-
-
-@contextmanager
-def _setting(session: SparkSession, name: str, value: str) -> Iterator[None]:
-    before = session.conf.get(name)
-    session.conf.set(name, value)
-    try:
-        yield
-    finally:
-        if before is None:
-            session.conf.unset(name)
-        else:
-            session.conf.set(name, before)
+        yield RowsInFile(each.path, each.place, 0, each.rows, take_keys(each.rows).start)
 
 
 def _remove_uncommitted(folder: Path, load_id: str, committed: list[SegmentInfo]) -> None:

@@ -1,4 +1,4 @@
-"""The second half of a load: the rows of some ranges of partitions in, a segment with all its indexes out.
+"""The second half of a load: the rows of a range of partitions in, a segment with all its indexes out.
 
 The segments of one load own disjoint ranges of partitions, each made by one task.
 """
@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from remuda.spark.batch_file import BatchFile, Place
-from remuda.spark.exchange_task import WrittenRows, fitting, range_count
+from remuda.spark.exchange_task import WrittenRows, fitting
 from remuda.storage.bulk_load import MOST_PARTS, PART_ROWS, build_segments
 from remuda.storage.segment_builder import partition_ids
 from remuda.storage.segment_file import save_segment
@@ -32,8 +32,12 @@ LEAST_ROWS = 100_000
 
 @dataclass(frozen=True, slots=True)
 class RowsInFile:
+    """`rows` rows, from the row `start` on, of a batch in a file."""
+
     path: str
     place: Place
+    start: int
+    rows: int
     first_key: int | None = None
     """Where keys are generated: that of the first row; the others count on."""
 
@@ -55,24 +59,36 @@ def build_part(work: SegmentWork) -> Iterator[bytes]:
 
     The name of every file begins with the load's id: whatever becomes of the task, its files can be found and removed.
     """
-    files = {piece.path: BatchFile(piece.path) for piece in work.pieces}
-    tables = [_table(work, files[piece.path].read(piece.place), piece.first_key) for piece in work.pieces]
-    rows = pa.concat_tables(tables)
+    tables = [_table(work, piece) for piece in work.pieces]
+    rows = pa.concat_tables(_alike(tables))
     del tables
     for segment in build_segments(work.definition, rows.columns):
         segment.id = f"{work.load_id}-{segment.id}"
         yield pickle.dumps(save_segment(Path(work.folder), segment))
 
 
-def _table(work: SegmentWork, batch: pa.RecordBatch, first_key: int | None) -> pa.Table:
-    table = pa.Table.from_batches([batch])
-    if first_key is None:
+def _table(work: SegmentWork, piece: RowsInFile) -> pa.Table:
+    batch = BatchFile(piece.path).read(piece.place)
+    table = pa.Table.from_batches([batch.slice(piece.start, piece.rows)])
+    if piece.first_key is None:
         return table
     (hidden,) = (column for column in work.definition.columns if column.hidden)
-    keys = pa.array(np.arange(first_key, first_key + table.num_rows, dtype=np.int64))
+    keys = pa.array(np.arange(piece.first_key, piece.first_key + table.num_rows, dtype=np.int64))
     table = fitting(work.definition, table.append_column(hidden.name, keys))
     partitions = partition_ids(work.definition, table.columns)
     return table.filter(pa.array((partitions >= work.first) & (partitions < work.end)))
+
+
+def _alike(tables: list[pa.Table]) -> list[pa.Table]:
+    """A column that is a dictionary in some tables only, as their rows were more alike, becomes plain in all."""
+    if all(table.schema.equals(tables[0].schema) for table in tables):
+        return tables
+    plain = pa.schema([_plain(field) for field in tables[0].schema])
+    return [table.cast(plain) for table in tables]
+
+
+def _plain(field: pa.Field) -> pa.Field:
+    return field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field
 
 
 def segment_infos(answers: Iterator[bytes]) -> list[SegmentInfo]:
@@ -80,14 +96,13 @@ def segment_infos(answers: Iterator[bytes]) -> list[SegmentInfo]:
 
 
 def cut_parts(definition: MapDefinition, written: Sequence[WrittenRows], slots: int) -> list[tuple[int, int]]:
-    """Ranges [first, end) of ranges, each the work of one task: about equally many rows in each.
+    """Ranges [first, end) of partitions, each the work of one task: about equally many rows in each.
 
     As few as are worth having, as an index is asked in every segment, but all slots have something to do.
     """
-    counts = np.zeros(range_count(definition), np.int64)
+    counts = np.zeros(definition.partitions, np.int64)
     for each in written:
-        for number, (_, rows) in each.ranges.items():
-            counts[number] += rows
+        counts += each.counts
     return _cut(counts, slots)
 
 
@@ -106,13 +121,3 @@ def _cut(counts: np.ndarray, slots: int) -> list[tuple[int, int]]:
     wanted = [int(ends[-1]) * part // parts for part in range(1, parts)]
     cuts = sorted({int(each) + 1 for each in np.searchsorted(ends, wanted)} | {0, len(counts)})
     return [(first, end) for first, end in itertools.pairwise(cuts) if counts[first:end].any()]
-
-
-def partition_bounds(definition: MapDefinition, first: int, end: int) -> tuple[int, int]:
-    """The partitions of the ranges [first, end).
-
-    A partition `p` is in the range `p * count // partitions`: so a range begins at the first partition for which that
-    is its number.
-    """
-    count = range_count(definition)
-    return -(-first * definition.partitions // count), -(-end * definition.partitions // count)

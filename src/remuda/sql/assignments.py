@@ -11,7 +11,7 @@ from remuda.expr import Cast, Column, Expression, Literal, coerce
 from remuda.sql.comparison import adapt_literal
 from remuda.sql.places import place_of
 from remuda.sql.scope import Scope, ScopeRelation
-from remuda.types import Kind, SqlType, common_type, to_python, to_stored
+from remuda.types import VARCHAR, Kind, SqlType, common_type, to_python, to_stored
 
 if TYPE_CHECKING:
     from remuda.catalog import ColumnDefinition, MapDefinition
@@ -37,7 +37,8 @@ def store(value: Expression, column: ColumnDefinition, span: Span | None) -> Exp
     if _is_checked(value.type, column.type):
         return Cast(value, column.type, span)
     if not _widens(value.type, column.type):
-        hint = f"Use CAST(... AS {column.type})."
+        is_told = column.type.json and value.type != VARCHAR
+        hint = "Use to_json(...)." if is_told else f"Use CAST(... AS {column.type})."
         raise parsing_error(
             f"{value.type} is not stored in the column {column.name} of type {column.type}", span=span, suggestion=hint
         )

@@ -13,7 +13,6 @@ from remuda.sql.binding import Binding
 from remuda.sql.expression import untyped
 from remuda.sql.modify import bind_delete, bind_insert, bind_update
 from remuda.sql.parse import parse
-from remuda.sql.parse_query import NESTED_TOO_DEEPLY
 from remuda.sql.query import bind_query
 from remuda.sql.scope import QueryLevel
 from remuda.sql.statements import Query
@@ -53,7 +52,7 @@ def bind(
         error.span = error.span or query.span
         raise
     except RecursionError:
-        raise parsing_error(NESTED_TOO_DEEPLY, span=query.span) from None
+        raise nested_too_deeply(query.span) from None
 
 
 def _bind(query: Query, binding: Binding) -> BoundQuery:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from remuda.errors import ErrorCode, Span, SqlError, nearest
+from remuda.errors import ErrorCode, Span, SqlError, data_error, nearest
 from remuda.expr import Column, Expression, Literal, Parameter
 from remuda.types import NULL, TIMESTAMP_TZ, Kind, SqlType, to_stored, type_of_value
 
@@ -97,9 +97,7 @@ class Binding:
         """The parameter that a placeholder means, with the type that its first use gives it."""
         index = self.parameters.index_of(written)
         if index in self.values:
-            value = self.values[index]
-            natural = type_of_value(value)
-            return Literal(to_stored(natural, value), natural)
+            return _literal_of(self.values[index], self.parameters.spans[index])
         known = self.parameter_types[index]
         if known.kind is Kind.NULL and expected is not None and expected.kind is not Kind.NULL:
             known = self.parameter_types[index] = expected
@@ -109,3 +107,11 @@ class Binding:
         """The instant at which the statement begins: a parameter behind those of the user."""
         self.reads_clock = True
         return Parameter(len(self.parameters), TIMESTAMP_TZ, clock=True)
+
+
+def _literal_of(value: Any, span: Span) -> Literal:
+    try:
+        natural = type_of_value(value)
+        return Literal(to_stored(natural, value), natural)
+    except SqlError as error:
+        raise data_error(error.message, span=span, suggestion=error.suggestion) from error

@@ -55,8 +55,10 @@ def adapt_literal(literal: Literal, target: SqlType, span: Span | None) -> Liter
         return literal
     if literal.value is None or target.kind in {Kind.VARBINARY, Kind.NULL}:
         return literal
-    if (literal.type == VARCHAR and target.kind is not Kind.VARCHAR) or target.json:
+    if literal.type == VARCHAR and (target.kind is not Kind.VARCHAR or target.json):
         return _read(literal, target, span)
+    if target.json:
+        return _as_json(literal)
     if target.is_floating and literal.type.is_exact:
         stored = _nearest(target, literal.value)
         return Literal(stored, target) if not _is_lost(stored, literal.value) else literal
@@ -77,6 +79,12 @@ def _read(literal: Literal, target: SqlType, span: Span | None) -> Literal:
         except SqlError as error:
             raise _not_a_value(literal, target, span) from error
     return _cast(literal, target, span)
+
+
+def _as_json(literal: Literal) -> Literal:
+    """A number or a date that is written for a JSON, as `to_json` has it."""
+    written = call("to_json", literal)
+    return literal if written is None else Literal(evaluate_constant(written), written.type)
 
 
 def _cast(literal: Literal, target: SqlType, span: Span | None) -> Literal:

@@ -20,7 +20,7 @@ _SPANS = {"YEAR": {"MONTH"}, "DAY": {"HOUR", "MINUTE", "SECOND"}, "HOUR": {"MINU
 """Which units may stand after TO."""
 
 
-def _is_number(text: str) -> bool:
+def is_number(text: str) -> bool:
     return text.strip().lstrip("+-").replace(".", "", 1).isdecimal()
 
 
@@ -40,7 +40,7 @@ def interval_literal(text: str, unit: Any, span: Span | None) -> Literal:
             raise parsing_error(f"INTERVAL has no {first} TO {last}", span=span)
         if first == "MINUTE":
             text = f"0:{text.strip()}"  # else the first of two numbers would be hours
-    elif first is not None and _is_number(text):
+    elif first is not None and is_number(text):
         text = f"{text} {first.lower()}"
     try:
         type_, value = parse_interval(text)

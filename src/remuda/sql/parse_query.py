@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from remuda.sql.cursor import Cursor
 
-NESTED_TOO_DEEPLY = "the statement is nested too deeply"
 SELECTS = ("SELECT", "VALUES", "WITH", "TABLE", "FROM")
 QUERIES = ("SELECT", "INSERT", "SINK", "UPDATE", "DELETE", "VALUES", "WITH", "TABLE", "FROM")
 
@@ -35,7 +34,7 @@ def begins_select(cursor: Cursor) -> bool:
 
 def parse_query(tokens: Sequence[Token], text: str) -> Query:
     first = tokens[0]
-    tokens = _without_table_command(tokens)
+    tokens = _apart_from_intervals(_without_table_command(tokens))
     upsert = first.text.upper() == "SINK"
     if upsert:
         tokens = [Token(TokenType.INSERT, "INSERT", first.line, first.col, first.start, first.end, []), *tokens[1:]]
@@ -46,7 +45,7 @@ def parse_query(tokens: Sequence[Token], text: str) -> Query:
     except ParseError as error:
         raise _located(error, numbered) from error
     except RecursionError:
-        raise parsing_error(NESTED_TOO_DEEPLY, span=span_of(first)) from None
+        raise nested_too_deeply(span_of(first)) from None
     except (AttributeError, LookupError, TypeError, ValueError) as error:  # the parser stumbles over a part of its tree
         blamed = getattr(parser, "_curr", None) or numbered[-1]
         raise parsing_error(f"{blamed.text!r} is not expected here", span=span_of(blamed)) from error
@@ -85,3 +84,28 @@ def _without_table_command(tokens: Sequence[Token]) -> Sequence[Token]:
         for kind, word in ((TokenType.SELECT, "SELECT"), (TokenType.STAR, "*"), (TokenType.FROM, "FROM")):
             replaced.append(Token(kind, word, token.line, token.col, token.start, token.end, []))
     return replaced
+
+
+def _apart_from_intervals(tokens: Sequence[Token]) -> Sequence[Token]:
+    """sqlglot takes what is added to `INTERVAL '1' DAY` for a second part of it, if it is a literal: in parentheses,
+    `INTERVAL '1' DAY + (5)`, it is what it is.
+    """
+    apart = list(tokens)
+    for place in range(len(tokens) - 1, 0, -1):
+        token, before = tokens[place], tokens[place - 1]
+        if before.token_type is TokenType.PLUS and token.token_type in {TokenType.STRING, TokenType.NUMBER}:
+            begun = next((at for at in range(place - 2, max(place - 7, -1), -1) if _begins_interval(tokens, at)), None)
+            if begun is not None and all(_is_unit(word) for word in tokens[begun + 2 : place - 1]):
+                opening = Token(TokenType.L_PAREN, "(", token.line, token.col, token.start, token.start - 1, [])
+                closing = Token(TokenType.R_PAREN, ")", token.line, token.col, token.end + 1, token.end, [])
+                apart[place : place + 1] = [opening, token, closing]
+    return apart
+
+
+def _begins_interval(tokens: Sequence[Token], place: int) -> bool:
+    return tokens[place].token_type is TokenType.INTERVAL and tokens[place + 1].token_type is TokenType.STRING
+
+
+def _is_unit(token: Token) -> bool:
+    """YEAR, or one of the words of YEAR TO MONTH."""
+    return token.text.isalpha() and token.token_type is not TokenType.STRING

@@ -87,6 +87,8 @@ def locate(tree: exp.Expression, tokens: Sequence[Token], parameters: ParameterN
     _keep_intervals(nodes, tokens, starts)
     for node in reversed(nodes):  # what is inside first: a sub-query begins with its SELECT
         heads = _HEADS.get(type(node))
+        if heads is None and isinstance(node, exp.Func):
+            _locate_function(node, tokens, starts)
         inner = place_of(node) if heads is not None else None
         if heads is None or inner is None:
             continue
@@ -95,6 +97,28 @@ def locate(tree: exp.Expression, tokens: Sequence[Token], parameters: ParameterN
             place -= 1
         if place >= 0 and tokens[place].text.upper() in heads:
             node.meta.update(start=tokens[place].start, end=inner.end - 1, word=tokens[place].text)
+
+
+def _locate_function(node: Any, tokens: Sequence[Token], starts: Sequence[int]) -> None:
+    """The name as it is written, which sqlglot's node need not have: `json_agg`, `to_date`. Sometimes it forgets where
+    that was, too: before the parenthesis before the first argument.
+    """
+    inner = place_of(node)
+    if inner is None:
+        return
+    place = bisect_left(starts, node.meta.get("start", inner.start))
+    if "start" not in node.meta:
+        place -= 2
+        if place < 0 or tokens[place + 1].text != "(" or not _may_be_called(tokens, place):
+            return
+        node.meta.update(start=tokens[place].start, end=inner.end - 1)
+    node.meta["word"] = tokens[place].text
+
+
+def _may_be_called(tokens: Sequence[Token], place: int) -> bool:
+    """`json_agg (`, and not `IN (`."""
+    is_adjacent = tokens[place].end + 1 == tokens[place + 1].start
+    return tokens[place].token_type is TokenType.VAR or (is_adjacent and tokens[place].text.isidentifier())
 
 
 def _span_of_first(tokens: Sequence[Token]) -> Span | None:
@@ -154,6 +178,8 @@ def readable(node: exp.Expression) -> str:
     """What a node is called to the user: `IgnoreNulls` is IGNORE NULLS."""
     if isinstance(node, exp.Var):
         return node.name.upper()
+    if isinstance(node, exp.Func) and "word" in node.meta:
+        return str(node.meta["word"]).upper()
     name = type(node).__name__
     return _NODE_NAMES.get(name) or re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).upper()
 
@@ -193,6 +219,7 @@ _PART_NAMES = {
     "query": "a sub-query",
     "with_": "WITH",
     "catalog": "a name of more than two parts",
+    "db": "a name of more than two parts",
     "using": "USING",
     "tables": "DELETE without FROM",
     "columns": "a list of column names after an alias",

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
-from sqlglot.errors import ErrorLevel
 
 from remuda.errors import parsing_error
 from remuda.expr import Column, Expression, Parameter, coerce
 from remuda.sql.expression import Alias
 from remuda.sql.ordering import OrderEntry, order_entry
 from remuda.sql.places import place_of, refuse_unknown_parts
-from remuda.sql.tokens import DIALECT
+from remuda.sql.result_names import result_name
 from remuda.types import NULL, VARCHAR
 
 if TYPE_CHECKING:
@@ -140,36 +138,3 @@ def _typed(expression: Expression, expected: SqlType | None) -> Expression:
     if expression.type != NULL or isinstance(expression, Parameter):
         return expression
     return coerce(expression, VARCHAR if expected is None or expected == NULL else expected)
-
-
-def result_name(node: exp.Expression, bound: Expression) -> str:
-    """A column is called by its declared name, anything else by its own text."""
-    if isinstance(bound, Column) and isinstance(node, exp.Column):
-        return bound.name
-    written = node.copy().transform(_as_written) if node.find(*_RENAMED) is not None else node
-    text = written.sql(DIALECT, unsupported_level=ErrorLevel.IGNORE)
-    return _PLACEHOLDER.sub(lambda found: f"?{found[1]}" if found[1] else f":{found[2]}", text)
-
-
-_PLACEHOLDER = re.compile(r"%\((?:#(\d+)|(\w+))\)s")
-_RENAMED: dict[type[exp.Expression], str] = {
-    exp.CountIf: "COUNT_IF",
-    exp.Median: "MEDIAN",
-    exp.ApproxDistinct: "APPROX_COUNT_DISTINCT",
-    exp.ArgMin: "ARG_MIN",
-    exp.ArgMax: "ARG_MAX",
-    exp.TryCast: "TRY_CAST",
-}
-"""What PostgreSQL has not, of which sqlglot would write something else."""
-
-
-def _as_written(node: Any) -> Any:
-    name = _RENAMED.get(type(node))
-    if name is None:
-        return node
-    if isinstance(node, exp.TryCast):
-        return exp.Anonymous(
-            this=name, expressions=[exp.Alias(this=node.this, alias=exp.Var(this=node.to.sql(DIALECT)))]
-        )
-    arguments = [part for part in (node.this, node.args.get("expression")) if part is not None]
-    return exp.Anonymous(this=name, expressions=arguments)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from remuda.errors import parsing_error
-from remuda.expr import Call, Column, Literal, coerce
+from remuda.expr import Call, Literal, coerce
 from remuda.plan import logical
 from remuda.plan.joins import JoinKind
 from remuda.plan.logical import Assignment, LogicalNode
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from remuda.sql.binding import Binding
     from remuda.types import SqlType
 
-Columns = tuple[Column, ...]
 
 
 def bind_set_operation(binding: Binding, node: Any, level: QueryLevel, expected: Sequence[SqlType]) -> logical.Root:

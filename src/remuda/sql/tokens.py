@@ -56,6 +56,11 @@ class ParameterNames:
         is_known = written.startswith("#") or written in self.names
         return self.spans[self.index_of(written)] if is_known else None
 
+    def blamed(self, numbers: Sequence[int], span: Span | None) -> int:
+        """The first of these parameters that stands at the place of an error; where none does, the first."""
+        within = [number for number in numbers if span and span.start <= self.spans[number].start < span.end]
+        return (within or numbers)[0]
+
 
 def span_of(token: Token) -> Span:
     return Span(token.start, token.end + 1)

@@ -224,7 +224,7 @@ def _store_double(target: SqlType, value: Any) -> float:
     return float(value)
 
 
-def _store_string(target: SqlType, value: Any) -> str:
+def _store_string(target: SqlType, value: Any) -> str | None:
     if target.json:
         return _store_json(value)
     if not isinstance(value, str):
@@ -234,15 +234,31 @@ def _store_string(target: SqlType, value: Any) -> str:
     return str(value)
 
 
-def _store_json(value: Any) -> str:
-    """Text stays as it is written; other values that JSON has are written out."""
+def _store_json(value: Any) -> str | None:
+    """Text stays as it is written; other values that JSON has are written out. A missing value is NULL, not `null`."""
+    if type(value).__name__ in _MISSING:
+        return None
     try:
         if isinstance(value, str):
             msgspec.json.decode(value)
             return str(value)
-        return msgspec.json.encode(value).decode()
-    except (msgspec.MsgspecError, TypeError, UnicodeEncodeError) as error:
+        return _JSON.encode(value).decode()
+    except (msgspec.MsgspecError, TypeError, UnicodeEncodeError, RecursionError) as error:
         raise data_error(f"{value!r} is not JSON: {error}") from error
+
+
+def _plain(value: Any) -> Any:
+    """What the encoder has no form for itself: the scalars and arrays of numpy, and pandas' moments."""
+    if type(value).__name__ in _MISSING:
+        return None
+    if isinstance(value, dt.datetime):
+        return value.isoformat()
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"a {type(value).__name__} has no form in it")
+
+
+_JSON = msgspec.json.Encoder(enc_hook=_plain, decimal_format="number")
 
 
 def _store_bytes(target: SqlType, value: Any) -> bytes:

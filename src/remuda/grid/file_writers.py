@@ -1,0 +1,71 @@
+"""The files that COPY TO writes, batch by batch: one function for each of the formats of `load.FORMATS`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from remuda.sql import CsvOptions
+
+Batches = Iterable[pa.RecordBatch]
+
+
+def _write_parquet(path: Path, batches: Batches, schema: pa.Schema, _csv: CsvOptions) -> int:
+    import pyarrow.parquet as pq
+
+    with pq.ParquetWriter(path, schema) as writer:
+        return _each_batch(batches, writer.write_batch)
+
+
+def _write_csv(path: Path, batches: Batches, schema: pa.Schema, options: CsvOptions) -> int:
+    from pyarrow import csv
+
+    written = csv.WriteOptions(include_header=options.header, delimiter=options.delimiter)
+    with csv.CSVWriter(path, schema, write_options=written) as writer:
+        return _each_batch(batches, writer.write_batch)
+
+
+def _write_arrow(path: Path, batches: Batches, schema: pa.Schema, _csv: CsvOptions) -> int:
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, schema) as writer:
+        return _each_batch(batches, writer.write_batch)
+
+
+def _write_json(path: Path, batches: Batches, _schema: pa.Schema, _csv: CsvOptions) -> int:
+    """One object a line, as `grid.load` reads it."""
+    with path.open("w", encoding="utf-8") as file:
+
+        def write(batch: pa.RecordBatch) -> None:
+            for row in batch.to_pylist():
+                file.write(json.dumps(row, default=_in_json, ensure_ascii=False) + "\n")
+
+        return _each_batch(batches, write)
+
+
+def _in_json(value: Any) -> Any:
+    """What JSON has no form for is written as text; of bytes, their digits."""
+    return value.hex() if isinstance(value, bytes) else str(value)
+
+
+def _each_batch(batches: Batches, write: Callable[[pa.RecordBatch], object]) -> int:
+    rows = 0
+    for batch in batches:
+        write(batch)
+        rows += batch.num_rows
+    return rows
+
+
+WRITERS: dict[str, Callable[[Path, Batches, pa.Schema, CsvOptions], int]] = {
+    "parquet": _write_parquet,
+    "csv": _write_csv,
+    "json": _write_json,
+    "arrow": _write_arrow,
+    "feather": _write_arrow,
+}
+"""By the format: each writes all of the batches and returns how many rows they had."""

@@ -1,0 +1,113 @@
+"""Data frames that are nothing but Parquet files: tasks read those themselves, and no row goes through the JVM.
+
+Spark takes files apart into rows and puts these together again for Python, which is two thirds of what a load costs.
+Whether a data frame is its files and nothing else is asked of Spark itself: it must mean the same as reading them. A
+filter, an expression, a partition column in a path or an option of the reader, and it does not. Whatever could make
+two readers see different values, an old calendar, types that Spark widens, is left to Spark too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructField
+
+MOST_FILES = 1_000
+"""More of them would be looked into too long before the first row is read."""
+_PATTERN = frozenset("*?[]{}\\")
+"""What Spark takes for a pattern in a path."""
+_LEGACY = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
+_REBASE = "spark.sql.parquet.datetimeRebaseModeInRead"
+
+
+@dataclass(frozen=True, slots=True)
+class RowGroup:
+    path: str
+    number: int
+    rows: int
+
+
+def row_groups(dataframe: DataFrame, fields: Mapping[str, StructField]) -> list[RowGroup] | None:
+    """All that the data frame's files hold, as far as the fields are concerned; None where Spark has to read it."""
+    paths = _whole_files(dataframe)
+    if paths is None or any(field.metadata for field in fields.values()):
+        return None
+    found: list[RowGroup] = []
+    for path in paths:
+        try:
+            file = pq.ParquetFile(path)
+        except (OSError, pa.ArrowException):
+            return None
+        with file:
+            if not all(_reads_alike(dataframe, file, field) for field in fields.values()):
+                return None
+            sizes = [file.metadata.row_group(number).num_rows for number in range(file.num_row_groups)]
+        found.extend(RowGroup(path, number, rows) for number, rows in enumerate(sizes) if rows)
+    return found
+
+
+def _whole_files(dataframe: DataFrame) -> list[str] | None:
+    """The files of a data frame that means no more than to read them."""
+    from pyspark.errors import PySparkException
+
+    addresses = [urlsplit(each) for each in dataframe.inputFiles()]
+    if not 0 < len(addresses) <= MOST_FILES or any(each.scheme != "file" for each in addresses):
+        return None
+    paths = [unquote(each.path) for each in addresses]
+    if any(_PATTERN & set(path) for path in paths) or dataframe.storageLevel.useMemory:
+        return None
+    # What the reader may have been told: the folders of the files, or the files.
+    folders = sorted({str(Path(path).parent) for path in paths})
+    try:
+        alike = any(_is_whole(dataframe, places) for places in (folders, paths)) or any(
+            _is_choice(dataframe, places) for places in (folders, paths)
+        )
+    except PySparkException:
+        return None
+    return paths if alike else None
+
+
+def _is_whole(dataframe: DataFrame, places: list[str]) -> bool:
+    return dataframe.sameSemantics(dataframe.sparkSession.read.schema(dataframe.schema).parquet(*places))
+
+
+def _is_choice(dataframe: DataFrame, places: list[str]) -> bool:
+    """Whether it is some columns of the files, for which Spark has to look into one of them."""
+    whole = dataframe.sparkSession.read.parquet(*places)
+    names = ["`" + name.replace("`", "``") + "`" for name in dataframe.columns]
+    return set(dataframe.columns) <= set(whole.columns) and dataframe.sameSemantics(whole.select(*names))
+
+
+def _reads_alike(dataframe: DataFrame, file: pq.ParquetFile, field: StructField) -> bool:
+    """Whether the column of this name has the very type in the file that the data frame has."""
+    from pyspark.sql.pandas.types import to_arrow_type
+
+    schema = file.schema_arrow
+    if len(schema.get_all_field_indices(field.name)) != 1:
+        return False
+    wanted = to_arrow_type(field.dataType, timezone="UTC")
+    held = schema.field(field.name).type
+    if pa.types.is_dictionary(held):
+        held = held.value_type
+    if pa.types.is_temporal(wanted) and not _has_new_calendar(dataframe, file):
+        return False
+    return bool(held == wanted or (pa.types.is_string(wanted) and pa.types.is_large_string(held)))
+
+
+def _has_new_calendar(dataframe: DataFrame, file: pq.ParquetFile) -> bool:
+    """Dates before 1582 were once written by the old calendar, which Spark recognises by marks in the file."""
+    marks: dict[bytes, Any] = file.metadata.metadata or {}
+    version = marks.get(b"org.apache.spark.version", b"4").decode()
+    if any(mark in marks for mark in _LEGACY) or not version.split(".")[0].isdigit() or int(version.split(".")[0]) < 3:
+        return False
+    return dataframe.sparkSession.conf.get(_REBASE, "") == "CORRECTED"
