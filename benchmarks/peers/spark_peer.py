@@ -47,9 +47,9 @@ class SparkPeer:
     def _query(self, sql: str, source: str) -> Any:
         return self.session.sql(re.sub(r"\b(FROM|JOIN) orders\b", rf"\1 orders_{source}", sql))
 
-    def write_buckets(self) -> None:
+    def write_buckets(self, dataframe: Any) -> None:
         """Spark's own way to keep rows together by key and in order: a table of as many buckets as we have parts."""
-        write = self.dataframe.write.mode("overwrite").format("parquet").option("path", str(self._folder / "buckets"))
+        write = dataframe.write.mode("overwrite").format("parquet").option("path", str(self._folder / "buckets"))
         write.bucketBy(PARTITIONS, "id").sortBy("id").saveAsTable("orders_buckets")
 
     def read_maps(self, path: str) -> Any:

@@ -214,7 +214,7 @@ def parsing_error(message: str, *, span: Span | None = None, suggestion: str | N
 
 
 def nested_too_deeply(span: Span | None = None) -> SqlError:
-    """Parsing, binding, planning, compiling and printing go down a statement's nesting; each may be the first to fail."""
+    """Parsing, binding, planning, compiling and printing follow the nesting down; each may be the first to fail."""
     return parsing_error("the statement is nested too deeply", span=span)
 
 

@@ -12,6 +12,7 @@ import pytest
 from remuda.exec import text_groups
 from remuda.exec.text_groups import NULL_NUMBER, TextGroups
 from remuda.types import VARBINARY, VARCHAR
+from remuda.types.column_hash import hash_columns
 
 
 def check(groups: TextGroups, seen: dict[Any, int], column: pa.Array) -> None:
@@ -42,10 +43,9 @@ def drawn(chance: random.Random, words: list[str], form: str) -> pa.Array:
 
 @pytest.fixture(params=["hashes", "equal hashes", "all hashes equal"])
 def hashing(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = text_groups.hash_columns
     kinds = {"hashes": 2**62, "equal hashes": 16, "all hashes equal": 1}
     monkeypatch.setattr(
-        text_groups, "hash_columns", lambda columns, types: whole(columns, types) % kinds[request.param] * 4
+        text_groups, "hash_columns", lambda columns, types: hash_columns(columns, types) % kinds[request.param] * 4
     )
 
 

@@ -147,8 +147,8 @@ def frames(unit: FrameUnit, exclusion: FrameExclusion) -> list[tuple[str, Frame]
         if ENDS.index((start, first)) > ENDS.index((stop, last)):
             continue
         sql = f"{unit.value} BETWEEN {end_sql(start, first)} AND {end_sql(stop, last)} EXCLUDE {exclusion.value}"
-        offsets = (None if offset is None else Literal(offset, INTEGER) for offset in (first, last))
-        found.append((sql, Frame(unit, start, stop, *offsets, exclusion)))
+        from_, to = (None if offset is None else Literal(offset, INTEGER) for offset in (first, last))
+        found.append((sql, Frame(unit, start, stop, from_, to, exclusion)))
     return found
 
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from remuda.expr import Expression, Parameters, fold
 from tests.expr.evaluation import Failure, evaluate_batch, evaluate_row, record_batch
-from tests.expr.random_expressions import LAYOUT, TYPES, anything, rows
+from tests.expr.random_expressions import LAYOUT, anything, rows
+from tests.expr.random_functions import TYPES
 
 Row = tuple[Any, ...]
 

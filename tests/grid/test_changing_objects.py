@@ -177,7 +177,7 @@ def test_a_shortcut_meets_a_dropped_map(grid: Any, text: str, values: tuple[Any,
 def test_a_shortcut_finds_the_map_created_anew(grid: Any, text: str, values: tuple[Any, ...]) -> None:
     from dataclasses import replace
 
-    from remuda.grid.definitions import new_id
+    from remuda.catalog import new_id
 
     grid.sql(text, *values)
     definition = grid.store.catalog.find_map("m", ("public",))

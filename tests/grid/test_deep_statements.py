@@ -15,41 +15,40 @@ if TYPE_CHECKING:
     from remuda.grid import Grid
 
 
+DEEP, DEEPER = "+".join(["id"] * 350), "+".join(["id"] * 450)
+"""Not too deep for the parser and the binder, but for the compiler of expressions; and for printing a plan, too."""
+
+
 @pytest.fixture(scope="module")
 def grid() -> Iterator[Grid]:
     with remuda.open(members=2) as grid:
         grid.sql("CREATE TABLE m (id BIGINT, n BIGINT, PRIMARY KEY (id))")
-        grid.sql("INSERT INTO m VALUES (1, 2), (2, 3), (5, 6)")
+        grid.sql("INSERT INTO m VALUES (1, 2)")
         yield grid
 
 
-@pytest.mark.parametrize("terms", [330, 450])
 @pytest.mark.parametrize(
     "statement",
     [
-        "SELECT {} FROM m",
-        "SELECT id FROM m WHERE {} > 5",
-        "SELECT {}, COUNT(*) FROM m GROUP BY 1 ORDER BY 1",
-        "UPDATE m SET n = {}",
-        "EXPLAIN SELECT {} FROM m",
-        "EXPLAIN ANALYZE SELECT {} FROM m",
+        f"SELECT {DEEP} FROM m",
+        f"SELECT id FROM m WHERE {DEEP} > 5",
+        f"UPDATE m SET n = {DEEP}",
+        f"EXPLAIN SELECT {DEEPER} FROM m",
     ],
+    ids=["select", "where", "update", "explain"],
 )
-def test_a_sum_is_computed_or_said_to_be_nested_too_deeply(grid: Grid, statement: str, terms: int) -> None:
+def test_what_is_nested_too_deeply_says_so(grid: Grid, statement: str) -> None:
     """Whichever part of the way to an answer is the first that cannot follow it down."""
-    text = statement.format("+".join(["id"] * terms))
-    try:
-        grid.sql(text).fetchall()
-    except SqlError as error:
-        assert error.code is ErrorCode.PARSING
-        assert error.message == "the statement is nested too deeply"
-    assert grid.sql("SELECT COUNT(*) FROM m").fetchall() == [(3,)]
+    with pytest.raises(SqlError) as caught:
+        grid.sql(statement)
+    assert (caught.value.code, caught.value.message) == (ErrorCode.PARSING, "the statement is nested too deeply")
+    assert grid.sql("SELECT id, n FROM m").fetchall() == [(1, 2)]
 
 
-def test_a_query_that_is_only_explained(grid: Grid) -> None:
+def test_so_does_a_query_that_is_only_explained(grid: Grid) -> None:
     with pytest.raises(SqlError, match="the statement is nested too deeply"):
-        grid.explain(f"SELECT {'+'.join(['id'] * 450)} FROM m")
+        grid.explain(f"SELECT {DEEPER} FROM m")
 
 
-def test_hundreds_of_set_operations(grid: Grid) -> None:
-    assert grid.sql(" EXCEPT ".join(["SELECT id FROM m"] * 150)).fetchall() == []
+def test_a_hundred_set_operations_are_not_too_deep(grid: Grid) -> None:
+    assert grid.sql(" EXCEPT ".join(["SELECT id FROM m"] * 100)).fetchall() == []

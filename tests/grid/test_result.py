@@ -20,7 +20,7 @@ ROWS = 10_000
 WAYS = {
     "batches": ("SELECT id FROM m ORDER BY id", ROWS),
     "index shortcut": ("SELECT id FROM m WHERE few = 3", 10),
-    "key shortcut": ("SELECT id FROM m WHERE id = 0", 1),
+    "shortcut": ("SELECT id FROM m WHERE id = 0", 1),
     "nothing": ("SELECT id FROM m WHERE id = -1", 0),
 }
 """Statements whose rows come from fragments, and from shortcuts; all of them begin at 0 and count up."""

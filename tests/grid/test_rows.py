@@ -36,7 +36,7 @@ def test_values_by_name() -> None:
         made["nothing"]
     assert not hasattr(made, "nothing")
     with pytest.raises(AttributeError):
-        made.id = 5
+        made.id = 5  # type: ignore[attr-defined]
     assert made._asdict() == {"id": 1, "Name": "x"}
     assert repr(made) == "Row(id=1, Name='x')"
 

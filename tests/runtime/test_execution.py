@@ -18,6 +18,7 @@ from remuda.exec.modify import ModifyExec
 from remuda.exec.sort import SortExec
 from remuda.exec.window import WindowExec
 from remuda.runtime import local
+from remuda.runtime.execution import QueryState
 from tests.runtime.quiet import PATIENCE, rows_read, wait_until_quiet, wait_until_reading
 
 ROWS = 150_000
@@ -174,15 +175,40 @@ def test_timeout_that_passes_while_an_operator_finishes(sql: str, monkeypatch: p
 
 
 def test_a_statement_that_has_written_does_not_time_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its time is over as soon as it has written: the clock is put forward then."""
     with remuda.open() as grid:
         grid.sql("CREATE TABLE m (id BIGINT, n BIGINT, PRIMARY KEY (id))")
         grid.sql("INSERT INTO m VALUES (1, 2), (3, 4)")
-        monkeypatch.setattr(ModifyExec, "finish", lambda self, finish=ModifyExec.finish: slowly(finish, self, 2.1))
-        grid.sql("SET timeout = 2")  # which is over when it has written, and not before
+        finish, clock = ModifyExec.finish, time.monotonic
+
+        def finish_late(operator: ModifyExec) -> Any:
+            finished = finish(operator)
+            monkeypatch.setattr(time, "monotonic", lambda: clock() + 2 * PATIENCE)
+            return finished
+
+        monkeypatch.setattr(ModifyExec, "finish", finish_late)
+        grid.sql(f"SET timeout = {PATIENCE}")
         assert grid.sql("UPDATE m SET n = n + 1 WHERE n > 0").update_count == 2
+        assert clock() + PATIENCE < time.monotonic()
 
 
-def slowly(finish: Any, operator: Any, seconds: float = 0.1) -> Any:
+def slowly(finish: Any, operator: Any) -> Any:
     finished = finish(operator)
-    time.sleep(seconds)
+    time.sleep(0.1)
     return finished
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (MemoryError(), "the memory of the process does not suffice"),
+        (pa.lib.ArrowMemoryError("malloc of size 7001000000 failed"), "the memory of the process does not suffice"),
+        (pa.ArrowInvalid("Take operation overflowed binary array capacity"), "more text than an array can hold"),
+    ],
+)
+def test_what_is_too_large_is_an_error_of_the_data(error: Exception, message: str) -> None:
+    state = QueryState()
+    state.fail(error)
+    assert isinstance(state.error, SqlError)
+    assert message in state.error.message
+    assert state.error.__cause__ is error

@@ -110,8 +110,11 @@ def test_executors_are_other_processes(cluster: SparkSession, functions: Any) ->
     assert os.getpid() not in executors(cluster, functions)
 
 
-def test_load_query_and_data_source(cluster: SparkSession, grid: Grid) -> None:
+def test_load_query_and_data_source(cluster: SparkSession, grid: Grid, tmp_path: Path) -> None:
     assert grid.load("numbers", numbers(cluster)) == ROWS
+    check_all(grid)
+    numbers(cluster).write.parquet(str(tmp_path / "files"))
+    assert grid.load("numbers", cluster.read.parquet(str(tmp_path / "files")), mode="replace") == ROWS
     check_all(grid)
     grid.map("numbers").set(ROWS, (ROWS % 3, "late"))
     assert grid.sql("SELECT text FROM numbers").to_arrow().num_rows == ROWS + 1

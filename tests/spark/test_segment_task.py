@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from remuda.errors import SqlError
+from remuda.spark import segment_task
 from remuda.spark.batch_file import BatchFile, BatchFileWriter
 from remuda.spark.exchange_task import travelling_name, write_lots_in_arrow, written_rows
 from remuda.spark.load_progress import rows_in
@@ -98,6 +99,18 @@ def test_part_becomes_a_segment(tmp_path: Path) -> None:
     (info,) = segment_infos(build_part(pickle.loads(pickle.dumps(work))))
     assert info.rows == 9_000
     assert all(path.name.startswith("load7-") for path in (tmp_path / "map").iterdir())
+
+
+def test_slice_of_a_lot_keeps_only_its_own_values(tmp_path: Path) -> None:
+    definition = orders()
+    (written,) = cut(tmp_path, definition, batches(definition, 5_000))
+    assert len(BatchFile(written.path).read(written.place).column("customer").dictionary) == 100
+    work = SegmentWork(str(tmp_path), "load7", definition, 100, 101, ())
+    start, rows = written.slice_of(100, 101)
+    assert 0 < rows < 100
+    table = segment_task._table(work, RowsInFile(written.path, written.place, start, rows))
+    assert len(table.column("customer").chunk(0).dictionary) <= rows
+    assert table.column("customer").to_pylist() == [f"C{number % 100}" for number in table.column("id").to_pylist()]
 
 
 def test_value_that_does_not_fit_is_told_without_a_row_number(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from remuda.errors import StorageError
 from remuda.storage import Durability, Store
+from remuda.storage.segment_file import SegmentFiles
 from tests.storage.crash_writer import ROWS, statement_rows
 from tests.storage.folders import abandon, filled, flipped, log_files, only_map, recorded_length
 from tests.storage.maps import contents, index_on
@@ -201,6 +202,7 @@ def test_damage_is_not_copied_into_new_files(settled: Path) -> None:
     path.write_bytes(flipped(raw, raw.index(b"customer 50") + 10))
     orders = only_map(store)
     for segment in orders.shelved:
+        assert isinstance(segment.segment.hold, SegmentFiles)
         segment.segment.hold.verified = False
     with pytest.raises(StorageError, match="damaged"):
         store.create_index(orders.definition, index_on("amount", "customer"))

@@ -12,6 +12,8 @@ import pytest
 from remuda.catalog import IndexKind
 from remuda.errors import SqlError
 from remuda.storage import Lookup, MapSnapshot, MapStore, Range, Store, map_load
+from remuda.storage.bulk_load import build_segments
+from remuda.storage.load_merge import merge_load
 from tests.storage.folders import only_map
 from tests.storage.maps import contents, index_on, orders_map, table_of
 
@@ -33,10 +35,10 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
 
 def _during_preparation(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
     """Has `act` done, by another thread, when a load has built its segments and before it is installed."""
-    prepare, done = map_load.merge_load, []
+    done = []
 
     def prepare_and_let_act(*arguments: Any) -> Any:
-        prepared = prepare(*arguments)
+        prepared = merge_load(*arguments)
         if not done:
             done.append(True)
             thread = threading.Thread(target=act)
@@ -184,10 +186,10 @@ def test_an_index_made_while_segments_are_built_elsewhere_covers_them(
 ) -> None:
     orders: MapStore = only_map(store)
     monkeypatch.setattr(map_load, "SMALL_LOAD", 0)
-    build, index = map_load.build_segments, index_on("customer", "amount")
+    index = index_on("customer", "amount")
 
     def build_after_the_index(*arguments: Any) -> Any:
-        built = build(*arguments)
+        built = build_segments(*arguments)
         store.create_index(orders.definition, index)
         return built
 

@@ -18,6 +18,7 @@ from remuda.catalog import IndexKind
 from remuda.errors import ErrorCode, SqlError
 from remuda.storage import Durability, Lookup, Store, build_segment, bulk_load, map_load, open_snapshot, write_segment
 from remuda.storage.conforming import conform
+from remuda.storage.segment_builder import finish_segment
 from remuda.storage.value_order import canonical_key
 from remuda.types import BIGINT, DATE, DOUBLE, INTEGER, SMALLINT, TIMESTAMP, VARCHAR, decimal
 from tests.storage.maps import contents, in_order, index_on, map_of, orders_map, same, table_of
@@ -295,11 +296,11 @@ def test_columns_in_chunks_become_the_same_segments(chunk: int, monkeypatch: pyt
 def test_no_segment_is_held_while_the_next_one_is_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In a folder: what was saved is used from there, and the memory it was built in is free."""
     monkeypatch.setattr(bulk_load, "PART_ROWS", 5_000)
-    finish, built = bulk_load.finish_segment, []
+    built = []
 
     def finish_alone(*arguments: Any) -> Any:
         assert not any(each() is not None for each in built)
-        segment = finish(*arguments)
+        segment = finish_segment(*arguments)
         built.append(weakref.ref(segment.batch))
         return segment
 

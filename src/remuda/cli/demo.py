@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from functools import partial
 from pathlib import Path
@@ -12,7 +13,7 @@ import pyarrow.parquet as pq
 import remuda
 from remuda.cli.demo_data import DEFINITION, orders
 from remuda.cli.demo_queries import access_path, changes, index_choice, questions
-from remuda.cli.demo_spark import PlainSpark
+from remuda.cli.demo_spark import PlainSpark, start_spark
 from remuda.cli.demo_time import best_of, timed
 from remuda.cli.output import counted, duration
 
@@ -32,19 +33,13 @@ def run_demo(rows: int, *, with_spark: bool) -> int:
     print(f"\nRemuda {remuda.__version__}: one folder of maps, embedded in Python and on Spark\n")
     with tempfile.TemporaryDirectory(prefix="remuda-demo-") as name:
         folder = Path(name)
-        session = _start_spark() if with_spark else None
+        session = _step("Start Spark", lambda: start_spark(folder / "spark.log")) if with_spark else None
         try:
             _demonstrate(folder, rows, session)
         finally:
             if session is not None:
                 session.stop()
     return 0
-
-
-def _start_spark() -> Any:
-    import remuda.spark
-
-    return _step("Start Spark", lambda: remuda.spark.session(master="local[*]"))
 
 
 def _demonstrate(folder: Path, rows: int, session: Any) -> None:
@@ -69,9 +64,12 @@ def _demonstrate(folder: Path, rows: int, session: Any) -> None:
 
 
 def _step(text: str, action: Callable[[], T]) -> T:
-    print(f"  {text} ", end="", flush=True)
+    """The line is begun before the step, and written anew after it: a load draws its bar over it on a terminal."""
+    begun = f"  {text} "
+    print(begun, end="", flush=True)
     result, seconds = timed(action)
-    print("·" * (WIDTH - 14 - len(text)), f"{duration(seconds):>9}")
+    again = f"\r{begun}" if sys.stdout.isatty() else ""
+    print(again + "·" * (WIDTH - 14 - len(text)), f"{duration(seconds):>9}")
     return result
 
 

@@ -2,15 +2,49 @@
 
 from __future__ import annotations
 
+import os
 import re
+import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from remuda.cli.demo_time import best_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 RUNS = 3
+
+
+def start_spark(messages: Path) -> Any:
+    """A session whose processes write their messages into a file; it is shown where they do not even start.
+
+    Spark lets its Python workers go when they have been idle for a minute, and each leaves a traceback between the
+    lines of the demonstration then.
+    """
+    import remuda.spark
+
+    try:
+        with _messages_of_children_in(messages):
+            return remuda.spark.session(master="local[*]")
+    except BaseException:
+        sys.stderr.write(messages.read_text(encoding="utf-8", errors="replace"))
+        raise
+
+
+@contextmanager
+def _messages_of_children_in(file: Path) -> Iterator[None]:
+    """Processes that are started meanwhile keep it as their standard error; this one has its own again afterwards."""
+    sys.stderr.flush()
+    own = os.dup(2)
+    with file.open("ab") as stream:
+        os.dup2(stream.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(own, 2)
+        os.close(own)
 
 
 class PlainSpark:

@@ -53,10 +53,7 @@ class ArrowBatch:
     def tuples(self) -> Sequence[Tuple]:
         if not self.columns:
             return [()] * self.row_count
-        lists = [
-            stored_list(array, column.type) for array, column in zip(self._batch.columns, self.columns, strict=True)
-        ]
-        return list(zip(*lists, strict=True))
+        return list(zip(*stored_columns(self), strict=True))
 
     def arrow(self) -> pa.RecordBatch:
         return self._batch
@@ -130,6 +127,12 @@ def positional(arrays: Sequence[pa.Array], row_count: int = 0) -> pa.RecordBatch
     if not arrays:
         return without_columns(row_count)
     return pa.RecordBatch.from_arrays(list(arrays), names=[str(place) for place in range(len(arrays))])
+
+
+def stored_columns(batch: RowBatch) -> list[list[Any]]:
+    """All values, column by column."""
+    arrays = batch.arrow().columns
+    return [stored_list(array, column.type) for array, column in zip(arrays, batch.columns, strict=True)]
 
 
 def slice_batch(batch: RowBatch, start: int, count: int) -> RowBatch:

@@ -135,8 +135,12 @@ class JoinExec(PassingExec):
         """Made with the first batch that needs it: where there are few rows, perhaps none does."""
         if self._result is None:
             batches, self._waiting = [batch.arrow() for batch in self._waiting], []
-            held = HeldRows(concatenate(batches) if batches else empty_batch(self._node.right.columns).arrow())
+            rows = concatenate(batches) if batches else empty_batch(self._node.right.columns).arrow()
+            self._context.verify()
+            held = HeldRows(rows)
+            self._context.verify()
             self.hold(held)
+            self._context.verify()
             self._result = JoinResult(self._node, self._code, held, self._context.parameters)
         return self._result
 

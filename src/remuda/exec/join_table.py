@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from remuda.exec.batch import positional
 from remuda.exec.key_numbers import KeyNumbers
+from remuda.expr.going_on import go_on
 from remuda.types.arrow_arrays import is_dictionary
 
 if TYPE_CHECKING:
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
 
 PAIRS_AT_ONCE = 1 << 18
 """Pairs that are made at once: a batch of rows with many matches each is cut, so that memory stays bounded."""
+
+
+COUNTED_AT_ONCE = 1 << 20
+"""Rows whose keys are counted at once; more where there are more keys, which each piece looks through."""
 
 
 class Pairs(NamedTuple):
@@ -58,15 +63,16 @@ class JoinTable:
         self.has_absent = len(present) < len(numbers)
         """Whether some row has a NULL in its key that equals nothing."""
         numbers = numbers[present]
-        # One more, of no rows, so that ABSENT as an index from the end finds nothing.
-        counts = np.bincount(numbers, minlength=self._keys.count + 1)
+        go_on()
         self._row_of: np.ndarray | None = None
         if len(numbers) == self._keys.count:
             self._row_of = np.full(self._keys.count + 1, -1, np.int32)
             self._row_of[numbers] = present
         else:
-            self._counts = counts
-            self._starts = np.cumsum(counts) - counts
+            # One more, of no rows, so that ABSENT as an index from the end finds nothing.
+            self._counts = _counted(numbers, self._keys.count + 1)
+            self._starts = np.cumsum(self._counts) - self._counts
+            go_on()
             self._rows = present[np.argsort(numbers, kind="stable")]
 
     def contains(self, columns: Sequence[pa.Array]) -> np.ndarray:
@@ -97,6 +103,15 @@ class JoinTable:
             ends = np.cumsum(matches)
             within = np.arange(len(left)) - np.repeat(ends - matches, matches)
             yield Pairs(first, stop, left, self._rows[np.repeat(self._starts[numbers[first:stop]], matches) + within])
+
+
+def _counted(numbers: np.ndarray, count: int) -> np.ndarray:
+    """How often each number comes. numpy lets no other thread do anything meanwhile, so it is asked piece by piece."""
+    size = max(COUNTED_AT_ONCE, count)
+    counts = np.zeros(count, np.intp)
+    for first in range(0, len(numbers), size):
+        counts += np.bincount(numbers[first : first + size], minlength=count)
+    return counts
 
 
 def cuts(counts: np.ndarray, at_once: int = PAIRS_AT_ONCE) -> Iterator[tuple[int, int]]:

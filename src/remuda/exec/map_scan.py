@@ -5,24 +5,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from remuda.exec.batch import RowBatch, empty_batch
+from remuda.exec.best_first import BestFirst
 from remuda.exec.bounds import intersect, pruned_partitions
 from remuda.exec.kept_memory import keep_dropped_memory
 from remuda.exec.operator import Exec, IterationResult
 from remuda.exec.scan_filter import ScanFilter
+from remuda.exec.zone_ranges import SMALLEST_GAP
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import numpy as np
 
+    from remuda.exec.best_first import Piece, Threshold
     from remuda.exec.code import Code
     from remuda.exec.context import ExecContext
     from remuda.expr import Column
     from remuda.plan.physical import MapScan, ScanNode
-    from remuda.storage import Source
-
-Piece = tuple["Source", int, int]
-"""A part of a scan that makes one batch: rows from one position up to another."""
+    from remuda.plan.traits import SortKey
 
 
 def scan_partitions(node: ScanNode, context: ExecContext) -> np.ndarray | None:
@@ -102,9 +102,14 @@ class MapScanExec(IteratorExec):
         context.verify()
         partitions = scan_partitions(self._node, context)
         self._ranges = scan_ranges(self._node, self._rows, partitions, context)
-        self.start(context, (read_piece(piece, self._rows, context) for piece in scan_pieces(self._ranges, context)))
+        self._best_first: BestFirst | None = None
+        self.start(context, self._batches())
         if context.weight.movable:
             context.weight.add(self.most_rows)
+
+    def _batches(self) -> Iterator[RowBatch]:
+        for piece in self.pieces():
+            yield read_piece(piece, self._rows, self._context)
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -115,9 +120,18 @@ class MapScanExec(IteratorExec):
         """How many rows there are to be read, hidden ones included."""
         return sum(stop - start for _, start, stop in self._ranges)
 
+    def seek_first(self, key: SortKey, threshold: Threshold) -> None:
+        """Said between `setup` and the first batch: of rows that do not reach the threshold none is wanted."""
+        if self.most_rows >= SMALLEST_GAP:
+            column = next(column for column in self._columns if column.id == key.column)
+            self._best_first = BestFirst(self._ranges, column, key, threshold)
+
     def pieces(self) -> Iterator[Piece]:
         """What it reads, to be read by several threads."""
-        return scan_pieces(self._ranges, self._context)
+        if self._best_first is None:
+            return scan_pieces(self._ranges, self._context)
+        best = self._best_first.pieces(self._context.scan_batch_rows)
+        return (part for piece in best for part in scan_pieces([piece], self._context))
 
     def read(self, piece: Piece) -> RowBatch:
         batch = read_piece(piece, self._rows, self._context)

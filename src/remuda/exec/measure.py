@@ -1,7 +1,8 @@
 """What each operator of a running plan really did, for EXPLAIN ANALYZE.
 
 A query that is analysed runs with `Measures` in the place of its `Code`: every operator is wrapped, and so are its
-forks on other threads. It runs as it always does; all other queries pay nothing for it.
+forks on other threads. It runs as it always does; all other queries pay nothing for it. What ran in another process
+is `taken` there and `added` here.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ from remuda.exec.code import Code
 from remuda.exec.context import ScanActivity
 from remuda.exec.operator import Exec, IterationResult
 from remuda.exec.parallel import ParallelExec
-from remuda.plan.walk import inputs
+from remuda.plan.walk import inputs, walk
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from remuda.exec.batch import RowBatch
+    from remuda.exec.best_first import Piece
     from remuda.exec.context import ExecContext
-    from remuda.exec.map_scan import Piece
 
 
 @dataclass(slots=True)
@@ -89,6 +90,21 @@ class Measures(Code):
             sum(each.index_entries for each in record.activities),
             sum(each.rows_read for each in record.activities),
         )
+
+    def taken(self, root: Any) -> list[Any]:
+        """What was measured for a tree of nodes, parents first, as values that pickle: for `add` elsewhere."""
+        return [replace(self._records[id(node)], node=None) for node in walk(root)]
+
+    def add(self, root: Any, taken: list[Any]) -> None:
+        """What was measured in another process for a copy of this tree."""
+        with self._lock:
+            for node, other in zip(walk(root), taken, strict=True):
+                record = self._records.setdefault(id(node), _Record(node))
+                record.rows += other.rows
+                record.batches += other.batches
+                record.own_seconds += other.own_seconds
+                record.places += other.places
+                record.activities.extend(other.activities)
 
     def _seconds(self, node: Any) -> float:
         record = self._records.get(id(node))

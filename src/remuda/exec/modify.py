@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from remuda.exec.batch import Row, RowBatch
+from remuda.exec.batch import Row, RowBatch, slice_batch
 from remuda.exec.memory import bytes_of_tuples
 from remuda.exec.operator import BlockingExec, Exec
+from remuda.expr.going_on import asking
 
 if TYPE_CHECKING:
     from remuda.exec.context import ExecContext
     from remuda.plan.physical import Modify
+
+
+ROWS_AT_ONCE = 16_384
+"""Rows that become Python objects at once, which no other thread can interrupt."""
 
 
 class ModifyExec(BlockingExec):
@@ -30,8 +35,11 @@ class ModifyExec(BlockingExec):
         self._context = context
 
     def consume(self, batch: RowBatch) -> None:
-        self._rows.extend(batch.tuples())
+        for start in range(0, batch.row_count, ROWS_AT_ONCE):
+            self._context.verify()
+            self._rows.extend(slice_batch(batch, start, min(ROWS_AT_ONCE, batch.row_count - start)).tuples())
         self._context.hold(self, "the statement", bytes_of_tuples(len(self._rows), len(batch.columns)))
 
     def finish(self) -> RowBatch:
-        return Row(self._node.columns, (self._modify(self._node, self._rows),))
+        with asking(None):  # from here on whoever writes knows best whether it may still be given up
+            return Row(self._node.columns, (self._modify(self._node, self._rows),))

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from remuda.exec.batch import RowBatch
+    from remuda.exec.best_first import Piece
     from remuda.exec.context import Channel, ExecContext, ReceivingEnd
-    from remuda.exec.map_scan import Piece
 
 PARALLEL_ROWS = 500_000
 """A scan of fewer rows is done before other threads have begun."""
@@ -58,6 +58,15 @@ def in_parallel(
     if isinstance(below.plain, MapScanExec) and isinstance(source.plain, PassingExec | MapScanExec):
         return ParallelExec(source, below, reduce, wants_parts, passed_on=passed_on)
     return source
+
+
+def scan_passed_on(source: Exec) -> MapScanExec | None:
+    """The scan whose rows, some left out, others computed from them, are all that the source gives; None where it is
+    something else."""
+    below: Any = source.plain
+    while isinstance(below, SIMPLE):
+        below = below.source.plain
+    return below if isinstance(below, MapScanExec) else None
 
 
 class ParallelExec(Exec):

@@ -1,7 +1,7 @@
-"""Gathering the rows that a condition has chosen: several times faster than Arrow's own filter.
+"""Gathering the rows that a condition has chosen.
 
-The positions of the chosen rows are found once and numpy gathers them from each column's memory; Arrow tests the bits
-of the condition again for every column.
+Of many rows, numpy: their positions are found once and each column gathered from its memory, which is faster than
+Arrow's own filter. Few among many that are not chosen are Arrow's: it passes 64 of those at a time, numpy eight.
 """
 
 from __future__ import annotations
@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 NEARLY_ALL = 0.95
 """The share of the rows above which Arrow's filter, which copies whole stretches of rows, is the faster one."""
 
+SPARSE = 0.08
+"""The share up to which Arrow's filter is the faster one (measured: 1 % of 262,144 rows, two columns, 195 µs with the
+packing of the truth values against 283, 5 % 377 against 519, 20 % 860 against 543)."""
+
 HANDFUL = 1_000
 """Up to so many rows one call of Arrow's for all columns is done before one of numpy's for each."""
 
@@ -35,7 +39,9 @@ def gather(batch: pa.RecordBatch, chosen: np.ndarray, count: int) -> pa.RecordBa
     if not batch.num_columns:
         return batch.slice(0, count)
     if count > NEARLY_ALL * batch.num_rows:
-        return batch.filter(pa.array(chosen))
+        return batch.filter(_packed(chosen))
+    if count <= SPARSE * batch.num_rows:
+        return batch.filter(_packed(chosen))
     positions = np.flatnonzero(chosen)
     if count <= HANDFUL:
         return batch.take(pa.array(positions))
@@ -48,6 +54,12 @@ def gather(batch: pa.RecordBatch, chosen: np.ndarray, count: int) -> pa.RecordBa
             gathered = _take(array, wanted)
         arrays.append(gathered)
     return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
+
+
+def _packed(chosen: np.ndarray) -> pa.BooleanArray:
+    """numpy packs truth values in a third of the time that Arrow takes."""
+    bits = np.packbits(chosen, bitorder="little")
+    return pa.Array.from_buffers(pa.bool_(), len(chosen), [None, pa.py_buffer(bits)])
 
 
 def _gathered(array: pa.Array, positions: np.ndarray) -> pa.Array | None:

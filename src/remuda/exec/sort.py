@@ -9,13 +9,14 @@ import numpy as np
 import pyarrow as pa
 
 from remuda.exec.batch import ArrowBatch, RowBatch, empty_batch, layout_of
+from remuda.exec.best_first import Threshold
 from remuda.exec.interruptible import Weight
 from remuda.exec.limit import row_number
 from remuda.exec.memory import bytes_of
 from remuda.exec.operator import BlockingExec, Exec
 from remuda.exec.order_threshold import last_value, reaching, threshold_within
 from remuda.exec.ordering import concatenate, sort_positions, top_positions
-from remuda.exec.parallel import in_parallel
+from remuda.exec.parallel import in_parallel, scan_passed_on
 from remuda.exec.row_choice import gather
 
 if TYPE_CHECKING:
@@ -67,6 +68,8 @@ class TopNExec(BlockingExec):
         layout = layout_of(node.columns)
         self._places = [layout[key.column] for key in node.collation]
         self._descending = node.collation[0].descending
+        self._reached = Threshold(node.columns[self._places[0]], descending=self._descending)
+        self._scan = scan_passed_on(source)
         self._begin()
 
     def _begin(self) -> None:
@@ -79,6 +82,9 @@ class TopNExec(BlockingExec):
         self._context = context
         self._skipped = row_number(self._node.offset, context.parameters.values, "OFFSET")
         self._wanted = self._skipped + row_number(self._node.count, context.parameters.values, "LIMIT")
+        first = self._node.collation[0]
+        if self._scan is not None and any(column.id == first.column for column in self._scan.columns):
+            self._scan.seek_first(first, self._reached)
 
     def part(self, source: Exec) -> Exec:
         """The first rows, none skipped, of a part of the input."""
@@ -103,7 +109,7 @@ class TopNExec(BlockingExec):
         """Without the rows that by the first key alone come behind the threshold: nearly all of them."""
         column = batch.column(self._places[0])
         if self._threshold is None:
-            self._threshold = threshold_within(column, self._wanted, descending=self._descending)
+            self._reach(threshold_within(column, self._wanted, descending=self._descending))
         if self._threshold is None or column.null_count or pa.types.is_dictionary(column.type):
             return batch
         able = reaching(column, self._threshold, descending=self._descending)
@@ -115,7 +121,12 @@ class TopNExec(BlockingExec):
         best = together.take(top_positions(together, self._places, self._node.collation, self._wanted))
         self._held, self._held_rows = [best], best.num_rows
         if 0 < self._wanted <= best.num_rows:
-            self._threshold = last_value(best.column(self._places[0]))
+            self._reach(last_value(best.column(self._places[0])))
+
+    def _reach(self, threshold: pa.Scalar | None) -> None:
+        self._threshold = threshold
+        if threshold is not None:
+            self._reached.reach(threshold)
 
     def finish(self) -> RowBatch:
         if not self._held:

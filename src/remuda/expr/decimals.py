@@ -1,8 +1,9 @@
 """+ - * / % of DECIMAL, with the precision and scale that Spark gives their results.
 
 The exact result is rounded once, half away from zero, to the scale of its type; what the type cannot hold is an error.
-Arrow's rules for + - * are the same as long as 38 digits suffice, so there its kernels are used as they are. Beyond,
-its wider decimal computes the exact result, and only where 76 digits do not suffice Python computes row by row.
+Short numbers are computed as 64-bit words (`decimal_words`). Of longer ones, Arrow's rules for + - * are the same as
+long as 38 digits suffice, so there its kernels are used as they are. Beyond, its wider decimal computes the exact
+result, and only where 76 digits do not suffice Python computes row by row.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import pyarrow.compute as pc
 
 from remuda.errors import data_error
 from remuda.expr.by_rows import by_rows
+from remuda.expr.decimal_words import by_words
 from remuda.expr.function import Datum, Overload, Signature
 from remuda.expr.long_division import MOST_DIGITS, divide_to_digits
 from remuda.expr.unscaled import LONG_DIGITS, from_unscaled, unscaled
@@ -172,19 +174,24 @@ def _wide(value: Datum, type_: SqlType, scale: int | None = None, width: Any = p
 
 def _exact_batch(
     kernel: Callable[[Datum, Datum], Datum],
+    operation: np.ufunc,
     digits: Callable[[Digits, Digits], Digits],
     row: Callable[[Signature], Callable[..., Any]],
 ) -> Callable[[Signature], Callable[..., Datum]]:
-    """A kernel of Arrow whose result has exactly `digits`."""
+    """A kernel of Arrow whose result has exactly `digits`, for numbers for which the operation of numpy does not do."""
 
     def for_signature(signature: Signature) -> Callable[..., Datum]:
         left_type, right_type = signature.arguments
-        precision, _ = digits(exact_digits(left_type), exact_digits(right_type))
+        precision, scale = digits(exact_digits(left_type), exact_digits(right_type))
         if precision <= MAXIMUM_PRECISION:
-            return kernel
+            return by_words(operation, signature, scale, kernel)
         if precision > _WIDEST:
-            return by_rows(row(signature), signature)
-        return lambda left, right: fit_batch(kernel(_wide(left, left_type), _wide(right, right_type)), signature.result)
+            return by_words(operation, signature, scale, by_rows(row(signature), signature))
+
+        def wide(left: Datum, right: Datum) -> Datum:
+            return fit_batch(kernel(_wide(left, left_type), _wide(right, right_type)), signature.result)
+
+        return by_words(operation, signature, scale, wide)
 
     return for_signature
 
@@ -259,9 +266,13 @@ def _remainder_batch(signature: Signature) -> Callable[..., Datum]:
 _ADD, _SUBTRACT, _MULTIPLY = _fitted_row(_EXACT.add), _fitted_row(_EXACT.subtract), _fitted_row(_EXACT.multiply)
 
 OVERLOADS = {
-    "+": Overload(_resolver(digits_of_sum), _exact_batch(pc.add, digits_of_sum, _ADD), _ADD),
-    "-": Overload(_resolver(digits_of_sum), _exact_batch(pc.subtract, digits_of_sum, _SUBTRACT), _SUBTRACT),
-    "*": Overload(_resolver(digits_of_product), _exact_batch(pc.multiply, digits_of_product, _MULTIPLY), _MULTIPLY),
+    "+": Overload(_resolver(digits_of_sum), _exact_batch(pc.add, np.add, digits_of_sum, _ADD), _ADD),
+    "-": Overload(
+        _resolver(digits_of_sum), _exact_batch(pc.subtract, np.subtract, digits_of_sum, _SUBTRACT), _SUBTRACT
+    ),
+    "*": Overload(
+        _resolver(digits_of_product), _exact_batch(pc.multiply, np.multiply, digits_of_product, _MULTIPLY), _MULTIPLY
+    ),
     "/": Overload(_resolver(_digits_of_quotient), divide_batch, _fitted_row(_divide_exactly)),
     "%": Overload(_resolver(_digits_of_remainder), _remainder_batch, _fitted_row(_remainder_exactly)),
 }

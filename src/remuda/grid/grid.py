@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from remuda.cluster import Cluster
-from remuda.errors import ConstraintError, ErrorCode, RemudaError, SqlError, data_error
+from remuda.errors import ConstraintError, ErrorCode, RemudaError, SqlError, data_error, nested_too_deeply
 from remuda.grid.load import TABLE_ROWS, is_spark_dataframe, open_source, suggest_create, with_keys
 from remuda.grid.map import Map
 from remuda.grid.modify import generated_keys

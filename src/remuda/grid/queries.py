@@ -157,7 +157,7 @@ class Queries:
             from remuda.spark.runtime import SparkFragments
 
             shared = None if self.store.read_only or self.store.remote is not None else self.store.path
-            remote = SparkFragments(self.spark, plan, parameters, by_id, shared, self.settings.memory_limit)
+            remote = SparkFragments(self.spark, plan, parameters, by_id, shared, self.settings.memory_limit, entry.code)
         return self._runtime.run(
             plan,
             parameters,

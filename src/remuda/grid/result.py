@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from remuda.errors import ErrorCode, SqlError, data_error
 from remuda.exec.batch import conformed, slice_batch
+from remuda.grid.garbage import full_collections_put_off
 from remuda.grid.rows import RowShape
 from remuda.storage import ColumnRows
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 CURSOR_BUFFER_SIZE = 4_096
 """Rows that are turned into Python objects at a time, where they are handed out one by one."""
-ROWS_AT_ONCE = 16_384
+ROWS_AT_ONCE = 8_192
 """The same where all are wanted: few enough that a cancel need not wait for them."""
 
 Restart = Callable[[SqlError, bool], "Execution"]
@@ -121,9 +122,11 @@ class Result:
             self._tuples = ()
             return list(self._shape.rows(tuples))
         rows: list[NamedRow] = []
-        for batch in self._all_batches():
-            for part in self._parts(batch, ROWS_AT_ONCE):
-                rows.extend(self._shape.rows(part.tuples()))
+        batches = self._all_batches()
+        with full_collections_put_off:
+            for batch in batches:
+                for part in self._parts(batch, ROWS_AT_ONCE):
+                    rows.extend(self._shape.rows_of(part))
         return rows
 
     def to_arrow(self) -> pa.Table:
@@ -209,7 +212,7 @@ class Result:
     def _rows_of_batches(self) -> Iterator[NamedRow]:
         for batch in self._batches():
             for part in self._parts(batch, CURSOR_BUFFER_SIZE):
-                yield from self._shape.rows(part.tuples())
+                yield from self._shape.rows_of(part)
 
     def _parts(self, batch: RowBatch, size: int) -> Iterator[RowBatch]:
         """A batch in parts of so many rows: before each of them the reader may be told that there is no more."""

@@ -6,11 +6,13 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from remuda.exec.batch import TupleBatch, stored_columns
 from remuda.types import python_column_converter, python_converter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from remuda.exec import RowBatch
     from remuda.plan.fragments import ResultColumn
     from remuda.types import SqlType
 
@@ -33,6 +35,10 @@ class NamedRow(tuple[Any, ...]):
                 raise KeyError(key)
             return tuple.__getitem__(self, place)
         return tuple.__getitem__(self, key)
+
+    if TYPE_CHECKING:
+        # Each subclass has a property for each of its names.
+        def __getattr__(self, name: str) -> Any: ...
 
     def _asdict(self) -> dict[str, Any]:
         return {name: self[self._places[name]] for name in self._fields}
@@ -85,17 +91,26 @@ class RowShape:
         self.row: Callable[[tuple[Any, ...]], NamedRow] = self.row_class if self.convert is None else self._row
         """From a stored row to the row as users get it."""
 
+    def rows_of(self, batch: RowBatch) -> Iterable[NamedRow]:
+        """Those of a batch. Its columns are converted as they are: as rows first they would be turned twice."""
+        if isinstance(batch, TupleBatch) or not batch.columns:
+            return self.rows(batch.tuples())
+        return self._of_columns(stored_columns(batch))
+
     def rows(self, tuples: Iterable[tuple[Any, ...]]) -> Iterable[NamedRow]:
         """In Python form, one after the other."""
-        return map(self.row_class, tuples if self.convert is None else self._converted(list(tuples)))
+        if self.convert is None:
+            return map(self.row_class, tuples)
+        stored = list(tuples)
+        if len(stored) <= FEW_ROWS:
+            return map(self._row, stored)
+        return self._of_columns(zip(*stored, strict=True))
 
-    def _converted(self, tuples: list[tuple[Any, ...]]) -> Iterable[Sequence[Any]]:
-        if len(tuples) <= FEW_ROWS:
-            return map(self._converted_row, tuples)
-        columns: list[Sequence[Any]] = list(zip(*tuples, strict=True))
+    def _of_columns(self, stored: Iterable[Sequence[Any]]) -> Iterable[NamedRow]:
+        columns = list(stored)
         for place, convert in self._column_converters:
             columns[place] = convert(columns[place])
-        return zip(*columns, strict=True)
+        return map(self.row_class, zip(*columns, strict=True))
 
     def _row(self, row: tuple[Any, ...]) -> NamedRow:
         return self.row_class(self._converted_row(row))

@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from remuda import sql
-from remuda.errors import SqlError, UntypedParametersError, data_error
+from remuda.errors import SqlError, UntypedParametersError, data_error, nested_too_deeply
 from remuda.grid import definitions
 from remuda.grid.analyze import analyze_query
 from remuda.grid.copy import copy_from, copy_to, create_map_as

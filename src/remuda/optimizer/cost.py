@@ -69,6 +69,9 @@ JOINED_COLUMN = 2.0
 """Producing one column of one joined row."""
 PAIR = 1.5
 """Comparing one left row with one right row where nothing can be looked up."""
+HELD_VALUE = 1.0
+"""Keeping one value of a right row until all are there. Of two orders that compare as many pairs, the one that holds
+less is better: it also delivers its first rows at once."""
 LOOKUP_ROW = 2_500.0
 """Finding the match of one row by a map's key, many rows at a time."""
 INDEX_LOOKUP_ROW = 5_000.0
@@ -147,7 +150,8 @@ def operator_cost(node: physical.PhysicalNode, rows: float, size: ScanSize | Non
             return OPERATOR_START + right * BUILD_ROW + left * PROBE_ROW + joined
         case physical.NestedLoopJoin():
             pairs = _rows(node.left) * _rows(node.right)
-            return OPERATOR_START + pairs * PAIR + rows * len(node.columns) * JOINED_COLUMN
+            held = _rows(node.right) * len(node.right.columns) * HELD_VALUE
+            return OPERATOR_START + held + pairs * PAIR + rows * len(node.columns) * JOINED_COLUMN
         case physical.LookupJoin():
             jumps = 0.0 if node.index is None else rows * _fetched_row(node.index, len(node.map_columns))
             lookup = LOOKUP_ROW if node.index is None else INDEX_LOOKUP_ROW

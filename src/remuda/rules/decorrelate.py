@@ -16,6 +16,7 @@ freed of them with the sub-query around it.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from remuda.expr import TRUE, Case, Column, Expression, Literal, conjunction, substitute

@@ -6,8 +6,11 @@ import time
 from threading import Event
 from typing import TYPE_CHECKING
 
-from remuda.errors import ErrorCode, SqlError
+import pyarrow as pa
+
+from remuda.errors import ErrorCode, SqlError, data_error
 from remuda.exec import Exec, IterationResult
+from remuda.expr.going_on import asking
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,7 +38,7 @@ class QueryState:
 
     def fail(self, error: BaseException) -> None:
         if self.error is None:
-            self.error = error
+            self.error = _as_told(error)
         self._wake()
 
     def cancel(self) -> None:
@@ -61,6 +64,19 @@ class QueryState:
     def wait(self, event: Event) -> None:
         """Until the event, a cancel, or the end of the time."""
         event.wait(None if self._deadline is None else max(self._deadline - time.monotonic(), 0.0))
+
+
+def _as_told(error: BaseException) -> BaseException:
+    """What is too large for the process or for an Arrow array is a matter of the data, not a fault of the engine."""
+    is_full = isinstance(error, pa.ArrowInvalid) and "capacity" in str(error)
+    if not is_full and not isinstance(error, MemoryError):
+        return error
+    told = data_error(
+        "a batch has more text than an array can hold" if is_full else "the memory of the process does not suffice",
+        suggestion="Ask for fewer rows, or for shorter texts.",
+    )
+    told.__cause__ = error
+    return told
 
 
 class Execution:
@@ -91,9 +107,12 @@ class Execution:
             if isinstance(error, Exception):
                 self._state.fail(error)
             self.close()
-            if isinstance(error, SqlError) and self._state.error is not None:
+            ended = self._state.error
+            if isinstance(error, SqlError) and ended is not None:
                 # What ended the query, not what an operator was told when it asked whether to go on.
-                raise self._state.error from error.__cause__
+                raise ended from error.__cause__
+            if isinstance(error, Exception) and isinstance(ended, SqlError):
+                raise ended from error
             raise
 
     def check_time(self) -> None:
@@ -137,11 +156,12 @@ class Execution:
             state.leave_step = Event()
             self._weight.movable = False
         if state.leave_step is None:
-            return self._root.advance()
+            # What may still move does little here; a statement that writes does all of its reading.
+            return self._root.advance() if self._weight.movable else self._advance_asking()
         leave = state.leave_step
         leave.clear()
         self._check()  # what was said before the event was there
-        step = self._aside.start(self._root.advance)
+        step = self._aside.start(self._advance_asking)
         step.add_done_callback(lambda _: leave.set())
         while not step.done():
             state.wait(leave)
@@ -149,6 +169,10 @@ class Execution:
             if not step.done():
                 self._check()
         return step.result()
+
+    def _advance_asking(self) -> IterationResult:
+        with asking(self._state.check):
+            return self._root.advance()
 
     def close(self) -> None:
         """Ends the query; its other fragments stop at their next step."""

@@ -120,8 +120,8 @@ class LocalRuntime:
 def check_ownership(cluster: Cluster, member: str, expected: tuple[int, ...], version: int) -> None:
     """A member must own exactly the partitions that the plan expects.
 
-    With fewer, rows would be missed; with more, they would be found twice. The version of the table is the stamp: as
-    long as it is the plan's nothing has moved.
+    With fewer, rows would be missed; with more, they would be found twice. As long as the version of the
+    table is the plan's nothing has moved.
     """
     table = cluster.partition_table
     if table.version == version:

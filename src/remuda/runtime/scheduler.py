@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from remuda.errors import ErrorCode, SqlError
 from remuda.exec import Exec, IterationResult
+from remuda.expr.going_on import asking
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,11 +50,12 @@ class FragmentTask:
                 self._setup()
                 self._setup = None
             end = time.monotonic() + TIME_SLICE
-            while True:
-                self._check()
-                result = self._operator.advance()
-                if result is not IterationResult.FETCHED or time.monotonic() >= end:
-                    return result
+            with asking(self._check):
+                while True:
+                    self._check()
+                    result = self._operator.advance()
+                    if result is not IterationResult.FETCHED or time.monotonic() >= end:
+                        return result
         except BaseException as error:  # noqa: BLE001  (whatever it is, the reader of the result must learn of it)
             self._fail(error)
             return IterationResult.FETCHED_DONE

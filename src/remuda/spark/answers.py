@@ -5,6 +5,7 @@ say writes it into a folder that both see, beside the maps, and answers with the
 the driver then maps what the reader asks for, and however large a result is, memory is not.
 
 The kind of an answer and the task it comes from stand behind it: in front they would spoil the alignment of buffers.
+A task of a query that is analysed also tells what it measured (`measured_answer`).
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
 INLINE_BYTES = 1 << 20
 """What a task sends through Spark. A file costs less for each byte but something for itself."""
 
-_TAIL = struct.Struct("<I?")
+_TAIL = struct.Struct("<IB")
+_BATCH, _FILE, _MEASURED = range(3)
 
 
 def send(task: int, batches: Iterable[RowBatch], folder: str | None) -> Iterator[bytes]:
@@ -39,7 +41,7 @@ def send(task: int, batches: Iterable[RowBatch], folder: str | None) -> Iterator
     for batch in remaining:
         stream = to_stream(compact(batch.arrow()))
         sent += stream.size
-        yield stream.to_pybytes() + _TAIL.pack(task, False)
+        yield stream.to_pybytes() + _TAIL.pack(task, _BATCH)
         if folder is not None and sent >= INLINE_BYTES:
             break
     else:
@@ -48,7 +50,7 @@ def send(task: int, batches: Iterable[RowBatch], folder: str | None) -> Iterator
     with BatchFileWriter(Path(folder) / f"{uuid4().hex}.arrow") as file:
         places = [file.append(compact(batch.arrow())) for batch in remaining]
     if places:
-        yield pickle.dumps((str(file.path), places)) + _TAIL.pack(task, True)
+        yield pickle.dumps((str(file.path), places)) + _TAIL.pack(task, _FILE)
 
 
 def compact(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -69,10 +71,21 @@ def task_of(answer: bytes) -> int:
     return task
 
 
+def measured_answer(task: int, measured: bytes) -> bytes:
+    """`measured` is what `stage_task` has packed."""
+    return measured + _TAIL.pack(task, _MEASURED)
+
+
+def measured_of(answer: bytes) -> bytes | None:
+    """None where the answer is rows."""
+    end = len(answer) - _TAIL.size
+    return answer[:end] if _TAIL.unpack_from(answer, end)[1] == _MEASURED else None
+
+
 def batches_of(answer: bytes, columns: tuple[Column, ...]) -> Iterator[RowBatch]:
     """The batches of one answer, without a copy, each when it is asked for."""
     end = len(answer) - _TAIL.size
-    if not _TAIL.unpack_from(answer, end)[1]:
+    if _TAIL.unpack_from(answer, end)[1] == _BATCH:
         yield ArrowBatch(columns, from_stream(pa.py_buffer(answer).slice(0, end)))
         return
     path, places = pickle.loads(answer[:end])

@@ -39,8 +39,8 @@ class RowGroup:
 
 def row_groups(dataframe: DataFrame, fields: Mapping[str, StructField]) -> list[RowGroup] | None:
     """All that the data frame's files hold, as far as the fields are concerned; None where Spark has to read it."""
-    paths = _whole_files(dataframe)
-    if paths is None or any(field.metadata for field in fields.values()):
+    paths = _local_files(dataframe)
+    if paths is None or any(field.metadata for field in fields.values()) or _is_cached(dataframe):
         return None
     found: list[RowGroup] = []
     for path in paths:
@@ -53,28 +53,38 @@ def row_groups(dataframe: DataFrame, fields: Mapping[str, StructField]) -> list[
                 return None
             sizes = [file.metadata.row_group(number).num_rows for number in range(file.num_row_groups)]
         found.extend(RowGroup(path, number, rows) for number, rows in enumerate(sizes) if rows)
-    return found
+    return found if _means_no_more(dataframe, paths) else None
 
 
-def _whole_files(dataframe: DataFrame) -> list[str] | None:
-    """The files of a data frame that means no more than to read them."""
-    from pyspark.errors import PySparkException
+def _is_cached(dataframe: DataFrame) -> bool:
+    """Then it is what the files were, and near at hand."""
+    level = dataframe.storageLevel
+    return level.useMemory or level.useDisk
 
+
+def _local_files(dataframe: DataFrame) -> list[str] | None:
     addresses = [urlsplit(each) for each in dataframe.inputFiles()]
-    if not 0 < len(addresses) <= MOST_FILES or any(each.scheme != "file" for each in addresses):
+    if not 0 < len(addresses) <= MOST_FILES or any(each.scheme != "file" or each.netloc for each in addresses):
         return None
     paths = [unquote(each.path) for each in addresses]
-    if any(_PATTERN & set(path) for path in paths) or dataframe.storageLevel.useMemory:
-        return None
-    # What the reader may have been told: the folders of the files, or the files.
+    return None if any(_PATTERN & set(path) for path in paths) else paths
+
+
+def _means_no_more(dataframe: DataFrame, paths: list[str]) -> bool:
+    """Whether the data frame means to read the files, or some of their columns, and no more than that.
+
+    Its reader may have been told the files or their folders.
+    """
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+    from pyspark.errors import PySparkException
+
     folders = sorted({str(Path(path).parent) for path in paths})
     try:
-        alike = any(_is_whole(dataframe, places) for places in (folders, paths)) or any(
+        return any(_is_whole(dataframe, places) for places in (folders, paths)) or any(
             _is_choice(dataframe, places) for places in (folders, paths)
         )
-    except PySparkException:
-        return None
-    return paths if alike else None
+    except (PySparkException, Py4JError):
+        return False
 
 
 def _is_whole(dataframe: DataFrame, places: list[str]) -> bool:
@@ -93,7 +103,8 @@ def _reads_alike(dataframe: DataFrame, file: pq.ParquetFile, field: StructField)
     from pyspark.sql.pandas.types import to_arrow_type
 
     schema = file.schema_arrow
-    if len(schema.get_all_field_indices(field.name)) != 1:
+    # A dot in a name is a path to Arrow, so that `a` might be taken for `a.b` as well.
+    if len(schema.get_all_field_indices(field.name)) != 1 or any("." in name for name in schema.names):
         return False
     wanted = to_arrow_type(field.dataType, timezone="UTC")
     held = schema.field(field.name).type
@@ -110,4 +121,4 @@ def _has_new_calendar(dataframe: DataFrame, file: pq.ParquetFile) -> bool:
     version = marks.get(b"org.apache.spark.version", b"4").decode()
     if any(mark in marks for mark in _LEGACY) or not version.split(".")[0].isdigit() or int(version.split(".")[0]) < 3:
         return False
-    return dataframe.sparkSession.conf.get(_REBASE, "") == "CORRECTED"
+    return dataframe.sparkSession.conf.get(_REBASE) == "CORRECTED"

@@ -17,12 +17,13 @@ from __future__ import annotations
 import pickle
 import uuid
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
+from remuda.exec.measure import Measures
 from remuda.spark.shuffle_stages import stages_of
 from remuda.spark.stage_job import ReadersEnd, SparkJob
-from remuda.spark.stage_task import TaskWork
+from remuda.spark.stage_task import TaskWork, add_measured
 from remuda.spark.tasks import slot_count
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from remuda.exec.code import Code
     from remuda.exec.context import ReceivingEnd
     from remuda.expr import Parameters
     from remuda.plan.fragments import Fragment, Plan
@@ -51,11 +53,15 @@ class SparkFragments:
     store: Path | None = None
     """The folder of the store, if tasks may write there: large answers, and what they send to each other."""
     memory_limit: int | None = None
+    code: Code | None = None
+    """Where it is `Measures`, tasks measure too, and what they did is added there."""
 
     def __call__(self, fragment: Fragment, state: QueryState) -> tuple[tuple[ReceivingEnd, ...], Callable[[], None]]:
         slots = slot_count(self.session)
         stages = stages_of(self.plan, fragment, self.parameters.values, slots)
-        job = SparkJob(self.session, self.snapshots, self.store, state, f"remuda-{uuid.uuid4().hex}")
+        measures = self.code if isinstance(self.code, Measures) else None
+        measured = None if measures is None else partial(add_measured, self.plan, measures=measures)
+        job = SparkJob(self.session, self.snapshots, self.store, state, f"remuda-{uuid.uuid4().hex}", measured)
         described = cache(lambda map_id: self.snapshots[map_id].describe())
 
         def works(stage: Stage, post: Post) -> dict[int, TaskWork]:
@@ -85,6 +91,7 @@ class SparkFragments:
                 task_of_partition,
                 folder,
                 self.memory_limit,
+                isinstance(self.code, Measures),
             )
             for task, fragments in stage.tasks.items()
         }

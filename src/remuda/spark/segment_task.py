@@ -17,8 +17,9 @@ import pyarrow as pa
 from remuda.spark.batch_file import BatchFile, Place
 from remuda.spark.exchange_task import WrittenRows, fitting
 from remuda.storage.bulk_load import MOST_PARTS, PART_ROWS, build_segments
-from remuda.storage.segment_builder import partition_ids
+from remuda.storage.segment_builder import compacted, partition_ids
 from remuda.storage.segment_file import save_segment
+from remuda.types.arrow_arrays import is_dictionary
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -68,8 +69,8 @@ def build_part(work: SegmentWork) -> Iterator[bytes]:
 
 
 def _table(work: SegmentWork, piece: RowsInFile) -> pa.Table:
-    batch = BatchFile(piece.path).read(piece.place)
-    table = pa.Table.from_batches([batch.slice(piece.start, piece.rows)])
+    batch = BatchFile(piece.path).read(piece.place).slice(piece.start, piece.rows)
+    table = pa.Table.from_arrays([_with_own_values(array) for array in batch.columns], names=batch.schema.names)
     if piece.first_key is None:
         return table
     (hidden,) = (column for column in work.definition.columns if column.hidden)
@@ -77,6 +78,12 @@ def _table(work: SegmentWork, piece: RowsInFile) -> pa.Table:
     table = fitting(work.definition, table.append_column(hidden.name, keys))
     partitions = partition_ids(work.definition, table.columns)
     return table.filter(pa.array((partitions >= work.first) & (partitions < work.end)))
+
+
+def _with_own_values(array: pa.Array) -> pa.Array:
+    """A slice has the dictionary of its whole lot. Where that is larger, bringing many of them together would be the
+    most work of all."""
+    return compacted(array) if is_dictionary(array) and len(array.dictionary) > len(array) else array
 
 
 def _alike(tables: list[pa.Table]) -> list[pa.Table]:

@@ -9,6 +9,7 @@ random numbers.
 
 from __future__ import annotations
 
+import itertools
 import pickle
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from remuda.errors import RemudaError
+from remuda.spark.answers import measured_answer
 from remuda.spark.session import make_importable
+from remuda.spark.shuffle_parcels import MEASURED_EDGE
 from remuda.spark.stage_task import TaskWork, answer, send_parcels
 from remuda.spark.tasks import freeze_garbage
 
@@ -78,7 +81,7 @@ def _send(
 ) -> Iterator[tuple[int, int, int, bytes]]:
     try:
         parcels = _opened(received)
-        sent = send_parcels(works[task], parcels) if task in works else []
+        sent = [*_measured(parcels), *(send_parcels(works[task], parcels) if task in works else ())]
     except RemudaError as error:
         yield from ((target, task, _ERROR, pickle.dumps(error)) for target in range(tasks))
         return
@@ -93,10 +96,16 @@ def _answer(
     try:
         parcels = _opened(received)
         answers = answer(works[task], parcels) if task in works else iter(())
-        for number, each in enumerate(answers):
+        measured = (measured_answer(task, parcel.rows or b"") for parcel in _measured(parcels))
+        for number, each in enumerate(itertools.chain(measured, answers)):
             yield task, task, number, each
     except RemudaError as error:
         yield task, task, _ERROR, pickle.dumps(error)
+
+
+def _measured(parcels: Sequence[Parcel]) -> list[Parcel]:
+    """What tasks of earlier stages measured is handed on from stage to stage: only the last one answers the driver."""
+    return [parcel for parcel in parcels if parcel.edge == MEASURED_EDGE]
 
 
 def _opened(received: list[tuple[int, int, bytes]]) -> list[Parcel]:

@@ -33,6 +33,10 @@ INLINE_BYTES = 1 << 16
 """What a task sends through the driver, which hands it to all tasks of the next stage."""
 
 
+MEASURED_EDGE = -1
+"""The edge of a parcel that has no rows but what its sender measured, for the driver."""
+
+
 @dataclass(frozen=True, slots=True)
 class Parcel:
     """`target` is the number of the task that it is for; None where it is for all. Without a place `rows` has them."""
@@ -137,9 +141,14 @@ class Post:
     def __init__(self, answers: Iterable[bytes] = ()) -> None:
         """`answers` are those of the stage's tasks, each the parcels it has sent, pickled."""
         self._by_target: dict[int | None, list[Parcel]] = {}
+        self.measured: list[bytes] = []
+        """What the senders measured, if they did."""
         for answer in answers:
             for parcel in pickle.loads(answer):
-                self._by_target.setdefault(parcel.target, []).append(parcel)
+                if parcel.edge == MEASURED_EDGE:
+                    self.measured.append(parcel.rows)
+                else:
+                    self._by_target.setdefault(parcel.target, []).append(parcel)
 
     def for_task(self, task: int, edges: set[int]) -> list[Parcel]:
         """What arrives on these edges, in the order of its senders."""

@@ -26,6 +26,7 @@ from remuda.optimizer.access_paths import access_paths
 from remuda.plan import logical
 from remuda.plan.traits import Convention, Traits
 from remuda.spark.source_filters import as_expression
+from remuda.spark.tasks import freeze_garbage
 from remuda.storage import SnapshotDescription, Store, open_snapshot
 
 if TYPE_CHECKING:
@@ -113,6 +114,7 @@ class MapReader(DataSourceReader):
         if needed is None:
             needed = np.arange(definition.partitions, dtype=np.int64)
         blocks = np.array_split(needed, max(1, min(self._tasks, len(needed))))
+        freeze_garbage()
         return [MapPartition(scan, block) for block in blocks]
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
@@ -128,6 +130,7 @@ class MapReader(DataSourceReader):
             if operator.current_batch.row_count:
                 yield conformed(operator.current_batch.arrow(), schema)
             if result is IterationResult.FETCHED_DONE:
+                freeze_garbage()
                 return
 
     def _push(self, filters: list[Filter]) -> Iterable[Filter]:
@@ -164,6 +167,7 @@ class QueryReader(DataSourceReader):
             schema = _arrow_schema(result.columns)
             for batch in pa.RecordBatchReader.from_stream(result):
                 yield conformed(batch, schema)
+        freeze_garbage()
 
 
 def query_columns(options: Mapping[str, str]) -> list[Any]:

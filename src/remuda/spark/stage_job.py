@@ -11,7 +11,7 @@ from shutil import rmtree
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING
 
-from remuda.spark.answers import batches_of, task_of
+from remuda.spark.answers import batches_of, measured_of, task_of
 from remuda.spark.shuffle_frames import chain_stages
 from remuda.spark.shuffle_parcels import Post
 from remuda.spark.stage_task import run_between, run_last
@@ -89,6 +89,8 @@ class SparkJob:
     store: Path | None
     state: QueryState
     tag: str
+    measured: Callable[[bytes], None] | None = None
+    """Takes what a task measured; None where nobody asked."""
     folder: str | None = field(init=False, default=None)
     _channels: list[AnswerChannel] = field(init=False, default_factory=list)
     _wanted: Event = field(init=False, default_factory=Event)
@@ -136,6 +138,8 @@ class SparkJob:
             if self._is_over():
                 break
             post = Post(run_tasks(self.session, run_between, works(stage, post), tag=self.tag))
+            for measured in post.measured:
+                self._take_measured(measured)
         last = works(stages.last, post)
 
         def run(tasks: Sequence[int]) -> Iterator[bytes]:
@@ -159,11 +163,26 @@ class SparkJob:
             if self._is_over():
                 return
             chosen = tasks[first : first + wave]
-            answers = run(chosen)
+            answers = self._rows_of(run(chosen))
             self._wanted.clear()
             for answer in answers:
                 self._channels[chosen.index(task_of(answer))].add(answer)
             self.state.wake_reader.set()
+
+    def _rows_of(self, answers: Iterator[bytes]) -> list[bytes]:
+        """Without what was measured, which is taken before the reader can come to the end."""
+        rows = []
+        for answer in answers:
+            measured = measured_of(answer)
+            if measured is None:
+                rows.append(answer)
+            else:
+                self._take_measured(measured)
+        return rows
+
+    def _take_measured(self, measured: bytes) -> None:
+        assert self.measured is not None, "tasks measure only where it was asked for"
+        self.measured(measured)
 
     def _is_over(self) -> bool:
         return not self._open or self.state.cancelled or self.state.error is not None

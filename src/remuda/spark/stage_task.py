@@ -6,13 +6,14 @@ import pickle
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from remuda.exec import ExecContext, IterationResult, build_operator
+from remuda.exec import Code, ExecContext, IterationResult, build_operator
 from remuda.exec.context import Outgoing
+from remuda.exec.measure import Measures
 from remuda.exec.memory import MemoryLimit
 from remuda.plan.physical import Receive, Route, Send
-from remuda.plan.walk import walk
-from remuda.spark.answers import send
-from remuda.spark.shuffle_parcels import OpenedParcels, Parcel, ParcelWriter
+from remuda.plan.walk import inputs, walk
+from remuda.spark.answers import measured_answer, send
+from remuda.spark.shuffle_parcels import MEASURED_EDGE, OpenedParcels, Parcel, ParcelWriter
 from remuda.storage import SnapshotDescription, open_snapshot
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from remuda.exec import Exec, RowBatch
     from remuda.expr import Parameters
+    from remuda.plan.fragments import Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,8 @@ class TaskWork:
     """Where a large answer is written; see `answers`."""
     memory_limit: int | None
     """What operators may hold in this task, as in this process they may."""
+    is_measured: bool = False
+    """For EXPLAIN ANALYZE: what the operators did is told with the answer."""
 
 
 def run_last(work: TaskWork) -> Iterator[bytes]:
@@ -49,9 +53,12 @@ def run_last(work: TaskWork) -> Iterator[bytes]:
 
 def answer(work: TaskWork, received: Sequence[Parcel]) -> Iterator[bytes]:
     (node,) = work.sends
-    operator = build_operator(node.input)
+    code = Measures() if work.is_measured else Code()
+    operator = build_operator(node.input, code)
     operator.setup(_context(work, node, received))
-    return send(work.task, _batches(operator), work.folder)
+    yield from send(work.task, _batches(operator), work.folder)
+    if isinstance(code, Measures):
+        yield measured_answer(work.task, _pack(node, code))
 
 
 def run_between(work: TaskWork) -> Iterator[bytes]:
@@ -61,14 +68,28 @@ def run_between(work: TaskWork) -> Iterator[bytes]:
 
 def send_parcels(work: TaskWork, received: Sequence[Parcel]) -> list[Parcel]:
     writer = ParcelWriter(work.folder)
+    measured: list[Parcel] = []
     for node in work.sends:
-        operator = build_operator(node)
+        code = Measures() if work.is_measured else Code()
+        operator = build_operator(node, code)
         context = _context(work, node, received)
         context.outgoing = {node.edge: _outgoing(work, node, writer)}
         operator.setup(context)
         for _ in _batches(operator):
             pass
-    return writer.finish()
+        if isinstance(code, Measures):
+            measured.append(Parcel(MEASURED_EDGE, work.task, _pack(node, code)))
+    return [*writer.finish(), *measured]
+
+
+def _pack(node: Send, measures: Measures) -> bytes:
+    return pickle.dumps((node.edge, measures.taken(node.input)))
+
+
+def add_measured(plan: Plan, packed: bytes, measures: Measures) -> None:
+    """What a task has measured, added to what others have."""
+    edge, taken = pickle.loads(packed)
+    measures.add(inputs(plan.fragments[edge].node)[0], taken)
 
 
 def _context(work: TaskWork, node: Send, received: Sequence[Parcel]) -> ExecContext:

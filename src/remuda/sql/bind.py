@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from remuda.errors import SqlError, parsing_error
+from remuda.errors import SqlError, nested_too_deeply
 from remuda.plan import logical
 from remuda.sql.binding import Binding
 from remuda.sql.expression import untyped

@@ -84,7 +84,8 @@ def _bind_group(binding: Binding, group: Sequence[Any], level: QueryLevel, befor
         _refuse_twice(own, join)
     if separate:
         assert before is not None
-        tree = logical.Join(JoinKind.INNER, before.tree, tree)
+        may_depend = isinstance(first, exp.Lateral) or is_table_function(first)
+        tree = (logical.Apply if may_depend else logical.Join)(JoinKind.INNER, before.tree, tree)
     relations = (*known, *own)
     _refuse_twice(relations, group[0])
     return Source(tree, over_join(relations, tree))

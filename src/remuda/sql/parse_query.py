@@ -8,7 +8,7 @@ from sqlglot import exp
 from sqlglot.errors import ParseError
 from sqlglot.tokens import Token, TokenType
 
-from remuda.errors import Span, parsing_error
+from remuda.errors import Span, nested_too_deeply, parsing_error
 from remuda.sql.function_marks import mark_functions, unmark_functions
 from remuda.sql.places import locate
 from remuda.sql.statements import Query

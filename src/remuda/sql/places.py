@@ -87,7 +87,7 @@ def locate(tree: exp.Expression, tokens: Sequence[Token], parameters: ParameterN
     _keep_intervals(nodes, tokens, starts)
     for node in reversed(nodes):  # what is inside first: a sub-query begins with its SELECT
         heads = _HEADS.get(type(node))
-        if heads is None and isinstance(node, exp.Func):
+        if heads is None and isinstance(node, exp.Func) and not isinstance(node, exp.Binary):  # AND is one of both
             _locate_function(node, tokens, starts)
         inner = place_of(node) if heads is not None else None
         if heads is None or inner is None:
@@ -103,13 +103,12 @@ def _locate_function(node: Any, tokens: Sequence[Token], starts: Sequence[int]) 
     """The name as it is written, which sqlglot's node need not have: `json_agg`, `to_date`. Sometimes it forgets where
     that was, too: before the parenthesis before the first argument.
     """
-    inner = place_of(node)
-    if inner is None:
-        return
-    place = bisect_left(starts, node.meta.get("start", inner.start))
-    if "start" not in node.meta:
-        place -= 2
-        if place < 0 or tokens[place + 1].text != "(" or not _may_be_called(tokens, place):
+    if "start" in node.meta:
+        place = bisect_left(starts, node.meta["start"])
+    else:
+        inner = place_of(node)
+        place = -1 if inner is None else bisect_left(starts, inner.start) - 2
+        if inner is None or place < 0 or tokens[place + 1].text != "(" or not _may_be_called(tokens, place):
             return
         node.meta.update(start=tokens[place].start, end=inner.end - 1)
     node.meta["word"] = tokens[place].text

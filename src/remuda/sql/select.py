@@ -102,9 +102,12 @@ class _SelectBinder:
         if grouping is not None or self.calls or self.groupings or having is not None:
             above = [*self._above(items, order, distinct_on, having, qualify, [*subqueries, *having_subqueries])]
             grouping = with_dependent_keys(grouping or Grouping(), self.scope, above)
-            below = _using(subqueries, self._below(grouping))
+            below = _using([*subqueries, *having_subqueries, *qualify_subqueries], self._below(grouping))
             tree = attach(tree, [*below, *group_subqueries])
-            subqueries = [each for each in subqueries if each not in below]
+            subqueries, having_subqueries, qualify_subqueries = (
+                [each for each in found if each not in below]
+                for found in (subqueries, having_subqueries, qualify_subqueries)
+            )
             free = frozenset(self.scope.level.free)
             self.aggregation = aggregate(self.binding, tree, grouping, self.calls, self.groupings, free)
             tree = self.aggregation.tree
@@ -112,9 +115,12 @@ class _SelectBinder:
         if having is not None:
             tree = logical.Filter(self._attach(tree, having_subqueries), replaced(having))
         if self.windows:
-            needed = _using(subqueries, (part for window in self.windows for part in window.expressions))
+            within = [part for window in self.windows for part in window.expressions]
+            needed = _using([*subqueries, *qualify_subqueries], within)
             tree = self._attach(tree, needed)
-            subqueries = [each for each in subqueries if each not in needed]
+            subqueries, qualify_subqueries = (
+                [each for each in found if each not in needed] for found in (subqueries, qualify_subqueries)
+            )
             tree = compute_windows(tree, self.windows, replaced, self._name)
             self._allow(window.column for window in self.windows)
         if qualify is not None:

@@ -222,13 +222,17 @@ def compute_windows(
             computed[above] = name_column(above)
         return computed[above]
 
+    def differs(expression: Expression) -> bool:
+        """Not a constant; but one that is grouped by is NULL where a grouping set leaves it out."""
+        return not is_constant(replaced(expression))
+
     groups: dict[tuple[tuple[Column, ...], tuple[SortKey, ...]], list[WindowCall]] = {}
     repeated: list[tuple[tuple[Column, ...], tuple[SortKey, ...], Column, Column]] = []
     for window in windows:
-        partition = tuple(column_of(part) for part in window.partition if not is_constant(part))
+        partition = tuple(column_of(part) for part in window.partition if differs(part))
         order: list[SortKey] = []
         for entry in window.order:
-            if not is_constant(entry.expression):
+            if differs(entry.expression):
                 key = SortKey(column_of(entry.expression).id, entry.descending, entry.nulls_first)
                 if all(key.column != other.column for other in order):
                     order.append(key)

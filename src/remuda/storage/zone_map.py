@@ -40,9 +40,12 @@ _LEAST, _GREATEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 class ZoneMap:
     """The zones of one column."""
 
-    __slots__ = ("_highs", "_lows", "_place")
+    __slots__ = ("_highs", "_is_direct", "_lows", "_place")
 
-    def __init__(self, lows: np.ndarray, highs: np.ndarray, place: Callable[[Any], tuple[int, int]]) -> None:
+    def __init__(
+        self, lows: np.ndarray, highs: np.ndarray, place: Callable[[Any], tuple[int, int]], *, is_direct: bool
+    ) -> None:
+        self._is_direct = is_direct
         self._lows = lows
         self._highs = highs
         self._place = place
@@ -61,6 +64,12 @@ class ZoneMap:
             (start, min(stop, rows)) for start, stop in zip(edges[0::2].tolist(), edges[1::2].tolist(), strict=True)
         ]
 
+    def heights(self, *, descending: bool) -> np.ndarray | None:
+        """See `Source.heights`. A code is worth something only within its own dictionary."""
+        if not self._is_direct:
+            return None
+        return self._highs if descending else ~self._lows
+
 
 def build_zones(columns: Sequence[pa.Array], types: Sequence[SqlType]) -> dict[str, np.ndarray]:
     """The arrays of all columns that have zones, by names that `open_zones` knows."""
@@ -78,9 +87,9 @@ def open_zones(arrays: Mapping[str, np.ndarray], number: int, column: pa.Array, 
     key_of = direct_key(sql_type)
     if is_dictionary(column):
         begin, end = code_places(column.dictionary)
-        return ZoneMap(lows, arrays[f"high{number}"], lambda value: (begin(value), end(value)))
+        return ZoneMap(lows, arrays[f"high{number}"], lambda value: (begin(value), end(value)), is_direct=False)
     assert key_of is not None, f"values of {sql_type} have direct keys"
-    return ZoneMap(lows, arrays[f"high{number}"], _key_place(key_of))
+    return ZoneMap(lows, arrays[f"high{number}"], _key_place(key_of), is_direct=True)
 
 
 def common_ranges(left: Sequence[tuple[int, int]], right: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:

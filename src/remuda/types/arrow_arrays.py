@@ -110,12 +110,16 @@ def stored_array(values: list[Any], sql_type: SqlType) -> pa.Array:
 
 
 def stored_list(array: pa.Array, sql_type: SqlType) -> list[Any]:
-    """The inverse of `stored_array`."""
+    """The inverse of `stored_array`. What a dictionary has is one object, however often it comes."""
     if is_dictionary(array):
-        return stored_list(array.dictionary_decode(), sql_type)
+        if len(array.dictionary) > len(array):
+            return stored_list(array.dictionary_decode(), sql_type)
+        values = [*stored_list(array.dictionary, sql_type), None]
+        codes = pc.fill_null(array.indices, len(values) - 1) if array.null_count else array.indices
+        return list(map(values.__getitem__, codes.to_pylist()))
     if sql_type.kind is Kind.DATE:
         array = array.view(pa.int32())
     elif sql_type.is_temporal:
         array = array.view(pa.int64())
-    values: list[Any] = array.to_pylist()
-    return values
+    plain: list[Any] = array.to_pylist()
+    return plain

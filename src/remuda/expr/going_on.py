@@ -1,0 +1,38 @@
+"""Whether the work that this thread does shall go on: asked between the pieces of what takes long.
+
+A kernel knows nothing of the query that it works for, and a query that was cancelled has nobody left to tell it. So
+whoever advances a query's operators on a thread says what is to be asked there; whatever takes long asks. Without it
+thousands of calls of a function, one for each row, would be made for a reader who has left.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from threading import local
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+class _Asked(local):
+    check: Callable[[], None] | None = None
+
+
+_asked = _Asked()
+
+
+@contextmanager
+def asking(check: Callable[[], None] | None) -> Iterator[None]:
+    """Within it `go_on` on this thread asks `check`, which raises where the work is for nothing; None asks nothing."""
+    before, _asked.check = _asked.check, check
+    try:
+        yield
+    finally:
+        _asked.check = before
+
+
+def go_on() -> None:
+    """Raises where what this thread works for shall not go on."""
+    if _asked.check is not None:
+        _asked.check()

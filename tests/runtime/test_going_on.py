@@ -1,0 +1,162 @@
+"""Work for a reader who has left is given up in the middle of a batch: by counting what is still done, not by time."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import remuda
+from remuda.errors import ErrorCode, SqlError
+from remuda.exec import ArrowBatch, ExecContext, IterationResult, join, join_table
+from remuda.exec.batch import positional
+from remuda.exec.interruptible import Weight
+from remuda.exec.modify import ROWS_AT_ONCE as ROWS_WRITTEN
+from remuda.exec.modify import ModifyExec
+from remuda.exec.ordering import concatenate
+from remuda.expr import Column, Parameters
+from remuda.expr.by_rows import ROWS_AT_ONCE, by_rows
+from remuda.expr.function import Signature
+from remuda.expr.going_on import asking, go_on
+from remuda.runtime.aside import AsideThreads
+from remuda.runtime.execution import Execution, QueryState
+from remuda.runtime.scheduler import FragmentTask
+from remuda.types import BIGINT
+from tests.exec.scripted import ScriptedExec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class LeftError(Exception):
+    """The reader has gone."""
+
+
+def leave_after(count: int) -> Callable[[], None]:
+    asked = iter(range(count))
+
+    def check() -> None:
+        if next(asked, None) is None:
+            raise LeftError
+
+    return check
+
+
+def test_a_function_of_each_row_is_not_called_for_one_who_has_left() -> None:
+    called: list[int] = []
+    kernel = by_rows(lambda value: called.append(value) or value + 1, Signature((BIGINT,), BIGINT))
+    values = pa.array(range(ROWS_AT_ONCE * 5 + 3))
+    assert kernel(values).to_pylist() == list(range(1, ROWS_AT_ONCE * 5 + 4))
+    called.clear()
+    with asking(leave_after(2)), pytest.raises(LeftError):
+        kernel(values)
+    assert len(called) == 2 * ROWS_AT_ONCE
+
+
+def test_pieces_keep_nulls_and_the_value_that_stands_for_all_rows() -> None:
+    kernel = by_rows(lambda one, other: one * other, Signature((BIGINT, BIGINT), BIGINT))
+    values = [None if number % 3 == 0 else number for number in range(ROWS_AT_ONCE * 2 + 1)]
+    found = kernel(pa.array(values, pa.int64()), pa.scalar(2, pa.int64()))
+    assert found.to_pylist() == [None if value is None else value * 2 for value in values]
+    assert kernel(pa.array([], pa.int64()), pa.scalar(2, pa.int64())).to_pylist() == []
+
+
+def test_each_thread_asks_for_its_own_query_and_for_none_afterwards() -> None:
+    def another() -> None:
+        go_on()
+        other.append("went on")
+
+    other: list[str] = []
+    with asking(leave_after(0)):
+        thread = threading.Thread(target=another)
+        thread.start()
+        thread.join()
+        with asking(None):
+            go_on()
+        with pytest.raises(LeftError):
+            go_on()
+    go_on()
+    assert other == ["went on"]
+
+
+class AskingExec(ScriptedExec):
+    """Asks whether to go on, as a kernel would, after something has happened to the query."""
+
+    def __init__(self, happens: Callable[[], None]) -> None:
+        super().__init__((), ())
+        self.is_set_up = True
+        self._happens = happens
+        self.went_on = False
+
+    def advance(self) -> IterationResult:
+        self._happens()
+        go_on()
+        self.went_on = True
+        return super().advance()
+
+
+def test_a_fragment_of_a_cancelled_query_is_left_in_the_middle() -> None:
+    state = QueryState()
+    operator = AskingExec(state.cancel)
+    failed: list[BaseException] = []
+    FragmentTask(operator, lambda: None, state.check, failed.append).run()
+    assert not operator.went_on
+    assert [error.code for error in failed if isinstance(error, SqlError)] == [ErrorCode.CANCELLED_BY_USER]
+
+
+def test_so_is_a_root_fragment_that_has_moved_or_never_may() -> None:
+    moved, fixed = Weight(movable=True), Weight()
+    moved.add(1_000_000)
+    for weight in (moved, fixed):
+        state, threads = QueryState(), AsideThreads()
+        operator = AskingExec(state.cancel)
+        with pytest.raises(SqlError, match="cancelled"):
+            Execution(operator, state, [], weight, threads).next_batch()
+        threads.close()
+        assert not operator.went_on
+
+
+def test_rows_that_are_written_become_objects_in_pieces() -> None:
+    column = Column(1, "n", BIGINT)
+    operator = ModifyExec.__new__(ModifyExec)
+    operator._rows = []
+    operator._context = ExecContext(Parameters((), ()), {}, check=leave_after(2))
+    batch = ArrowBatch((column,), positional([pa.array(range(ROWS_WRITTEN * 4))]))
+    with pytest.raises(LeftError):
+        operator.consume(batch)
+    assert len(operator._rows) == 2 * ROWS_WRITTEN
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 100])
+def test_keys_are_counted_piece_by_piece(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(join_table, "COUNTED_AT_ONCE", size)
+    numbers = np.array([0, 2, 2, 1, 0, 2, 2], np.int32)
+    assert join_table._counted(numbers, 4).tolist() == [2, 1, 4, 0]
+    assert join_table._counted(numbers[:0], 4).tolist() == [0, 0, 0, 0]
+
+
+def test_a_join_whose_reader_has_left_makes_no_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int] = []
+    table = join_table.JoinTable
+    with remuda.open() as grid:
+        grid.sql("CREATE TABLE m (id BIGINT, n BIGINT, PRIMARY KEY (id))")
+        grid.load("m", pa.table({"id": range(30_000), "n": range(30_000)}))
+        result: Any = None
+
+        def hold(self: Any, *arguments: Any) -> None:
+            made.append(1)
+            table.__init__(self, *arguments)
+
+        def close_first(batches: Any) -> Any:
+            result.close()
+            return concatenate(batches)
+
+        monkeypatch.setattr(join, "concatenate", close_first)
+        monkeypatch.setattr(join, "JoinTable", type("Table", (table,), {"__init__": hold}))
+        result = grid.sql("SELECT a.n, b.n FROM m a JOIN m b ON a.id = b.n + 1")
+        with pytest.raises(SqlError):
+            result.to_arrow()
+    assert made == []
