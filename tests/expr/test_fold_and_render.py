@@ -7,7 +7,21 @@ from typing import Any
 
 import pytest
 
-from remuda.expr import FALSE, TRUE, Call, Case, Cast, Column, Expression, Literal, Parameter, fold, render
+from remuda.expr import (
+    FALSE,
+    TRUE,
+    Call,
+    Case,
+    Cast,
+    Column,
+    Expression,
+    Folding,
+    Literal,
+    Parameter,
+    constant,
+    fold,
+    render,
+)
 from remuda.types import (
     BIGINT,
     BOOLEAN,
@@ -80,8 +94,23 @@ FOLDED: list[tuple[Expression, Expression]] = [
 
 
 @pytest.mark.parametrize(("expression", "expected"), FOLDED, ids=[render(case[0]) for case in FOLDED])
-def test_fold(expression: Expression, expected: Expression) -> None:
+def test_what_is_known_is_folded(expression: Expression, expected: Expression) -> None:
     assert fold(expression) == expected
+
+
+def test_what_was_folded_is_not_looked_through_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_at: list[Expression] = []
+
+    def fold_node(node: Expression) -> Expression:
+        looked_at.append(node)
+        return node
+
+    monkeypatch.setattr(constant, "_fold_node", fold_node)
+    folding = Folding()
+    total: Expression = Column(0, "a", BIGINT)
+    for _ in range(50):
+        total = folding.fold(Call("+", (total, Column(1, "b", BIGINT)), BIGINT))
+    assert len(looked_at) == 50
 
 
 RENDERED: list[tuple[Any, str]] = [
@@ -118,5 +147,5 @@ RENDERED: list[tuple[Any, str]] = [
 
 
 @pytest.mark.parametrize(("expression", "text"), RENDERED, ids=[case[1] for case in RENDERED])
-def test_render(expression: Expression, text: str) -> None:
+def test_expressions_are_printed_as_sql(expression: Expression, text: str) -> None:
     assert render(expression) == text

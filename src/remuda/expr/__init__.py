@@ -7,7 +7,7 @@ nor plans nor SQL text.
 
 from remuda.expr.batch import BatchExpression, compile_batch, compile_predicate
 from remuda.expr.cast import can_cast
-from remuda.expr.constant import FALSE, TRUE, evaluate_constant, fold
+from remuda.expr.constant import FALSE, TRUE, Folding, evaluate_constant, fold
 from remuda.expr.dictionary import as_array
 from remuda.expr.failing import can_fail
 from remuda.expr.function import Datum, Function, Signature
@@ -41,6 +41,7 @@ __all__ = [
     "Column",
     "Datum",
     "Expression",
+    "Folding",
     "Function",
     "Literal",
     "Parameter",

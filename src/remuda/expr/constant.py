@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from operator import is_not
 from typing import Any
 
 from remuda.errors import SqlError
-from remuda.expr.nodes import Call, Case, Cast, Expression, Literal
+from remuda.expr.nodes import Call, Case, Cast, Column, Expression, Literal, Parameter
 from remuda.expr.row import compile_row
-from remuda.expr.walk import children, is_volatile, rewrite
+from remuda.expr.walk import children, is_volatile, with_children
 from remuda.types import BOOLEAN
 
 TRUE = Literal(True, BOOLEAN)
@@ -24,7 +25,31 @@ def fold(expression: Expression) -> Expression:
 
     An expression that would raise (`1 / 0`) stays: it is an error only if a row reaches it.
     """
-    return rewrite(expression, _fold_node)
+    return Folding().fold(expression)
+
+
+class Folding:
+    """Folds expressions that grow from their leaves up: what it has given out is not looked through again.
+
+    Whoever folds every part of a sum of a thousand terms as it is bound would look half a million times.
+    """
+
+    __slots__ = ("_folded",)
+
+    def __init__(self) -> None:
+        self._folded: dict[int, Expression] = {}
+        """By identity, which is theirs as long as they are kept here."""
+
+    def fold(self, expression: Expression) -> Expression:
+        if id(expression) in self._folded or isinstance(expression, Column | Literal | Parameter):
+            return expression
+        old = children(expression)
+        new = tuple([self.fold(child) for child in old])
+        if any(map(is_not, old, new)):
+            expression = with_children(expression, new)
+        folded = _fold_node(expression)
+        self._folded[id(folded)] = folded
+        return folded
 
 
 def _fold_node(node: Expression) -> Expression:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from remuda.errors import ErrorCode, Span, SqlError, data_error, nearest
-from remuda.expr import Column, Expression, Literal, Parameter
+from remuda.expr import Column, Expression, Folding, Literal, Parameter
 from remuda.types import NULL, TIMESTAMP_TZ, Kind, SqlType, to_stored, type_of_value
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ class Binding:
     within_views: list[ViewDefinition] = field(default_factory=list)
     inlined: int = 0
     """How many queries stand where a view or a name of WITH was written."""
+    folding: Folding = field(default_factory=Folding)
     reads_catalog: bool = False
     """Whether rows of the statement are the catalog's of now, so that its plan is for now only."""
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from remuda.errors import ErrorCode, UntypedParametersError, parsing_error
-from remuda.expr import FUNCTIONS, Expression, Parameter, call, coerce, fold, hints_of
+from remuda.expr import FUNCTIONS, Expression, Parameter, call, coerce, hints_of
 from remuda.sql import (
     aggregates,
     arithmetic,
@@ -75,7 +75,7 @@ class ExpressionBinder:
         if bind_node is None:
             raise unsupported(node, readable(node))
         refuse_unknown_parts(node, _PARTS.get(type(node), COMMON_PARTS))
-        return fold(bind_node(self, node, expected))
+        return self.binding.folding.fold(bind_node(self, node, expected))
 
     def bind_condition(self, node: exp.Expression) -> Expression:
         bound = self.bind(node, BOOLEAN)
