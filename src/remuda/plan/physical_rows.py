@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from remuda.plan.physical.estimate import UNPRICED
+from remuda.plan.estimate import UNPRICED
 
 if TYPE_CHECKING:
     from remuda.expr import Column, Expression
+    from remuda.plan.estimate import Estimate
     from remuda.plan.logical import Assignment, Relation
-    from remuda.plan.physical.estimate import Estimate
     from remuda.plan.series import SeriesCall
     from remuda.plan.traits import Traits
 

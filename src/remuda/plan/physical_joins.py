@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from remuda.plan.estimate import UNPRICED
 from remuda.plan.joins import joined_columns
-from remuda.plan.physical.estimate import UNPRICED
 
 if TYPE_CHECKING:
     from remuda.catalog import IndexDefinition, MapDefinition
     from remuda.errors import Span
     from remuda.expr import Column, Expression
+    from remuda.plan.estimate import Estimate
     from remuda.plan.joins import JoinKey, JoinKind
     from remuda.plan.logical import Relation
-    from remuda.plan.physical.estimate import Estimate
     from remuda.plan.traits import Traits
 
 

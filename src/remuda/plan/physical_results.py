@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from remuda.plan.estimate import UNPRICED
 from remuda.plan.logical import MODIFIED_COUNT
-from remuda.plan.physical.estimate import UNPRICED
 
 if TYPE_CHECKING:
     from remuda.catalog import MapDefinition
     from remuda.expr import Column
+    from remuda.plan.estimate import Estimate
     from remuda.plan.logical import Operation, Relation
-    from remuda.plan.physical.estimate import Estimate
     from remuda.plan.traits import Traits
 
 

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from remuda.plan.physical.estimate import UNPRICED
+from remuda.plan.estimate import UNPRICED
 
 if TYPE_CHECKING:
     from remuda.expr import Column
     from remuda.plan.aggregates import AggregateCall
+    from remuda.plan.estimate import Estimate
     from remuda.plan.logical import Relation
-    from remuda.plan.physical.estimate import Estimate
     from remuda.plan.traits import Traits
 
 

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from remuda.plan.physical.estimate import UNPRICED
+from remuda.plan.estimate import UNPRICED
 
 if TYPE_CHECKING:
     from remuda.catalog import IndexDefinition, MapDefinition
     from remuda.expr import Column, Expression
     from remuda.plan.bounds import Bound, Points, Pruning
-    from remuda.plan.physical.estimate import Estimate
+    from remuda.plan.estimate import Estimate
     from remuda.plan.traits import Traits
 
 
