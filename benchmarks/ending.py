@@ -2,6 +2,10 @@
 
 The word is said at several moments of each query, so that it meets every one of its operators. What is not given a
 plan, as the setting is new for each timeout, is planned first: that is part of the time.
+
+By the clock it also shows how many other programs want the machine. So beside it stands what this process has worked in
+that time, on all of its threads. Of a timeout that is a lower bound: the thread that notes the moment may be kept
+waiting by the same kernel as the reader.
 """
 
 from __future__ import annotations
@@ -10,6 +14,7 @@ import statistics
 import tempfile
 import threading
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -66,17 +71,36 @@ STATEMENTS = {
 """They give back nothing to close: only their time can be over."""
 
 
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A point in time, by the clock and by the work of this process, in seconds."""
+
+    clock: float
+    work: float
+
+    @classmethod
+    def now(cls) -> Moment:
+        return cls(time.perf_counter(), time.process_time())
+
+    def after(self, other: Moment) -> Moment:
+        return Moment(max(self.clock - other.clock, 0.0), max(self.work - other.work, 0.0))
+
+
+WIDTH = 40
+
+
 def show(remuda: RemudaPeer) -> None:
-    print(f"\na query ends after{'':<18} {'cancel, worst (median)':>26} {'timeout, worst (median)':>26}")
+    heads = [f"{how}, worst (median), worst work" for how in ("cancel", "timeout")]
+    print(f"\na query ends after{'':<18} {heads[0]:>{WIDTH}} {heads[1]:>{WIDTH}}")
     grid = remuda.grid
     late = _times([_lateness(after) for after in MOMENTS])
-    print(f"  {'nothing: how late a thread wakes':<33} {'':>26} {late:>26}")
+    print(f"  {'nothing: how late a thread wakes':<33} {'':>{WIDTH}} {late:>{WIDTH}}")
     for name, sql in QUERIES.items():
         columns = [_times([end(grid, sql, after) for after in MOMENTS]) for end in (_cancelled, _timed_out)]
-        print(f"  {name:<33} {columns[0]:>26} {columns[1]:>26}", flush=True)
+        print(f"  {name:<33} {columns[0]:>{WIDTH}} {columns[1]:>{WIDTH}}", flush=True)
     rows = [_cancelled(grid, "SELECT * FROM orders", after, lambda result: result.fetchall()) for after in MOMENTS]
     over = [_timed_out(grid, "SELECT * FROM orders", after, lambda result: result.fetchall()) for after in MOMENTS]
-    print(f"  {'rows to Python objects':<33} {_times(rows):>26} {_times(over):>26}", flush=True)
+    print(f"  {'rows to Python objects':<33} {_times(rows):>{WIDTH}} {_times(over):>{WIDTH}}", flush=True)
     _show_statements(grid)
 
 
@@ -90,12 +114,12 @@ def _show_statements(grid: Any) -> None:
             if name == "update":
                 grid.sql("TRUNCATE TABLE written")
                 grid.load("written", grid.sql("SELECT id, amount, status FROM orders").to_arrow())
-            print(f"  {name:<33} {'':>26} {_times(_all_timed_out(grid, text)):>26}", flush=True)
+            print(f"  {name:<33} {'':>{WIDTH}} {_times(_all_timed_out(grid, text)):>{WIDTH}}", flush=True)
 
 
-def _all_timed_out(grid: Any, sql: str) -> list[float | None]:
+def _all_timed_out(grid: Any, sql: str) -> list[Moment | None]:
     """Up to the first time that sufficed: what is done cannot always be done again."""
-    ends: list[float | None] = []
+    ends: list[Moment | None] = []
     for after in sorted(MOMENTS):
         ends.append(_timed_out(grid, sql, after))
         if ends[-1] is None:
@@ -103,54 +127,65 @@ def _all_timed_out(grid: Any, sql: str) -> list[float | None]:
     return ends
 
 
-def _times(seconds: list[float | None]) -> str:
+def _times(ends: list[Moment | None]) -> str:
     """None stands for a query that was done before it could be ended."""
-    known = [each for each in seconds if each is not None]
-    return f"{duration(max(known))} ({duration(statistics.median(known))})" if known else "done before"
+    known = [each for each in ends if each is not None]
+    if not known:
+        return "done before"
+    clocks = [each.clock for each in known]
+    worst, median = duration(max(clocks)), duration(statistics.median(clocks))
+    return f"{worst} ({median}), {duration(max(each.work for each in known))}"
 
 
-def _lateness(after: float) -> float:
+def _lateness(after: float) -> Moment:
     """What the machine itself takes, with all that runs on it."""
-    started = time.perf_counter()
+    started = Moment.now()
     threading.Event().wait(after)
-    return time.perf_counter() - started - after
+    late = Moment.now().after(started)
+    return Moment(late.clock - after, late.work)
 
 
 def _to_arrow(result: Any) -> Any:
     return result.to_arrow()
 
 
-def _cancelled(grid: Any, sql: str, after: float, read: Callable[[Any], Any] = _to_arrow) -> float | None:
+def _cancelled(grid: Any, sql: str, after: float, read: Callable[[Any], Any] = _to_arrow) -> Moment | None:
     result = grid.sql(sql)
-    said: list[float] = []
+    said: list[Moment] = []
 
     def cancel() -> None:
-        time.sleep(after)
-        said.append(time.perf_counter())
+        said.append(Moment.now())
         result.close()
 
-    canceller = threading.Thread(target=cancel)
+    canceller = threading.Timer(after, cancel)
     canceller.start()
     ended = _end_of(lambda: read(result), ErrorCode.CANCELLED_BY_USER)
     canceller.join()
-    return None if ended is None else max(ended - said[0], 0.0)
+    return None if ended is None else ended.after(said[0])
 
 
-def _timed_out(grid: Any, sql: str, after: float, read: Callable[[Any], Any] = _to_arrow) -> float | None:
+def _timed_out(grid: Any, sql: str, after: float, read: Callable[[Any], Any] = _to_arrow) -> Moment | None:
     grid.sql(f"SET timeout = {after}")
+    over: list[Moment] = []
+    clock = threading.Timer(after, lambda: over.append(Moment.now()))
     started = time.perf_counter()
+    clock.start()
     try:
         ended = _end_of(lambda: read(grid.sql(sql)), ErrorCode.TIMEOUT)
     finally:
         grid.sql("SET timeout = off")
-    return None if ended is None else max(ended - started - after, 0.0)
+        clock.join()
+    if ended is None:
+        return None
+    # The timer may be late itself, and the query end before it.
+    return Moment(max(ended.clock - started - after, 0.0), ended.after(over[0]).work)
 
 
-def _end_of(read: Callable[[], Any], code: ErrorCode) -> float | None:
+def _end_of(read: Callable[[], Any], code: ErrorCode) -> Moment | None:
     try:
         read()
     except SqlError as error:
         if error.code is not code:
             raise
-        return time.perf_counter()
+        return Moment.now()
     return None

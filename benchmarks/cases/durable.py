@@ -24,6 +24,9 @@ THREADS = 32
 PUTS = 50
 """By each thread in one call."""
 
+LONGEST_WAIT = 120.0
+"""Seconds for which SQLite tries again where another connection is writing."""
+
 ROW = ("C1", "NEW", 1.5, None, 1)
 INSERT = "INSERT INTO orders VALUES (?, ?, ?, ?, ?, ?)"
 ROW_BY_KEY = "SELECT * FROM orders WHERE id = ?"
@@ -36,7 +39,8 @@ def cases(setting: Setting) -> Iterator[Case]:
             f"{THREADS * PUTS} durable puts, {THREADS} threads",
             {
                 REMUDA: _puts(folder / "puts.remuda", pool),
-                "SQLite": _sqlite_puts(folder / "puts.sqlite"),
+                "SQLite, 1 thread": _sqlite_puts(folder / "puts.sqlite"),
+                f"SQLite, {THREADS} threads": _sqlite_puts_by_threads(folder / "threads.sqlite", pool),
                 "the disk's syncs alone": _syncs(folder / "syncs"),
             },
             same_answers=False,
@@ -54,14 +58,37 @@ def _puts(path: Path, pool: ThreadPoolExecutor) -> Callable[[], object]:
     return lambda: list(pool.map(put, range(THREADS)))
 
 
+def _sqlite_connection(path: Path) -> sqlite3.Connection:
+    """Any thread may use it, as long as no two do at once."""
+    connection = sqlite3.connect(path, timeout=LONGEST_WAIT, isolation_level=None, check_same_thread=False)
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = FULL")
+    return connection
+
+
+def _sqlite_created(path: Path) -> sqlite3.Connection:
+    connection = _sqlite_connection(path)
+    for statement in (sqlite_peer.CREATE, *sqlite_peer.INDEXES):
+        connection.execute(statement)
+    return connection
+
+
+def _sqlite_puts_by_threads(path: Path, pool: ThreadPoolExecutor) -> Callable[[], object]:
+    """The same work by as many threads, a connection for each: SQLite lets in one writer at a time, the others wait."""
+    _sqlite_created(path).close()
+    connections, keys = [_sqlite_connection(path) for _ in range(THREADS)], itertools.count()
+
+    def put(number: int) -> None:
+        connection = connections[number]
+        for _ in range(PUTS):
+            connection.execute(INSERT, (next(keys), *ROW))
+
+    return lambda: list(pool.map(put, range(THREADS)))
+
+
 def _sqlite_puts(path: Path) -> Callable[[], object]:
-    """One thread: SQLite lets in one writer at a time, and more of them only get in each other's way."""
-    connection = sqlite3.connect(path, isolation_level=None)
-    for statement in ("PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL", sqlite_peer.CREATE):
-        connection.execute(statement)
-    for statement in sqlite_peer.INDEXES:
-        connection.execute(statement)
-    keys = itertools.count()
+    """What a single thread does in the time: nobody waits for anybody."""
+    connection, keys = _sqlite_created(path), itertools.count()
 
     def puts() -> None:
         for _ in range(THREADS * PUTS):

@@ -11,6 +11,7 @@ silently keeping what was written. Connections of one process to the same folder
 
 from __future__ import annotations
 
+import os
 import threading
 import time as _time
 from collections.abc import Iterator, Mapping, Sequence
@@ -166,8 +167,14 @@ class _SharedGrids:
             self._by_path = {path: known for path, known in self._by_path.items() if known is not grid}
         grid.close()
 
+    def leave_at_fork(self) -> None:
+        """In a process that was forked off: new connections open grids of its own."""
+        self._lock = threading.Lock()
+        self._by_path = {}
+
 
 _shared = _SharedGrids()
+os.register_at_fork(after_in_child=_shared.leave_at_fork)
 
 
 def connect(database: str | Path | Grid | None = None, **options: Any) -> Connection:

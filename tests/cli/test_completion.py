@@ -39,7 +39,7 @@ def grid() -> Iterator[Grid]:
         ("zz", []),
     ],
 )
-def test_words(grid: Grid, word: str, found: list[str]) -> None:
+def test_what_completes_a_word(grid: Grid, word: str, found: list[str]) -> None:
     assert completions(grid, word) == found
 
 

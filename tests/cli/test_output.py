@@ -63,7 +63,7 @@ def test_the_folder_may_stand_before_and_after_the_command() -> None:
     assert parser().parse_args(["sql", "-c", "SELECT 1"]).folder is None
 
 
-def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_version_is_told_when_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="0"):
         main(["--version"])
     assert capsys.readouterr().out.startswith("remuda 0.")

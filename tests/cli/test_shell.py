@@ -49,7 +49,7 @@ def test_errors_show_the_place(shell: Shell) -> None:
     assert lines[1:3] == ["  SELECT nam FROM t", "         ^^^"]
 
 
-def test_commands(shell: Shell) -> None:
+def test_commands_begin_with_a_backslash(shell: Shell) -> None:
     assert "t" in shell.feed("\\d")
     described = shell.feed("\\d t")
     assert "BIGINT" in described

@@ -46,7 +46,7 @@ def test_joining_and_leaving() -> None:
     assert cluster.add_member().id not in {"member-1", "member-2", joined.id}, "an id is never used again"
 
 
-def test_misuse() -> None:
+def test_members_and_partitions_that_cannot_be_are_refused() -> None:
     cluster = Cluster(1, 10)
     with pytest.raises(RemudaError, match="the last member cannot leave"):
         cluster.remove_member("member-1")

@@ -143,7 +143,7 @@ def test_only_nulls_count_as_rows_but_not_as_values(run: Run) -> None:
     }
 
 
-def test_average(run: Run) -> None:
+def test_an_average_leaves_nulls_out(run: Run) -> None:
     rows: Rows = [("a", 1), ("a", None), ("a", 2), ("b", 7)]
     assert run(Grouping(VARCHAR, BIGINT, "avg"), rows) == {"a": ("1.5",), "b": ("7.0",)}
     assert run(Grouping(None, DOUBLE, "avg"), [(0.5,), (1.5,), (None,)]) == {None: ("1.0",)}

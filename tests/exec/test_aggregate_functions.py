@@ -132,7 +132,9 @@ def rounded(value: Any) -> Any:
     ("shape", "form"), [("one batch", "dictionary"), ("four, exactly full", "arrow"), ("waits", "tuples")]
 )
 @pytest.mark.parametrize("keys", [(), (KEY,), (KEY, OTHER), (FLAG, EXACT)], ids=["none", "text", "two", "others"])
-def test_functions(oracle: duckdb.DuckDBPyConnection, keys: tuple[Column, ...], shape: str, form: str) -> None:
+def test_every_function_agrees_with_duckdb(
+    oracle: duckdb.DuckDBPyConnection, keys: tuple[Column, ...], shape: str, form: str
+) -> None:
     ours = run(node_of(keys, [call for _, call in PLAIN]), ROWS, shape, form)
     names = [key.name for key in keys]
     selected = ", ".join([*names, *(sql for sql, _ in PLAIN)])

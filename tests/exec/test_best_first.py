@@ -99,6 +99,12 @@ def test_the_first_rows(
             assert [row[0] for row in found] == expected[skipped : skipped + count]
 
 
+@pytest.fixture(autouse=True)
+def _always(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However few blocks there are."""
+    monkeypatch.setattr(best_first, "BLOCKS_FOR_EACH", 0)
+
+
 @pytest.mark.parametrize("direction", ["ASC", "DESC"])
 def test_few_blocks_are_read(direction: str) -> None:
     """The rows of each partition stand in the order of their keys."""
@@ -121,3 +127,38 @@ def test_a_join_whose_other_side_is_kept_sees_all_rows() -> None:
         opened.load("k", pa.table({"k": np.arange(3)}))
         text = "SELECT k, n FROM m RIGHT JOIN k ON m.id = k.k ORDER BY n DESC LIMIT 10"
         assert sorted(opened.sql(text).fetchall()) == [(0, 0), (1, 1), (2, 2)]
+
+
+def test_every_type_that_can_be_ordered() -> None:
+    """Those without zones are read as a whole."""
+    numbers = np.arange(ROWS)
+    columns = {
+        "json": ("JSON", pa.array([f'{{"a": {number}}}' for number in numbers.tolist()])),
+        "flag": ("BOOLEAN", pa.array((numbers % 2 == 0).tolist())),
+        "raw": ("VARBINARY", pa.array([str(number).encode() for number in numbers.tolist()])),
+        "clock": ("TIME", pa.array(numbers * 1_000).cast(pa.time64("us"))),
+        "text": ("VARCHAR", pa.array([f"s{number}" for number in numbers.tolist()])),
+        "instant": ("TIMESTAMP WITH TIME ZONE", pa.array(numbers * 10**9).cast(pa.timestamp("us", "UTC"))),
+        "short": ("REAL", pa.array(numbers.astype(np.float32) - 100)),
+        "day": ("DATE", pa.array(numbers.astype(np.int32)).cast(pa.date32())),
+    }
+    with remuda.open() as opened:
+        declared = ", ".join(f"{name} {sql_type}" for name, (sql_type, _) in columns.items())
+        opened.sql(f"CREATE TABLE m (id BIGINT, {declared}, PRIMARY KEY (id))")
+        opened.load("m", pa.table({"id": numbers} | {name: array for name, (_, array) in columns.items()}))
+        for order in [*columns, "day - DATE '2000-01-01'", "CAST(id AS INTEGER) * INTERVAL '1' DAY"]:
+            for direction in ("ASC", "DESC"):
+                text = f"SELECT id FROM m ORDER BY {order} {direction}, id"
+                every = opened.sql(text).to_arrow().column("id").to_pylist()
+                assert [row[0] for row in opened.sql(f"{text} LIMIT 7").fetchall()] == every[:7]
+
+
+def test_where_many_blocks_would_be_needed_all_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(best_first, "BLOCKS_FOR_EACH", 4)
+    with remuda.open(partitions=1) as opened:
+        opened.sql("CREATE TABLE m (id BIGINT, n BIGINT, PRIMARY KEY (id))")
+        opened.load("m", pa.table({"id": np.arange(ROWS), "n": np.arange(ROWS)}))
+        for count, least, most in ((2, 1, 3 * 8192), (3, ROWS, ROWS)):
+            lines = opened.sql(f"EXPLAIN ANALYZE SELECT id, n FROM m ORDER BY n LIMIT {count}").fetchall()
+            read = [int(found[1]) for (line,) in lines if (found := re.search(r"rows read=(\d+)", line))]
+            assert least <= max(read) <= most

@@ -65,7 +65,7 @@ def test_nan_is_one_point_and_so_are_the_zeros() -> None:
         (Interval((), (End(Literal(9, BIGINT), False),)), Range(UNBOUNDED, True, 9, False)),
     ],
 )
-def test_interval(interval: Interval, expected: Range | None) -> None:
+def test_an_interval_becomes_a_range_or_nothing(interval: Interval, expected: Range | None) -> None:
     assert interval_range(interval, ()) == expected
 
 

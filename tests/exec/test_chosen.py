@@ -74,13 +74,13 @@ EVEN = range(0, COUNT, 2)
         ("MEDIAN(d)", (COUNT - 2) / 16),
     ],
 )
-def test_one_group(grid: Any, call: str, expected: Any) -> None:
+def test_totals_of_chosen_rows(grid: Any, call: str, expected: Any) -> None:
     assert grid.sql(f"SELECT {call} FROM m WHERE NOT odd").fetchall() == [(expected,)]
     assert grid.sql(f"SELECT {call} FROM (SELECT * FROM m WHERE NOT odd) t WHERE id >= 0").fetchall() == [(expected,)]
 
 
 @pytest.mark.parametrize("call", ["SUM(bad)", "SUM(d)", "MIN(d)", "SUM(i)"])
-def test_nothing_chosen(grid: Any, call: str) -> None:
+def test_totals_of_no_rows_are_null(grid: Any, call: str) -> None:
     assert grid.sql(f"SELECT {call}, COUNT(*) FROM m WHERE id < 0").fetchall() == [(None, 0)]
 
 

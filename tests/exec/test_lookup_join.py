@@ -103,7 +103,7 @@ def expected(kind: JoinKind, lefts: Rows, matches: list[Rows]) -> Rows:
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.value)
 @pytest.mark.parametrize(("shape", "form"), [(shape, form) for shape in SHAPES for form in FORMS], ids=str)
-def test_by_key(snapshot: MapSnapshot, kind: JoinKind, shape: str, form: str) -> None:
+def test_matches_by_key_are_those_with_equal_keys(snapshot: MapSnapshot, kind: JoinKind, shape: str, form: str) -> None:
     matches = [[stored for stored in STORED if is_equal(left[0], stored[0])] for left in LEFTS]
     assert run(snapshot, node_of(kind, None, (WANTED,)), LEFTS, shape, form) == expected(kind, LEFTS, matches)
 
@@ -111,7 +111,9 @@ def test_by_key(snapshot: MapSnapshot, kind: JoinKind, shape: str, form: str) ->
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.value)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("index", [SORTED, HASH], ids=["sorted", "hash"])
-def test_by_index(snapshot: MapSnapshot, kind: JoinKind, form: str, index: IndexDefinition) -> None:
+def test_matches_by_index_are_those_with_equal_values(
+    snapshot: MapSnapshot, kind: JoinKind, form: str, index: IndexDefinition
+) -> None:
     matches = [[stored for stored in STORED if is_equal(left[1], stored[1])] for left in LEFTS]
     assert run(snapshot, node_of(kind, index, (NUMBER,)), form=form) == expected(kind, LEFTS, matches)
 

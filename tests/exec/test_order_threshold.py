@@ -71,7 +71,7 @@ def test_threshold_of_a_batch() -> None:
     ],
     ids=["NULL", "NaN", "strings", "too few"],
 )
-def test_no_threshold(column: pa.Array) -> None:
+def test_some_columns_give_no_threshold(column: pa.Array) -> None:
     assert threshold_within(column, 3, descending=False) is None
 
 

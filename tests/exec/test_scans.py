@@ -86,7 +86,7 @@ def at_least_two(each: tuple[Any, ...]) -> bool:
 
 
 @pytest.mark.parametrize("batch_rows", [1, 7, 131_072])
-def test_map_scan(snapshot: MapSnapshot, batch_rows: int) -> None:
+def test_a_map_scan_delivers_what_passes_its_filter(snapshot: MapSnapshot, batch_rows: int) -> None:
     scan = MapScan(MAP, (S, ID), AT_LEAST_TWO, None, Traits())
     found = drain(MapScanExec(scan, Code()), context(snapshot, scan_batch_rows=batch_rows))
     assert same(found) == same([(each[2], each[0]) for each in model() if at_least_two(each)])

@@ -83,7 +83,7 @@ class _Descending:
 @pytest.mark.parametrize("nulls_first", [False, True], ids=["nulls last", "nulls first"])
 @pytest.mark.parametrize("descending", [False, True], ids=["ascending", "descending"])
 @pytest.mark.parametrize("name", COLUMNS)
-def test_one_key(name: str, descending: bool, nulls_first: bool) -> None:
+def test_rows_come_in_the_order_of_one_key(name: str, descending: bool, nulls_first: bool) -> None:
     column, key = COLUMNS[name], SortKey(1, descending=descending, nulls_first=nulls_first)
     found = sort_positions(positional([column]), (0,), (key,)).to_pylist()
     assert found == expected([column], [key])
@@ -91,7 +91,7 @@ def test_one_key(name: str, descending: bool, nulls_first: bool) -> None:
 
 @pytest.mark.parametrize("word", [64, 30, 20], ids=lambda word: f"{word} bits")
 @pytest.mark.parametrize("seed", range(12))
-def test_several_keys(seed: int, word: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_come_in_the_order_of_several_keys(seed: int, word: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """In words of fewer bits most keys do not fit, and ties are sorted among themselves, level by level."""
     monkeypatch.setattr(sort_keys, "WORD", word)
     chance = random.Random(seed)
@@ -114,7 +114,7 @@ def test_no_keys_and_no_rows() -> None:
     assert sorted_by([Part(np.empty(0, np.uint64), 7)], 0).tolist() == []
 
 
-def test_changes() -> None:
+def test_changes_are_where_a_key_differs_from_the_one_before() -> None:
     parts = sort_parts(positional([pa.array([2, 1, 2, None, None])]), (0,), (SortKey(1, nulls_first=False),))
     assert parts is not None
     positions = sorted_by(parts, 5)

@@ -80,7 +80,7 @@ def test_project_computes_columns(shape: str, form: str) -> None:
 
 
 @each_input
-def test_limit(shape: str, form: str) -> None:
+def test_limit_skips_and_stops(shape: str, form: str) -> None:
     for count, offset in ((0, 0), (1, 0), (4, 0), (3, 2), (8, 0), (2, 8), (100, 7), (None, 3)):
         limit = None if count is None else Literal(count, BIGINT)
         operator = LimitExec(Limit(INPUT, limit, Literal(offset, BIGINT), Traits()), scripted(shape, form))
@@ -128,13 +128,13 @@ ORDERS: dict[str, tuple[tuple[SortKey, ...], Rows]] = {
 
 
 @each_input
-def test_sort(shape: str, form: str) -> None:
+def test_sort_delivers_every_order(shape: str, form: str) -> None:
     for order, (collation, expected) in ORDERS.items():
         assert drain(SortExec(Sort(INPUT, collation, Traits()), scripted(shape, form))) == expected, order
 
 
 @each_input
-def test_top_n(shape: str, form: str) -> None:
+def test_top_n_delivers_a_part_of_every_order(shape: str, form: str) -> None:
     for order, (collation, expected) in ORDERS.items():
         for count, offset in ((0, 0), (1, 0), (3, 2), (8, 0), (5, 8), (2**62, 1)):
             node = TopN(INPUT, collation, Literal(count, BIGINT), Literal(offset, BIGINT), Traits())

@@ -212,7 +212,7 @@ def test_ranks_with_ties(oracle: duckdb.DuckDBPyConnection, order: str) -> None:
 
 
 @pytest.mark.parametrize("exclusion", list(FrameExclusion), ids=lambda exclusion: exclusion.value)
-def test_rows_frames(oracle: duckdb.DuckDBPyConnection, exclusion: FrameExclusion) -> None:
+def test_frames_of_rows_agree_with_duckdb(oracle: duckdb.DuckDBPyConnection, exclusion: FrameExclusion) -> None:
     for sql, frame in frames(FrameUnit.ROWS, exclusion):
         compare(oracle, "id", [(each, sql, frame) for each in (*TOTALS, *OF_THE_FRAME)])
 
@@ -230,7 +230,7 @@ def test_frames_by_value_and_by_group(
 
 
 @pytest.mark.parametrize("partition", [(), (PART,)], ids=["all", "parts"])
-def test_default_frames(oracle: duckdb.DuckDBPyConnection, partition: tuple[Column, ...]) -> None:
+def test_default_frames_agree_with_duckdb(oracle: duckdb.DuckDBPyConnection, partition: tuple[Column, ...]) -> None:
     for order in ("", *ORDERS):
         compare(oracle, order, [(each, "", DEFAULT_FRAME) for each in TOTALS], partition)
 

@@ -59,25 +59,25 @@ def rows_read(result: Any) -> int:
         ("n < 100 AND 10 / (n + 6) > 2", lambda row: row.n < 100 and 10 // (row.n + 6) > 2, COUNT + 1),
     ],
 )
-def test_filters(grid: Any, condition: str, model: Any, most: int) -> None:
+def test_filters_find_all_their_rows_and_read_few_others(grid: Any, condition: str, model: Any, most: int) -> None:
     wanted = sorted(row.n for row in grid.sql("SELECT * FROM m").fetchall() if model(row))
     assert sorted(n for (n,) in grid.sql(f"SELECT n FROM m WHERE {condition}").fetchall()) == wanted
     assert rows_read(grid.sql(f"SELECT n FROM m WHERE {condition}")) <= most
 
 
 @pytest.mark.parametrize("low", [-10, 100, 59_999, 80_000, None])
-def test_parameters(grid: Any, low: int | None) -> None:
+def test_bounds_may_be_parameters(grid: Any, low: int | None) -> None:
     found = sorted(n for (n,) in grid.sql("SELECT n FROM m WHERE n >= ? AND r >= 0", low).fetchall())
     assert found == [n for n in [-5, *range(COUNT)] if low is not None and n >= low]
 
 
-def test_within_partitions(grid: Any) -> None:
+def test_blocks_are_left_out_of_one_partition_too(grid: Any) -> None:
     assert grid.sql("SELECT COUNT(*), MIN(n) FROM m WHERE k = 1 AND n > 40000 AND r >= 0").fetchall() == [
         (10_000, 40_001)
     ]
 
 
-def test_gaps(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_small_gaps_are_read_and_large_ones_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(zone_ranges, "SMALLEST_GAP", 10)
     assert joined([(0, 100)], []) == []
     assert joined([(0, 100)], [(0, 5), (10, 20), (40, 50)]) == [(0, 20), (40, 50)]

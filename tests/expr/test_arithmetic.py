@@ -86,7 +86,7 @@ ARITHMETIC = [
 
 
 @pytest.mark.parametrize(("type_", "left", "operator", "right", "expected"), ARITHMETIC)
-def test_results(type_: SqlType, left: Any, operator: str, right: Any, expected: Any) -> None:
+def test_what_operators_give(type_: SqlType, left: Any, operator: str, right: Any, expected: Any) -> None:
     assert outcomes([type_, type_], apply(operator), (left, right)) == [identity_of(expected)] * 3
 
 
@@ -106,7 +106,7 @@ FAILURES = [
 
 
 @pytest.mark.parametrize(("type_", "left", "operator", "right", "message"), FAILURES)
-def test_failures(type_: SqlType, left: Any, operator: str, right: Any, message: str) -> None:
+def test_operators_that_fail_say_why(type_: SqlType, left: Any, operator: str, right: Any, message: str) -> None:
     assert outcomes([type_, type_], apply(operator), (left, right)) == [Failure(message)] * 3
 
 
@@ -199,7 +199,7 @@ CASTS = [
 
 
 @pytest.mark.parametrize(("source", "value", "target", "expected"), CASTS)
-def test_casts(source: SqlType, value: Any, target: SqlType, expected: Any) -> None:
+def test_what_casts_give(source: SqlType, value: Any, target: SqlType, expected: Any) -> None:
     assert outcomes([source], lambda operand: Cast(operand, target), (value,)) == [identity_of(expected)] * 3
 
 

@@ -61,7 +61,7 @@ def test_a_bare_parameter_has_no_type_to_be_hashed_by() -> None:
 @pytest.mark.parametrize(
     ("left", "right", "expected"), [(-7, 3, 2), (7, 3, 1), (-7, -3, -1), (7, -3, 1), (-(2**63), 271, 3)]
 )
-def test_pmod(left: int, right: int, expected: int) -> None:
+def test_pmod_is_what_spark_computes(left: int, right: int, expected: int) -> None:
     expression = call("pmod", Literal(left, BIGINT), Literal(right, BIGINT))
     assert expression is not None
     assert evaluate_row(expression, {}, (), ()) == (int, expected)

@@ -35,7 +35,7 @@ def _both_ways(expression: Any, rows: list[tuple[Any, ...]], expected: list[Any]
 
 
 @pytest.mark.parametrize(("name", "table"), [("and", AND), ("or", OR)])
-def test_and_or(name: str, table: dict[Any, Any]) -> None:
+def test_and_or_have_three_values(name: str, table: dict[Any, Any]) -> None:
     _both_ways(Call(name, (A, B), BOOLEAN), list(table), list(table.values()))
 
 

@@ -41,7 +41,7 @@ def outcome(name: str, text: str | None, *others: str | int) -> object:
     return alone if isinstance(alone, Failure) else alone[1]
 
 
-def test_extraction() -> None:
+def test_groups_are_extracted_by_number() -> None:
     assert outcome("regexp_extract", "key=val", r"(\w+)=(\w+)") == "key=val"
     assert outcome("regexp_extract", "key=val", r"(\w+)=(\w+)", 2) == "val"
     assert outcome("regexp_extract", "nothing", r"(\w+)=(\w+)", 2) == ""
@@ -49,7 +49,7 @@ def test_extraction() -> None:
     assert outcome("regexp_extract", "a", "(a)", 2) == Failure("the regular expression has no group 2")
 
 
-def test_options() -> None:
+def test_letters_choose_how_to_match() -> None:
     assert outcome("regexp_matches", "ABC", "b") is False
     assert outcome("regexp_matches", "ABC", "b", "i") is True
     assert outcome("regexp_matches", "a\nb", "a.b") is False

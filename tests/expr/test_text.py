@@ -58,7 +58,7 @@ LIKE = [
 
 
 @pytest.mark.parametrize(("text", "pattern", "expected"), LIKE)
-def test_like(text: str | None, pattern: str | None, expected: bool | None) -> None:
+def test_like_matches_whole_texts(text: str | None, pattern: str | None, expected: bool | None) -> None:
     assert _everywhere("like", text, pattern) == [identity_of(expected)] * 5
 
 
@@ -66,7 +66,7 @@ ILIKE = [("abc", "ABC", True), ("ABC", "a%", True), ("Ä", "ä", True), ("İ", "
 
 
 @pytest.mark.parametrize(("text", "pattern", "expected"), ILIKE)
-def test_ilike(text: str, pattern: str, expected: bool) -> None:
+def test_ilike_does_not_regard_case(text: str, pattern: str, expected: bool) -> None:
     assert _everywhere("ilike", text, pattern) == [identity_of(expected)] * 5
 
 
@@ -88,7 +88,9 @@ FUNCTIONS = [
 
 
 @pytest.mark.parametrize(("name", "arguments", "expected"), FUNCTIONS)
-def test_functions(name: str, arguments: tuple[str | None, ...], expected: Any) -> None:
+def test_functions_of_text_give_the_same_everywhere(
+    name: str, arguments: tuple[str | None, ...], expected: Any
+) -> None:
     row = (*arguments, None)[:2]
     expression = call(name, *(TEXT, PATTERN)[: len(arguments)])
     assert expression is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -42,6 +43,9 @@ TYPES: dict[SqlType, list[Any]] = {
     TIMESTAMP: [-1, 0, 1_704_067_200_000_000],
     VARCHAR: ["", "a", "ab", "b", "ä"],
     BOOLEAN: [True, False],
+    decimal(10, 2): [Decimal("-99999999.99"), Decimal("0.00"), Decimal("0.05"), Decimal("99999999.99")],
+    decimal(18, 0): [Decimal(-(10**18) + 1), Decimal(0), Decimal(7)],
+    decimal(38, 2): [Decimal(-1).scaleb(30), Decimal("0.05"), Decimal("0.06")],
 }
 
 
@@ -125,7 +129,7 @@ CONDITIONS: dict[str, Expression] = {
 
 @pytest.mark.parametrize("dictionary", [False, True], ids=["plain", "dictionary"])
 @pytest.mark.parametrize("name", CONDITIONS)
-def test_conditions(name: str, dictionary: bool) -> None:
+def test_conditions_are_true_where_arrow_says_so(name: str, dictionary: bool) -> None:
     batch = several(dictionary=dictionary)
     passing = same(CONDITIONS[name], batch)
     assert same(CONDITIONS[name], batch.slice(7, 90)) == passing[7:97]
@@ -150,3 +154,12 @@ def test_what_may_fail_is_evaluated_in_turn() -> None:
     assert any(same(guarded, batch))
     with pytest.raises(SqlError, match="zero"):
         compile_truth(fails, {0: 0})(batch, Parameters())
+
+
+@pytest.mark.parametrize("function", COMPARISONS)
+@pytest.mark.parametrize("value", ["0.055", "-0.055", "123456789012345678901234567890"])
+def test_a_value_that_a_short_decimal_cannot_have(function: str, value: str) -> None:
+    type_ = decimal(10, 2)
+    rows = column_of(type_, [Decimal("-0.06"), Decimal("-0.05"), Decimal("0.05"), Decimal("0.06")], nulls=True)
+    wanted = Literal(Decimal(value), decimal(33, 3))
+    same(Call(function, (Column(0, "a", type_), wanted), BOOLEAN), pa.record_batch([rows], names=["0"]))

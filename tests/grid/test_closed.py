@@ -57,7 +57,7 @@ ASKED: dict[str, Callable[[Any, Any], Any]] = {
 
 
 @pytest.mark.parametrize("stored", [False, True], ids=["memory", "folder"])
-def test_nothing_answers(tmp_path: Path, stored: bool) -> None:
+def test_nothing_of_a_closed_grid_answers(tmp_path: Path, stored: bool) -> None:
     grid = filled(tmp_path / "store" if stored else None)
     entries = grid.map("m")
     for ask in ASKED.values():  # plans and finders are there and used
@@ -113,7 +113,7 @@ def test_a_reader_in_the_middle_of_a_step_gets_the_error() -> None:
     assert outcome == ["the grid is closed"]
 
 
-def test_a_cursor() -> None:
+def test_a_cursor_of_a_closed_grid_says_so() -> None:
     grid = filled(None)
     cursor = dbapi.connect(grid).cursor()
     cursor.execute("SELECT id FROM m ORDER BY n")

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from datetime import date, datetime, time
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import remuda
 from remuda.errors import ErrorCode, SqlError, StorageError
+from remuda.grid import load
+from remuda.grid.file_writers import WRITERS
+from remuda.sql import query_definitions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,6 +45,55 @@ def test_what_was_copied_out_can_be_copied_in(grid: Any, tmp_path: Path, suffix:
     assert [each.name for each in tmp_path.iterdir()] == [path.name]
 
 
+VALUES: dict[str, list[Any]] = {
+    "VARCHAR": [
+        "007",
+        "1.50",
+        "",
+        "NULL",
+        "null",
+        "NaN",
+        "N/A",
+        "2024-01-01",
+        "true",
+        "1e5",
+        'a "b", c',
+        "two\nlines",
+        " x ",
+    ],
+    "DOUBLE": [1.5, -0.0, float("nan"), float("inf"), 1e300],
+    "DECIMAL(38, 3)": [Decimal("12345678901234567890123456789012345.678"), Decimal("-0.001")],
+    "BIGINT": [2**63 - 1, -(2**63), 0],
+    "BOOLEAN": [True, False],
+    "VARBINARY": [b"\x00\xff", b"", b"text"],
+    "DATE": [date(1, 1, 1), date(9999, 12, 31)],
+    "TIME": [time(10, 11, 12), time(23, 59, 59, 999_999)],
+    "TIMESTAMP": [datetime(2024, 1, 1), datetime(1969, 12, 31, 23, 59, 59, 999_999)],
+    "JSON": ['{"a": [1, null]}', "7"],
+}
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "arrow", "feather", "json", "csv"])
+@pytest.mark.parametrize("type_", VALUES)
+def test_values_come_back_as_they_were(tmp_path: Path, type_: str, suffix: str) -> None:
+    """Each alone and all together: what a file without types contains is not guessed from its first rows."""
+    path = tmp_path / f"values.{suffix}"
+    with remuda.open() as grid:
+        for values in ([*VALUES[type_], None], *([value] for value in VALUES[type_])):
+            for name in ("given", "found"):
+                grid.sql(f"CREATE TABLE {name} (id BIGINT, v {type_}, PRIMARY KEY (id))")
+            for id_, value in enumerate(values):
+                grid.sql("INSERT INTO given VALUES (?, ?)", id_, value)
+            grid.sql(f"COPY given TO '{path}'")
+            grid.sql(f"COPY found FROM '{path}'")
+            assert repr(rows(grid, "SELECT * FROM found")) == repr(rows(grid, "SELECT * FROM given"))
+            grid.sql("TRUNCATE TABLE found")
+            grid.load("found", path)
+            assert repr(rows(grid, "SELECT * FROM found")) == repr(rows(grid, "SELECT * FROM given"))
+            grid.sql("DROP TABLE given")
+            grid.sql("DROP TABLE found")
+
+
 def test_a_query_with_parameters_into_a_file_whose_name_says_nothing(grid: Any, tmp_path: Path) -> None:
     path = tmp_path / "cheap"
     statement = f"COPY (SELECT id, price * ? AS p FROM items WHERE price < ?) TO '{path}' (FORMAT csv)"
@@ -48,6 +102,30 @@ def test_a_query_with_parameters_into_a_file_whose_name_says_nothing(grid: Any, 
     grid.sql("CREATE TABLE cheap (id BIGINT, p DOUBLE, PRIMARY KEY (id))")
     grid.sql(f"COPY cheap FROM '{path}' (FORMAT csv)")
     assert rows(grid, "SELECT * FROM cheap") == [(1, 3.0)]
+
+
+def test_every_format_can_be_read_and_written() -> None:
+    assert list(WRITERS) == list(load.FORMATS.values()) == list(query_definitions.FORMATS)
+
+
+def test_columns_of_csv_files_are_found_whatever_the_case_of_their_names(grid: Any, tmp_path: Path) -> None:
+    path = tmp_path / "items.csv"
+    path.write_text('Price,NAME,ID\n1.5,007,1\n,,2\n-0,"",3\n', encoding="utf-8")
+    grid.sql(f"COPY copies FROM '{path}'")
+    assert repr(rows(grid, "SELECT id, name, price FROM copies")) == "[(1, '007', 1.5), (2, None, None), (3, '', -0.0)]"
+
+
+@pytest.mark.parametrize(
+    ("type_", "text"), [("VARBINARY", "0g"), ("TIME", "25:00"), ("BIGINT", "NULL"), ("BIGINT", "x")]
+)
+def test_text_that_is_no_value_of_its_column_is_named(grid: Any, tmp_path: Path, type_: str, text: str) -> None:
+    grid.sql(f"CREATE TABLE t (id BIGINT, v {type_}, PRIMARY KEY (id))")
+    path = tmp_path / "t.csv"
+    path.write_text(f"id,v\n1,{text}\n", encoding="utf-8")
+    with pytest.raises(SqlError, match=r"\bv\b") as caught:
+        grid.sql(f"COPY t FROM '{path}'")
+    assert caught.value.code is ErrorCode.DATA_EXCEPTION
+    assert repr(text) in caught.value.message
 
 
 def test_modes_of_loading(grid: Any, tmp_path: Path) -> None:

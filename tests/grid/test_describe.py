@@ -28,7 +28,7 @@ def grid() -> Iterator[Grid]:
 @pytest.mark.parametrize(
     "statement", ["DESCRIBE lines", "DESC LINES", "DESCRIBE TABLE public.lines;", "SHOW COLUMNS FROM lines"]
 )
-def test_a_map(grid: Grid, statement: str) -> None:
+def test_a_map_is_described_by_its_columns(grid: Grid, statement: str) -> None:
     result = grid.sql(statement)
     assert [column.name for column in result.columns] == ["column_name", "column_type", "nullable", "key"]
     assert sorted(map(tuple, result)) == COLUMNS

@@ -212,3 +212,23 @@ def test_opening_with_options_that_are_none(tmp_path: Path) -> None:
         remuda.open(members=0)
     with pytest.raises(RemudaError, match="at least one"):
         remuda.open(partitions=0)
+
+
+def test_a_folder_that_is_moved_away_takes_no_more_loads(tmp_path: Path) -> None:
+    """They would go to the old place, and be lost to whoever opens the new one."""
+    place, moved = tmp_path / "shop", tmp_path / "elsewhere"
+    with remuda.open(place) as grid:
+        grid.sql("CREATE TABLE t (id BIGINT, PRIMARY KEY (id))")
+        place.rename(moved)
+        grid.sql("INSERT INTO t VALUES (1)")  # into the log, which went along
+        for change in (
+            lambda: grid.load("t", pa.table({"id": range(10, 200_000)})),
+            lambda: grid.sql("CREATE TABLE other (id BIGINT, PRIMARY KEY (id))"),
+            lambda: grid.sql("CREATE INDEX by_id ON t (id)"),
+        ):
+            with pytest.raises(StorageError, match="was moved or removed"):
+                change()
+        assert grid.sql("SELECT COUNT(*) FROM t").fetchone() == (1,)
+    with remuda.open(moved) as grid:
+        assert grid.sql("SELECT id FROM t").fetchall() == [(1,)]
+        assert [row.name for row in grid.sql("SHOW TABLES")] == ["t"]

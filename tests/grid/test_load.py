@@ -69,7 +69,7 @@ FILES: dict[str, Callable[[Path], None]] = {
 
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("as_text", [True, False])
-def test_files(grid: Any, name: str, as_text: bool, tmp_path: Path) -> None:
+def test_files_are_loaded_by_their_names(grid: Any, name: str, as_text: bool, tmp_path: Path) -> None:
     path = tmp_path / name
     FILES[name](path)
     count = 1 if name.endswith("csv") else 3
@@ -103,7 +103,7 @@ def test_paths_that_are_none(grid: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("rows", [3, 20_000], ids=["through the log", "as a segment"])
-def test_modes(grid: Any, rows: int) -> None:
+def test_append_refuses_known_keys_and_upsert_replaces_them(grid: Any, rows: int) -> None:
     def table(ids: range, x: float) -> pa.Table:
         return pa.table({"id": ids, "name": ["n"] * len(ids), "x": [x] * len(ids)})
 

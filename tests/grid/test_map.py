@@ -39,7 +39,7 @@ def test_put_and_get(grid: Any) -> None:
         m[3]
 
 
-def test_remove(grid: Any) -> None:
+def test_remove_gives_what_was_there(grid: Any) -> None:
     m = grid.map("m")
     m.put_all({1: ("x", DAY), 2: ("y", None)})
     assert m.remove(1) == ("x", DAY)

@@ -84,7 +84,9 @@ def test_fetchmany_takes_a_number_of_rows(grid: Grid) -> None:
         ({"durability": 5}, "durability must be one of"),
     ],
 )
-def test_opening(options: dict[str, Any], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_options_that_cannot_be_are_refused_before_anything_is_made(
+    options: dict[str, Any], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(RemudaError, match=message):
         remuda.open(**options)

@@ -46,7 +46,7 @@ def test_no_member_is_asked(members: int) -> None:
         assert grid.sql("SELECT COUNT(*) FROM countries WHERE size = 0").fetchall() == [(50,)]
 
 
-def test_on_spark(tmp_path: Path, spark: SparkSession) -> None:
+def test_a_replicated_map_needs_no_spark_job(tmp_path: Path, spark: SparkSession) -> None:
     with remuda.open(tmp_path / "grid", spark=spark) as grid:
         fill(grid)
         local = answers(grid)

@@ -115,7 +115,7 @@ def test_an_error_while_a_view_is_computed_is_shown_where_it_is_named(grid: Any)
         ("DELETE FROM w", "w is a view: only tables can be changed"),
     ],
 )
-def test_refused(grid: Any, text: str, message: str) -> None:
+def test_views_that_cannot_be_are_refused_with_a_place(grid: Any, text: str, message: str) -> None:
     grid.sql("CREATE VIEW w AS SELECT id FROM items")
     grid.sql("CREATE VIEW u AS SELECT id FROM w")
     error = refused(grid, text)

@@ -9,7 +9,7 @@ import duckdb
 import pytest
 
 import remuda
-from remuda.grid.statements import explain_with_trace
+from remuda.grid.plan_trace import explain_with_trace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

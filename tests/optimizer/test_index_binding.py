@@ -211,7 +211,7 @@ BINDINGS = [
 
 
 @pytest.mark.parametrize(("condition", "index_text", "expected"), BINDINGS, ids=[f"{c} by {i}" for c, i, _ in BINDINGS])
-def test_binding(condition: str, index_text: str, expected: str | None) -> None:
+def test_what_an_index_serves_of_a_condition(condition: str, index_text: str, expected: str | None) -> None:
     assert bind_text(condition, index_text) == expected
 
 
@@ -233,7 +233,7 @@ KEYS = [
 
 
 @pytest.mark.parametrize(("condition", "key", "remainder"), KEYS, ids=[case[0] for case in KEYS])
-def test_key(condition: str, key: tuple[str, ...], remainder: str | None) -> None:
+def test_what_a_key_serves_of_a_condition(condition: str, key: tuple[str, ...], remainder: str | None) -> None:
     filter_ = filter_of(condition, define(key=key))
     found = bind_key(key, filter_, find_candidates(filter_))
     if remainder is None:

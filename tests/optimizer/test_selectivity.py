@@ -62,7 +62,7 @@ SHARES = [
 
 
 @pytest.mark.parametrize(("condition", "expected"), SHARES, ids=[case[0] for case in SHARES])
-def test_share(condition: str, expected: float) -> None:
+def test_the_share_of_rows_that_a_condition_keeps(condition: str, expected: float) -> None:
     assert selectivity(filter_of(condition, MAP), of_map(STATISTICS)) == pytest.approx(expected, abs=1e-9)
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import remuda
-from remuda.grid.statements import explain_with_trace
+from remuda.grid.plan_trace import explain_with_trace
 from tests.harness import plan_file
 from tests.harness.generated import rows_of
 

@@ -43,7 +43,7 @@ def _aggregates(schema: Schema) -> st.SearchStrategy[tuple[str, str]]:
 
 
 @given(st.data())
-def test_groups(data: st.DataObject) -> None:
+def test_groups_have_the_totals_of_the_model(data: st.DataObject) -> None:
     schema = data.draw(schemas())
     stored = data.draw(rows(schema))
     names = [column.name for column in schema.columns]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import remuda
-from remuda.grid.statements import explain_steps
+from remuda.grid.plan_trace import explain_steps
 
 EXPECTED = """\
 1. remove_project

@@ -76,7 +76,7 @@ def grid(request: pytest.FixtureRequest) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("query", LONG)
-def test_cancel(grid: Any, query: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_operator_can_be_cancelled(grid: Any, query: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """When the query has got as far as to ask a hundred times whether it shall go on."""
     begun, asked = threading.Event(), itertools.count()
     verify = ExecContext.verify
@@ -108,7 +108,7 @@ def test_cancel(grid: Any, query: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("query", LONG)
-def test_timeout(grid: Any, query: str) -> None:
+def test_every_operator_ends_when_its_time_is_over(grid: Any, query: str) -> None:
     grid.sql("SET timeout = 0.01")
     try:
         with pytest.raises(SqlError) as caught:

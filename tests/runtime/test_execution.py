@@ -38,7 +38,7 @@ ENDLESS = "SELECT COUNT(*) FROM m a JOIN m b ON a.n <> b.n + 3"
 """Twenty thousand million pairs: it ends only if it is ended."""
 
 
-def test_timeout(grid: Any) -> None:
+def test_a_query_ends_when_its_time_is_over(grid: Any) -> None:
     grid.sql("SET timeout = 0.05")
     with pytest.raises(SqlError, match=r"timeout of 0.05 s") as caught:
         grid.sql(ENDLESS).fetchall()

@@ -14,13 +14,15 @@ from remuda.errors import ErrorCode, SqlError
 from remuda.exec import ArrowBatch, ExecContext, IterationResult, join, join_table
 from remuda.exec.batch import positional
 from remuda.exec.interruptible import Weight
-from remuda.exec.modify import ROWS_AT_ONCE as ROWS_WRITTEN
 from remuda.exec.modify import ModifyExec
 from remuda.exec.ordering import concatenate
+from remuda.exec.pieces import ROWS_AT_ONCE as ROWS_AT_A_TIME
+from remuda.exec.recursive import RecursiveExec
 from remuda.expr import Column, Parameters
+from remuda.expr import by_rows as by_rows_module
 from remuda.expr.by_rows import ROWS_AT_ONCE, by_rows
 from remuda.expr.function import Signature
-from remuda.expr.going_on import asking, go_on
+from remuda.expr.going_on import NoLongerWantedError, asking, go_on
 from remuda.runtime.aside import AsideThreads
 from remuda.runtime.execution import Execution, QueryState
 from remuda.runtime.scheduler import FragmentTask
@@ -51,7 +53,7 @@ def test_a_function_of_each_row_is_not_called_for_one_who_has_left() -> None:
     values = pa.array(range(ROWS_AT_ONCE * 5 + 3))
     assert kernel(values).to_pylist() == list(range(1, ROWS_AT_ONCE * 5 + 4))
     called.clear()
-    with asking(leave_after(2)), pytest.raises(LeftError):
+    with pytest.raises(LeftError), asking(leave_after(2)):
         kernel(values)
     assert len(called) == 2 * ROWS_AT_ONCE
 
@@ -76,7 +78,7 @@ def test_each_thread_asks_for_its_own_query_and_for_none_afterwards() -> None:
         thread.join()
         with asking(None):
             go_on()
-        with pytest.raises(LeftError):
+        with pytest.raises(NoLongerWantedError):
             go_on()
     go_on()
     assert other == ["went on"]
@@ -124,10 +126,21 @@ def test_rows_that_are_written_become_objects_in_pieces() -> None:
     operator = ModifyExec.__new__(ModifyExec)
     operator._rows = []
     operator._context = ExecContext(Parameters((), ()), {}, check=leave_after(2))
-    batch = ArrowBatch((column,), positional([pa.array(range(ROWS_WRITTEN * 4))]))
+    batch = ArrowBatch((column,), positional([pa.array(range(ROWS_AT_A_TIME * 4))]))
     with pytest.raises(LeftError):
         operator.consume(batch)
-    assert len(operator._rows) == 2 * ROWS_WRITTEN
+    assert len(operator._rows) == 2 * ROWS_AT_A_TIME
+
+
+def test_rows_that_a_recursion_has_to_know_become_objects_in_pieces() -> None:
+    column = Column(1, "n", BIGINT)
+    operator = RecursiveExec.__new__(RecursiveExec)
+    operator._seen = set()
+    operator._context = ExecContext(Parameters((), ()), {}, check=leave_after(2))
+    batch = ArrowBatch((column,), positional([pa.array(range(ROWS_AT_A_TIME * 4))]))
+    with pytest.raises(LeftError):
+        operator._new_rows(batch)
+    assert len(operator._seen) == 2 * ROWS_AT_A_TIME
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 100])
@@ -160,3 +173,30 @@ def test_a_join_whose_reader_has_left_makes_no_table(monkeypatch: pytest.MonkeyP
         with pytest.raises(SqlError):
             result.to_arrow()
     assert made == []
+
+
+@pytest.mark.parametrize(
+    "expression", ["strftime(day, '%A')", "TRY_CAST(strftime(day, '%A') AS DATE)", "CAST(strftime(day, '%Y') AS INT)"]
+)
+def test_a_kernel_does_not_take_the_cancel_for_an_error_of_its_own(
+    expression: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither a place in the SQL text, as an overflow has, nor NULL."""
+    with remuda.open() as grid:
+        grid.sql("CREATE TABLE m (id BIGINT, day DATE, PRIMARY KEY (id))")
+        days = pa.array(range(30_000), pa.int32()).cast(pa.date32())
+        grid.load("m", pa.table({"id": range(30_000), "day": days}))
+        result = grid.sql(f"SELECT {expression} FROM m")
+        asked: list[int] = []
+
+        def close_in_the_middle() -> None:
+            asked.append(1)
+            if len(asked) == 2:
+                result.close()
+            go_on()
+
+        monkeypatch.setattr(by_rows_module, "go_on", close_in_the_middle)
+        with pytest.raises(SqlError) as caught:
+            result.to_arrow()
+    assert caught.value.code is ErrorCode.CANCELLED_BY_USER
+    assert caught.value.span is None

@@ -43,11 +43,17 @@ def grid() -> Iterator[Any]:
         ("s not like 'x%'", "s NOT LIKE 'x%'"),
         ("a not between 1 and 2", "a NOT BETWEEN 1 AND 2"),
         ("lag(a) ignore nulls over (order by id)", "LAG(a) IGNORE NULLS OVER (ORDER BY id)"),
+        (
+            "sum(a) over (order by id rows 1 preceding)",
+            "SUM(a) OVER (ORDER BY id ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)",
+        ),
         ("count(distinct a, s)", "COUNT(DISTINCT a, s)"),
         ("count( * )", "COUNT(*)"),
         ("substring(s from 2 for 3)", "SUBSTRING(s, 2, 3)"),
         ("json_object('a', a)", "JSON_OBJECT('a', a)"),
         ("median(a)", "MEDIAN(a)"),
+        ("var_samp(a)", "VAR_SAMP(a)"),
+        ("max_by(a, id)", "MAX_BY(a, id)"),
     ],
 )
 def test_the_name_of_an_expression(grid: Any, written: str, name: str) -> None:

@@ -14,6 +14,8 @@ from remuda.errors import Position, SqlError
         ("SELECT id FROM t LIMIT ?", (-1,), 24, "LIMIT must not be negative"),
         ("SELECT id FROM t WHERE id > ? ORDER BY id LIMIT ?", (0, -1), 49, "LIMIT must not be negative"),
         ("SELECT id FROM t ORDER BY id LIMIT 1 OFFSET ?", (None,), 45, "OFFSET must not be NULL"),
+        ("SELECT 1, split_part('a', '-', ?)", (0,), 11, "parts are counted from 1, or from -1 at the end"),
+        ("SELECT 1, split_part('a', '-', 0)", (), 11, "parts are counted from 1, or from -1 at the end"),
         ("SELECT id << ? FROM t", (-1,), 8, "a shift takes a number of bits that is not negative"),
     ],
 )

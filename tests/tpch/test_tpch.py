@@ -12,7 +12,7 @@ import duckdb
 import pytest
 
 import remuda
-from remuda.grid.statements import explain_with_trace
+from remuda.grid.plan_trace import explain_with_trace
 from tests.tpch.tpch import QUERIES, TABLES, create_tables, generate, load
 
 SCALE = 0.01

@@ -29,7 +29,9 @@ TABLE = [
 
 
 @pytest.mark.parametrize(("type_", "name", "arrow", "spark"), TABLE, ids=[row[1] for row in TABLE])
-def test_the_table(type_: SqlType, name: str, arrow: pa.DataType, spark: str) -> None:
+def test_each_type_has_one_name_in_sql_arrow_and_spark(
+    type_: SqlType, name: str, arrow: pa.DataType, spark: str
+) -> None:
     assert (str(type_), type_.arrow, type_.spark) == (name, arrow, spark)
     assert from_arrow(arrow) == type_
     assert SqlType.named(type_.name, type_.precision, type_.scale) == type_

@@ -54,7 +54,7 @@ STORED = [
 
 
 @pytest.mark.parametrize(("type_", "value", "stored"), STORED)
-def test_stored_form(type_: SqlType, value: Any, stored: Any) -> None:
+def test_values_have_one_stored_form(type_: SqlType, value: Any, stored: Any) -> None:
     found = to_stored(type_, value)
     assert (type(found), found) == (type(stored), stored)
     assert stored_converter(type_)(value) == stored
@@ -89,7 +89,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("type_", "value"), REFUSED)
-def test_refused(type_: SqlType, value: Any) -> None:
+def test_values_that_a_type_cannot_hold_are_refused(type_: SqlType, value: Any) -> None:
     for convert in (lambda given: to_stored(type_, given), stored_converter(type_)):
         with pytest.raises(SqlError) as failure:
             convert(value)
@@ -142,7 +142,7 @@ INTERVALS = [
 
 
 @pytest.mark.parametrize(("text", "stored"), INTERVALS)
-def test_intervals(text: str, stored: int) -> None:
+def test_intervals_are_read_from_text(text: str, stored: int) -> None:
     assert parse_interval(text)[1] == stored
 
 

@@ -165,7 +165,8 @@ class Reduction(Accumulator):
         elif self._function is np.add and count * ROWS_OF_COUNT <= len(numbers):
             self._states[:count] += np.bincount(groups, numbers, count)
         else:
-            self._function.at(self._states, groups, numbers)
+            with np.errstate(invalid="ignore", over="ignore"):
+                self._function.at(self._states, groups, numbers)
 
     def add_where(self, values: pa.Array, chosen: np.ndarray) -> bool:
         """A sum, with zeros for what is not chosen. An infinity or NaN times zero is no zero: then it is not done."""

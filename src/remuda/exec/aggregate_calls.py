@@ -15,6 +15,7 @@ from remuda.exec.whole_groups import WholeGroups
 from remuda.expr.cast_floating import nearest_doubles
 from remuda.expr.decimals import divide_batch
 from remuda.expr.function import Signature
+from remuda.expr.going_on import go_on
 from remuda.plan.aggregates import AGGREGATES, partial_type
 from remuda.types import BIGINT, Kind, SqlType, exact_digits, from_arrow
 
@@ -68,6 +69,7 @@ class SplitCall:
     def add(self, groups: np.ndarray | None, batch: pa.RecordBatch, count: int) -> None:
         if self._place is None:
             return  # the rows themselves are counted
+        go_on()
         values = batch.column(self._place)
         if self._seen is not None:
             groups, values = _new_ones(self._seen, groups, values)

@@ -4,7 +4,8 @@ A sum is kept in limbs of 32 bits, each in a 64-bit integer, so that two thousan
 
     sum = limb 0 + limb 1 * 2**32 + limb 2 * 2**64 + limb 3 * 2**96
 
-Values that are small enough, as nearly all are, go into the first limb whole.
+Values that are small enough, as nearly all are, go into the first limb whole; as long as the sums are small as well,
+there is no other limb.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import pyarrow as pa
 
 from remuda.errors import data_error
 from remuda.exec.accumulators import Accumulator, grown, is_one_word, sum_where
-from remuda.exec.key_numbers import LONG_DIGITS, decimal_array, words
+from remuda.exec.key_numbers import LONG_DIGITS, decimal_array, from_words, words
 from remuda.types import Kind
 from remuda.types.arrow_arrays import decimal_words
 
@@ -39,9 +40,11 @@ class ExactSum(Accumulator):
         self._limbs = [np.zeros(1, np.int64) for _ in range(_LIMBS)]
         self._reached = 0
         """A bound for what the first limb may have reached."""
+        self._is_wide = False
+        """Whether the other limbs are in use; if not, they have no room for the groups."""
 
     def add_present(self, groups: np.ndarray | None, values: pa.Array, count: int) -> None:
-        self._limbs = [grown(limb, count, 0) for limb in self._limbs]
+        self._grow(count)
         if self._argument.kind is Kind.DECIMAL and self._argument.precision > LONG_DIGITS:
             low, high = decimal_words(values)
             narrow = np.ascontiguousarray(low).view(np.int64)
@@ -83,7 +86,18 @@ class ExactSum(Accumulator):
             self._reached = 2**32
         self._reached += more
 
+    def _grow(self, count: int) -> None:
+        self._limbs[0] = grown(self._limbs[0], count, 0)
+        if self._is_wide:
+            self._widen()
+
+    def _widen(self) -> None:
+        self._limbs[1:] = [grown(limb, len(self._limbs[0]), 0) for limb in self._limbs[1:]]
+        self._is_wide = True
+
     def _add(self, limb: int, groups: np.ndarray | None, numbers: np.ndarray) -> None:
+        if limb and not self._is_wide:
+            self._widen()
         if groups is None:
             self._limbs[limb][0] += numbers.sum()
         else:
@@ -91,13 +105,16 @@ class ExactSum(Accumulator):
 
     def _carry(self) -> None:
         """Leaves less than 2**32 in each limb but the last."""
+        self._widen()
         for number in range(_LIMBS - 1):
             self._limbs[number + 1] += self._limbs[number] >> _LIMB
             self._limbs[number] &= _MASK
 
     def state(self, count: int) -> pa.Array:
         missing = self.missing(count)
-        self._limbs = [grown(limb, count, 0) for limb in self._limbs]
+        self._grow(count)
+        if not self._is_wide and _holds_words(self._result):
+            return from_words(self._limbs[0][:count], self._result, missing)
         self._carry()
         self._reached = 2**32
         limbs = [limb[:count] for limb in self._limbs]
@@ -116,6 +133,10 @@ class ExactSum(Accumulator):
     def _refuse(self, beyond: np.ndarray) -> None:
         if beyond.any():
             raise data_error(f"the sum overflows {self._result}")
+
+
+def _holds_words(result: SqlType) -> bool:
+    return result.kind is Kind.BIGINT or (result.kind is Kind.DECIMAL and result.precision > LONG_DIGITS)
 
 
 def _greatest(numbers: np.ndarray) -> int:

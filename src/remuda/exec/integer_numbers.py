@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from remuda.exec.sort_keys import Part, sorted_by
+from remuda.expr.going_on import go_on
 
 ABSENT = -1
 """The number of a value that is not among the distinct ones."""
@@ -67,6 +68,7 @@ class IntegerNumbers:
 
     def add(self, values: np.ndarray) -> np.ndarray:
         """The number of each value; those that had none get one."""
+        go_on()
         values = np.ascontiguousarray(values, np.int64)
         if len(values) >= max(MANY, self.count) and _are_scattered(values):
             return self._add_sorted(values)
@@ -94,6 +96,7 @@ class IntegerNumbers:
         with np.errstate(over="ignore"):
             distances = (together - together.min()).view(np.uint64)
         positions = sorted_by([Part(distances, int(distances.max()).bit_length())], len(together))
+        go_on()
         in_order = together.take(positions)
         starts = np.ones(len(together), np.bool_)
         starts[1:] = in_order[1:] != in_order[:-1]
@@ -209,6 +212,7 @@ class _HashTable:
         undecided = np.flatnonzero(self._is_other(numbers, values))
         places = places[undecided]
         while len(undecided):
+            go_on()
             places = (places + 1) & self._mask
             found = self._slots.take(places)
             numbers[undecided] = found

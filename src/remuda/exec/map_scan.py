@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from remuda.exec import best_first
 from remuda.exec.batch import RowBatch, empty_batch
-from remuda.exec.best_first import BestFirst
 from remuda.exec.bounds import intersect, pruned_partitions
 from remuda.exec.kept_memory import keep_dropped_memory
 from remuda.exec.operator import Exec, IterationResult
 from remuda.exec.scan_filter import ScanFilter
 from remuda.exec.zone_ranges import SMALLEST_GAP
+from remuda.storage.zone_map import ZONE_ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -102,7 +103,7 @@ class MapScanExec(IteratorExec):
         context.verify()
         partitions = scan_partitions(self._node, context)
         self._ranges = scan_ranges(self._node, self._rows, partitions, context)
-        self._best_first: BestFirst | None = None
+        self._best_first: best_first.BestFirst | None = None
         self.start(context, self._batches())
         if context.weight.movable:
             context.weight.add(self.most_rows)
@@ -120,11 +121,12 @@ class MapScanExec(IteratorExec):
         """How many rows there are to be read, hidden ones included."""
         return sum(stop - start for _, start, stop in self._ranges)
 
-    def seek_first(self, key: SortKey, threshold: Threshold) -> None:
-        """Said between `setup` and the first batch: of rows that do not reach the threshold none is wanted."""
-        if self.most_rows >= SMALLEST_GAP:
+    def seek_first(self, key: SortKey, threshold: Threshold, wanted: float) -> None:
+        """Said between `setup` and the first batch: rows that do not reach the threshold are not wanted, and so many,
+        filters included, will probably be."""
+        if self.most_rows >= max(SMALLEST_GAP, best_first.BLOCKS_FOR_EACH * ZONE_ROWS * wanted):
             column = next(column for column in self._columns if column.id == key.column)
-            self._best_first = BestFirst(self._ranges, column, key, threshold)
+            self._best_first = best_first.BestFirst(self._ranges, column, key, threshold)
 
     def pieces(self) -> Iterator[Piece]:
         """What it reads, to be read by several threads."""

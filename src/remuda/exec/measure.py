@@ -92,8 +92,11 @@ class Measures(Code):
         )
 
     def taken(self, root: Any) -> list[Any]:
-        """What was measured for a tree of nodes, parents first, as values that pickle: for `add` elsewhere."""
-        return [replace(self._records[id(node)], node=None) for node in walk(root)]
+        """What was measured for a tree of nodes, parents first, as values that pickle: for `add` elsewhere.
+
+        A node that another operator takes the place of has no operator of its own, and nothing is known of it.
+        """
+        return [replace(self._records.get(id(node), _Record(None)), node=None) for node in walk(root)]
 
     def add(self, root: Any, taken: list[Any]) -> None:
         """What was measured in another process for a copy of this tree."""

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from remuda.exec.batch import Row, RowBatch, slice_batch
+from remuda.exec.batch import Row, RowBatch
 from remuda.exec.memory import bytes_of_tuples
 from remuda.exec.operator import BlockingExec, Exec
+from remuda.exec.pieces import pieces
 from remuda.expr.going_on import asking
 
 if TYPE_CHECKING:
     from remuda.exec.context import ExecContext
     from remuda.plan.physical import Modify
-
-
-ROWS_AT_ONCE = 16_384
-"""Rows that become Python objects at once, which no other thread can interrupt."""
 
 
 class ModifyExec(BlockingExec):
@@ -35,9 +32,8 @@ class ModifyExec(BlockingExec):
         self._context = context
 
     def consume(self, batch: RowBatch) -> None:
-        for start in range(0, batch.row_count, ROWS_AT_ONCE):
-            self._context.verify()
-            self._rows.extend(slice_batch(batch, start, min(ROWS_AT_ONCE, batch.row_count - start)).tuples())
+        for piece in pieces(batch, self._context):
+            self._rows.extend(piece.tuples())
         self._context.hold(self, "the statement", bytes_of_tuples(len(self._rows), len(batch.columns)))
 
     def finish(self) -> RowBatch:

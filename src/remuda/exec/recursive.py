@@ -16,6 +16,7 @@ from remuda.exec.batch import ArrowBatch, RowBatch, TupleBatch, empty_batch
 from remuda.exec.interruptible import ROWS_OF_ROUND
 from remuda.exec.memory import bytes_held, bytes_of_tuples
 from remuda.exec.operator import Exec, IterationResult
+from remuda.exec.pieces import pieces
 from remuda.exec.union import Picker
 from remuda.plan.physical import Receive
 from remuda.plan.walk import walk
@@ -92,11 +93,12 @@ class RecursiveExec(Exec):
         if self._seen is None or not batch.row_count:
             return batch
         rows: list[tuple[Any, ...]] = []
-        for row in batch.tuples():
-            known = tuple([_same_when_equal(value) for value in row])
-            if known not in self._seen:
-                self._seen.add(known)
-                rows.append(row)
+        for piece in pieces(batch, self._context):
+            for row in piece.tuples():
+                known = tuple([_same_when_equal(value) for value in row])
+                if known not in self._seen:
+                    self._seen.add(known)
+                    rows.append(row)
         return TupleBatch(batch.columns, rows)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -68,7 +68,7 @@ class TopNExec(BlockingExec):
         layout = layout_of(node.columns)
         self._places = [layout[key.column] for key in node.collation]
         self._descending = node.collation[0].descending
-        self._reached = Threshold(node.columns[self._places[0]], descending=self._descending)
+        self._reached: Threshold | None = None
         self._scan = scan_passed_on(source)
         self._begin()
 
@@ -84,7 +84,11 @@ class TopNExec(BlockingExec):
         self._wanted = self._skipped + row_number(self._node.count, context.parameters.values, "LIMIT")
         first = self._node.collation[0]
         if self._scan is not None and any(column.id == first.column for column in self._scan.columns):
-            self._scan.seek_first(first, self._reached)
+            self._reached = Threshold(self._node.columns[self._places[0]], descending=self._descending)
+            source: Any = self._node.input
+            expected = source.estimate.rows or self._scan.most_rows
+            looked_at = self._wanted * max(1.0, self._scan.most_rows / max(1.0, expected))
+            self._scan.seek_first(first, self._reached, looked_at)
 
     def part(self, source: Exec) -> Exec:
         """The first rows, none skipped, of a part of the input."""
@@ -125,7 +129,7 @@ class TopNExec(BlockingExec):
 
     def _reach(self, threshold: pa.Scalar | None) -> None:
         self._threshold = threshold
-        if threshold is not None:
+        if threshold is not None and self._reached is not None:
             self._reached.reach(threshold)
 
     def finish(self) -> RowBatch:

@@ -20,6 +20,7 @@ from remuda.exec.integer_numbers import IntegerNumbers
 from remuda.exec.text_numbers import is_same_memory
 from remuda.types.arrow_arrays import code_values, is_dictionary, null_mask
 from remuda.types.column_hash import hash_columns
+from remuda.types.distinct import distinct_values
 
 if TYPE_CHECKING:
     from remuda.types import SqlType
@@ -104,7 +105,7 @@ class TextGroups:
         """None where two strings, of these or of those known, have one hash."""
         if self._hashes is None:
             hashes = np.append(-1, self._hash(self._values.all().slice(1)))
-            if len(np.unique(hashes)) < self.count:
+            if len(distinct_values(hashes)) < self.count:
                 return None
             self._hashes = IntegerNumbers.in_order(hashes)
         numbers = self._hashes.add(self._hash(values))

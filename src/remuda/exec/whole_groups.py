@@ -60,7 +60,8 @@ class WholeGroups:
 
 
 def _numbers(array: pa.Array) -> np.ndarray:
-    doubles = nearest_doubles(array) if pa.types.is_decimal(array.type) else array.cast(pa.float64())
+    """As DOUBLEs, the nearest ones: not every BIGINT is one."""
+    doubles = nearest_doubles(array) if pa.types.is_decimal(array.type) else array.cast(pa.float64(), safe=False)
     numbers: np.ndarray = doubles.to_numpy(zero_copy_only=False)
     return numbers
 
@@ -69,7 +70,7 @@ def _spread(call: AggregateCall, groups: Groups, batch: pa.RecordBatch, count: i
     """Variance and standard deviation: the squares of distances from the mean, which is known first."""
     values = _numbers(batch.column(0))
     rows = np.bincount(groups, minlength=count)
-    with np.errstate(invalid="ignore", divide="ignore"):
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         mean = np.bincount(groups, values, count) / rows
         squares = np.bincount(groups, (values - mean[groups]) ** 2, count)
         divisor = rows - (call.function.endswith("_samp"))
@@ -82,7 +83,7 @@ def _spread(call: AggregateCall, groups: Groups, batch: pa.RecordBatch, count: i
 def _covariance(call: AggregateCall, groups: Groups, batch: pa.RecordBatch, count: int) -> pa.Array:
     first, second = _numbers(batch.column(0)), _numbers(batch.column(1))
     rows = np.bincount(groups, minlength=count)
-    with np.errstate(invalid="ignore", divide="ignore"):
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         first = first - (np.bincount(groups, first, count) / rows)[groups]
         second = second - (np.bincount(groups, second, count) / rows)[groups]
         both = np.bincount(groups, first * second, count)

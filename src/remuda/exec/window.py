@@ -16,6 +16,7 @@ from remuda.exec.window_frames import Frames, RangeOrder, frames_of
 from remuda.exec.window_functions import NUMBERING, ntile, shifted, value_in_frame
 from remuda.exec.window_rows import WindowRows, arrange
 from remuda.expr import as_array, compile_batch, parameters_of
+from remuda.expr.going_on import go_on
 
 if TYPE_CHECKING:
     from remuda.exec.code import Code
@@ -67,6 +68,7 @@ class WindowExec(BlockingExec):
     def _called(
         self, call: WindowCall, evaluate: list[BatchExpression], rows: WindowRows, known: dict[Frame, Frames]
     ) -> pa.Array:
+        go_on()
         result = call.column.type.arrow
         if call.function in NUMBERING:
             return pa.array(NUMBERING[call.function](rows), result)
@@ -89,6 +91,7 @@ class WindowExec(BlockingExec):
                 )
             case _:
                 frames = self._frames(call.frame, rows, known)
+                go_on()
                 argument = _plain(arguments[0]) if arguments else None
                 argument_type = call.arguments[0].type if arguments else None
                 values = aggregate_over_frames(call, argument, argument_type, frames, rows)

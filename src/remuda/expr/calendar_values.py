@@ -58,9 +58,10 @@ def _make_timestamp(year: int, month: int, day: int, hour: int, minute: int, sec
 
 
 def _from_seconds(seconds: float) -> int:
-    if not math.isfinite(seconds) or not FIRST_INSTANT <= round(seconds * _SECOND) <= LAST_INSTANT:
+    instant = seconds * _SECOND  # infinite where the seconds are too many
+    if not math.isfinite(instant) or not FIRST_INSTANT <= round(instant) <= LAST_INSTANT:
         raise overflow(TIMESTAMP_TZ)
-    return round(seconds * _SECOND)
+    return round(instant)
 
 
 def _resolve_dated(result: SqlType) -> Callable[[Sequence[SqlType]], Signature | None]:

@@ -1,9 +1,9 @@
 """+ - * of DECIMALs by numpy, as 64-bit words, wherever the numbers of a batch and all results fit one.
 
 A DECIMAL takes 128 bits and its type may promise 38 digits, but prices and quantities are short whatever their type. In
-Arrow's decimals a product takes 20 ns, and 100 where the type of the exact result would have more than 38 digits, so
-that it is computed with 256 bits; as words either takes 5. Whether the numbers are short is looked at in every batch:
-the greatest of each side, multiplied, must stay below 2**63.
+Arrow's decimals a result takes 8 to 12 ns, 30 where scales have to be made the same, and 170 where the type of the
+exact result would have more than 38 digits, so that it is computed with 256 bits; as words all of them take 7. Whether
+the numbers are short is looked at in every batch: the greatest of each side, multiplied, must stay below 2**63.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from remuda.expr.unscaled import LONG_DIGITS
 from remuda.types.arrow_arrays import decimal_words
+from remuda.types.partition_hash import unscaled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -71,7 +72,7 @@ def _shifted(side: Datum, digits: int) -> tuple[Any, int]:
     """The unscaled words with so many more digits after the point, and the greatest distance of one from zero; None
     where one does not fit."""
     if isinstance(side, pa.Scalar):
-        value = int(side.as_py().scaleb(side.type.scale)) * 10**digits
+        value = unscaled(side.as_py(), side.type.scale) * 10**digits
         return (np.int64(value), abs(value)) if abs(value) < LIMIT else (None, LIMIT)
     low, high = decimal_words(side)
     words = np.ascontiguousarray(low).view(np.int64)

@@ -265,14 +265,14 @@ def _remainder_batch(signature: Signature) -> Callable[..., Datum]:
 
 _ADD, _SUBTRACT, _MULTIPLY = _fitted_row(_EXACT.add), _fitted_row(_EXACT.subtract), _fitted_row(_EXACT.multiply)
 
+_EXACT_SUM = _exact_batch(pc.add, np.add, digits_of_sum, _ADD)
+_EXACT_DIFFERENCE = _exact_batch(pc.subtract, np.subtract, digits_of_sum, _SUBTRACT)
+_EXACT_PRODUCT = _exact_batch(pc.multiply, np.multiply, digits_of_product, _MULTIPLY)
+
 OVERLOADS = {
-    "+": Overload(_resolver(digits_of_sum), _exact_batch(pc.add, np.add, digits_of_sum, _ADD), _ADD),
-    "-": Overload(
-        _resolver(digits_of_sum), _exact_batch(pc.subtract, np.subtract, digits_of_sum, _SUBTRACT), _SUBTRACT
-    ),
-    "*": Overload(
-        _resolver(digits_of_product), _exact_batch(pc.multiply, np.multiply, digits_of_product, _MULTIPLY), _MULTIPLY
-    ),
+    "+": Overload(_resolver(digits_of_sum), _EXACT_SUM, _ADD),
+    "-": Overload(_resolver(digits_of_sum), _EXACT_DIFFERENCE, _SUBTRACT),
+    "*": Overload(_resolver(digits_of_product), _EXACT_PRODUCT, _MULTIPLY),
     "/": Overload(_resolver(_digits_of_quotient), divide_batch, _fitted_row(_divide_exactly)),
     "%": Overload(_resolver(_digits_of_remainder), _remainder_batch, _fitted_row(_remainder_exactly)),
 }

@@ -15,6 +15,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 
+class NoLongerWantedError(Exception):
+    """Raised in the middle of a kernel, which must not take it for an error of its own: TRY_CAST would make it NULL."""
+
+    def __init__(self, reason: Exception) -> None:
+        super().__init__(str(reason))
+        self.reason = reason
+
+
 class _Asked(local):
     check: Callable[[], None] | None = None
 
@@ -24,15 +32,23 @@ _asked = _Asked()
 
 @contextmanager
 def asking(check: Callable[[], None] | None) -> Iterator[None]:
-    """Within it `go_on` on this thread asks `check`, which raises where the work is for nothing; None asks nothing."""
+    """Within it `go_on` on this thread asks `check`, which raises where the work is for nothing; None asks nothing.
+
+    What it raised is what comes out.
+    """
     before, _asked.check = _asked.check, check
     try:
         yield
+    except NoLongerWantedError as left:
+        raise left.reason from None
     finally:
         _asked.check = before
 
 
 def go_on() -> None:
-    """Raises where what this thread works for shall not go on."""
+    """Leaves what this thread works for, where it shall not go on."""
     if _asked.check is not None:
-        _asked.check()
+        try:
+            _asked.check()
+        except Exception as error:
+            raise NoLongerWantedError(error) from error

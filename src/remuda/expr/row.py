@@ -57,7 +57,15 @@ def _compile_call(expression: Call, layout: Mapping[int, int]) -> RowExpression:
     if function.undecided is not None:
         in_turn: RowExpression = kernel(arguments)
         return in_turn
-    return lambda row, parameters: kernel(*[argument(row, parameters) for argument in arguments])
+
+    def of_all(row: Row, parameters: Row) -> Any:
+        values = [argument(row, parameters) for argument in arguments]
+        try:
+            return kernel(*values)
+        except SqlError as error:
+            raise _located(error, expression.span) from None
+
+    return of_all
 
 
 def _strict(
@@ -103,7 +111,10 @@ def _strict(
 
     def many(row: Row, parameters: Row) -> Any:
         values = [argument(row, parameters) for argument in arguments]
-        return None if None in values else kernel(*values)
+        try:
+            return None if None in values else kernel(*values)
+        except SqlError as error:
+            raise _located(error, span) from None
 
     return many
 

@@ -2,8 +2,9 @@
 
 Of SQL's three values a filter keeps one, so NULL need not be told from FALSE: a row passes an AND if it passes all of
 its parts, an OR if it passes one of them. What numpy compares many times faster than Arrow, which packs bits, is
-compared by numpy: columns of fixed width with a value. A function of a string column and of values is evaluated on the
-column's dictionary, once in an execution; its codes are then compared or looked up. All else is evaluated by Arrow.
+compared by numpy: columns of fixed width, and DECIMALs of up to 18 digits, with a value. A function of a string column
+and of values is evaluated on the column's dictionary, once in an execution; its codes are then compared or looked up.
+All else is evaluated by Arrow.
 
 Measured, 131,072 rows: an INTEGER with a value 14 µs, with Arrow and its bits unpacked 83; codes with the only one that
 matches 12, looked up among five or a hundred thousand 130.
@@ -14,6 +15,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Mapping
+from decimal import Context, Decimal
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,9 +26,18 @@ from remuda.expr.dictionary import as_array
 from remuda.expr.failing import can_fail
 from remuda.expr.functions import FUNCTIONS
 from remuda.expr.nodes import Call, Case, Column, Expression, Literal, Parameter
+from remuda.expr.unscaled import LONG_DIGITS
 from remuda.expr.walk import columns_of, is_volatile, walk
-from remuda.types import Kind
-from remuda.types.arrow_arrays import code_values, fixed_values, is_dictionary, is_fixed_width, null_mask
+from remuda.types import Kind, SqlType
+from remuda.types.arrow_arrays import (
+    code_values,
+    decimal_words,
+    fixed_values,
+    is_dictionary,
+    is_fixed_width,
+    null_mask,
+)
+from remuda.types.partition_hash import unscaled
 
 if TYPE_CHECKING:
     from remuda.expr.parameters import Parameters
@@ -45,6 +56,7 @@ _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
+_EXACT = Context(prec=100)
 _UNLESS = {">": operator.le, ">=": operator.lt}
 """NaN is above all numbers and not below any: it passes `>` as what does not pass `<=`."""
 
@@ -68,6 +80,10 @@ def _compile(expression: Expression, layout: Mapping[int, int]) -> Truth:
             function in _COMPARE and is_fixed_width(column.type) and column.type.kind is not Kind.BOOLEAN
         ):
             return _compared(expression, column, value, layout)
+        case Call(function, (Column(type=SqlType(kind=Kind.DECIMAL)) as column, Literal() | Parameter() as value)) if (
+            function in _COMPARE and column.type.precision <= LONG_DIGITS
+        ):
+            return _decimal_compared(expression, column, value, layout)
         case Call() if (text := _only_text(expression)) is not None:
             return _on_dictionary(expression, text, layout)
     return _by_arrow(expression, layout)
@@ -122,6 +138,25 @@ def _compared(call: Call, column: Column, value: Literal | Parameter, layout: Ma
         numbers = fixed_values(array, sql_type)
         wanted = numbers.dtype.type(wanted)
         passing: np.ndarray = compare(numbers, wanted) if unless is None else ~unless(numbers, wanted)
+        return _without_nulls(passing, array)
+
+    return truth
+
+
+def _decimal_compared(call: Call, column: Column, value: Literal | Parameter, layout: Mapping[int, int]) -> Truth:
+    """Short DECIMALs are compared by their lower words, which have all of their bits."""
+    place, scale, compare = layout[column.id], column.type.scale, _COMPARE[call.function]
+    by_arrow = _by_arrow(call, layout)
+
+    def truth(batch: pa.RecordBatch, parameters: Parameters) -> np.ndarray:
+        wanted = value.value if isinstance(value, Literal) else parameters.values[value.index]
+        if wanted is None:
+            return np.zeros(batch.num_rows, np.bool_)
+        units = unscaled(wanted, scale)
+        if abs(units) >= 10**LONG_DIGITS or _EXACT.scaleb(Decimal(units), -scale) != wanted:
+            return by_arrow(batch, parameters)
+        array = batch.column(place)
+        passing: np.ndarray = compare(decimal_words(array)[0].view(np.int64), np.int64(units))
         return _without_nulls(passing, array)
 
     return truth

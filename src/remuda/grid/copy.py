@@ -32,8 +32,8 @@ def copy_from(store: Store, search_path: SearchPath, statement: sql.CopyFrom, co
     """Loads a file, or a folder of files, all of its rows or none."""
     target = store.map(find_map(store, search_path, statement.name))
     try:
-        names = [column.name for column in target.definition.visible_columns]
-        source = open_source(Path(statement.path), statement.format, statement.csv, names)
+        columns = target.definition.visible_columns
+        source = open_source(Path(statement.path), columns, kind=statement.format, csv=statement.csv)
     except SqlError as error:
         error.span = error.span or statement.span
         raise

@@ -25,11 +25,22 @@ def _write_parquet(path: Path, batches: Batches, schema: pa.Schema, _csv: CsvOpt
 
 
 def _write_csv(path: Path, batches: Batches, schema: pa.Schema, options: CsvOptions) -> int:
+    """Text is quoted, NULL is empty; of bytes their digits, as in JSON."""
     from pyarrow import csv
 
     written = csv.WriteOptions(include_header=options.header, delimiter=options.delimiter)
+    places = [place for place, field in enumerate(schema) if pa.types.is_binary(field.type)]
+    for place in places:
+        schema = schema.set(place, pa.field(schema.names[place], pa.string()))
     with csv.CSVWriter(path, schema, write_options=written) as writer:
-        return _each_batch(batches, writer.write_batch)
+
+        def write(batch: pa.RecordBatch) -> None:
+            for place in places:
+                digits = [None if value is None else value.hex() for value in batch[place].to_pylist()]
+                batch = batch.set_column(place, schema.names[place], pa.array(digits, pa.string()))
+            writer.write_batch(batch)
+
+        return _each_batch(batches, write)
 
 
 def _write_arrow(path: Path, batches: Batches, schema: pa.Schema, _csv: CsvOptions) -> int:

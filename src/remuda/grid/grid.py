@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from remuda.cluster import Cluster
 from remuda.errors import ConstraintError, ErrorCode, RemudaError, SqlError, data_error, nested_too_deeply
+from remuda.grid.forks import leave_at_fork
 from remuda.grid.load import TABLE_ROWS, is_spark_dataframe, open_source, suggest_create, with_keys
 from remuda.grid.map import Map
 from remuda.grid.modify import generated_keys
@@ -40,6 +41,9 @@ def open_grid(
     """Opens a grid: in memory without a path, else in a durable folder, which is created if absent.
 
     With a Spark session the same maps can be queried by Spark jobs, and loaded from Spark data frames.
+
+    A grid belongs to the process that opened it: one that is forked off opens its own. A folder keeps the number of
+    partitions that it was made with.
 
     The path may be a URI (`s3://bucket/shop.remuda`), or a path in a `pyarrow.fs` file system that is given: such a
     store is read, or loaded with `durability="none"`, through a folder on local disk, `cache`, in which files that are
@@ -92,6 +96,8 @@ class Grid:
         self._plans = self.queries.plans
         self.cluster.on_change = self._plans.changed
         self._closed = False
+        self._closed_because = "the grid is closed"
+        leave_at_fork(self)
 
     @property
     def search_path(self) -> SearchPath:
@@ -157,7 +163,10 @@ class Grid:
                 return load_dataframe(target, data, mode, generated_keys, bar.advance)
             finally:
                 bar.finish()
-        source = open_source(data)
+        if not isinstance(name, str):
+            raise _not_text("the name of a map", name)
+        known = self.store.catalog.find_map(name, self.queries.search_path)
+        source = open_source(data, () if known is None else known.visible_columns)
         target = self.store.map(self._definition(name, suggest_create(name, source.schema)))
         tables = with_keys(target.definition, source.tables)
         if source.rows is not None and source.rows <= TABLE_ROWS:
@@ -185,7 +194,12 @@ class Grid:
         self._closed = True
         self.queries.close()
         self.store.close()
-        self.store.refuse_reads("the grid is closed")
+        self.store.refuse_reads(self._closed_because)
+
+    def leave(self, reason: str) -> None:
+        """Refuses everything from now on, for this reason, and touches nothing: it belongs to another process."""
+        self._closed, self._closed_because = True, reason
+        self.store.leave(reason)
 
     def __repr__(self) -> str:
         place = "in memory" if self.store.path is None else str(self.store.path)
@@ -238,7 +252,7 @@ class Grid:
 
     def _refuse_closed(self) -> None:
         if self._closed:
-            raise SqlError(ErrorCode.GENERIC, "the grid is closed")
+            raise SqlError(ErrorCode.GENERIC, self._closed_because)
 
 
 def _not_text(what: str, given: object) -> SqlError:

@@ -12,12 +12,13 @@ import pyarrow as pa
 
 from remuda.errors import SqlError, StorageError, data_error
 from remuda.grid.modify import generated_keys
+from remuda.grid.text_files import from_text, open_csv, open_json
 from remuda.types import from_arrow
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from remuda.catalog import MapDefinition
+    from remuda.catalog import ColumnDefinition, MapDefinition
     from remuda.sql import CsvOptions
 
 TABLE_ROWS = 4_000_000
@@ -41,14 +42,15 @@ def is_spark_dataframe(data: Any) -> bool:
 
 
 def open_source(
-    data: Any, kind: str | None = None, csv: CsvOptions | None = None, names: Sequence[str] = ()
+    data: Any, columns: Sequence[ColumnDefinition] = (), *, kind: str | None = None, csv: CsvOptions | None = None
 ) -> LoadSource:
     """pyarrow, polars, pandas, everything with the Arrow PyCapsule interface, batches one by one, or a path.
 
-    `kind` says what the files at a path are, where their names do not.
+    `columns` are those of the map, where it is there: files of text are read for them. `kind` says what the files at a
+    path are, where their names do not.
     """
     if isinstance(data, str | Path):
-        return _open_file(Path(data), kind, csv, names)
+        return _open_file(Path(data), columns, kind, csv)
     if isinstance(data, pa.RecordBatch):
         data = pa.Table.from_batches([data])
     elif type(data).__module__.startswith("pandas"):
@@ -108,43 +110,34 @@ def gathered(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[p
         yield pa.Table.from_batches(waiting, schema if not waiting else None)
 
 
-def _open_file(path: Path, kind: str | None, csv: CsvOptions | None, names: Sequence[str]) -> LoadSource:
-    import pyarrow.dataset as ds
-
+def _open_file(path: Path, columns: Sequence[ColumnDefinition], kind: str | None, csv: CsvOptions | None) -> LoadSource:
     if not path.exists():
         raise StorageError("there is no such file", path)
     inside = [path] if path.is_file() else sorted(path.rglob("*"))
     kind = kind or next((FORMATS[each.suffix] for each in inside if each.suffix in FORMATS), None)
-    if kind is None:
-        raise data_error(f"{path} cannot be loaded: the kinds of files are {', '.join(FORMATS)}")
     try:
-        dataset = ds.dataset(path, format=kind if csv is None else _csv_format(csv, names))
-        rows = dataset.count_rows() if kind in {"parquet", "arrow", "feather"} else None
+        match kind:
+            case None:
+                raise data_error(f"{path} cannot be loaded: the kinds of files are {', '.join(FORMATS)}")
+            case "csv":
+                dataset, rows = open_csv(path, csv, columns), None
+            case "json":
+                dataset, rows = open_json(path, columns), None
+            case _:
+                import pyarrow.dataset as ds
+
+                dataset = ds.dataset(path, format=kind)
+                rows, columns = dataset.count_rows(), ()
     except (pa.ArrowInvalid, OSError) as error:
         raise _unreadable(path, error) from error
-    return LoadSource(dataset.schema, gathered(_scanned(dataset, path), dataset.schema), rows)
+    return LoadSource(dataset.schema, gathered(_scanned(dataset, path, columns), dataset.schema), rows)
 
 
-def _csv_format(options: CsvOptions, names: Sequence[str]) -> Any:
-    """Without a header the columns are those of the map, in their order."""
-    import pyarrow.dataset as ds
-    from pyarrow import csv
-
-    convert = csv.ConvertOptions()
-    if options.null is not None:
-        convert = csv.ConvertOptions(
-            null_values=[options.null], strings_can_be_null=True, quoted_strings_can_be_null=False
-        )
-    return ds.CsvFileFormat(
-        parse_options=csv.ParseOptions(delimiter=options.delimiter),
-        read_options=csv.ReadOptions() if options.header else csv.ReadOptions(column_names=list(names)),
-        convert_options=convert,
-    )
-
-
-def _scanned(dataset: Any, path: Path) -> Iterator[pa.RecordBatch]:
+def _scanned(dataset: Any, path: Path, columns: Sequence[ColumnDefinition]) -> Iterator[pa.RecordBatch]:
+    """`columns` where the values are text."""
     try:
-        yield from dataset.to_batches()
+        for batch in dataset.to_batches():
+            yield from_text(batch, columns)
     except (pa.ArrowInvalid, OSError) as error:
         raise _unreadable(path, error) from error
 

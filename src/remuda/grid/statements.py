@@ -16,10 +16,6 @@ from remuda.grid.result import Result
 from remuda.grid.settings import Engine, with_option
 from remuda.grid.show import show
 from remuda.grid.views import create_view, drop_view
-from remuda.rules.decorrelate import decorrelate
-from remuda.rules.normalize import RuleTrace, normalize
-from remuda.rules.trace import describe_steps
-from remuda.rules.trim import trim_columns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -145,31 +141,3 @@ def explain_text(queries: Queries, text: str) -> str:
         raise error.with_text(text) from error.__cause__
     except RecursionError:
         raise nested_too_deeply() from None
-
-
-def explain_with_trace(
-    queries: Queries, text: str, disabled: frozenset[str] = frozenset()
-) -> tuple[str, frozenset[str]]:
-    """The plan with some rules disabled and every step checked, and the names of the rules that fired: for tests.
-
-    For EXPLAIN LOGICAL it is the normalised tree instead of the plan.
-    """
-    statement = sql.parse(text)
-    if isinstance(statement, sql.Query):
-        statement = sql.Explain(statement)
-    assert isinstance(statement, sql.Explain)
-    planner = queries.planner(disabled_rules=disabled, checked=True)
-    optimized = planner.optimize(sql.bind(statement.query, planner.catalog, planner.search_path))
-    explained = explain_query(planner, text, statement)
-    return explained, frozenset(optimized.fired)
-
-
-def explain_steps(queries: Queries, text: str) -> str:
-    """Every normalise rule that fires for a query, with what it changes: for developers."""
-    statement = sql.parse(text)
-    assert isinstance(statement, sql.Query)
-    planner = queries.planner()
-    bound = sql.bind(statement, planner.catalog, planner.search_path)
-    trace = RuleTrace(recorded=True)
-    normalize(trim_columns(decorrelate(bound.tree, bound.next_column)[0]), trace)
-    return describe_steps(trace.steps)

@@ -23,6 +23,10 @@ NOT_NULL = 0.9
 ANYTHING_ELSE = 0.25
 """Shares of rows that pass, where nothing is known about the values."""
 
+NARROW_STRINGS = 0.03
+"""The share of a histogram's range that a narrow range of strings within it has at least: strings that begin alike are
+many, and lie close together. Of the parts whose name begins with `forest` there are 1 in 100, not 1 in 10**13."""
+
 KnownColumns = Callable[[Column], "ColumnStatistics | None"]
 """What is known of a column; None where nothing is."""
 
@@ -133,7 +137,11 @@ def _covered_share(bound: Interval, known: ColumnStatistics) -> float | None:
     stop = min(_known_shares(shares_up_to), default=1.0)
     if None in shares_below or None in shares_up_to:
         return None
-    return max(0.0, stop - start) * (1.0 - known.null_share)
+    if stop <= start:
+        return 0.0
+    is_text = isinstance(_value(ends[0].value), str)
+    least = NARROW_STRINGS / max(1, len(known.histogram) - 1) if is_text else 0.0
+    return max(least, stop - start) * (1.0 - known.null_share)
 
 
 def _known_shares(shares: list[float | None]) -> list[float]:

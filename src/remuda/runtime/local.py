@@ -21,6 +21,7 @@ from remuda.runtime.workers import FragmentWorkers
 
 if TYPE_CHECKING:
     from remuda.cluster import Cluster
+    from remuda.exec import Exec
     from remuda.expr import Parameters
     from remuda.plan.fragments import Fragment, Plan
     from remuda.runtime.binding import FragmentPlacement
@@ -61,10 +62,14 @@ class LocalRuntime:
         edges = Edges(plan, parameters, state)
         cancels: list[Callable[[], None]] = []
         root.workers = FragmentWorkers(self.scheduler, state, state.wake_reader.set, cancels)
-        tasks = [
-            self._task(plan, placement, context, edges, state, code, check_objects, cancels)
-            for placement, context in edges.placed(partial(ExecContext, parameters, snapshots, memory=memory))
-        ]
+        tasks: list[FragmentTask] = []
+        for placement, context in edges.placed(partial(ExecContext, parameters, snapshots, memory=memory)):
+            context.check = partial(_check_all, state.check, self._owner_check(plan, placement), check_objects)
+            task = self._task(placement.member, context, build_operator(placement.fragment.node, code), state)
+            context.workers = FragmentWorkers(self.scheduler, state, task.signal, cancels)
+            edges.signal(placement, task.signal)
+            cancels.append(task.signal)
+            tasks.append(task)
         for edge in plan.root.received:
             fragment = plan.fragments[edge]
             if fragment.convention is Convention.SPARK:
@@ -80,34 +85,20 @@ class LocalRuntime:
         activity = [root.activity, *edges.activity]
         return Execution(operator, state, activity, root.weight, self.aside, partial(_call_all, cancels))
 
-    def _task(
-        self,
-        plan: Plan,
-        placement: FragmentPlacement,
-        context: ExecContext,
-        edges: Edges,
-        state: QueryState,
-        code: Code,
-        check_objects: Callable[[], None],
-        cancels: list[Callable[[], None]],
-    ) -> FragmentTask:
-        member = self.cluster.member(placement.member)
-        check_owner = partial(
-            check_ownership, self.cluster, placement.member, placement.owned, plan.partition_map.version
-        )
-        context.check = partial(_check_all, state.check, check_owner, check_objects)
-        operator = build_operator(placement.fragment.node, code)
+    def _task(self, name: str, context: ExecContext, operator: Exec, state: QueryState) -> FragmentTask:
+        """A fragment of the member of this name, set up on the thread that advances it first."""
+        member = self.cluster.member(name)
 
         def setup() -> None:
             member.count_fragment()
             context.verify()
             operator.setup(context)
 
-        task = FragmentTask(operator, setup, state.check, state.fail)
-        edges.signal(placement, task.signal)
-        context.workers = FragmentWorkers(self.scheduler, state, task.signal, cancels)
-        cancels.append(task.signal)
-        return task
+        return FragmentTask(operator, setup, state.check, state.fail)
+
+    def _owner_check(self, plan: Plan, placement: FragmentPlacement) -> Callable[[], None]:
+        version = plan.partition_map.version
+        return partial(check_ownership, self.cluster, placement.member, placement.owned, version)
 
     def _root_check(self, plan: Plan) -> Callable[[], None]:
         """With one member the root fragment scans itself: what it owns is checked as any member's partitions are."""

@@ -54,7 +54,9 @@ def parse_create_table(cursor: Cursor) -> CreateMap | CreateMapAs:
         if cursor.at("AS"):
             if columns:
                 raise parsing_error("the columns of CREATE TABLE AS are those of its query", span=cursor.span)
-            return parse_create_map_as(cursor, name, key, partitioned_by, replicated, if_not_exists)
+            return parse_create_map_as(
+                cursor, name, key, partitioned_by, replicated=replicated, if_not_exists=if_not_exists
+            )
         if cursor.accept("PARTITION", "BY") or cursor.accept("PARTITIONED", "BY"):
             partitioned_by = cursor.names()
         elif cursor.accept("REPLICATED"):

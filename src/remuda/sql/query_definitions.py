@@ -47,6 +47,7 @@ def parse_create_map_as(
     name: Name,
     key: tuple[Name, ...],
     partitioned_by: tuple[Name, ...],
+    *,
     replicated: bool,
     if_not_exists: bool,
 ) -> CreateMapAs:

@@ -27,7 +27,7 @@ def result_name(node: exp.Expression, bound: Expression) -> str:
     """A column is called by its declared name, anything else by its own text."""
     if isinstance(bound, Column) and isinstance(node, exp.Column):
         return bound.name
-    written = _rewritten(node.copy()) if node.find(*_TEXTS) is not None else node
+    written = _rewritten(node.copy()) if node.find(*_TEXTS, exp.WindowSpec) is not None else node
     return _PLACEHOLDER.sub(lambda found: f"?{found[1]}" if found[1] else f":{found[2]}", _text(written))
 
 
@@ -37,6 +37,9 @@ _PLACEHOLDER = re.compile(r"%\((?:#(\d+)|(\w+))\)s")
 def _rewritten(tree: Any) -> Any:
     """The tree with the text in place of each node that has one of its own; those inside come first."""
     for node in reversed(list(tree.walk(bfs=False))):
+        if isinstance(node, exp.WindowSpec):  # its words are kept as they were written
+            words = {part: value.upper() for part, value in node.args.items() if isinstance(value, str)}
+            node.args.update(words)
         text = _TEXTS.get(type(node))
         if text is not None:
             written = exp.Var(this=text(node))
@@ -51,8 +54,13 @@ def _text(node: Any) -> str:
 
 
 def _call(name: str, *parts: str) -> Callable[[Any], str]:
-    """How a function is written whose arguments are these parts of its node."""
-    return lambda node: f"{name}({', '.join(_text(node.args[part]) for part in parts if node.args.get(part))})"
+    """How a function is written whose arguments are these parts of its node; by the name that was written."""
+
+    def written(node: Any) -> str:
+        arguments = ", ".join(_text(node.args[part]) for part in parts if node.args.get(part))
+        return f"{str(node.meta.get('word', name)).upper()}({arguments})"
+
+    return written
 
 
 def _between(operator: str) -> Callable[[Any], str]:

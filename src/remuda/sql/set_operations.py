@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from remuda.types import SqlType
 
 
-
 def bind_set_operation(binding: Binding, node: Any, level: QueryLevel, expected: Sequence[SqlType]) -> logical.Root:
     """The parts have as many columns; their types become one, as those of the branches of CASE do."""
     by_name = bool(node.args.get("by_name"))

@@ -104,7 +104,7 @@ class CsvOptions:
     header: bool = True
     delimiter: str = ","
     null: str | None = None
-    """Absent: an empty value, unless the column is text."""
+    """Absent: an empty value that is not quoted."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -185,7 +185,10 @@ def _bind_value_arguments(binder: ExpressionBinder, name: str, node: Any) -> tup
     if name == "nth_value" and offset is None:
         raise parsing_error("NTH_VALUE needs a number", span=span)
     if name in {"lag", "lead", "nth_value"}:
-        arguments.append(Literal(1, BIGINT) if offset is None else _whole_number(binder, offset, name.upper()))
+        number = Literal(1, BIGINT) if offset is None else _whole_number(binder, offset, name.upper())
+        if name == "nth_value" and isinstance(number, Literal) and number.value is not None and number.value <= 0:
+            raise parsing_error("the number of a row for NTH_VALUE must be positive", span=place_of(offset))
+        arguments.append(number)
     if default is not None:
         given = binder.bind(default, value.type)
         shared = common_type(value.type, given.type)
@@ -232,7 +235,7 @@ def compute_windows(
         partition = tuple(column_of(part) for part in window.partition if differs(part))
         order: list[SortKey] = []
         for entry in window.order:
-            if differs(entry.expression):
+            if differs(entry.expression) or _measures(window.frame):
                 key = SortKey(column_of(entry.expression).id, entry.descending, entry.nulls_first)
                 if all(key.column != other.column for other in order):
                     order.append(key)
@@ -253,6 +256,11 @@ def compute_windows(
     for (partition, keys), calls in groups.items():
         tree = logical.Window(tree, partition, keys, tuple(calls))
     return tree
+
+
+def _measures(frame: Frame) -> bool:
+    """Whether the frame is so far from the row's own value: RANGE with an offset, which needs an order by any value."""
+    return frame.unit is FrameUnit.RANGE and (frame.start_offset is not None or frame.end_offset is not None)
 
 
 def _first_of_each(

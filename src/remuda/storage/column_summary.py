@@ -28,6 +28,7 @@ from remuda.types.arrow_arrays import (
     null_mask,
     stored_list,
 )
+from remuda.types.distinct import distinct_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -110,7 +111,7 @@ def _distinct(array: pa.Array, sql_type: SqlType) -> int:
         if len(array.dictionary) <= len(array):
             return len(array.dictionary)
         codes, nulls = code_values(array), null_mask(array)
-        return int(np.unique(codes if nulls is None else codes[~nulls]).size)
+        return len(distinct_values(codes if nulls is None else codes[~nulls]))
     present: int = len(array) - array.null_count
     sample = array if len(array) <= SAMPLE_ROWS else array.take(_sample(len(array)))
     seen = len(sample) - sample.null_count

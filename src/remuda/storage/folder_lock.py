@@ -33,6 +33,13 @@ class FolderLock:
         os.ftruncate(self._descriptor, 0)
         os.write(self._descriptor, f"{os.getpid()}\n".encode())
 
+    def is_at(self, path: Path) -> bool:
+        """Whether the file that is locked is still the one at this path."""
+        try:
+            return os.path.samestat(os.fstat(self._descriptor), path.stat())
+        except OSError:
+            return False
+
     def release(self) -> None:
         if self._descriptor >= 0:
             os.close(self._descriptor)

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from remuda.types.distinct import distinct_values
+
 _WORD = 64
 _MOST_REPAIRS = 1000
 """With more runs than this the keys are of a kind for which the trick does not pay."""
@@ -87,7 +89,7 @@ def _wrong_runs(words: np.ndarray, keys: np.ndarray, positions: np.uint64) -> li
         part = words[start : start + BLOCK + 1]
         ordered = keys.take((part & positions).view(np.int64))
         wrong.append(part[1:][ordered[1:] < ordered[:-1]] & ~positions)
-    prefixes = np.unique(np.concatenate(wrong))
+    prefixes = distinct_values(np.concatenate(wrong))
     starts = np.searchsorted(words, prefixes, side="left").tolist()
     stops = np.searchsorted(words, prefixes | positions, side="right").tolist()
     return list(zip(starts, stops, strict=True))

@@ -226,6 +226,16 @@ class Store(StoreState):
         for each in list(self._maps.values()):
             each.refuse_reads(reason)
 
+    def leave(self, reason: str) -> None:
+        """In a process that was forked off: neither reads nor writes, and the lock is that of the other one alone.
+
+        No lock of threads is taken here, as whoever held one is not in this process.
+        """
+        self.closed = True
+        self.refuse_reads(reason)
+        if self._folder is not None:
+            self._folder.unlock()
+
     def close(self) -> None:
         """Makes everything durable and gives the folder free. Snapshots stay readable, writes are refused then."""
         if self._inbox is not None:

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from remuda.storage.recovery import Recovered
     from remuda.storage.remote_folder import RemoteFolder
 
+LOCK = "LOCK"
+
 
 class StoreFolder:
     """`journal` is there once it is opened, `disposal` for a writer."""
@@ -80,7 +82,7 @@ class StoreFolder:
         try:
             (self.path / "wal").mkdir(parents=True, exist_ok=True)
             (self.path / "maps").mkdir(exist_ok=True)
-            self._lock = FolderLock(self.path / "LOCK")
+            self._lock = FolderLock(self.path / LOCK)
         except OSError as error:
             raise StorageError(f"the folder cannot be written: {error.strerror}", self.path) from error
 
@@ -176,10 +178,13 @@ class StoreFolder:
             views,
             tuple(sorted(deliveries)),
         )
-        if only_changes and (manifest == self._manifest or self._uncertain):
+        was_moved = self._lock is not None and not self._lock.is_at(self.path / LOCK)
+        if only_changes and (manifest == self._manifest or self._uncertain or was_moved):
             return
         if self._uncertain:
             raise StorageError("a manifest could not be made durable: the folder must be opened anew", self.path)
+        if was_moved:
+            raise StorageError("the folder was moved or removed while it was open: open it where it is now", self.path)
         manifest = replace(manifest, version=version + 1)
         if self.remote is None:
             self._sync_names(maps)

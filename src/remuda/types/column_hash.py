@@ -20,6 +20,7 @@ from remuda.types.arrow_arrays import (
     null_mask,
     string_parts,
 )
+from remuda.types.distinct import distinct_values
 from remuda.types.partition_hash import LONG_DECIMAL_DIGITS, NANOSECONDS, SEED, big_integer_bytes
 from remuda.types.sql_type import Kind, SqlType
 
@@ -122,7 +123,7 @@ def _hash_strings(array: pa.Array, seeds: np.ndarray | None) -> np.ndarray:
     hashes = np.empty(len(array), np.uint64)
     # Eight more bytes let every string be read in whole words.
     padded = np.concatenate([data, np.zeros(8, np.uint8)]) if len(array) else data
-    for length in np.unique(lengths).tolist():
+    for length in distinct_values(lengths).tolist():
         rows = np.flatnonzero(lengths == length)
         if length < _STRIPED:
             for start in range(0, len(rows), _CHUNK):

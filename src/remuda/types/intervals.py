@@ -86,7 +86,10 @@ def parse_interval(text: str) -> tuple[SqlType, int]:
         raise (
             data_error(f"{text!r}: an INTERVAL has months or days, not both") if counts_time else _not_an_interval(text)
         )
-    return (INTERVAL_MONTHS, months) if counts_months else (INTERVAL_TIME, round(microseconds))
+    type_, value = (INTERVAL_MONTHS, months) if counts_months else (INTERVAL_TIME, round(microseconds))
+    if not -(2**63) <= value < 2**63:
+        raise data_error(f"{text!r} overflows {type_}")
+    return type_, value
 
 
 def _unit(written: str) -> str:

@@ -1,0 +1,43 @@
+"""How a plan came about: which rules fired, and what each of them changed. For tests and for those who write rules."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from remuda import sql
+from remuda.grid.explain import explain_query
+from remuda.rules.decorrelate import decorrelate
+from remuda.rules.normalize import RuleTrace, normalize
+from remuda.rules.trace import describe_steps
+from remuda.rules.trim import trim_columns
+
+if TYPE_CHECKING:
+    from remuda.grid.queries import Queries
+
+
+def explain_with_trace(
+    queries: Queries, text: str, disabled: frozenset[str] = frozenset()
+) -> tuple[str, frozenset[str]]:
+    """The plan with some rules disabled and every step checked, and the names of the rules that fired.
+
+    For EXPLAIN LOGICAL it is the normalised tree instead of the plan.
+    """
+    statement = sql.parse(text)
+    if isinstance(statement, sql.Query):
+        statement = sql.Explain(statement)
+    assert isinstance(statement, sql.Explain)
+    planner = queries.planner(disabled_rules=disabled, checked=True)
+    optimized = planner.optimize(sql.bind(statement.query, planner.catalog, planner.search_path))
+    explained = explain_query(planner, text, statement)
+    return explained, frozenset(optimized.fired)
+
+
+def explain_steps(queries: Queries, text: str) -> str:
+    """Every normalise rule that fires for a query, with what it changes."""
+    statement = sql.parse(text)
+    assert isinstance(statement, sql.Query)
+    planner = queries.planner()
+    bound = sql.bind(statement, planner.catalog, planner.search_path)
+    trace = RuleTrace(recorded=True)
+    normalize(trim_columns(decorrelate(bound.tree, bound.next_column)[0]), trace)
+    return describe_steps(trace.steps)
