@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from remuda.exec.batch import RowBatch, Tuple, TupleBatch, empty_batch, layout_of
 from remuda.exec.interruptible import ROWS_OF_PAIRS
 from remuda.exec.join_result import JoinCode, JoinResult
-from remuda.exec.join_table import HeldRows, JoinTable, all_pairs
+from remuda.exec.join_table import HeldRows, JoinTable, KeyTable, all_pairs
 from remuda.exec.memory import bytes_held
 from remuda.exec.operator import Exec, IterationResult, PassingExec
 from remuda.exec.ordering import concatenate
@@ -192,7 +192,8 @@ class HashJoinExec(JoinExec):
     def hold(self, held: HeldRows) -> None:
         self._rows = held.rows
         columns = [held.batch.column(place) for place in self._right_places]
-        self._table = JoinTable(columns, [key.right.type for key in self._keys], self._null_safe)
+        make_table = KeyTable if self._is_lookup else JoinTable
+        self._table = make_table(columns, [key.right.type for key in self._keys], self._null_safe)
 
     def finder(self, rows: list[Tuple]) -> Callable[[Tuple], Sequence[Tuple]]:
         if self._is_lookup and self._node.compared is not None:
@@ -204,6 +205,7 @@ class HashJoinExec(JoinExec):
         columns = [left.column(place) for place in self._left_places]
         if self._is_lookup:
             return (self._looked_up(result, left, columns),)
+        assert isinstance(self._table, JoinTable), "made for pairs"
         return result.of(left, self._verified(self._table.pairs(columns)))
 
     def _looked_up(self, result: JoinResult, left: pa.RecordBatch, columns: list[pa.Array]) -> RowBatch:

@@ -53,15 +53,27 @@ def _coded(array: pa.Array) -> pa.Array:
     return array.dictionary_encode() if text and not is_dictionary(array) else array
 
 
-class JoinTable:
-    """Finds rows by key. Nothing changes once it is made: several threads may look into it."""
+class KeyTable:
+    """Knows which keys there are. Nothing changes once it is made: several threads may look into it."""
 
     def __init__(self, columns: Sequence[pa.Array], types: Sequence[SqlType], null_safe: Sequence[bool]) -> None:
         self._keys = KeyNumbers(columns, types, null_safe)
+        self.has_absent = bool((self._keys.given < 0).any())
+        """Whether some row has a NULL in its key that equals nothing."""
+
+    def contains(self, columns: Sequence[pa.Array]) -> np.ndarray:
+        """Whether there is a row with the key, for each row."""
+        found: np.ndarray = self._keys.find(columns) >= 0
+        return found
+
+
+class JoinTable(KeyTable):
+    """Finds rows by key."""
+
+    def __init__(self, columns: Sequence[pa.Array], types: Sequence[SqlType], null_safe: Sequence[bool]) -> None:
+        super().__init__(columns, types, null_safe)
         numbers = self._keys.given
         present = np.flatnonzero(numbers >= 0)
-        self.has_absent = len(present) < len(numbers)
-        """Whether some row has a NULL in its key that equals nothing."""
         numbers = numbers[present]
         go_on()
         self._row_of: np.ndarray | None = None
@@ -74,11 +86,6 @@ class JoinTable:
             self._starts = np.cumsum(self._counts) - self._counts
             go_on()
             self._rows = present[np.argsort(numbers, kind="stable")]
-
-    def contains(self, columns: Sequence[pa.Array]) -> np.ndarray:
-        """Whether there is a row with the key, for each row."""
-        found: np.ndarray = self._keys.find(columns) >= 0
-        return found
 
     def pairs(self, columns: Sequence[pa.Array]) -> Iterator[Pairs]:
         """All pairs of equal keys, for rows of the other side in their order."""
