@@ -134,7 +134,7 @@ def _found(store_map: MapStore, index_id: str, lookup: Lookup) -> list[int]:
     )
 
 
-def test_modes(spark: SparkSession, empty: MapStore) -> None:
+def test_append_upsert_and_replace(spark: SparkSession, empty: MapStore) -> None:
     load_dataframe(empty, dataframe(spark, 0, 1_000), "append")
     assert load_dataframe(empty, dataframe(spark, 1_000, 2_000), "append") == 1_000
     assert len(empty) == 2_000

@@ -130,7 +130,9 @@ def test_row_groups_are_shared_out_evenly() -> None:
     assert len(cut_groups(groups, 16)) == 5
     assert cut_groups([], 2) == []
     large = [RowGroup("f", number, 3_000_000) for number in range(6)]
-    assert len(cut_groups(large, 2)) == 5
+    assert len(cut_groups(large, 2)) == 6
+    assert len(cut_groups(large, 4)) == 6
+    assert len(cut_groups(large * 4, 4)) == 20
 
 
 @pytest.mark.parametrize("statement", [CREATE, CREATE.replace(", PRIMARY KEY (id)", "")])

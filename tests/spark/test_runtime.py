@@ -70,7 +70,7 @@ def test_reader_that_stops_early_stops_the_work(spark: SparkSession, grid: Grid)
     assert len(jobs_of(spark) - before) <= 2
 
 
-def test_limit(grid: Grid) -> None:
+def test_a_limit_gives_so_many_rows(grid: Grid) -> None:
     assert len(grid.sql("SELECT id, text FROM numbers LIMIT 7").fetchall()) == 7
 
 
@@ -81,7 +81,7 @@ def test_order_is_kept_over_all_tasks(grid: Grid) -> None:
     assert left_behind(grid) == []
 
 
-def test_groups(grid: Grid) -> None:
+def test_groups_of_rows_that_tasks_read(grid: Grid) -> None:
     found = grid.sql("SELECT third, COUNT(*), SUM(id) FROM numbers GROUP BY third ORDER BY third").fetchall()
     numbers = range(ROWS + 10)
     assert [tuple(row) for row in found] == [

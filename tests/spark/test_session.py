@@ -29,7 +29,7 @@ def test_importing_the_package_imports_no_pyspark() -> None:
     assert answer.stdout.split() == ["False", "False"]
 
 
-def test_settings(spark: SparkSession) -> None:
+def test_a_session_has_our_settings(spark: SparkSession) -> None:
     settings = spark.sparkContext.getConf()
     assert settings.get("spark.python.unix.domain.socket.enabled") == "true"
     assert settings.get("spark.ui.enabled") == "false"

@@ -45,9 +45,9 @@ def write_parquet(work: ParquetWork) -> Iterator[bytes]:
 
 
 def cut_groups(groups: Sequence[RowGroup], slots: int) -> list[tuple[RowGroup, ...]]:
-    """Neighbouring row groups for each task: about equally many rows, something for every slot."""
+    """Neighbouring row groups for each task: about equally many rows, and as many tasks for one slot as for another."""
     total = sum(group.rows for group in groups)
-    count = max(min(slots, len(groups)), -(-total // TASK_ROWS))
+    count = min(len(groups), slots * -(-total // (TASK_ROWS * slots)))
     ends = itertools.accumulate(group.rows for group in groups)
     shares: dict[int, list[RowGroup]] = {}
     for group, end in zip(groups, ends, strict=True):
