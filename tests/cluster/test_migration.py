@@ -95,7 +95,11 @@ def stay_exact(seconds: float, pause: float) -> Trouble:
             """Rows beyond the model's: written and removed, so that the log changes under the scans."""
             id_ = ROWS * 2 + chance.randrange(100)
             assert grid.sql("INSERT INTO counters VALUES (?, ?)", id_, -(10**9)).update_count == 1
-            assert grid.sql("DELETE FROM counters WHERE id IN (?, ?)", id_, id_).update_count == 1
+
+            def remove() -> None:
+                assert grid.sql("DELETE FROM counters WHERE id IN (?, ?)", id_, id_).update_count == 1
+
+            trouble.insist(remove)
 
         reading = (full, by_hash, by_range, pruned, grouped, first_rows, joined, joined_in_place, numbered)
         for work in (*reading, add_one, add_to_all, come_and_go, migrate):

@@ -38,6 +38,16 @@ class Trouble:
             except BaseException as error:  # noqa: BLE001  (a failed assertion is what the test is about)
                 self.errors.append(error)
 
+    def insist(self, work: Callable[[], None]) -> None:
+        """What must be done, however often members change meanwhile."""
+        while True:
+            try:
+                return work()
+            except SqlError as error:
+                if error.code is not ErrorCode.TOPOLOGY_CHANGE:
+                    raise
+                self.topology_changes += 1
+
     def run(self) -> None:
         self._end = time.monotonic() + self._seconds
         for thread in self._threads:
