@@ -22,16 +22,10 @@ class SparkPeer:
 
         self.session: Any = remuda.spark.session(master=f"local[{SLOTS}]")
         self._folder = folder
-        parquet = folder / "orders"
-        parquet.mkdir()
-        half = data.rows // SLOTS
-        for part in range(SLOTS):
-            pq.write_table(
-                data.table.slice(part * half, half if part < SLOTS - 1 else None), parquet / f"{part}.parquet"
-            )
-        self.dataframe = self.session.read.parquet(str(parquet))
+        self.dataframe = self.session.read.parquet(_write(data, folder / "orders"))
         self.dataframe.createOrReplaceTempView("orders_parquet")
-        cached = self.session.read.parquet(str(parquet)).cache()
+        # Other files: of those that it has once cached, Spark takes every data frame from its cache.
+        cached = self.session.read.parquet(_write(data, folder / "cached")).cache()
         cached.count()
         cached.createOrReplaceTempView("orders_cached")
         # Made once, as an engine that cares would do: what is measured is the job alone.
@@ -62,6 +56,14 @@ class SparkPeer:
     def empty_job(self) -> Any:
         """The least that any Spark job with Python tasks costs: one task in each slot that does nothing."""
         return self.session.sparkContext.runJob(self._slots, _nothing)
+
+
+def _write(data: Data, folder: Path) -> str:
+    folder.mkdir()
+    size = -(-data.rows // SLOTS)
+    for part in range(SLOTS):
+        pq.write_table(data.table.slice(part * size, size), folder / f"{part}.parquet")
+    return str(folder)
 
 
 def _nothing(values: Any) -> list[Any]:
