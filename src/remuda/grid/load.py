@@ -8,9 +8,11 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
 from remuda.errors import SqlError, StorageError, data_error
+from remuda.expr.going_on import go_on
 from remuda.grid.modify import generated_keys
 from remuda.grid.text_files import from_text, open_csv, open_json
 from remuda.types import from_arrow
@@ -98,6 +100,7 @@ def gathered(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[p
     rows = 0
     given = False
     for batch in batches:
+        go_on()
         if waiting and not batch.schema.equals(waiting[0].schema):
             yield pa.Table.from_batches(waiting)
             waiting, rows, given = [], 0, True
@@ -153,7 +156,8 @@ def with_keys(definition: MapDefinition, tables: Iterable[pa.Table]) -> Iterator
         if hidden is None or hidden in table.column_names:
             yield table
         else:
-            yield table.append_column(hidden, pa.array(generated_keys(table.num_rows)))
+            keys = generated_keys(table.num_rows)
+            yield table.append_column(hidden, pa.array(np.arange(keys.start, keys.stop)))
 
 
 def suggest_create(name: str, table_schema: pa.Schema) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from remuda.catalog import DEFAULT_SCHEMA, SearchPath
 from remuda.errors import ErrorCode, SqlError, data_error
 from remuda.expr import Parameters
+from remuda.grid.garbage import full_collections_put_off
 from remuda.grid.modify import apply_modification
 from remuda.grid.open_results import OpenResults
 from remuda.grid.parameters import arrange, to_stored_values
@@ -263,7 +264,7 @@ class QueryRun:
             modifies = self._entry.plan.modifies
             assert modifies is not None
             try:
-                with self._queries.store.map(modifies).writing_if(confirm):
+                with full_collections_put_off, self._queries.store.map(modifies).writing_if(confirm):
                     batch = self._queries.execute(self._entry, self._stored, self._started).next_batch()
             except SqlError as error:
                 # A map that was created anew meanwhile has a lock of its own.

@@ -1,8 +1,9 @@
 """Statements that change something, within the time they have: done, or not done at all.
 
 Where there is a timeout the statement runs on another thread, and whoever gave it waits for the end or for the time to
-be over. In the latter case they leave at once; the statement finds that out before it commits, and takes back what it
-has done. Who has the last word is decided once: after the commit has been granted there is no leaving any more.
+be over. In the latter case they leave at once; the statement finds that out between its pieces, at the latest before it
+commits, and takes back what it has done. Who has the last word is decided once: after the commit has been granted there
+is no leaving any more.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, TypeVar
 
 from remuda.errors import ErrorCode, SqlError
+from remuda.expr.going_on import asking
 from remuda.storage import always_granted
 
 if TYPE_CHECKING:
@@ -30,7 +32,12 @@ def within_time(
     if timeout is None:
         return work(always_granted)
     decision = _Decision()
-    step = threads.start(lambda: work(decision.confirm))
+
+    def work_aside() -> Answer:
+        with asking(decision.verify):
+            return work(decision.confirm)
+
+    step = threads.start(work_aside)
     try:
         return step.result(max(started + timeout - time.monotonic(), 0.0))
     except BaseException as error:
@@ -48,9 +55,12 @@ class _Decision:
 
     def confirm(self) -> None:
         with self._lock:
-            if self._left:
-                raise SqlError(ErrorCode.TIMEOUT, "the statement's time is over")
+            self.verify()
             self._granted = True
+
+    def verify(self) -> None:
+        if self._left:
+            raise SqlError(ErrorCode.TIMEOUT, "the statement's time is over")
 
     def leave(self) -> bool:
         """False where the commit has been granted."""

@@ -111,7 +111,8 @@ def _collected(
     if take_keys is None:
         return table
     (hidden,) = (column for column in definition.columns if column.hidden)
-    return table.append_column(hidden.name, pa.array(np.array(take_keys(table.num_rows), np.int64)))
+    keys = take_keys(table.num_rows)
+    return table.append_column(hidden.name, pa.array(np.arange(keys.start, keys.stop)))
 
 
 def _build_in_tasks(

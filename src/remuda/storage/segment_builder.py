@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from remuda.catalog import MapDefinition, new_id
 from remuda.errors import ConstraintError, constraint_error
+from remuda.expr.going_on import go_on
 from remuda.storage.column_reader import value_reader
 from remuda.storage.column_summary import SAMPLE_ROWS, ColumnSummary, summarise
 from remuda.storage.key_index import TableBuilder
@@ -89,6 +90,7 @@ def _done(steps: Sequence[Callable[[], Any]], *, by_threads: bool) -> list[Any]:
     """What the steps give. Sorts and takes leave the interpreter's lock to others."""
     if not by_threads:
         return [step() for step in steps]
+    done = []
 
     def run(step: Callable[[], Any]) -> Any:
         result = step()
@@ -97,7 +99,10 @@ def _done(steps: Sequence[Callable[[], Any]], *, by_threads: bool) -> list[Any]:
 
     release_unused()
     with ThreadPoolExecutor(BUILDERS) as pool:
-        return list(pool.map(run, steps))
+        for result in pool.map(run, steps):
+            go_on()
+            done.append(result)
+    return done
 
 
 def _summaries(definition: MapDefinition, arrays: list[pa.Array]) -> dict[str, ColumnSummary]:
