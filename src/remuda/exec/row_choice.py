@@ -38,9 +38,7 @@ def gather(batch: pa.RecordBatch, chosen: np.ndarray, count: int) -> pa.RecordBa
         return batch.slice(0, 0)
     if not batch.num_columns:
         return batch.slice(0, count)
-    if count > NEARLY_ALL * batch.num_rows:
-        return batch.filter(_packed(chosen))
-    if count <= SPARSE * batch.num_rows:
+    if not SPARSE * batch.num_rows < count <= NEARLY_ALL * batch.num_rows:
         return batch.filter(_packed(chosen))
     positions = np.flatnonzero(chosen)
     if count <= HANDFUL:
