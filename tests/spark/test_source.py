@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -10,11 +11,13 @@ import pytest
 
 import remuda
 import remuda.spark
+from tests.spark.test_forgotten import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 ROWS = 5_000
@@ -206,9 +209,22 @@ def test_a_key_that_exists_fails_the_whole_append(session: SparkSession, target:
 
 
 def test_a_failed_task_leaves_nothing(session: SparkSession, target: str, tmp_path: Path) -> None:
-    data = numbers(session, 0, 10).selectExpr("id", "if(id = 7, raise_error('no seven'), name) AS name")
+    """Nor does the other one, which Spark does not wait for: it writes its rows when the job has long failed."""
+    ended = tmp_path / "ended"
+
+    def slowly(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            if 7 in batch["id"].to_pylist():
+                raise ValueError("no seven")
+            yield batch
+        time.sleep(1)
+        ended.touch()
+
+    data = numbers(session, 0, 10).repartitionByRange(2, "id").mapInArrow(slowly, "id BIGINT, name STRING")
     with pytest.raises(Exception, match="no seven"):
         save(data, target)
+    wait_until(ended.exists)
+    time.sleep(0.5)
     assert names_of(target) == {}
     assert not any((tmp_path / "target.remuda" / "inbox").iterdir())
 

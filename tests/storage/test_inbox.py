@@ -18,10 +18,11 @@ from pathlib import Path
 import pytest
 
 from remuda.catalog import IndexKind, MapDefinition, new_id
-from remuda.errors import ErrorCode, RemudaError, SqlError
+from remuda.errors import ErrorCode, RemudaError, SqlError, StorageError
 from remuda.storage import LoadMode, Lookup, MapStore, SegmentInfo, Store, write_segment
+from remuda.storage.bulk_load import build_segments
 from remuda.storage.compaction import MOST_SEGMENTS
-from remuda.storage.delivery import deliver, delivery_folder, forget, hand_in, own_folder
+from remuda.storage.delivery import FolderInbox, deliver, delivery_folder, forget, hand_in, own_folder
 from remuda.storage.inbox import ANSWER, CLAIMED, FOLDER, REQUEST
 from remuda.storage.manifest import read_manifest
 from tests.storage.crash_writer import Row, statement_rows
@@ -297,6 +298,22 @@ def test_a_delivery_can_be_withdrawn(closed: Path) -> None:
     forget(closed, delivery)
     with _opened(closed) as orders:
         _check(orders, _rows_of(1))
+
+
+def test_a_task_that_goes_on_after_its_job_has_failed_leaves_nothing(closed: Path) -> None:
+    definition = _definition(closed)
+    inbox, delivery = FolderInbox(str(closed)), f"load{new_id()}"
+
+    def save(number: int) -> list[SegmentInfo]:
+        columns = table_of(definition, statement_rows(number)).columns
+        return inbox.save(delivery, build_segments(definition, columns))
+
+    inbox.expect(delivery)
+    assert sum(info.rows for info in save(2)) == len(statement_rows(2))
+    inbox.forget(delivery)
+    with pytest.raises(StorageError, match="a segment cannot be written"):
+        save(3)
+    assert _inbox(closed) == []
 
 
 def test_a_closed_folder_has_no_thread_and_a_dropped_store_no_owner(closed: Path) -> None:

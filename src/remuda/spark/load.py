@@ -8,7 +8,6 @@ from __future__ import annotations
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from shutil import rmtree
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,7 +27,7 @@ from remuda.spark.segment_task import (
     segment_infos,
 )
 from remuda.spark.tasks import run_tasks, slot_count
-from remuda.storage.delivery import own_folder
+from remuda.storage.delivery import own_folder, remove_while_written
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -76,7 +75,7 @@ def load_dataframe(
         committed = infos
         return loaded
     finally:
-        rmtree(between, ignore_errors=True)
+        remove_while_written(between)
         _remove_uncommitted(folder, load_id, committed)
 
 

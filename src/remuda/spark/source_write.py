@@ -76,7 +76,8 @@ class Target:
             self.inbox.forget(delivery_id)
 
     def abort(self, delivery_id: str, messages: list[WriterCommitMessage | None]) -> None:
-        """What a task left that ended without a message is removed with the rest, or else when it is a day old."""
+        """Tasks may still be running, see `expect` and `save` of the inbox. Of a stream's delivery that no message
+        names, what they left is removed when it is a day old."""
         for each in {delivery_id, *(cast("WrittenSegments", message).delivery_id for message in messages if message)}:
             self.inbox.forget(each)
 
@@ -99,6 +100,7 @@ class MapWriter(DataSourceArrowWriter):
     def __init__(self, target: Target) -> None:
         self._target = target
         self._delivery = f"load{new_id()}"
+        target.inbox.expect(self._delivery)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         return self._target.write(self._delivery, iterator)
@@ -112,13 +114,15 @@ class MapWriter(DataSourceArrowWriter):
 
 class MapStreamWriter(DataSourceStreamArrowWriter):
     """Every micro-batch is one atomic commit. Rows replace those with their keys, so a batch that Spark gives again
-    after a failure changes nothing."""
+    after a failure changes nothing. Spark makes several of these for a batch and uses the delivery of one, so it is
+    the tasks that make room for it."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
         self._delivery = f"load{new_id()}"
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        self._target.inbox.expect(self._delivery)
         return self._target.write(self._delivery, iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:

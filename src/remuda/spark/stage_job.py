@@ -7,7 +7,7 @@ from _thread import start_new_thread
 from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass, field
-from shutil import rmtree
+from pathlib import Path
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING
 
@@ -16,11 +16,10 @@ from remuda.spark.shuffle_frames import chain_stages
 from remuda.spark.shuffle_parcels import Post
 from remuda.spark.stage_task import run_between, run_last
 from remuda.spark.tasks import cancel_tasks, run_partitions, run_tasks
-from remuda.storage.delivery import own_folder
+from remuda.storage.delivery import own_folder, remove_while_written
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from pyspark.sql import SparkSession
 
@@ -213,7 +212,7 @@ class SparkJob:
         if not self._running:
             self._ended.set()
         if last and self.folder is not None:
-            rmtree(self.folder, ignore_errors=True)
+            remove_while_written(Path(self.folder))
 
 
 class ReadersEnd:

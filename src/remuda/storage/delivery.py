@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from shutil import rmtree
@@ -10,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from remuda.errors import ErrorCode, SqlError
+from remuda.errors import ErrorCode, SqlError, StorageError
 from remuda.storage.folder_lock import FolderInUseError
-from remuda.storage.inbox import ANSWER, FOLDER, OWN, REQUEST, Answer, Delivery
+from remuda.storage.inbox import ANSWER, FOLDER, GONE, OWN, REQUEST, Answer, Delivery
 from remuda.storage.manifest import map_entry
 from remuda.storage.segment_file import save_segment
 from remuda.storage.store import Store
@@ -39,10 +40,22 @@ class FolderInbox:
 
     store: str
 
-    def save(self, delivery_id: str, segments: Iterable[Segment]) -> list[SegmentInfo]:
-        """Writes segments for a delivery; the one who delivers is another process."""
+    def expect(self, delivery_id: str) -> None:
+        """Makes room for a delivery, before anyone saves segments for it."""
         folder = delivery_folder(Path(self.store), delivery_id)
-        return [save_segment(folder, segment) for segment in segments]
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StorageError(f"nothing can be delivered: {error.strerror}", folder) from error
+
+    def save(self, delivery_id: str, segments: Iterable[Segment]) -> list[SegmentInfo]:
+        """Writes segments for a delivery; the one who delivers is another process.
+
+        There is no room for a delivery that has been forgotten: a task that goes on after its job has failed gets an
+        error and leaves nothing.
+        """
+        folder = delivery_folder(Path(self.store), delivery_id)
+        return [save_segment(folder, segment, make_folder=False) for segment in segments]
 
     def deliver(self, delivery_id: str, definition: MapDefinition, infos: Sequence[SegmentInfo], mode: LoadMode) -> int:
         return deliver(Path(self.store), delivery_id, definition, infos, mode)
@@ -100,4 +113,12 @@ def forget(store: Path, delivery_id: str) -> None:
     """Removes everything of a delivery that has been answered, or will never be asked for: then it is withdrawn."""
     for suffix in (REQUEST, ANSWER):
         (store / FOLDER / f"{delivery_id}{suffix}").unlink(missing_ok=True)
-    rmtree(delivery_folder(store, delivery_id), ignore_errors=True)
+    remove_while_written(delivery_folder(store, delivery_id))
+
+
+def remove_while_written(folder: Path) -> None:
+    """Removes a folder into which others may still be writing: under another name nothing is added to it."""
+    gone = folder.with_name(f"{folder.name}{GONE}")
+    with suppress(OSError):
+        folder.rename(gone)
+        rmtree(gone)

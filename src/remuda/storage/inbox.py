@@ -2,6 +2,7 @@
 
     inbox/<id>/            the files of the segments
     inbox/own-<id>/        what the writer itself lets others put there, for as long as it lives
+    inbox/<folder>.gone/   one of these while it is being removed
     inbox/<id>.request     which map, which mode, which of the files: a delivery, whole from the moment it has this name
     inbox/<id>.claimed     the same, while it is being taken over
     inbox/<id>.answer      what became of it
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 FOLDER = "inbox"
 REQUEST, CLAIMED, ANSWER = ".request", ".claimed", ".answer"
 OWN = "own-"
+GONE = ".gone"
 
 _POLL_SECONDS = 0.05
 ABANDONED_SECONDS = 24 * 3600.0
@@ -156,7 +158,7 @@ class Inbox:
         waiting = {path.stem for path in found if path.suffix in {REQUEST, CLAIMED}}
         for path in found:
             with suppress(OSError):
-                is_old = path.name.startswith(OWN) or path.stat().st_mtime < limit
+                is_old = path.name.startswith(OWN) or path.suffix == GONE or path.stat().st_mtime < limit
                 if path.stem not in waiting and is_old:
                     rmtree(path) if path.is_dir() else path.unlink()
 

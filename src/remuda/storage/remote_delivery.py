@@ -37,6 +37,9 @@ class RemoteInbox:
 
     place: RemotePlace
 
+    def expect(self, delivery_id: str) -> None:
+        """There are no folders that could be made; what comes after `forget` is removed when it is a day old."""
+
     def save(self, delivery_id: str, segments: Iterable[Segment]) -> list[SegmentInfo]:
         """Runs in a task. One segment at a time is on its disk."""
         infos: list[SegmentInfo] = []

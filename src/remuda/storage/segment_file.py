@@ -73,11 +73,12 @@ def write_segment(folder: Path, definition: MapDefinition, table: pa.Table) -> S
     return save_segment(folder, build_segment(definition, table))
 
 
-def save_segment(folder: Path, segment: Segment) -> SegmentInfo:
+def save_segment(folder: Path, segment: Segment, *, make_folder: bool = True) -> SegmentInfo:
     """Writes and fsyncs all files of the segment; the manifest that names it comes after."""
     path = _rows_path(folder, segment.id)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        if make_folder:
+            folder.mkdir(parents=True, exist_ok=True)
         schema = segment.batch.schema.with_metadata({_FORMAT_KEY: FORMAT})
         with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
             writer.write_batch(segment.batch)
