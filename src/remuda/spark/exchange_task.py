@@ -23,7 +23,8 @@ import pyarrow as pa
 from remuda.errors import RemudaError, SqlError
 from remuda.spark.batch_file import BatchFileWriter, Place
 from remuda.storage.conforming import conform
-from remuda.storage.segment_builder import DICTIONARY_SHARE, mostly_distinct, partition_ids, rows_of
+from remuda.storage.row_memory import rows_of
+from remuda.storage.segment_builder import DICTIONARY_SHARE, mostly_distinct, partition_ids
 from remuda.types.arrow_arrays import flat, is_dictionary
 
 if TYPE_CHECKING:

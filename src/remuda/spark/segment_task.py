@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from remuda.spark.batch_file import BatchFile, Place
 from remuda.spark.exchange_task import WrittenRows, fitting
-from remuda.storage.bulk_load import MOST_PARTS, PART_ROWS, build_segments
+from remuda.storage.bulk_load import MOST_PARTS, build_segments
 from remuda.storage.segment_builder import compacted, partition_ids
 from remuda.storage.segment_file import save_segment
 from remuda.types.arrow_arrays import is_dictionary
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
     from remuda.catalog import MapDefinition
     from remuda.storage import SegmentInfo
+
+TASK_ROWS = 4_000_000
+"""Rows of a task where there are many: tasks share the memory of a machine, so their segments are not the largest."""
 
 LEAST_ROWS = 100_000
 """Fewer rows are not worth a task and a segment of their own."""
@@ -118,7 +121,7 @@ def part_count(rows: int, slots: int) -> int:
     >>> [part_count(rows, slots=2) for rows in (0, 150_000, 2_000_000, 40_000_000, 10**9)]
     [1, 1, 2, 10, 16]
     """
-    wanted = max(round(rows / PART_ROWS), min(slots, rows // LEAST_ROWS))
+    wanted = max(round(rows / TASK_ROWS), min(slots, rows // LEAST_ROWS))
     return max(1, min(wanted, MOST_PARTS))
 
 

@@ -15,13 +15,14 @@ from xxhash import xxh64_intdigest
 from remuda.storage.key_index import table_bits
 from remuda.storage.row_code import row_finisher, row_reader
 from remuda.storage.segment import Segment, key_access
-from remuda.storage.segment_search import make_search
+from remuda.storage.segment_search import covering_by_hash, make_search
 from remuda.storage.value_order import canonical_key
-from remuda.types.partition_hash import SEED, SIGN, WRAP, hashed_bytes
+from remuda.types.partition_hash import SEED, SIGN, hashed_bytes
 
 if TYPE_CHECKING:
     from remuda.storage.map_version import MapVersion
     from remuda.storage.row_form import Row, RowForm
+    from remuda.storage.touched_keys import TouchedKeys
     from remuda.storage.write_log import WriteLog
 
 Finder = Callable[[Any], Any]
@@ -35,15 +36,12 @@ def make_finder(version: MapVersion, form: RowForm) -> Finder:
     in_segments = make_search(version, readers)
     in_log = _in_log(version.log, row_finisher(version.definition, form), in_segments)
     newest = version.log.newest.get
-    if len(version.segments) == 1 and version.hidden[0].deleted == 0:
-        numbers, _ = key_access(version.segments[0])
-        if numbers is not None:
-            encode = hashed_bytes(key_types[0])
-            return _in_one(version.segments[0], numbers, encode, readers[0], newest, in_log)
-
-    disjoint = _in_disjoint(version, readers, newest, in_log)
-    if disjoint is not None:
-        return disjoint
+    in_one = _in_one_of(version, readers, newest, in_log, in_segments)
+    if in_one is not None:
+        return in_one
+    several = _in_several(version, readers, newest, in_log)
+    if several is not None:
+        return several
 
     def find(key: Any) -> Any:
         return in_segments(key) if newest(key) is None else in_log(key)
@@ -51,6 +49,30 @@ def make_finder(version: MapVersion, form: RowForm) -> Finder:
     if any(sql_type.is_floating for sql_type in key_types):
         return lambda key: find(canonical_key(key))
     return find
+
+
+def _in_one_of(
+    version: MapVersion,
+    readers: Sequence[Callable[[int], Any]],
+    newest: Callable[[Any], int | None],
+    in_log: Finder,
+    in_segments: Finder,
+) -> Finder | None:
+    """Where keys are whole numbers and nearly all of them can be in one segment only; None elsewhere."""
+    if not version.segments or key_access(version.segments[0])[0] is None:
+        return None
+    touched = version.touched
+    if touched is None or len(touched.settled) != 1:
+        return None
+    (only,) = touched.settled
+    segment, read = version.segments[only], readers[only]
+    numbers, _ = key_access(segment)
+    if numbers is None:
+        return None
+    encode = hashed_bytes(version.definition.column(version.definition.key[0]).type)
+    if len(version.segments) == 1 and not version.hidden[only].deleted:
+        return _in_one(segment, numbers, encode, read, newest, in_log)
+    return _in_one_or_touched(segment, numbers, encode, read, newest, in_log, touched, in_segments)
 
 
 def _in_one(
@@ -77,40 +99,71 @@ def _in_one(
     return find
 
 
-def _in_disjoint(
-    version: MapVersion,
-    readers: Sequence[Callable[[int], Any]],
+def _in_one_or_touched(
+    segment: Segment,
+    numbers: memoryview,
+    encode: Callable[[Any], bytes],
+    read: Callable[[int], Any],
     newest: Callable[[Any], int | None],
     in_log: Finder,
-) -> Finder | None:
-    """The same for segments at rest, each with partitions of its own; None where it is not so."""
-    definition = version.definition
-    if definition.partitioned_by != definition.key or any(len(numbers) > 1 for numbers in version.covering):
-        return None
-    places: list[tuple[memoryview, int, memoryview, Callable[[int], Any]]] = []
-    for segment, hidden, read in zip(version.segments, version.hidden, readers, strict=True):
-        numbers, _ = key_access(segment)
-        if numbers is None or hidden.deleted:
-            return None
-        places.append((memoryview(segment.key_table), 64 - table_bits(segment.rows), numbers, read))
-    if not places:
-        return None
-    covering = [places[numbers[0]] if numbers else None for numbers in version.covering]
-    encode, partitions, digest = hashed_bytes(definition.column(definition.key[0]).type), len(covering), xxh64_intdigest
+    touched: TouchedKeys,
+    in_segments: Finder,
+) -> Finder:
+    """`_in_one` for a large segment, some rows of which are deleted, behind small ones."""
+    slots, shift, digest = memoryview(segment.key_table), 64 - table_bits(segment.rows), xxh64_intdigest
+    marks, marks_shift = touched.marks, touched.shift
 
     def find(key: Any) -> Any:
         if newest(key) is not None:
             return in_log(key)
         hashed = digest(encode(key), SEED)
-        place = covering[(hashed - WRAP if hashed & SIGN else hashed) % partitions]
-        if place is None:
-            return None
-        slots, shift, numbers, read = place
+        if marks[hashed >> marks_shift]:
+            return in_segments(key)
         slot = hashed >> shift
         while found := slots[slot]:
             if numbers[found - 1] == key:
                 return read(found - 1)
             slot += 1
+        return None
+
+    return find
+
+
+def _in_several(
+    version: MapVersion,
+    readers: Sequence[Callable[[int], Any]],
+    newest: Callable[[Any], int | None],
+    in_log: Finder,
+) -> Finder | None:
+    """The same for two segments or more, of which those that cover the key's partition are searched; None where keys
+    are no whole numbers, or partitions have to be found by something else than the hash of the key."""
+    definition = version.definition
+    if not version.segments or definition.partitioned_by != definition.key:
+        return None
+    places: list[tuple[memoryview, int, memoryview, memoryview | None, Callable[[int], Any]]] = []
+    for segment, hidden, read in zip(version.segments, version.hidden, readers, strict=True):
+        numbers, _ = key_access(segment)
+        if numbers is None:
+            return None
+        marks = hidden.view if hidden.deleted else None
+        places.append((memoryview(segment.key_table), 64 - table_bits(segment.rows), numbers, marks, read))
+    without_sign, with_sign = covering_by_hash(version.covering, places)
+    partitions = len(version.covering)
+    encode, digest = hashed_bytes(definition.column(definition.key[0]).type), xxh64_intdigest
+
+    def find(key: Any) -> Any:
+        if newest(key) is not None:
+            return in_log(key)
+        hashed = digest(encode(key), SEED)
+        chosen = without_sign if hashed < SIGN else with_sign
+        for slots, shift, numbers, marks, read in chosen[hashed % partitions]:
+            slot = hashed >> shift
+            while found := slots[slot]:
+                if numbers[found - 1] == key:
+                    if marks is None or marks[found - 1]:
+                        return read(found - 1)
+                    break
+                slot += 1
         return None
 
     return find

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 LOAD = 0.6
 """Rows per slot at most. Above it probes grow long, below it the table grows for nothing."""
 
+TAIL = 1024
+"""Places behind the last slot while a table is filled: nearly always they suffice, and it need not be copied."""
+
 
 def build_table(sorted_hashes: np.ndarray, values: np.ndarray) -> np.ndarray:
     """The table for unsigned hashes in ascending order, each with the number (one or more) to be found under it."""
@@ -37,7 +40,7 @@ class TableBuilder:
 
     def __init__(self, entries: int) -> None:
         self._bits = table_bits(entries)
-        self._table = np.zeros((1 << self._bits) + 1, np.uint32)
+        self._table = np.zeros((1 << self._bits) + TAIL, np.uint32)
         self._free = 0
         """The first place behind all that are taken."""
 
@@ -56,7 +59,7 @@ class TableBuilder:
 
     def finish(self) -> np.ndarray:
         """The table; its last slot is empty."""
-        return self._table
+        return self._table[: max(self._free, 1 << self._bits) + 1]
 
 
 def table_bits(entries: int) -> int:

@@ -16,6 +16,7 @@ from remuda.storage.log_columns import LogColumns
 from remuda.storage.row_code import row_reader
 from remuda.storage.row_form import row_form
 from remuda.storage.segment_search import make_search
+from remuda.storage.touched_keys import touched_keys
 from remuda.storage.value_order import canonical_key
 from remuda.storage.write_log import WriteLog
 from remuda.types.partition_hash import partition_of, scalar_hasher, to_signed, unsigned_hasher
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from remuda.storage.row_form import Row, RowForm
     from remuda.storage.segment import Segment
     from remuda.storage.segment_file import SegmentInfo
+    from remuda.storage.touched_keys import TouchedKeys
 
 MOST_FINDERS = 4096
 """Statements come and go while a version stays."""
@@ -43,6 +45,7 @@ class MapVersion:
         "_key_hash",
         "_locate",
         "_readers",
+        "_touched",
         "added",
         "columns",
         "covering",
@@ -82,10 +85,18 @@ class MapVersion:
         self.index_finders: dict[IndexRead, IndexFinder] = {}
         self._locate: Callable[[Any], tuple[int, int] | None] | None = None
         self._readers: dict[tuple[int, tuple[int, ...]], Callable[[int], Row]] = {}
+        self._touched: tuple[TouchedKeys | None] | None = None
 
     @property
     def key_hash(self) -> Callable[[Any], int]:
         return self._key_hash
+
+    @property
+    def touched(self) -> TouchedKeys | None:
+        """Of the keys in the segments; made when it is first asked for."""
+        if self._touched is None:
+            self._touched = (touched_keys(self),)
+        return self._touched[0]
 
     def write(self, key: Any, row: Row) -> bool:
         """Appends a row, uncommitted, and tells whether the key was there."""

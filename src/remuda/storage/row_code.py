@@ -17,7 +17,7 @@ from remuda.types import python_converter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
-    from types import CodeType
+    from types import CodeType, FunctionType
 
     from remuda.catalog import MapDefinition
     from remuda.storage.row_form import Row, RowForm
@@ -59,8 +59,7 @@ def rows_reader(segment: Segment, form: RowForm, known: int | None = None) -> Ca
         names |= {"make": form.make, "ColumnRows": ColumnRows}
         rows = f"ColumnRows(make, {''.join(parts)})" if parts else f"map(make, {rows})"
     arguments = "positions" if known is None else "positions, values"
-    made: Callable[..., Iterable[Any]] = eval(_compiled(f"lambda {arguments}: {rows}"), names)
-    return made
+    return _function_of(f"lambda {arguments}: {rows}", names)
 
 
 def row_finisher(definition: MapDefinition, form: RowForm) -> Callable[[Row], Any]:
@@ -91,7 +90,17 @@ def _function(
     if form.make is not None:
         names["make"] = form.make
         row = f"make({row})"
-    made: Callable[..., Any] = eval(_compiled(f"lambda {arguments}: {row}"), names)
+    return _function_of(f"lambda {arguments}: {row}", names)
+
+
+def _function_of(text: str, names: dict[str, Any]) -> Callable[..., Any]:
+    """The function of this text, in which the names stand for these values.
+
+    It has a copy of the code for itself. The interpreter notes in the code where it has found a name, and would have to
+    look again each time the function of another segment, or of another map, has run in between.
+    """
+    made: FunctionType = eval(_compiled(text), names)
+    made.__code__ = made.__code__.replace()
     return made
 
 

@@ -9,41 +9,59 @@ the bits that are left, its low bits are dropped; the few runs of rows that diff
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from remuda.types.distinct import distinct_values
 
 _WORD = 64
-_MOST_REPAIRS = 1000
-"""With more runs than this the keys are of a kind for which the trick does not pay."""
+_REPAIRED_SHARE = 0.25
+"""If more rows than this are in runs to be sorted again, the keys are of a kind for which the trick does not pay."""
 
 BLOCK = 65_536
 """Rows that are worked on at a time where a step over all of them at once would need as much memory again."""
 
 
+KeysAt = Callable[[np.ndarray], np.ndarray]
+"""From positions to the keys there."""
+
+
 def stable_order(keys: np.ndarray) -> np.ndarray:
     """The same as `numpy.argsort(keys, kind="stable")`, for integers; beside the keys it needs its result's memory."""
-    rows = len(keys)
+    # Always a copy: the words are made in it.
+    words = keys.astype(np.int64).view(np.uint64) if keys.dtype.kind == "i" else keys.astype(np.uint64)
+    return _order(words, int(keys.min(initial=0)), int(keys.max(initial=0)), keys.take)
+
+
+def order_in_place(keys: np.ndarray, keys_at: KeysAt) -> np.ndarray:
+    """`stable_order` of 64-bit keys that can be had again: it uses up their memory, and needs no other."""
+    return _order(keys.view(np.uint64), int(keys.min(initial=0)), int(keys.max(initial=0)), keys_at)
+
+
+def _order(words: np.ndarray, low: int, high: int, keys_at: KeysAt) -> np.ndarray:
+    """`words` has the keys, from `low` to `high` or within that, and has the order in the end."""
+    rows = len(words)
     if rows < 2:
         return np.zeros(rows, np.int64)
-    low, high = int(keys.min()), int(keys.max())
     position_bits = (rows - 1).bit_length()
     dropped = max(0, (high - low).bit_length() - (_WORD - position_bits))
     # Unsigned arithmetic wraps, so the difference is right even where a signed one would overflow.
-    words = keys.astype(np.int64).view(np.uint64) if keys.dtype.kind == "i" else keys.astype(np.uint64)
     words -= np.uint64(low % (1 << _WORD))
     words >>= np.uint64(dropped)
     words <<= np.uint64(position_bits)
     positions = _add_positions(words)
     words.sort()
-    runs = _wrong_runs(words, keys, positions) if dropped else []
-    if len(runs) > _MOST_REPAIRS:
-        return np.argsort(keys, kind="stable")
+    starts, lengths = _wrong_runs(words, keys_at, positions) if dropped else (np.empty(0, np.int64),) * 2
+    if int(lengths.sum()) > _REPAIRED_SHARE * rows:
+        return np.argsort(keys_at(np.arange(rows)), kind="stable")
     words &= positions
     order = words.view(np.int64)
-    for start, stop in runs:
-        run = order[start:stop]
-        order[start:stop] = run[np.argsort(keys[run], kind="stable")]
+    # The places of all runs, one run behind the other, and the rows there in order of run and key.
+    runs = np.repeat(np.arange(len(starts)), lengths)
+    places = np.arange(len(runs)) + np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
+    wrong = order[places]
+    order[places] = wrong[np.lexsort((keys_at(wrong), runs))]
     return order
 
 
@@ -66,7 +84,7 @@ def taken(values: np.ndarray, order: np.ndarray) -> np.ndarray:
     result = np.empty(len(order), values.dtype)
     for start in range(0, len(order), BLOCK):
         part = slice(start, start + BLOCK)
-        result[part] = values.take(order[part], mode="clip")
+        values.take(order[part], out=result[part], mode="clip")
     return result
 
 
@@ -81,15 +99,14 @@ def _position_mask(rows: int) -> np.uint64:
     return np.uint64((1 << max(rows - 1, 0).bit_length()) - 1)
 
 
-def _wrong_runs(words: np.ndarray, keys: np.ndarray, positions: np.uint64) -> list[tuple[int, int]]:
-    """The runs of equal prefixes in which the keys do not ascend."""
+def _wrong_runs(words: np.ndarray, keys_at: KeysAt, positions: np.uint64) -> tuple[np.ndarray, np.ndarray]:
+    """Where runs of equal prefixes begin in which the keys do not ascend, and how long they are."""
     wrong: list[np.ndarray] = []
     for start in range(0, len(words), BLOCK):
         # One more at the end: neighbours may lie in two blocks.
         part = words[start : start + BLOCK + 1]
-        ordered = keys.take((part & positions).view(np.int64))
+        ordered = keys_at((part & positions).view(np.int64))
         wrong.append(part[1:][ordered[1:] < ordered[:-1]] & ~positions)
     prefixes = distinct_values(np.concatenate(wrong))
-    starts = np.searchsorted(words, prefixes, side="left").tolist()
-    stops = np.searchsorted(words, prefixes | positions, side="right").tolist()
-    return list(zip(starts, stops, strict=True))
+    starts = np.searchsorted(words, prefixes, side="left")
+    return starts, np.searchsorted(words, prefixes | positions, side="right") - starts

@@ -16,6 +16,7 @@ from remuda.expr.going_on import go_on
 from remuda.storage.column_reader import value_reader
 from remuda.storage.column_summary import SAMPLE_ROWS, ColumnSummary, summarise
 from remuda.storage.key_index import TableBuilder
+from remuda.storage.row_memory import release_unused, rows_of
 from remuda.storage.row_order import BLOCK, sort_with_positions
 from remuda.storage.segment import Segment, build_index
 from remuda.storage.value_order import hashable
@@ -111,12 +112,6 @@ def _summaries(definition: MapDefinition, arrays: list[pa.Array]) -> dict[str, C
     }
 
 
-def release_unused() -> None:
-    """Gives memory that was freed back to the system: both pools keep it otherwise, in pieces that do not fit again."""
-    pa.default_memory_pool().release_unused()
-    pa.system_memory_pool().release_unused()
-
-
 def _key_table(definition: MapDefinition, columns: list[pa.Array]) -> np.ndarray:
     """Duplicate keys are refused. Only rows whose hashes begin alike are compared: different keys may share one."""
     words = key_hashes(definition, columns)
@@ -168,14 +163,6 @@ def encoded(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     if len(array.dictionary) > (len(array) - array.null_count) * DICTIONARY_SHARE:
         return column
     return _with_sorted_dictionary(array)
-
-
-def rows_of(column: pa.Array | pa.ChunkedArray, positions: pa.Array) -> pa.Array:
-    """The rows at positions that exist, in memory that goes back to the system once it is freed (`release_unused`)."""
-    pool = pa.system_memory_pool()
-    if isinstance(column, pa.ChunkedArray) and column.num_chunks > 1:
-        column = pa.concat_arrays(column.chunks, memory_pool=pool)
-    return pc.take(flat(column), positions, boundscheck=False, memory_pool=pool)
 
 
 def compacted(array: pa.Array) -> pa.Array:

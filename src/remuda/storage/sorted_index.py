@@ -27,7 +27,8 @@ import pyarrow.compute as pc
 from remuda.storage.column_reader import ColumnReader, bytes_reader
 from remuda.storage.conditions import UNBOUNDED, Lookup, Range
 from remuda.storage.key_slots import build_key_slots, searched_keys
-from remuda.storage.row_order import stable_order, taken
+from remuda.storage.row_memory import rows_of
+from remuda.storage.row_order import BLOCK, order_in_place, stable_order, taken
 from remuda.storage.value_order import GREATEST_KEY, NULL_KEY, comparable, direct_key, direct_keys
 from remuda.types.arrow_arrays import code_values, is_dictionary, null_mask
 
@@ -132,6 +133,10 @@ def _numbers(keys: np.ndarray | None, sql_type: SqlType) -> np.ndarray | None:
 
 def build_sorted_index(columns: Sequence[pa.Array], types: Sequence[SqlType]) -> dict[str, np.ndarray]:
     """The arrays of the index, from flat columns of one segment."""
+    if len(columns) == 1 and not is_dictionary(columns[0]) and direct_key(types[0]) is not None:
+        index = _index_of_numbers(columns[0], types[0])
+        if index is not None:
+            return index
     stored = [_stored_keys(column, sql_type) for column, sql_type in zip(columns, types, strict=True)]
     keys = [
         _ranks(column) if stored_key is None else stored_key for column, stored_key in zip(columns, stored, strict=True)
@@ -143,10 +148,34 @@ def build_sorted_index(columns: Sequence[pa.Array], types: Sequence[SqlType]) ->
         if stored_key is not None:
             arrays[f"keys{number}"] = taken(stored_key, order)
     if "keys0" in arrays and not is_dictionary(columns[0]):
-        slots = build_key_slots(searched_keys(arrays["keys0"], types[0]))
-        if slots is not None:
-            arrays["slots0"] = slots
+        arrays |= _slots(arrays["keys0"], types[0])
     return arrays
+
+
+def _index_of_numbers(column: pa.Array, sql_type: SqlType) -> dict[str, np.ndarray] | None:
+    """For one *direct* column: its keys are sorted in their own memory, and made again in the order that was found."""
+
+    def keys_at(positions: np.ndarray) -> np.ndarray:
+        made = direct_keys(rows_of(column, pa.array(positions)), sql_type)
+        assert made is not None, "what the whole column has, a part of it has as well"
+        return made
+
+    keys = direct_keys(column, sql_type)
+    if keys is None:
+        return None
+    if len(keys) == 0 or np.may_share_memory(keys, np.frombuffer(column.buffers()[1], np.uint8)):
+        keys = keys.astype(np.int64)
+    order = order_in_place(keys, keys_at).astype(np.uint32)
+    del keys
+    ordered = np.empty(len(order), np.int64)
+    for start in range(0, len(order), BLOCK):
+        ordered[start : start + BLOCK] = keys_at(order[start : start + BLOCK])
+    return {"order": order, "keys0": ordered, **_slots(ordered, sql_type)}
+
+
+def _slots(keys: np.ndarray, sql_type: SqlType) -> dict[str, np.ndarray]:
+    slots = build_key_slots(searched_keys(keys, sql_type))
+    return {} if slots is None else {"slots0": slots}
 
 
 def sort_keys(column: pa.Array, sql_type: SqlType) -> np.ndarray:
