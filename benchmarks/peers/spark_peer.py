@@ -31,6 +31,7 @@ class SparkPeer:
         # Made once, as an engine that cares would do: what is measured is the job alone.
         self._slots = self.session.sparkContext.parallelize(range(SLOTS), SLOTS)
         self._slots.count()
+        remuda.spark.register(self.session)
 
     def rows(self, sql: str, source: str) -> Any:
         return self._query(sql, source).collect()
@@ -46,11 +47,15 @@ class SparkPeer:
         write = dataframe.write.mode("overwrite").format("parquet").option("path", str(self._folder / "buckets"))
         write.bucketBy(PARTITIONS, "id").sortBy("id").saveAsTable("orders_buckets")
 
+    def write_map(self, dataframe: Any, path: str) -> None:
+        """By the data source, whose tasks do not exchange rows: each makes segments of those that it has."""
+        dataframe.write.format("remuda").options(path=path, map="orders").mode("overwrite").save()
+
+    def compute(self, dataframe: Any) -> None:
+        dataframe.write.format("noop").mode("overwrite").save()
+
     def read_maps(self, path: str) -> Any:
         """The map of a grid as Spark SQL sees it, for queries that all have the same filter."""
-        import remuda.spark
-
-        remuda.spark.register(self.session)
         return self.session.read.format("remuda").options(path=path, map="orders", pushFilters="true").load()
 
     def empty_job(self) -> Any:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from remuda.errors import ErrorCode, SqlError
+from remuda.spark.exchange_job import batch_rows
 from remuda.spark.load import load_dataframe
 from remuda.storage import Lookup, Range, Store
 from tests.spark.maps import orders
@@ -242,11 +243,56 @@ def test_odd_column_names(spark: SparkSession, store: Store) -> None:
 def test_settings_of_the_session_stay(spark: SparkSession, empty: MapStore) -> None:
     name = "spark.sql.execution.arrow.maxRecordsPerBatch"
     spark.conf.set(name, "777")
+    before = spark.conf.getAll
     try:
         load_dataframe(empty, dataframe(spark, 0, 10), "append")
-        assert spark.conf.get(name) == "777"
+        assert spark.conf.getAll == before
     finally:
         spark.conf.set(name, "100000")
+
+
+def test_limit_of_bytes_that_the_user_has_set_stays_one(
+    spark: SparkSession, empty: MapStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Even the attempt without a limit would be one too many for whoever has set it."""
+    name = "spark.sql.execution.arrow.maxBytesPerBatch"
+    monkeypatch.setattr("remuda.spark.exchange_job._NO_LIMIT", "no number: Spark would refuse it")
+    spark.conf.set(name, "4096")
+    try:
+        assert load_dataframe(empty, dataframe(spark), "append") == ROWS
+        assert spark.conf.get(name) == "4096"
+    finally:
+        spark.conf.unset(name)
+    assert table_of(empty).equals(expected(range(ROWS)))
+
+
+def test_batches_that_are_too_large_come_again_with_a_limit(
+    spark: SparkSession, store: Store, empty: MapStore, tmp_path: Path
+) -> None:
+    """The first attempt has written rows of other tasks by then."""
+    from pyspark.sql.functions import udf
+
+    failed = tmp_path / "failed"
+
+    def fail_once(number: int) -> int:
+        if number == ROWS - 1 and not failed.exists():
+            failed.touch()
+            raise MemoryError("as org.apache.arrow.memory.OutOfMemoryException is shown")
+        return number
+
+    given = dataframe(spark)
+    given = given.withColumn("id", udf(fail_once, "long", useArrow=False)("id"))
+    assert load_dataframe(empty, given, "append") == ROWS
+    assert failed.exists()
+    assert table_of(empty).equals(expected(range(ROWS)))
+    assert store.path is not None
+    assert list((store.path / "inbox").iterdir()) == []
+
+
+def test_batches_are_small_where_values_may_be_long(spark: SparkSession) -> None:
+    fields = {field.name: field for field in dataframe(spark).schema.fields}
+    texts = fields.pop("Customer")
+    assert batch_rows(fields.values()) > batch_rows([texts, *fields.values()]) == 20_000
 
 
 def test_map_in_memory(spark: SparkSession) -> None:

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 
 import remuda
 import remuda.spark
+from remuda.spark.source_read import MapReader
 from tests.spark.test_forgotten import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 ROWS = 5_000
@@ -299,3 +301,16 @@ def test_a_stream_commits_each_batch_once(session: SparkSession, target: str, tm
     last.with_name(f".{last.name}.crc").unlink()
     run()
     assert names_of(target) == found
+
+
+def test_planning_leaves_nothing_behind_but_the_lease(tmp_path: Path) -> None:
+    """Planned in one process query after query: readers that stayed open would each read all files to verify them."""
+    path = tmp_path / "shop.remuda"
+    with remuda.open(path) as grid:
+        grid.sql("CREATE TABLE orders (id BIGINT, PRIMARY KEY (id))")
+        grid.load("orders", pa.table({"id": range(ROWS)}))
+    running = {thread.name for thread in threading.enumerate()}
+    reader = MapReader({"path": str(path), "map": "orders"}, 2)
+    assert len(reader.partitions()) == 2
+    assert {thread.name for thread in threading.enumerate()} == running
+    assert [lease.suffix for lease in (path / "readers").iterdir()] == [".until"]

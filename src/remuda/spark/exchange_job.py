@@ -16,7 +16,7 @@ from remuda.spark.session import make_importable
 from remuda.spark.tasks import run_tasks, slot_count
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
@@ -25,8 +25,15 @@ if TYPE_CHECKING:
     from remuda.catalog import MapDefinition
     from remuda.spark.exchange_task import WrittenRows
 
-_BATCH_SETTING = "spark.sql.execution.arrow.maxRecordsPerBatch"
-_BATCH_ROWS = "100000"
+_ROWS_SETTING = "spark.sql.execution.arrow.maxRecordsPerBatch"
+_BYTES_SETTING = "spark.sql.execution.arrow.maxBytesPerBatch"
+_BATCH_ROWS = 100_000
+_BATCH_ROWS_OF_ANY_SIZE = 20_000
+"""Where values may have any length and bytes are not limited: a batch is as large as so many rows are."""
+_NO_LIMIT = 2**31 - 1
+"""With any other limit of bytes Spark adds up the sizes of all columns after every row, a quarter of the JVM's work."""
+_TOO_LARGE = ("OversizedAllocationException", "OutOfMemory", "Can't grow", "NegativeArraySizeException")
+"""What a batch of too many bytes fails with: a column of Arrow's, their memory, the buffer of the socket."""
 
 
 def write_rows(
@@ -49,28 +56,51 @@ def write_rows(
 def _through_spark(
     between: Path, definition: MapDefinition, dataframe: DataFrame, fields: Mapping[str, StructField], *, keyless: bool
 ) -> list[WrittenRows]:
+    """Rows that only Spark can give.
+
+    Where batches turn out too large without a limit of bytes, all is done again with Spark's own. What the first
+    attempt has written is in no answer. A limit that the session has been given is kept to.
+    """
     session = dataframe.sparkSession
     make_importable(session.sparkContext)
     columns = [source_column(field).alias(travelling_name(definition, name)) for name, field in fields.items()]
     task = partial(write_lots_in_arrow, str(between), definition, keyless=keyless)
-    with _setting(session, _BATCH_SETTING, _BATCH_ROWS):
+
+    limited = {_ROWS_SETTING: _BATCH_ROWS}
+    unlimited = {_ROWS_SETTING: batch_rows(fields.values()), _BYTES_SETTING: _NO_LIMIT}
+    attempts = [limited] if _BYTES_SETTING in session.conf.getAll else [unlimited, limited]
+    while True:
         try:
-            answers = dataframe.select(*columns).mapInArrow(task, ANSWER_SCHEMA).collect()
+            with _settings(session, attempts.pop(0)):
+                answers = dataframe.select(*columns).mapInArrow(task, ANSWER_SCHEMA).collect()
         except RemudaError:
             raise
         except Exception as failure:
-            raise as_sql_error(failure) from failure
-    return [written_rows(bytes(row.answer)) for row in answers]
+            if not attempts or not any(mark in str(failure) for mark in _TOO_LARGE):
+                raise as_sql_error(failure) from failure
+        else:
+            return [written_rows(bytes(row.answer)) for row in answers]
+
+
+def batch_rows(fields: Iterable[StructField]) -> int:
+    """How many rows make a batch, if nothing but their number limits it."""
+    from pyspark.sql import types
+
+    sized = (types.NumericType, types.BooleanType, types.DatetimeType)
+    return _BATCH_ROWS if all(isinstance(each.dataType, sized) for each in fields) else _BATCH_ROWS_OF_ANY_SIZE
 
 
 @contextmanager
-def _setting(session: SparkSession, name: str, value: str) -> Iterator[None]:
-    before = session.conf.get(name)
-    session.conf.set(name, value)
+def _settings(session: SparkSession, settings: Mapping[str, int]) -> Iterator[None]:
+    """What was not set is not set afterwards either: a limit that is set counts as the user's."""
+    given = session.conf.getAll
+    for name, value in settings.items():
+        session.conf.set(name, value)
     try:
         yield
     finally:
-        if before is None:
-            session.conf.unset(name)
-        else:
-            session.conf.set(name, before)
+        for name in settings:
+            if name in given:
+                session.conf.set(name, given[name])
+            else:
+                session.conf.unset(name)

@@ -9,6 +9,9 @@ reading `columns` (Spark does not say which it needs), `tasks` and `pushFilters`
 upsert. Spark's mode overwrite replaces all rows of the map in one commit. Files of a remote folder are cached on the
 disk of each machine that reads them, in the folder `cache`.
 
+Writing many rows costs the JVM less where the session's `spark.sql.execution.arrow.maxBytesPerBatch` is 2147483647:
+with any other limit Spark adds up the sizes of all columns after every row.
+
 Spark keeps what a read was planned to with the data frame, not with the query: the filters that one query pushes down
 are those of every later one without filters, and of all uses of the data frame within one query. So
 
@@ -76,8 +79,10 @@ class RemudaSource(DataSource):
             columns: Any = query_columns(self.options)
         else:
             store = open_reader(self.options)
-            columns = read_columns(find_map(store, self.options["map"]), self.options.get("columns"))
-            store.close()
+            try:
+                columns = read_columns(find_map(store, self.options["map"]), self.options.get("columns"))
+            finally:
+                store.close()
         return ", ".join(
             "`" + column.name.replace("`", "``") + f"` {column.type.spark}{'' if column.nullable else ' NOT NULL'}"
             for column in columns

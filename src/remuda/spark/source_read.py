@@ -43,17 +43,21 @@ KEPT_SECONDS = 3600.0
 
 
 def open_reader(options: Mapping[str, str]) -> Store:
-    """The store for reading, wherever it is: a folder, or an address such as `s3://bucket/shop.remuda`."""
+    """The store, for planning, wherever it is: a folder, or an address such as `s3://bucket/shop.remuda`.
+
+    Its files are not verified: each query would begin to read all of them, in a process that goes on from query to
+    query. That is left to whoever has the folder open for longer.
+    """
     path = options["path"]
     if "://" not in path:
-        return Store.open(Path(path).expanduser().absolute(), read_only=True)
+        return Store.open(Path(path).expanduser().absolute(), read_only=True, verifies=False)
     from remuda.storage.remote_address import open_address
 
     found = open_address(path, cache=options.get("cache"))
     if isinstance(found, Path):
-        return Store.open(found, read_only=True)
+        return Store.open(found, read_only=True, verifies=False)
     try:
-        return Store.open(read_only=True, remote=found)
+        return Store.open(read_only=True, remote=found, verifies=False)
     except BaseException:
         found.close()
         raise
@@ -96,15 +100,18 @@ class MapReader(DataSourceReader):
     """Reads a map. It pickles, and travels to the tasks."""
 
     def __init__(self, options: Mapping[str, str], tasks: int) -> None:
-        store = open_reader(options)
-        definition = find_map(store, options["map"])
-        (snapshot,) = store.snapshot([definition])
-        store.keep_files(KEPT_SECONDS)
-        self._snapshot: SnapshotDescription = snapshot.describe()
-        self._statistics = store.map(definition).statistics()
-        self._columns = read_columns(definition, options.get("columns"))
         self._filters: list[Expression] = []
         self._tasks = int(options.get("tasks", tasks))
+        store = open_reader(options)
+        try:
+            definition = find_map(store, options["map"])
+            (snapshot,) = store.snapshot([definition])
+            store.keep_files(KEPT_SECONDS)
+            self._snapshot: SnapshotDescription = snapshot.describe()
+            self._statistics = store.map(definition).statistics()
+            self._columns = read_columns(definition, options.get("columns"))
+        finally:
+            store.close()
 
     def partitions(self) -> list[InputPartition]:
         """The partitions that the filters leave, in contiguous blocks, one for each task."""

@@ -62,10 +62,12 @@ class Store(StoreState):
         durability: Durability = Durability.FSYNC,
         read_only: bool = False,
         remote: RemoteFolder | None = None,
+        verifies: bool = True,
     ) -> Store:
         """Opens a folder, made if absent, or memory (`path` is None). An existing folder keeps its own partitions.
 
-        A remote folder is opened by its mirror, which stands in the place of `path`.
+        A remote folder is opened by its mirror, which stands in the place of `path`. Who opens it only for a moment, to
+        look at the catalog, does not want all files read in the background: `verifies` is False then.
         """
         if remote is not None:
             path = remote.local
@@ -76,6 +78,8 @@ class Store(StoreState):
                     remote.name,
                 )
         store = cls(path, partitions, durability, read_only=read_only, remote=remote)
+        if not verifies:
+            store.verification.stop()
         folder = store._folder
         if folder is None:
             return store
