@@ -80,3 +80,18 @@ def test_nothing_and_bytes() -> None:
     assert groups.add(pa.array([b"\xff", b"", b"\xff"])).tolist() == [1, 2, 1]
     assert groups.add(pa.array([b"x", b""])).tolist() == [3, 2]
     assert groups.take(np.array([3, 0, 1])).to_pylist() == [b"x", None, b"\xff"]
+
+
+def test_of_a_dictionary_much_larger_than_the_rows_only_their_values_are_numbered() -> None:
+    words = pa.array([f"word {number:05}" for number in range(2_000)])
+    groups, seen = TextGroups(VARCHAR), {}
+
+    def rows(codes: list[int | None]) -> pa.Array:
+        return pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), words)
+
+    check(groups, seen, rows([1_999, 3, None, 3]))
+    assert groups.count <= 4
+    check(groups, seen, rows([5, 3]))
+    assert groups.count <= 5
+    check(groups, seen, rows([*range(100), None]))
+    check(groups, seen, rows([1_000, 1_999]))

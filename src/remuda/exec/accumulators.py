@@ -67,6 +67,11 @@ class Accumulator(ABC):
     @abstractmethod
     def state(self, count: int) -> pa.Array: ...
 
+    @property
+    def bytes(self) -> int:
+        """What it holds beside a few words for each group."""
+        return 0
+
     def missing(self, count: int) -> np.ndarray:
         """The groups that have had no value."""
         if self._seen is None:
@@ -253,6 +258,10 @@ class Chosen(Accumulator):
             rows = self._choose(groups, values, count)
             self._groups, self._values = [groups[rows]], [values.take(pa.array(rows))]
             self._kept = len(rows)
+
+    @property
+    def bytes(self) -> int:
+        return sum(values.nbytes for values in self._values)
 
     def state(self, count: int) -> pa.Array:
         self._compact(count)

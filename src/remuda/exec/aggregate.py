@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 
 from remuda.exec.accumulators import Count
 from remuda.exec.aggregate_calls import MergedCall, SplitCall, WholeCall
@@ -21,8 +22,6 @@ from remuda.plan.aggregates import AGGREGATES, partial_type
 from remuda.plan.physical import Phase
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from remuda.exec.context import ExecContext
     from remuda.plan.aggregates import AggregateCall
     from remuda.plan.physical import HashAggregate
@@ -49,7 +48,6 @@ class HashAggregateExec(BlockingExec):
         super().__init__(in_parallel(source, self._part if splits else None, wants_parts))
         self._node = node
         self._context: ExecContext | None = None
-        self._holds_rows = any(not call.splits for call in node.calls)
         self._delivers_states = node.phase is Phase.PARTIAL
         self._begin(node.input.columns, merges=node.phase is Phase.FINAL)
 
@@ -166,13 +164,14 @@ class HashAggregateExec(BlockingExec):
         self._hold(count)
 
     def _hold(self, count: int) -> None:
-        if self._context is not None and (count > FEW_GROUPS or self._holds_rows):
+        if self._context is not None and self._context.memory is not None:
             self._context.hold(self, "the aggregation", self._bytes(count))
 
     def _bytes(self, count: int) -> int:
         width = BYTES_OF_KEY * len(self._keys) + BYTES_OF_STATE * len(self._calls)
-        of_calls = sum(call.bytes for call in self._calls if isinstance(call, WholeCall | SplitCall))
-        return count * width + of_calls + self._waiting_bytes
+        of_groups = count * width if count > FEW_GROUPS else 0
+        of_texts = 0 if self._groups is None else self._groups.bytes
+        return of_groups + of_texts + sum(call.bytes for call in self._calls) + self._waiting_bytes
 
     def finish(self) -> RowBatch:
         self._add_waiting()
@@ -194,4 +193,14 @@ class HashAggregateExec(BlockingExec):
     def _values(self, count: int, *, states: bool) -> list[pa.Array]:
         if states:
             return [state for call in self._calls for state in call.states(count)]
-        return [call.result(count) for call in self._calls]
+        values: list[pa.Array] = []
+        for call in self._calls:
+            values.append(call.result(count))
+            self._hold_results(values, count)
+        return values
+
+    def _hold_results(self, values: list[pa.Array], count: int) -> None:
+        """Texts that were codes of a dictionary are written out in the results, and may be much longer there."""
+        if self._context is not None and self._context.memory is not None:
+            written = sum(array.nbytes for array in values if not pa.types.is_primitive(array.type))
+            self._context.hold(self, "the aggregation", self._bytes(count) + written)

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from remuda.exec.accumulators import Accumulator, Chosen, Count, Reduction, WordExtreme, is_one_word
 from remuda.exec.exact_sum import ExactSum
 from remuda.exec.group_numbers import GroupNumbers
+from remuda.exec.located import located
 from remuda.exec.whole_groups import WholeGroups
 from remuda.expr.cast_floating import nearest_doubles
 from remuda.expr.decimals import divide_batch
@@ -90,13 +91,14 @@ class SplitCall:
 
     @property
     def bytes(self) -> int:
-        """What DISTINCT holds: the values seen of each group."""
-        return 0 if self._seen is None else BYTES_OF_SEEN * self._seen.count
+        """What it holds beside words: texts, and with DISTINCT the values seen of each group."""
+        return _bytes_of_seen(self._seen) + sum(each.bytes for each in self.accumulators)
 
     def states(self, count: int) -> list[pa.Array]:
         if self._place is None:
             return [self._rows.state(count)]
-        return [each.state(count) for each in self.accumulators]
+        with located(self._call.span):
+            return [each.state(count) for each in self.accumulators]
 
     def result(self, count: int) -> pa.Array:
         return result_of(self._call, self.states(count))
@@ -124,8 +126,13 @@ class MergedCall:
         for each, place in zip(self._accumulators, self._places, strict=True):
             each.add(groups, batch.column(place), count)
 
+    @property
+    def bytes(self) -> int:
+        return sum(each.bytes for each in self._accumulators)
+
     def states(self, count: int) -> list[pa.Array]:
-        return [each.state(count) for each in self._accumulators]
+        with located(self._call.span):
+            return [each.state(count) for each in self._accumulators]
 
     def result(self, count: int) -> pa.Array:
         return result_of(self._call, self.states(count))
@@ -152,7 +159,7 @@ class WholeCall:
     @property
     def bytes(self) -> int:
         """What it holds: its rows, and with DISTINCT the values seen."""
-        return self._rows.bytes + (0 if self._seen is None else BYTES_OF_SEEN * self._seen.count)
+        return self._rows.bytes + _bytes_of_seen(self._seen)
 
     def states(self, count: int) -> list[pa.Array]:
         raise AssertionError(f"{self._call.function} of {count} groups has no partial results")
@@ -162,6 +169,10 @@ class WholeCall:
         result = result.dictionary_decode() if isinstance(result, pa.DictionaryArray) else result
         wanted = self._call.column.type.arrow
         return result if result.type == wanted else result.cast(wanted)
+
+
+def _bytes_of_seen(seen: GroupNumbers | None) -> int:
+    return 0 if seen is None else BYTES_OF_SEEN * seen.count + seen.bytes
 
 
 def _new_ones(seen: GroupNumbers, groups: np.ndarray | None, values: pa.Array) -> tuple[np.ndarray | None, pa.Array]:
@@ -186,7 +197,8 @@ def result_of(call: AggregateCall, states: list[pa.Array]) -> pa.Array:
     """What the user gets from the merged partial results."""
     match call.function:
         case "avg":
-            return average(states[0], states[1], call.column.type)
+            with located(call.span):
+                return average(states[0], states[1], call.column.type)
         case "count":
             return pc.fill_null(states[0], 0) if states[0].null_count else states[0]
         case _:

@@ -12,6 +12,7 @@ from remuda.exec.filter import FilterExec
 from remuda.exec.index_count import IndexCountExec
 from remuda.exec.index_scan import IndexScanExec
 from remuda.exec.join import NestedLoopJoinExec, build_join
+from remuda.exec.join_sides import build_sides
 from remuda.exec.key_lookup import KeyLookupExec
 from remuda.exec.limit import LimitExec
 from remuda.exec.lookup_join import LookupJoinExec
@@ -75,7 +76,8 @@ def _build(node: Any, code: Code) -> Exec:
         case physical.Receive():
             return MergingReceiveExec(tree) if tree.collation else ReceiveExec(tree)
         case physical.HashJoin():
-            return build_join(tree, build_operator(tree.left, code), _held(tree.right, code), code)
+            left, right, asked = build_sides(tree, code, build_operator)
+            return build_join(tree, left, right, code, asked)
         case physical.NestedLoopJoin():
             return NestedLoopJoinExec(tree, build_operator(tree.left, code), _held(tree.right, code), code)
         case physical.Union():

@@ -18,6 +18,7 @@ import pyarrow as pa
 from remuda.errors import data_error
 from remuda.exec.accumulators import Accumulator, grown, is_one_word, sum_where
 from remuda.exec.key_numbers import LONG_DIGITS, decimal_array, from_words, words
+from remuda.expr.unscaled import are_words
 from remuda.types import Kind
 from remuda.types.arrow_arrays import decimal_words
 
@@ -48,7 +49,7 @@ class ExactSum(Accumulator):
         if self._argument.kind is Kind.DECIMAL and self._argument.precision > LONG_DIGITS:
             low, high = decimal_words(values)
             narrow = np.ascontiguousarray(low).view(np.int64)
-            if (high == narrow >> 63).all():
+            if are_words(narrow, high):
                 self._add_words(groups, narrow)
                 return
             self._add(0, groups, (low & np.uint64(_MASK)).view(np.int64))

@@ -41,6 +41,11 @@ class GroupNumbers:
     def count(self) -> int:
         return self._pairs[-1].count if self._pairs else self._columns[0].count
 
+    @property
+    def bytes(self) -> int:
+        """What the texts among the keys take."""
+        return sum(known.bytes for known in self._columns if isinstance(known, TextGroups))
+
     def add(self, columns: Sequence[pa.Array]) -> np.ndarray:
         """The group of each row, in numbers as wide as an index: whatever is done by group then need not widen them."""
         numbers = self._columns[0].add(columns[0])

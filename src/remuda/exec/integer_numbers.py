@@ -19,7 +19,9 @@ ABSENT = -1
 SLOTS_FOR_EACH = 16
 """A direct table may have this many slots for each value it holds: beyond that it no longer stays in the cache."""
 FREE_SLOTS = 1 << 20
-"""A direct table of up to this many slots is always worth its memory."""
+"""A direct table of up to this many slots is always worth its memory, if many values are looked up in it."""
+FREE_SLOTS_FOR_EACH = 256
+"""The same for each value, where values are only added: a few groups do not need a table of four megabytes."""
 
 MANY = 1 << 18
 """So many values at once are sorted, unless they lie close together or more are known."""
@@ -40,6 +42,8 @@ class IntegerNumbers:
 
     def __init__(self, values: np.ndarray) -> None:
         self.count = 0
+        self._is_looked_into = bool(len(values))
+        """Made with values it is one side of a join, which many others are looked up in; groups begin with none."""
         self._values: list[np.ndarray] = []
         self._table: _DirectTable | _HashTable = _DirectTable(0, 0)
         self._is_settled = True
@@ -133,7 +137,8 @@ class IntegerNumbers:
             low, high = min(low, table.low), max(high, table.high)
             if (low, high) == (table.low, table.high):
                 return table
-        if high - low < max(FREE_SLOTS, SLOTS_FOR_EACH * count):
+        free = FREE_SLOTS if self._is_looked_into else min(FREE_SLOTS, FREE_SLOTS_FOR_EACH * count)
+        if high - low < max(free, SLOTS_FOR_EACH * count):
             # Twice as wide as needed once it grows, so that growing step by step is not paid for at each step.
             slack = (high - low) // 2 if self.count and isinstance(table, _DirectTable) else 0
             self._table = _DirectTable(max(low - slack, -(2**63)), min(high + slack, 2**63 - 1))

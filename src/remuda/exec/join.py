@@ -5,10 +5,11 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING
 
-from remuda.exec.batch import RowBatch, Tuple, TupleBatch, empty_batch, layout_of
+from remuda.exec.batch import RowBatch, Tuple, TupleBatch, empty_batch, layout_of, positional
 from remuda.exec.interruptible import ROWS_OF_PAIRS
 from remuda.exec.join_result import JoinCode, JoinResult
 from remuda.exec.join_table import HeldRows, JoinTable, KeyTable, all_pairs
+from remuda.exec.left_first import LeftFirstExec
 from remuda.exec.memory import bytes_held
 from remuda.exec.operator import Exec, IterationResult, PassingExec
 from remuda.exec.ordering import concatenate
@@ -24,12 +25,15 @@ if TYPE_CHECKING:
 
     from remuda.exec.code import Code
     from remuda.exec.context import ExecContext
+    from remuda.exec.join_sides import Asked
     from remuda.exec.join_table import Pairs
     from remuda.plan.physical import HashJoin, NestedLoopJoin
 
 NOTHING_WITHOUT_RIGHT = {JoinKind.INNER, JoinKind.SEMI, JoinKind.RIGHT}
 """Joins that deliver nothing, and so need not read their left side, where the right side is empty."""
 
+MOST_ASKED_FOR = 0.25
+"""The right rows, for each row of the left side that would be asked, above which asking saves too little."""
 BYTES_OF_ENTRY = 32
 """What a table takes for each row beside the row itself: slots, number, position."""
 
@@ -102,7 +106,9 @@ class JoinExec(PassingExec):
         return forked
 
     def _read_right(self) -> bool:
-        """False where the right side has to wait."""
+        """False where the right side has to wait, or the left one, where that is read first."""
+        if isinstance(self.source, LeftFirstExec) and not self.source.read():
+            return False
         while True:
             result = self._right.advance()
             if result is IterationResult.WAIT:
@@ -116,6 +122,7 @@ class JoinExec(PassingExec):
             if result is IterationResult.FETCHED_DONE:
                 break
         self._is_read = True
+        self._right_is_read()
         rows = sum(batch.row_count for batch in self._waiting)
         self._context.weight.add(rows * self.weight_of_row)
         self._left_done = rows == 0 and self._node.kind in NOTHING_WITHOUT_RIGHT
@@ -150,6 +157,9 @@ class JoinExec(PassingExec):
             self._context.verify()
             yield pairs
 
+    def _right_is_read(self) -> None:
+        """Called once, before the left side is advanced."""
+
     @abstractmethod
     def hold(self, held: HeldRows) -> None:
         """The right side is complete."""
@@ -177,8 +187,9 @@ class NestedLoopJoinExec(JoinExec):
 
 
 class HashJoinExec(JoinExec):
-    def __init__(self, node: HashJoin, left: Exec, right: Exec, code: Code) -> None:
+    def __init__(self, node: HashJoin, left: Exec, right: Exec, code: Code, asked: Asked | None = None) -> None:
         super().__init__(node, left, right, code)
+        self._asked = asked
         self._keys = node.keys or mark_key(node)
         assert self._keys, "a hash join has an equality"
         left_layout, right_layout = layout_of(node.left.columns), layout_of(node.right.columns)
@@ -194,6 +205,19 @@ class HashJoinExec(JoinExec):
         columns = [held.batch.column(place) for place in self._right_places]
         make_table = KeyTable if self._is_lookup else JoinTable
         self._table = make_table(columns, [key.right.type for key in self._keys], self._null_safe)
+
+    def _right_is_read(self) -> None:
+        """Where much is done to the rows of the left side, they are asked first for the keys that are there."""
+        asked = self._asked
+        rows = sum(batch.row_count for batch in self._waiting)
+        if asked is None or rows > MOST_ASKED_FOR * asked.rows:
+            return
+        batches = [batch.arrow() for batch in self._waiting] or [empty_batch(self._node.right.columns).arrow()]
+        places = [self._right_places[number] for number in asked.keys]
+        columns = concatenate([positional([batch.column(place) for place in places]) for batch in batches]).columns
+        keys = [self._keys[number] for number in asked.keys]
+        null_safe = [key.null_safe for key in keys]
+        asked.wanted.table = KeyTable(columns, [key.right.type for key in keys], null_safe)
 
     def finder(self, rows: list[Tuple]) -> Callable[[Tuple], Sequence[Tuple]]:
         if self._is_lookup and self._node.compared is not None:
@@ -229,7 +253,8 @@ def mark_key(node: HashJoin) -> tuple[JoinKey, ...]:
     return ()
 
 
-def build_join(node: HashJoin, left: Exec, right: Exec, code: Code) -> Exec:
+def build_join(node: HashJoin, left: Exec, right: Exec, code: Code, asked: Asked | None = None) -> Exec:
     """A join that has no equality to look up by compares all pairs."""
-    kind = HashJoinExec if node.keys or mark_key(node) else NestedLoopJoinExec
-    return kind(node, left, right, code)
+    if node.keys or mark_key(node):
+        return HashJoinExec(node, left, right, code, asked)
+    return NestedLoopJoinExec(node, left, right, code)

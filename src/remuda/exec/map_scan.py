@@ -11,6 +11,7 @@ from remuda.exec.kept_memory import keep_dropped_memory
 from remuda.exec.operator import Exec, IterationResult
 from remuda.exec.scan_filter import ScanFilter
 from remuda.exec.zone_ranges import SMALLEST_GAP
+from remuda.storage.segment_source import SegmentSource
 from remuda.storage.zone_map import ZONE_ROWS
 
 if TYPE_CHECKING:
@@ -67,6 +68,8 @@ def read_piece(piece: Piece, rows: ScanFilter, context: ExecContext) -> RowBatch
     source, first, stop = piece
     batch = source.read(rows.names, first, stop)
     context.activity.rows_read += batch.num_rows
+    if isinstance(source, SegmentSource) and batch.num_rows == stop - first:
+        return rows.apply_to_segment(source.segment, first, batch, context.parameters)
     return rows.apply_to_arrow(batch, context.parameters)
 
 

@@ -7,17 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 from remuda.exec.batch import ArrowBatch, TupleBatch, layout_of
 from remuda.exec.chosen import ChosenBatch
+from remuda.exec.narrow_columns import narrow_comparison
 from remuda.exec.zone_ranges import ZoneRanges
-from remuda.expr import Column, Expression, Parameters, columns_of, compile_row
+from remuda.expr import Column, Expression, Parameters, can_fail, columns_of, compile_row, conjuncts
 from remuda.expr.truth import compile_truth
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
+    import numpy as np
     import pyarrow as pa
 
     from remuda.catalog import MapDefinition
     from remuda.exec.batch import RowBatch
+    from remuda.exec.narrow_columns import NarrowComparison
+    from remuda.expr.truth import Truth
+    from remuda.storage import Segment
 
 
 class ScanFilter:
@@ -34,15 +39,32 @@ class ScanFilter:
         self._width = len(columns)
         self._all_delivered = not extra
         layout = layout_of(read)
-        self._truth = None if predicate is None else compile_truth(predicate, layout)
+        self._parts = [] if predicate is None else _parts(predicate, layout)
         self.zones = ZoneRanges(predicate)
         self._row_predicate = None if predicate is None else compile_row(predicate, layout)
         self._deliver = None if not extra else _picker(self._width)
 
     def apply_to_arrow(self, batch: pa.RecordBatch, parameters: Parameters) -> RowBatch:
-        if self._truth is None or batch.num_rows == 0:
+        if not self._parts or batch.num_rows == 0:
             return ArrowBatch(self.columns, self._delivered(batch))
-        return ChosenBatch(self.columns, self._delivered(batch), self._truth(batch, parameters))
+        passing = _all(truth(batch, parameters) for _, truth in self._parts)
+        return ChosenBatch(self.columns, self._delivered(batch), passing)
+
+    def apply_to_segment(self, segment: Segment, first: int, batch: pa.RecordBatch, parameters: Parameters) -> RowBatch:
+        """The same for a batch that is whole rows of a segment, none of them hidden, from `first` on."""
+        if not self._parts or batch.num_rows == 0:
+            return ArrowBatch(self.columns, self._delivered(batch))
+        passing = _all(self._passing(segment, first, batch, parameters))
+        return ChosenBatch(self.columns, self._delivered(batch), passing)
+
+    def _passing(
+        self, segment: Segment, first: int, batch: pa.RecordBatch, parameters: Parameters
+    ) -> Iterator[np.ndarray]:
+        for comparison, truth in self._parts:
+            passing = None
+            if comparison is not None:
+                passing = comparison.passing(segment, first, first + batch.num_rows, parameters)
+            yield truth(batch, parameters) if passing is None else passing
 
     def apply_to_tuples(self, tuples: Sequence[tuple[Any, ...]], parameters: Parameters) -> RowBatch:
         passes = self._row_predicate
@@ -56,6 +78,20 @@ class ScanFilter:
 
     def _delivered(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         return batch if self._all_delivered else batch.select(list(range(self._width)))
+
+
+def _parts(predicate: Expression, layout: dict[int, int]) -> list[tuple[NarrowComparison | None, Truth]]:
+    """What must all be true of a row. What can be an error for some row is asked as a whole: see `compile_truth`."""
+    if can_fail(predicate):
+        return [(None, compile_truth(predicate, layout))]
+    return [(narrow_comparison(each), compile_truth(each, layout)) for each in conjuncts(predicate)]
+
+
+def _all(parts: Iterable[np.ndarray]) -> np.ndarray:
+    first, *others = parts
+    for other in others:
+        first &= other
+    return first
 
 
 def _picker(width: int) -> Any:

@@ -18,7 +18,7 @@ from remuda.exec.ordering import concatenate, order_codes, sort_positions
 from remuda.expr.cast_floating import nearest_doubles
 from remuda.plan.aggregates import AGGREGATES
 from remuda.plan.traits import SortKey
-from remuda.types.arrow_arrays import null_mask
+from remuda.types.arrow_arrays import is_dictionary, null_mask
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,20 +35,29 @@ class WholeGroups:
         self._call = call
         self._groups: list[np.ndarray] = []
         self._batches: list[pa.RecordBatch] = []
-        self.bytes = 0
+        self._measured = self._bytes = 0
 
     def add(self, groups: np.ndarray | None, columns: list[pa.Array]) -> None:
         batch = positional(columns)
         self._groups.append(np.zeros(batch.num_rows, np.int32) if groups is None else groups)
         self._batches.append(batch)
-        self.bytes += bytes_of(batch) + self._groups[-1].nbytes
+
+    @property
+    def bytes(self) -> int:
+        """What the rows take, once as they came and once together, and the texts that STRING_AGG makes of them."""
+        for groups, batch in zip(self._groups[self._measured :], self._batches[self._measured :], strict=True):
+            self._bytes += 2 * (bytes_of(batch) + groups.nbytes)
+            if self._call.function == "string_agg":
+                self._bytes += 2 * _text_bytes(batch.column(0)) + len(self._call.parameters[0]) * batch.num_rows
+        self._measured = len(self._batches)
+        return self._bytes
 
     def result(self, count: int) -> pa.Array:
         call = self._call
         if not self._batches:
             return pa.nulls(count, call.column.type.arrow)
         groups, batch = np.concatenate(self._groups), concatenate(self._batches)
-        self._groups, self._batches = [], []
+        self._groups, self._batches, self._measured, self._bytes = [], [], 0, 0
         present = np.ones(len(groups), np.bool_)
         for array in batch.columns[int(AGGREGATES[call.function].keeps_nulls) : len(call.arguments)]:
             nulls = null_mask(array)
@@ -57,6 +66,14 @@ class WholeGroups:
         if not present.all():
             groups, batch = groups[present], batch.filter(pa.array(present))
         return FUNCTIONS[call.function](call, groups, batch, count)
+
+
+def _text_bytes(array: pa.Array) -> int:
+    """What texts take when they are written out, whether or not they are codes of a dictionary."""
+    lengths = (
+        pc.binary_length(array.dictionary).take(array.indices) if is_dictionary(array) else pc.binary_length(array)
+    )
+    return int(pc.sum(lengths, min_count=0).as_py())
 
 
 def _numbers(array: pa.Array) -> np.ndarray:

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from remuda.exec.batch import ArrowBatch, RowBatch, empty_batch, layout_of, positional
 from remuda.exec.interruptible import ROWS_OF_PAIRS
+from remuda.exec.located import located
 from remuda.exec.memory import bytes_of
 from remuda.exec.operator import BlockingExec, Exec
 from remuda.exec.ordering import concatenate
@@ -59,10 +60,13 @@ class WindowExec(BlockingExec):
         rows = arrange(concatenate(self._batches), node.input.columns, node.partition, node.order)
         self._batches = []
         frames: dict[Frame, Frames] = {}
-        arrays = [
-            self._called(call, arguments, rows, frames)
-            for call, arguments in zip(node.calls, self._arguments, strict=True)
-        ]
+        arrays: list[pa.Array] = []
+        for call, arguments in zip(node.calls, self._arguments, strict=True):
+            with located(call.span):
+                arrays.append(self._called(call, arguments, rows, frames))
+            if self._context.memory is not None:
+                self._bytes += arrays[-1].nbytes
+                self._context.hold(self, "the window", self._bytes)
         return ArrowBatch(node.columns, positional([*rows.batch.columns, *arrays]))
 
     def _called(

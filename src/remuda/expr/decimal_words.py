@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from remuda.expr.unscaled import LONG_DIGITS
+from remuda.expr.unscaled import LONG_DIGITS, are_words
 from remuda.types.arrow_arrays import decimal_words
 from remuda.types.partition_hash import unscaled
 
@@ -76,7 +76,7 @@ def _shifted(side: Datum, digits: int) -> tuple[Any, int]:
         return (np.int64(value), abs(value)) if abs(value) < LIMIT else (None, LIMIT)
     low, high = decimal_words(side)
     words = np.ascontiguousarray(low).view(np.int64)
-    if side.type.precision > LONG_DIGITS and not bool((high == words >> 63).all()):
+    if side.type.precision > LONG_DIGITS and not are_words(words, high):
         return None, LIMIT
     most = max(-int(words.min()), int(words.max())) * 10**digits
     if digits and most < LIMIT:

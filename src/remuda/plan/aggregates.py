@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from remuda.types import BIGINT, BOOLEAN, DOUBLE, MAXIMUM_PRECISION, VARCHAR, Kind, SqlType, decimal
@@ -10,6 +10,7 @@ from remuda.types import BIGINT, BOOLEAN, DOUBLE, MAXIMUM_PRECISION, VARCHAR, Ki
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from remuda.errors import Span
     from remuda.expr import Column
     from remuda.plan.traits import Collation
 
@@ -28,6 +29,8 @@ class AggregateCall:
     """The order of the rows in which STRING_AGG joins them, and of which FIRST is the first."""
     parameters: tuple[Any, ...] = ()
     """Constants: the separator of STRING_AGG, the fraction of QUANTILE."""
+    span: Span | None = field(default=None, compare=False, repr=False)
+    """Where it is written: a sum that overflows is an error of this place."""
 
     @property
     def arguments(self) -> tuple[Column, ...]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from remuda.errors import Span
     from remuda.expr import Column, Expression
 
 
@@ -65,3 +66,5 @@ class WindowCall:
     arguments: tuple[Expression, ...] = ()
     frame: Frame = DEFAULT_FRAME
     ignores_nulls: bool = False
+    span: Span | None = field(default=None, compare=False, repr=False)
+    """Where it is written, as of an aggregate."""

@@ -52,12 +52,12 @@ def split_calls(
         function = AGGREGATES[call.function]
         for partial, merge in zip(function.partials, function.merges, strict=True):
             state = new_column(f"{call.column.name}.{partial}", partial_type(partial, call))
-            lower.append(AggregateCall(state, partial, argument))
+            lower.append(AggregateCall(state, partial, argument, span=call.span))
             result = AGGREGATES[merge].result(state.type)
             assert result is not None, "partial results can be merged"
             is_whole = len(function.partials) == 1 and result == call.column.type
             column = call.column if is_whole else new_column(state.name, result)
-            upper.append(AggregateCall(column, merge, state))
+            upper.append(AggregateCall(column, merge, state, span=call.span))
             merged.append(coerce(column, state.type))
         results.append(Assignment(call.column, _result(call, merged)))
     return SplitCalls(tuple(lower), tuple(upper), tuple(results))

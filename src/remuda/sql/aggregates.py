@@ -36,6 +36,7 @@ class PendingCall:
     distinct: bool = False
     order: tuple[OrderEntry, ...] = ()
     parameters: tuple[Any, ...] = ()
+    span: Span | None = field(default=None, compare=False)
 
 
 def _bind_aggregate(binder: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
@@ -136,9 +137,8 @@ def _bind_arguments(binder: ExpressionBinder, written: WrittenAggregate) -> Pend
             arguments = [_where(condition, value) for value in arguments or [_YES]]
     distinct = written.distinct and not function.ignores_repetition
     column = binder.binding.new_column(name, result, nullable=name not in _NEVER_NULL)
-    return PendingCall(
-        column, name, tuple(arguments), distinct, order if function.ordered else (), _parameters(binder, written)
-    )
+    kept_order = order if function.ordered else ()
+    return PendingCall(column, name, tuple(arguments), distinct, kept_order, _parameters(binder, written), span)
 
 
 def _of_one_argument(written: WrittenAggregate) -> WrittenAggregate:

@@ -143,7 +143,7 @@ def _call(named: _Names, call: PendingCall) -> AggregateCall:
         if not isinstance(entry.expression, Literal)
     )
     first, second = (*arguments, None, None)[:2]
-    return AggregateCall(call.column, call.function, first, call.distinct, second, order, call.parameters)
+    return AggregateCall(call.column, call.function, first, call.distinct, second, order, call.parameters, call.span)
 
 
 def _aggregate_sets(

@@ -25,6 +25,7 @@ from remuda.types import BIGINT, BOOLEAN, DOUBLE, common_type
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from remuda.errors import Span
     from remuda.sql.binding import Binding
     from remuda.sql.expression import ExpressionBinder
     from remuda.types import SqlType
@@ -64,6 +65,7 @@ class PendingWindow:
     frame: Frame
     ignores_nulls: bool
     distinct: bool = False
+    span: Span | None = field(default=None, compare=False)
 
     @property
     def expressions(self) -> tuple[Expression, ...]:
@@ -91,7 +93,7 @@ def _bind_window(binder: ExpressionBinder, node: Any, _: SqlType | None) -> Expr
     column = binder.binding.new_column(function, type_, nullable=nullable)
     if distinct and not _is_from_the_start(frame):
         raise unsupported(node.this, "DISTINCT in a window function with this frame")
-    pending = PendingWindow(column, function, arguments, partition, order, frame, ignores_nulls, distinct)
+    pending = PendingWindow(column, function, arguments, partition, order, frame, ignores_nulls, distinct, span)
     for known in windows:
         if known == pending:
             return known.column
@@ -245,7 +247,7 @@ def compute_windows(
             once = name_column(Literal(None, value.type))
             repeated.append((partition, tuple(order), value, once))
             arguments = (once,)
-        call = WindowCall(window.column, window.function, arguments, window.frame, window.ignores_nulls)
+        call = WindowCall(window.column, window.function, arguments, window.frame, window.ignores_nulls, window.span)
         groups.setdefault((partition, tuple(order)), []).append(call)
     present = {column.id for column in tree.columns}
     added = [Assignment(column, part) for part, column in computed.items() if column.id not in present]

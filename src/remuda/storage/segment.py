@@ -40,6 +40,7 @@ class Segment:
         "id",
         "index_arrays",
         "key_table",
+        "narrow_columns",
         "open_indexes",
         "partition_offsets",
         "summaries",
@@ -70,6 +71,8 @@ class Segment:
         self._readers: dict[int, ColumnReader] = {}
         self.open_indexes: dict[str, Index] = {}
         self._probe: Callable[[Any, int], int] | None = None
+        self.narrow_columns: dict[str, Any] = {}
+        """Kept here by scans, which filter by some columns again and again, as long as the segment is."""
 
     @property
     def rows(self) -> int:

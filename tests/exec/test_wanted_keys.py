@@ -1,0 +1,218 @@
+"""One side of a join asks the other for its keys: the same rows come out, and far fewer are held or grouped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import remuda
+from remuda.errors import SqlError
+from remuda.exec import Code, Exec
+from remuda.exec import left_first as left_first_module
+from remuda.exec.build import build_operator
+from remuda.exec.join import HashJoinExec, build_join
+from remuda.exec.join_sides import NEEDS_MATCH, ONLY_MATCHES, build_sides
+from remuda.exec.left_first import LeftFirstExec
+from remuda.expr import Call, Column
+from remuda.plan.aggregates import AggregateCall
+from remuda.plan.estimate import Estimate
+from remuda.plan.joins import JoinKey, JoinKind
+from remuda.plan.logical import Assignment
+from remuda.plan.physical import Filter, HashAggregate, HashJoin, Phase, Project
+from remuda.plan.traits import Traits
+from remuda.types import BIGINT, BOOLEAN, VARCHAR
+from tests.exec.scripted import FORMS, SHAPES, Rows, ScriptedExec, drain, script, source_node
+from tests.exec.test_joins import (
+    KEY,
+    LEFT,
+    LEFT_ROWS,
+    NAME_KEY,
+    RIGHT,
+    RIGHT_NUMBER,
+    RIGHT_ROWS,
+    SMALLER_NAME,
+    expected,
+    ordered,
+)
+
+FEW, MANY = Estimate(rows=10), Estimate(rows=1_000_000)
+CUTS = ("one batch", "two by two", "waits")
+SAFE = replace(KEY, null_safe=True)
+
+each_input = pytest.mark.parametrize(("shape", "form"), [(shape, form) for shape in CUTS for form in FORMS], ids=str)
+each_key = pytest.mark.parametrize(
+    "keys", [(KEY,), (SAFE,), (NAME_KEY,), (SAFE, NAME_KEY)], ids=["number", "NULL-safe", "text", "both"]
+)
+
+
+class Scripts(Code):
+    """Plays what is scripted for a node; all others are built as ever."""
+
+    __slots__ = ("_form", "_scripts", "_shape")
+
+    def __init__(self, shape: str, form: str, *scripts: tuple[Any, Rows]) -> None:
+        super().__init__()
+        self._scripts = scripts
+        self._shape = shape
+        self._form = form
+
+    def built(self, node: Any, operator: Exec) -> Exec:
+        for scripted, rows in self._scripts:
+            if node is scripted:
+                return ScriptedExec(node.columns, script(node.columns, rows, SHAPES[self._shape], self._form))
+        return operator
+
+
+def small_left(kind: JoinKind, keys: tuple[JoinKey, ...], condition: Any = None) -> HashJoin:
+    left, right = replace(source_node(LEFT), estimate=FEW), replace(source_node(RIGHT), estimate=MANY)
+    return HashJoin(kind, left, right, keys, condition, None, None, Traits())
+
+
+def joined(node: HashJoin, lefts: Rows, rights: Rows, shape: str = "one batch", form: str = "arrow") -> Rows:
+    code = Scripts(shape, form, (node.left, lefts), (node.right, rights))
+    left, right, asked = build_sides(node, code, build_operator)
+    assert isinstance(left, LeftFirstExec)
+    return drain(build_join(node, left, right, code, asked))
+
+
+@pytest.mark.parametrize("kind", sorted(ONLY_MATCHES, key=str), ids=str)
+@each_key
+@each_input
+def test_left_side_read_first(kind: JoinKind, keys: tuple[JoinKey, ...], shape: str, form: str) -> None:
+    rights = RIGHT_ROWS[1:3] if kind is JoinKind.SINGLE else RIGHT_ROWS
+    for condition in (None, SMALLER_NAME):
+        node = small_left(kind, keys, condition)
+        for lefts in (LEFT_ROWS, []):
+            found = joined(node, lefts, rights, shape, form)
+            assert ordered(found) == ordered(expected(node, lefts, rights))
+        assert ordered(joined(node, LEFT_ROWS, [], shape, form)) == ordered(expected(node, LEFT_ROWS, []))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_left_side_that_is_larger_than_expected(monkeypatch: pytest.MonkeyPatch, shape: str) -> None:
+    monkeypatch.setattr(left_first_module, "MOST_ROWS", 2)
+    node = small_left(JoinKind.LEFT, (KEY,))
+    assert ordered(joined(node, LEFT_ROWS, RIGHT_ROWS, shape)) == ordered(expected(node, LEFT_ROWS, RIGHT_ROWS))
+
+
+def test_only_what_is_wanted_is_held() -> None:
+    node = small_left(JoinKind.SEMI, (KEY,))
+    lefts: Rows = [(5, "a"), (7, "b"), (-1, "c")]
+    rights: Rows = [(number, "x") for number in range(1_000)]
+    code = Scripts("one batch", "arrow", (node.left, lefts), (node.right, rights))
+    left, right, asked = build_sides(node, code, build_operator)
+    join = build_join(node, left, right, code, asked)
+    assert isinstance(join, HashJoinExec)
+    assert drain(join) == [(5, "a"), (7, "b")]
+    assert right.current_batch.row_count == 2
+
+
+@pytest.mark.parametrize("kind", [kind for kind in JoinKind if kind not in ONLY_MATCHES], ids=str)
+def test_joins_that_need_every_right_row_read_it_first(kind: JoinKind) -> None:
+    node = small_left(kind, (KEY,))
+    left, _, _ = build_sides(node, Code(), build_operator)
+    assert not isinstance(left, LeftFirstExec)
+
+
+GROUP = Column(20, "group", BIGINT)
+VALUE = Column(21, "value", BIGINT)
+LABEL = Column(22, "label", VARCHAR)
+TOTAL = Column(23, "total", BIGINT)
+RENAMED = Column(24, "renamed", BIGINT)
+LINES = (GROUP, VALUE, LABEL)
+LINE_ROWS: Rows = [(number % 5 if number % 7 else None, number, "ab"[number % 2]) for number in range(60)]
+
+
+def grouped_left(kind: JoinKind, *, null_safe: bool = False) -> HashJoin:
+    """Groups by two columns, of which the join knows one, under another name."""
+    lines = replace(source_node(LINES), estimate=MANY)
+    call = AggregateCall(TOTAL, "count", VALUE)
+    groups = HashAggregate(lines, (GROUP, LABEL), (call,), ((),), Phase.COMPLETE, Traits())
+    positive = Filter(groups, Call("is not null", (TOTAL,), BOOLEAN), Traits())
+    assignments = (Assignment(RENAMED, GROUP), Assignment(LABEL, LABEL), Assignment(TOTAL, TOTAL))
+    project = Project(positive, assignments, Traits())
+    keys = (JoinKey(RENAMED, RIGHT_NUMBER, null_safe),)
+    return HashJoin(kind, project, source_node(RIGHT), keys, None, None, None, Traits())
+
+
+@pytest.mark.parametrize("kind", sorted(NEEDS_MATCH, key=str), ids=str)
+@pytest.mark.parametrize("null_safe", [False, True])
+@each_input
+def test_groups_are_asked_before_they_are_made(kind: JoinKind, null_safe: bool, shape: str, form: str) -> None:
+    node: Any = grouped_left(kind, null_safe=null_safe)
+    lines = node.left.input.input.input
+    groups: dict[tuple[Any, ...], int] = {}
+    for group, _, label in LINE_ROWS:
+        groups[group, label] = groups.get((group, label), 0) + 1
+    lefts = [(*key, count) for key, count in groups.items()]
+    for rights in ([(2, "b"), (1, "a"), (None, "n"), (9, "b")], []):
+        code = Scripts(shape, form, (lines, LINE_ROWS), (node.right, rights))
+        left, right, asked = build_sides(node, code, build_operator)
+        assert asked is not None
+        found = drain(build_join(node, left, right, code, asked))
+        assert ordered(found) == ordered(expected(node, lefts, rights))
+        wanted = asked.wanted.table
+        assert wanted is not None
+        assert wanted.contains([pa.array([2, 3])]).tolist() == [bool(rights), False]
+
+
+def test_an_outer_join_needs_all_groups() -> None:
+    node: Any = grouped_left(JoinKind.LEFT)
+    _, _, asked = build_sides(node, Code(), build_operator)
+    assert asked is None
+
+
+def test_a_key_that_is_no_key_of_the_groups_does_not_ask_them() -> None:
+    node: Any = grouped_left(JoinKind.INNER)
+    by_total = replace(node, keys=(JoinKey(TOTAL, RIGHT_NUMBER),))
+    _, _, asked = build_sides(by_total, Code(), build_operator)
+    assert asked is None
+
+
+@pytest.fixture(scope="module")
+def grid() -> Iterator[Any]:
+    with remuda.open() as opened:
+        opened.sql("CREATE TABLE lines (id BIGINT, item BIGINT, n BIGINT, PRIMARY KEY (id))")
+        opened.sql("CREATE TABLE items (item BIGINT, kind BIGINT, PRIMARY KEY (item))")
+        rows = 200_000
+        lines = {
+            "id": range(rows),
+            "item": [row % 50_000 for row in range(rows)],
+            "n": [row % 97 for row in range(rows)],
+        }
+        opened.load("lines", pa.table(lines))
+        opened.load("items", pa.table({"item": range(50_000), "kind": [item % 10_000 for item in range(50_000)]}))
+        yield opened
+
+
+@pytest.mark.parametrize(
+    ("sql", "rows"),
+    [
+        ("SELECT item FROM items i WHERE kind = 3 AND EXISTS (SELECT 1 FROM lines l WHERE l.item = i.item)", 5),
+        (
+            "SELECT item FROM items WHERE kind = 3 AND NOT EXISTS (SELECT 1 FROM lines l WHERE l.item = items.item)",
+            0,
+        ),
+        (
+            "SELECT * FROM items JOIN (SELECT item, SUM(n) FROM lines GROUP BY item) g USING (item) WHERE kind = 3",
+            5,
+        ),
+        ("SELECT item FROM items i WHERE kind = 3 AND (SELECT AVG(n) FROM lines l WHERE l.item = i.item) >= 0", 5),
+    ],
+    ids=["exists", "not exists", "groups", "scalar sub-query"],
+)
+def test_few_rows_need_little_memory_of_a_large_map(grid: Any, sql: str, rows: int) -> None:
+    grid.sql("SET memory_limit = off")
+    whole = grid.sql(sql).fetchall()
+    assert len(whole) == rows
+    grid.sql("SET memory_limit = '400kB'")
+    try:
+        assert sorted(grid.sql(sql).fetchall()) == sorted(whole)
+        with pytest.raises(SqlError, match="needs more memory"):
+            grid.sql("SELECT COUNT(*) FROM items i JOIN lines l ON l.n = i.kind JOIN lines m ON m.id = l.id").fetchall()
+    finally:
+        grid.sql("SET memory_limit = off")
