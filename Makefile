@@ -4,6 +4,7 @@
 VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --retries 10 --timeout 60
 ROWS ?= 1000000
 
 .DEFAULT_GOAL := help
@@ -14,19 +15,21 @@ help: ## List the targets
 
 setup: $(STAMP) ## Create the virtual environment and install everything, Spark included
 
-# The first interpreter that is new enough. `python3` is tried first: it is the one the user chose.
+# An environment that works is kept, unless PYTHON names an interpreter; what an interrupted run has left is cleared away.
+# The first interpreter that is new enough makes it. `python3` is tried first: it is the one the user chose.
 $(STAMP): pyproject.toml
-	@for candidate in $(PYTHON) python3 python3.13 python3.12 python3.11 python3.14 python; do \
+	@if [ -z '$(PYTHON)' ] && $(BIN)/python -m pip --version >/dev/null 2>&1; then exit 0; fi; \
+	for candidate in $(PYTHON) python3 python3.13 python3.12 python3.11 python3.14 python; do \
 	  if command -v $$candidate >/dev/null 2>&1 \
-	    && $$candidate -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then \
+	    && $$candidate -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then \
 	    echo "Creating $(VENV) with $$($$candidate --version)"; \
-	    exec $$candidate -m venv $(VENV); \
+	    exec $$candidate -m venv --clear $(VENV); \
 	  fi; \
 	done; \
-	echo "Remuda needs Python 3.11 or newer and found none. Install one, or name it: make setup PYTHON=/path/to/python3" >&2; \
+	echo "Remuda needs Python 3.11 or newer, with venv, and found none. Install one, or name it: make setup PYTHON=/path/to/python3" >&2; \
 	exit 1
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[spark,dev]'
+	$(INSTALL) --upgrade pip
+	$(INSTALL) --editable '.[spark,dev]'
 	@touch $(STAMP)
 
 demo: setup ## Show the engine on a million rows, plain Spark beside it (ROWS=n for another size)

@@ -13,8 +13,19 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 # Examples start engines, so they take milliseconds, and a loaded machine makes any deadline a coin toss.
-settings.register_profile("fast", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=30)
-settings.register_profile("thorough", settings.get_profile("fast"), max_examples=500)
+settings.register_profile(
+    "thorough",
+    deadline=None,
+    suppress_health_check=[
+        HealthCheck.too_slow,
+        HealthCheck.data_too_large,
+        HealthCheck.filter_too_much,
+        HealthCheck.large_base_example,
+    ],
+    max_examples=500,
+)
+# Always the same examples: a run of them fails for what was changed. Others are looked for with the profile above.
+settings.register_profile("fast", settings.get_profile("thorough"), derandomize=True, database=None, max_examples=30)
 settings.load_profile("fast")
 
 
@@ -30,12 +41,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """`pytest -m "not spark"` then leaves out every test that would start a Java, without anyone marking it.
 
     Where several processes share the tests (`make test`), one of them has all that need Spark, and each file is one's.
+    A test that asks for the fixture while it runs is marked where it is written.
     """
     for item in items:
-        uses_spark = "spark" in getattr(item, "fixturenames", ())
-        if uses_spark:
+        if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
-        item.add_marker(pytest.mark.xdist_group("spark" if uses_spark else str(item.path)))
+        if item.get_closest_marker("xdist_group") is None:
+            on_spark = item.get_closest_marker("spark") is not None
+            item.add_marker(pytest.mark.xdist_group("spark" if on_spark else str(item.path)))
 
 
 @pytest.fixture(scope="session")

@@ -34,8 +34,11 @@ def test_a_bar_that_is_drawn_during_a_step_leaves_its_line_whole(monkeypatch: py
         demo._step("Load", bar.finish)
         monkeypatch.undo()
         terminal.flush()
-        line = _as_seen(os.read(ours, 65_536).decode().rstrip("\r\n"))
+        written = b""
+        while not written.endswith(b"\n"):  # a terminal passes on what is written to it in pieces
+            written += os.read(ours, 65_536)
     os.close(ours)
+    line = _as_seen(written.decode().rstrip("\r\n"))
     assert re.fullmatch(r"  Load ·+ +[\d.]+ [mµ]?s", line)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import signal
-from threading import Timer, main_thread
+from threading import Event, Thread, main_thread
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,6 +13,7 @@ import pytest
 import remuda
 from remuda.cli import main
 from remuda.cli.shell import CONTINUED, PROMPT, Shell
+from remuda.exec import ExecContext
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -114,16 +115,30 @@ def test_an_answer_ends_somewhere(shell: Shell) -> None:
     assert shell.feed("SELECT k FROM t LIMIT 2;").endswith("(2 rows)")
 
 
-def test_a_statement_can_be_stopped(shell: Shell) -> None:
-    """As by Ctrl-C; the shell goes on. What runs in the background may have been started without a Ctrl-C."""
+def test_a_statement_can_be_stopped(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As by Ctrl-C, when it has begun; the shell goes on.
+
+    What runs in the background may have been started without a Ctrl-C.
+    """
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     endless = "WITH RECURSIVE r (n) AS (SELECT 1 UNION ALL SELECT (n + 1) % 1000 FROM r) SELECT COUNT(*) FROM r;"
-    timer = Timer(0.5, signal.pthread_kill, (main_thread().ident, signal.SIGINT))
-    timer.start()
+    has_begun, verify = Event(), ExecContext.verify
+
+    def verify_and_tell(context: ExecContext) -> None:
+        has_begun.set()
+        verify(context)
+
+    def interrupt() -> None:
+        if has_begun.wait(60):
+            signal.pthread_kill(main_thread().ident or 0, signal.SIGINT)
+
+    monkeypatch.setattr(ExecContext, "verify", verify_and_tell)
+    interrupting = Thread(target=interrupt)
+    interrupting.start()
     try:
         assert shell.feed(endless) == "stopped"
     finally:
-        timer.join()
+        interrupting.join()
         signal.signal(signal.SIGINT, before)
     assert shell.feed("SELECT 1 AS one;").endswith("(1 row)")
 

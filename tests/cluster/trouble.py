@@ -11,10 +11,14 @@ from remuda.errors import ErrorCode, SqlError
 
 
 class Trouble:
-    """Threads that work until the time is over; the first thing that goes wrong stops all of them."""
+    """Threads that work until the time is over; the first thing that goes wrong stops all of them.
 
-    def __init__(self, seconds: float) -> None:
+    On a busy machine it goes on for those that have not done at least once what they do, or as often as is said.
+    """
+
+    def __init__(self, seconds: float, **least: int) -> None:
         self._seconds = seconds
+        self._least = least
         self._end = 0.0
         self._threads: list[threading.Thread] = []
         self.errors: list[BaseException] = []
@@ -22,12 +26,13 @@ class Trouble:
         self.topology_changes = 0
 
     def go(self, name: str, work: Callable[[random.Random], None]) -> None:
+        self.rounds[name] = 0
         self._threads.append(threading.Thread(target=self._repeat, args=(name, work), name=name))
 
     def _repeat(self, name: str, work: Callable[[random.Random], None]) -> None:
         chance = random.Random(name)
-        self.rounds[name] = 0
-        while time.monotonic() < self._end and not self.errors:
+        least = self._least.get(name, 1)
+        while (time.monotonic() < self._end or self.rounds[name] < least) and not self.errors:
             try:
                 work(chance)
                 self.rounds[name] += 1

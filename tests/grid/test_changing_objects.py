@@ -137,11 +137,9 @@ def test_a_write_waits_with_the_writers_of_the_new_map(grid: Any, monkeypatch: p
         started.set()
 
     between_planning_and_setup(grid, anew, monkeypatch)
-    store = None
 
     def write_meanwhile() -> None:
-        nonlocal store
-        started.wait(10)
+        started.wait(60)
         for _ in range(100):
             grid.sql("UPDATE m SET n = n + 1 WHERE id = 0")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -123,3 +124,21 @@ def test_a_cursor_of_a_closed_grid_says_so() -> None:
         cursor.fetchall()
     with pytest.raises(dbapi.DatabaseError, match="the grid is closed"):
         cursor.execute("SELECT 1")
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="what a process has mapped is told by /proc")
+@pytest.mark.parametrize("read_only", [False, True])
+def test_a_closed_grid_lets_its_files_go_at_once(tmp_path: Path, read_only: bool) -> None:
+    """Grid, store and maps know each other: until the collector came by a closed grid would keep dozens of files."""
+    filled(tmp_path).close()
+    gc.collect()
+    gc.disable()
+    try:
+        with remuda.open(tmp_path, read_only=read_only) as grid:
+            entries = grid.map("m")
+            assert entries[5].n == 5
+            assert len(grid.sql("SELECT id FROM m WHERE n = ?", 3).fetchall()) == ROWS // 10
+            assert str(tmp_path) in Path("/proc/self/maps").read_text()
+        assert str(tmp_path) not in Path("/proc/self/maps").read_text()
+    finally:
+        gc.enable()

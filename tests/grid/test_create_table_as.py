@@ -136,5 +136,5 @@ def test_a_killed_process_leaves_whole_tables(tmp_path: Path) -> None:
         with remuda.open(tmp_path) as grid:
             names = [each.name for each in grid.store.catalog.maps.values()]
             assert [grid.sql(f"SELECT COUNT(*) FROM {name}").fetchone() for name in names] == [(20_000,)] * len(names)
-            folders = {each.name for each in (tmp_path / "maps").iterdir()}
+            folders = {each.name for each in tmp_path.glob("maps/*")}
             assert folders == {each.id for each in grid.store.catalog.maps.values()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -29,6 +30,7 @@ QUERIES = {
 @pytest.fixture(scope="module", params=[1, 3], ids=["1 member", "3 members"])
 def grid(request: pytest.FixtureRequest) -> Iterator[Any]:
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "cpu_count", lambda: 2)
         patch.setattr(parallel, "PARALLEL_ROWS", 10_000)
         with remuda.open(members=request.param) as opened:
             opened.sql("CREATE TABLE m (id BIGINT, n BIGINT, PRIMARY KEY (id))")

@@ -54,7 +54,7 @@ def test_an_existing_folder_keeps_its_partitions(tmp_path: Path) -> None:
     with remuda.open(tmp_path, partitions=13) as grid:
         grid.sql(CREATE)
         grid.sql("INSERT INTO m VALUES (1, 1, 'x')")
-    for asked in (271, 13, 5):
+    for asked in (None, 13):
         with remuda.open(tmp_path, partitions=asked, members=2) as grid:
             assert grid.cluster.partition_table.partitions == 13
             assert grid.sql("SELECT s FROM m WHERE id = 1").fetchall() == [("x",)]
@@ -62,6 +62,17 @@ def test_an_existing_folder_keeps_its_partitions(tmp_path: Path) -> None:
             grid.sql("CREATE TABLE IF NOT EXISTS later (id BIGINT, PRIMARY KEY (id))")
             grid.sql("SINK INTO later VALUES (1)")
             assert grid.sql("SELECT id FROM later").fetchall() == [(1,)]
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+def test_another_number_of_partitions_than_the_folder_has_is_refused(tmp_path: Path, read_only: bool) -> None:
+    with remuda.open(tmp_path, partitions=13) as grid:
+        grid.sql(CREATE)
+    for asked in (271, 5):
+        with pytest.raises(RemudaError, match=f"has 13 partitions, .* open it without partitions={asked}"):
+            remuda.open(tmp_path, partitions=asked, read_only=read_only)
+    with remuda.open(tmp_path) as grid:  # nothing holds it
+        assert grid.store.partitions == 13
 
 
 def test_one_process_writes(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from remuda.errors import RemudaError
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
 
-PATIENCE = 30.0
+PATIENCE = 120.0
 ROWS = 50_000
 
 

@@ -89,12 +89,12 @@ def test_the_last_of_several_restores(eager: None) -> None:
     def another() -> None:
         with put_off:
             inside.set()
-            leave.wait(10)
+            leave.wait(60)
 
     thread = threading.Thread(target=another)
     with put_off:
         thread.start()
-        assert inside.wait(10)
+        assert inside.wait(60)
     assert gc.get_threshold() == (*EAGER[:2], NEVER)
     leave.set()
     thread.join()

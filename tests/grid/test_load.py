@@ -116,7 +116,7 @@ def test_append_refuses_known_keys_and_upsert_replaces_them(grid: Any, rows: int
     assert grid.sql("SELECT COUNT(*), SUM(x) FROM m").fetchall() == [(2 * rows, 3.0 * rows + 1)]
     grid.load("m", table(range(5), 7.0), mode="replace")
     assert grid.sql("SELECT COUNT(*), SUM(x) FROM m").fetchall() == [(5, 35.0)]
-    with pytest.raises(SqlError, match="mode must be append, replace or upsert"):
+    with pytest.raises(SqlError, match="mode must be one of append, replace, upsert"):
         grid.load("m", table(range(5), 7.0), mode="merge")
 
 

@@ -114,3 +114,17 @@ def test_progress_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     bar.advance(500)
     bar.finish()
     assert quiet.getvalue() == ""
+
+
+def test_a_map_is_read_as_it_was_until_a_load_that_replaces_it_is_complete(grid: Any) -> None:
+    grid.load("m", _batches(0, 2_500))
+    meanwhile: list[tuple[Any, ...]] = []
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for batch in _batches(10_000, 3_000):
+            meanwhile.append((*_answer(grid), len(grid.sql("SELECT id FROM m WHERE name = 'n3'").fetchall())))
+            yield batch
+
+    grid.load("m", batches(), mode="replace")
+    assert set(meanwhile) == {(2_500, 0, 2_499, 250)}
+    assert _answer(grid) == (3_000, 10_000, 12_999)

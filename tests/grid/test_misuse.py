@@ -124,7 +124,7 @@ def test_a_column_is_named_by_text(grid: Grid, name: Any) -> None:
 
 
 def test_a_mode_of_loading_is_text(grid: Grid) -> None:
-    with pytest.raises(SqlError, match="mode must be append, replace or upsert"):
+    with pytest.raises(SqlError, match="mode must be one of append, replace, upsert"):
         grid.load("t", pd.DataFrame({"k": [2], "n": [1]}), ["append"])  # type: ignore[arg-type]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from threading import Event
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 import pytest
@@ -16,20 +16,47 @@ from remuda.grid.within_time import within_time
 from remuda.runtime.aside import AsideThreads
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+    from concurrent.futures import Future
 
     from remuda.storage import Confirm
 
+Answer = TypeVar("Answer")
 
-def test_a_load_whose_time_is_over_takes_no_further_batch() -> None:
-    threads, taken, is_left, ended = AsideThreads(), [0], Event(), Event()
+PATIENCE = 60.0
+"""Seconds after which a test that hangs fails."""
+
+
+class ThreadsThatBegin(AsideThreads):
+    """Whoever starts work comes back when it has begun, as it says itself: the time that they have may be over then."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun = Event()
+
+    def start(self, step: Callable[[], Answer]) -> Future[Answer]:
+        future = super().start(step)
+        assert self.begun.wait(PATIENCE)
+        return future
+
+
+@pytest.fixture
+def threads() -> Iterator[ThreadsThatBegin]:
+    made = ThreadsThatBegin()
+    yield made
+    made.close()
+
+
+def test_a_load_whose_time_is_over_takes_no_further_batch(threads: ThreadsThatBegin) -> None:
+    taken, is_left, ended = [0], Event(), Event()
     piece = pa.record_batch({"a": [1]})
 
     def batches() -> Iterator[pa.RecordBatch]:
         while True:
             taken[0] += 1
-            yield piece
+            threads.begun.set()
             is_left.wait()
+            yield piece
 
     def load(_: Confirm) -> None:
         try:
@@ -41,20 +68,37 @@ def test_a_load_whose_time_is_over_takes_no_further_batch() -> None:
         within_time(threads, 0.01, time.monotonic(), load)
     assert error.value.code is ErrorCode.TIMEOUT
     is_left.set()
-    assert ended.wait(30)
-    threads.close()
-    assert taken == [2]
+    assert ended.wait(PATIENCE)
+    assert taken == [1]
 
 
-def test_what_has_been_granted_is_carried_out() -> None:
-    threads, end = AsideThreads(), time.monotonic() + 1.0
+def test_what_has_been_granted_is_carried_out(threads: ThreadsThatBegin, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clock is put forward as soon as it is."""
+    clock = time.monotonic
 
     def work(confirm: Confirm) -> str:
         confirm()
-        while time.monotonic() < end + 0.05:
-            Event().wait(0.01)
+        monkeypatch.setattr(time, "monotonic", lambda: clock() + 2 * PATIENCE)
+        threads.begun.set()
+        Event().wait(0.05)
         go_on()
         return "done"
 
-    assert within_time(threads, 1.0, end - 1.0, work) == "done"
-    threads.close()
+    assert within_time(threads, PATIENCE, clock(), work) == "done"
+
+
+def test_nothing_is_granted_when_the_time_is_over(threads: ThreadsThatBegin) -> None:
+    """Though whoever waits has not noticed yet: they come to wait when the statement has come to its end."""
+    committed: list[bool] = []
+
+    def work(confirm: Confirm) -> None:
+        try:
+            confirm()
+            committed.append(True)
+        finally:
+            threads.begun.set()
+
+    with pytest.raises(SqlError, match=r"longer than its timeout of 0\.01 s") as error:
+        within_time(threads, 0.01, time.monotonic() - 1.0, work)
+    assert error.value.code is ErrorCode.TIMEOUT
+    assert committed == []

@@ -180,3 +180,12 @@ def test_large_joins_stay_within_bounds(size: int, members: int) -> None:
     assert optimized.memo.expression_count < MAXIMUM_PAIRS + size * size
     written = shop.plan(tree, members=members, disabled=frozenset({"explore_join_orders"}))
     assert optimized.tree.estimate.cost <= written.tree.estimate.cost * 1.1
+
+
+def test_many_relations_that_nothing_connects_are_joined_one_after_the_other() -> None:
+    """As many sub-queries of one row in a select list: any two of them could be joined first, and none is better."""
+    shop, size = Shop(), 60
+    tree: Any = shop.scan("t0", 1, {"n": 1})
+    for place in range(1, size):
+        tree = join(tree, shop.scan(f"t{place}", 1, {"n": 1}))
+    assert shop.plan(tree).memo.expression_count < MAXIMUM_PAIRS + 5 * size

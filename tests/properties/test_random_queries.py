@@ -14,6 +14,7 @@ from remuda.errors import SqlError
 from tests.harness.databases import DuckDatabase
 from tests.harness.random_queries import Generator, definitions
 from tests.harness.shuffled import exchanges, shuffles_for_nothing
+from tests.harness.wider_queries import WiderGenerator
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -29,7 +30,7 @@ def comparable(rows: Iterable[tuple[Any, ...]]) -> list[tuple[int | None, ...]]:
     return sorted((tuple(None if value is None else int(value) for value in row) for row in rows), key=repr)
 
 
-def compare(seed: int, queries: int, members: int) -> None:
+def compare(seed: int, queries: int, members: int, kind: type[Generator] = Generator) -> None:
     random = Random(seed)
     oracle = DuckDatabase()
     compared = 0
@@ -39,7 +40,7 @@ def compare(seed: int, queries: int, members: int) -> None:
             grid.sql(statement)
         grid.sql("CREATE INDEX u_a ON u (a) TYPE SORTED")
         grid.sql("CREATE INDEX t_b ON t (b) TYPE HASH")
-        generator = Generator(random)
+        generator = kind(random)
         for _ in range(queries):
             query = generator.query()
             try:
@@ -57,6 +58,17 @@ def compare(seed: int, queries: int, members: int) -> None:
 @pytest.mark.parametrize("members", [1, 3])
 def test_random_queries(seed: int, members: int) -> None:
     compare(seed, 25, members)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_wider_random_queries(seed: int) -> None:
+    compare(seed, 25, 1 + seed, WiderGenerator)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(120, 140))
+def test_many_wider_random_queries(seed: int) -> None:
+    compare(seed, 100, 1 + seed % 3, WiderGenerator)
 
 
 @pytest.mark.slow

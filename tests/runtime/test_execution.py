@@ -14,11 +14,16 @@ import pytest
 import remuda
 from remuda.errors import ErrorCode, SqlError
 from remuda.exec import ExecContext
+from remuda.exec.interruptible import Weight
 from remuda.exec.modify import ModifyExec
 from remuda.exec.sort import SortExec
 from remuda.exec.window import WindowExec
+from remuda.expr import Column, Parameters
 from remuda.runtime import local
-from remuda.runtime.execution import QueryState
+from remuda.runtime.aside import AsideThreads
+from remuda.runtime.execution import Execution, QueryState
+from remuda.types import BIGINT
+from tests.exec.scripted import ScriptedExec, batch_of
 from tests.runtime.quiet import PATIENCE, rows_read, wait_until_quiet, wait_until_reading
 
 ROWS = 150_000
@@ -212,3 +217,30 @@ def test_what_is_too_large_is_an_error_of_the_data(error: Exception, message: st
     assert isinstance(state.error, SqlError)
     assert message in state.error.message
     assert state.error.__cause__ is error
+
+
+def finished_execution() -> tuple[Execution, QueryState]:
+    """One whose root has delivered its last batch, while a fragment that it did not need still runs."""
+    column = Column(1, "id", BIGINT)
+    root, state = ScriptedExec((column,), [batch_of((column,), [(1,)])]), QueryState()
+    root.setup(ExecContext(Parameters(()), {}))
+    execution = Execution(root, state, [], Weight(movable=True), AsideThreads())
+    batch = execution.next_batch()
+    assert batch is not None
+    assert batch.row_count == 1
+    return execution, state
+
+
+def test_a_fragment_that_is_told_to_stop_after_the_last_row_is_no_error() -> None:
+    execution, state = finished_execution()
+    with pytest.raises(SqlError) as told:
+        state.check()
+    state.fail(told.value)  # as the scheduler does
+    assert execution.next_batch() is None
+
+
+def test_what_the_reader_says_after_the_last_row_is_its_end() -> None:
+    execution, _ = finished_execution()
+    execution.fail(SqlError(ErrorCode.TIMEOUT, "too late"))
+    with pytest.raises(SqlError, match="too late"):
+        execution.next_batch()

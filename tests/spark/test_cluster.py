@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 CHECKS = Path(__file__).with_name("cluster_checks.py")
 SHORT = "load_query_and_data_source"
 """What is run without `slow`: each cluster is several Java processes, and starting them is most of the time."""
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("clusters"), pytest.mark.timeout(1800)]
 
 
 def run_checks(master: str, executors: int, only: str = "") -> None:

@@ -160,6 +160,7 @@ def test_parameters_and_writes_after_the_plan_was_made(grid: Grid) -> None:
     assert after == sorted([*before, ("later", 1)])
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize("which", ["grid", "reader"])
 def test_error_of_a_stage_is_the_error_of_the_query(which: str, request: pytest.FixtureRequest) -> None:
     grid = request.getfixturevalue(which)
@@ -186,6 +187,7 @@ def test_timeout_between_stages(grid: Grid) -> None:
     assert left_behind(grid) == []
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize("which", ["grid", "reader"])
 def test_drawn_numbers_are_sent_once(which: str, request: pytest.FixtureRequest) -> None:
     """Every row arrives somewhere, and once, though nobody can say again where it belongs."""

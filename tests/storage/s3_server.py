@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from urllib.parse import quote
@@ -14,6 +12,8 @@ from urllib.parse import quote
 from pyarrow import fs
 
 BUCKET = "stores"
+_PATIENCE = 60.0
+"""Seconds; a busy machine may keep the server from answering within the three that are usual."""
 _KEY, _SECRET, _REGION = "key", "secret", "us-east-1"
 
 
@@ -27,6 +27,8 @@ class S3Server:
             scheme="http",
             endpoint_override=self._endpoint,
             allow_bucket_creation=True,
+            connect_timeout=_PATIENCE,
+            request_timeout=_PATIENCE,
         )
 
     def uri(self, path: str) -> str:
@@ -49,26 +51,31 @@ class S3Server:
 
 @contextmanager
 def s3_server() -> Iterator[S3Server]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, "-W", "ignore", "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    """It takes a port that is free and says which: one that was chosen beforehand may be taken when it starts."""
+    command = [sys.executable, "-W", "ignore", "-c", _PROGRAM]
     environment = {**os.environ, "AWS_EC2_METADATA_DISABLED": "true"}
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
+    process = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
+    )
+    assert process.stdout is not None
     try:
-        _wait_for(port, process)
-        server = S3Server(port)
+        port = process.stdout.readline()
+        if not port:
+            raise RuntimeError(f"the S3 server ended with {process.wait()}")
+        server = S3Server(int(port))
         server.filesystem.create_dir(BUCKET)
         yield server
     finally:
-        process.terminate()
-        process.wait()
+        process.kill()
+        process.communicate()
 
 
-def _wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
-    while process.poll() is None:
-        with socket.socket() as asking:
-            if asking.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.05)
-    raise RuntimeError(f"the S3 server ended with {process.returncode}")
+_PROGRAM = """
+import sys
+from moto.server import ThreadedMotoServer
+server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+server.start()
+print(server.get_host_and_port()[1], flush=True)
+sys.stdin.read()
+"""
+"""It ends with the process that started it, however that one ends."""

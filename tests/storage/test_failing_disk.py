@@ -242,6 +242,7 @@ def test_a_checkpoint_that_cannot_begin_a_log_file_leaves_the_old_one_in_use(tmp
     store = filled(tmp_path, Durability.FSYNC)
     orders = only_map(store)
     orders.insert(statement_rows(1))
+    gc.collect()  # not later: a file that is closed then would make room for one
     free = os.open(os.devnull, os.O_RDONLY)
     os.close(free)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -43,7 +43,7 @@ def _during_preparation(monkeypatch: pytest.MonkeyPatch, act: Callable[[], objec
             done.append(True)
             thread = threading.Thread(target=act)
             thread.start()
-            thread.join(20)
+            thread.join(60)
             assert not thread.is_alive(), "a writer waits for a load that is being prepared"
         return prepared
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -104,14 +105,15 @@ def test_an_interrupted_statement_is_taken_back() -> None:
     assert contents(before) == ROWS
 
 
-def _count_syncs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """A list that grows with every sync, which still happens."""
+def _count_syncs(monkeypatch: pytest.MonkeyPatch, seconds: float = 0.0) -> list[int]:
+    """A list that grows with every sync, which still happens, and takes at least so long."""
     synced: list[int] = []
     write = os.pwritev
 
     def counted(descriptor: int, buffers: Any, place: int, flags: int) -> int:
         if flags & os.RWF_DSYNC:
             synced.append(descriptor)
+            time.sleep(seconds)
         return write(descriptor, buffers, place, flags)
 
     monkeypatch.setattr(os, "pwritev", counted)
@@ -137,13 +139,16 @@ def test_durability_decides_how_often_the_disk_is_synced(tmp_path: Path, monkeyp
 
 
 def test_writers_share_a_sync(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a disk that takes its time: where a sync takes none, nobody comes during another's."""
     store = Store.open(tmp_path)
     definition = orders_map()
     store.create_map(definition)
     orders = store.map(definition)
-    synced = _count_syncs(monkeypatch)
+    synced = _count_syncs(monkeypatch, seconds=0.005)
+    all_there = threading.Barrier(16)
 
     def write(thread: int) -> None:
+        all_there.wait()
         for number in range(25):
             orders.put([(thread * 100 + number, None, None)])
 

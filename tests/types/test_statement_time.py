@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -20,8 +21,14 @@ def grid(request: pytest.FixtureRequest) -> Iterator[remuda.Grid]:
 
 
 def fill(grid: remuda.Grid, rows: int) -> None:
+    """A row for today, one for yesterday and so on; shortly before midnight it is waited for."""
+    now = dt.datetime.now(dt.UTC)
+    left = 24 * 3600 - (now - now.replace(hour=0, minute=0, second=0, microsecond=0)).total_seconds()
+    if left < 30:
+        time.sleep(left + 1)
+    today = dt.datetime.now(dt.UTC).date()
     for number in range(rows):
-        day = dt.datetime.now(dt.UTC).date() - dt.timedelta(days=number)
+        day = today - dt.timedelta(days=number)
         grid.sql("INSERT INTO visits VALUES (?, ?, ?)", day, number, dt.datetime.combine(day, dt.time()))
 
 
