@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 
 class ErrorCode(IntEnum):
-    """Stable numbers that programs may rely on."""
+    """Stable numbers that programs may rely on.
+
+    MAP_LOADING_IN_PROGRESS is kept for programs that know it: a map is read as it was until a load is complete.
+    """
 
     GENERIC = -1
     CONNECTION_PROBLEM = 1001

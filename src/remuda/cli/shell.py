@@ -95,7 +95,7 @@ class Shell:
                 return describe_maps(self._grid)
             case ["\\d", name]:
                 return describe_map(self._grid, name)
-            case ["\\?"] | ["\\h"]:
+            case ["\\?" | "\\h" | "\\help"]:
                 return HELP
             case [command, *_]:
                 return f"{command} is not a command.\n{HELP}"

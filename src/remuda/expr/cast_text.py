@@ -18,6 +18,7 @@ from remuda.types import (
     Kind,
     SqlType,
     clock_text,
+    datetime_of_text,
     interval_words,
     to_python,
     to_stored,
@@ -62,15 +63,23 @@ def _to_decimal(target: SqlType) -> Callable[[str], Decimal]:
 
 
 def read_moment(target: SqlType) -> Callable[[str], Any]:
-    """As a literal of the type is read."""
+    """As a literal of the type is read, but that a DATE leaves out the time of day: a cast asks for that."""
 
     def convert(text: str) -> Any:
         try:
-            return to_stored(target, text)
+            return to_stored(target, _day(text) if target.kind is Kind.DATE else text)
         except SqlError:
             raise not_a_value(text, target) from None
 
     return convert
+
+
+def _day(text: str) -> Any:
+    """The day that is written, whatever zone comes with the time."""
+    try:
+        return datetime_of_text(text).date()
+    except ValueError:
+        return text
 
 
 BY_VALUE_FROM_TEXT: dict[Kind, Callable[[SqlType], Callable[[str], Any]]] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, get_args
 
 from remuda.cluster import Cluster
 from remuda.errors import ConstraintError, ErrorCode, RemudaError, SqlError, data_error, nested_too_deeply
@@ -31,7 +31,7 @@ def open_grid(
     *,
     spark: SparkSession | None = None,
     members: int = 1,
-    partitions: int = 271,
+    partitions: int | None = None,
     durability: str = "fsync",
     read_only: bool = False,
     filesystem: Any = None,
@@ -42,8 +42,8 @@ def open_grid(
 
     With a Spark session the same maps can be queried by Spark jobs, and loaded from Spark data frames.
 
-    A grid belongs to the process that opened it: one that is forked off opens its own. A folder keeps the number of
-    partitions that it was made with.
+    A grid belongs to the process that opened it: one that is forked off opens its own. A new folder, or memory, has
+    271 partitions unless another number is given; a folder keeps those that it was made with.
 
     The path may be a URI (`s3://bucket/shop.remuda`), or a path in a `pyarrow.fs` file system that is given: such a
     store is read, or loaded with `durability="none"`, through a folder on local disk, `cache`, in which files that are
@@ -56,23 +56,38 @@ def open_grid(
     except ValueError as error:
         known = ", ".join(level.value for level in Durability)
         raise RemudaError(f"durability must be one of {known}, not {durability!r}") from error
-    _check_options(path, members=members, partitions=partitions)
+    counts = {} if partitions is None else {"partitions": partitions}
+    _check_options(path, members=members, **counts)
+    options = {"durability": chosen, "read_only": read_only, **counts}
+    store = _open_store(path, options, filesystem, cache, cache_bytes)
+    if partitions not in {None, store.partitions}:
+        store.close()
+        raise RemudaError(
+            f"{path} has {store.partitions} partitions, which stay as they are: open it without partitions={partitions}"
+        )
+    return Grid(store, members, spark)
+
+
+def _open_store(
+    path: str | Path | None,
+    options: Mapping[str, Any],
+    filesystem: Any,
+    cache: str | Path | None,
+    cache_bytes: int | None,
+) -> Store:
     if filesystem is None and "://" not in str(path):
         folder = None if path is None else Path(path).expanduser().absolute()
-        store = Store.open(folder, partitions=partitions, durability=chosen, read_only=read_only)
-        return Grid(store, members, spark)
+        return Store.open(folder, **options)
     from remuda.storage.remote_address import open_address
 
     found = open_address(str(path), filesystem, cache, cache_bytes)
     if isinstance(found, Path):
-        store = Store.open(found, partitions=partitions, durability=chosen, read_only=read_only)
-        return Grid(store, members, spark)
+        return Store.open(found, **options)
     try:
-        store = Store.open(partitions=partitions, durability=chosen, read_only=read_only, remote=found)
+        return Store.open(remote=found, **options)
     except BaseException:
         found.close()
         raise
-    return Grid(store, members, spark)
 
 
 def _check_options(path: object, **counts: object) -> None:
@@ -152,8 +167,8 @@ class Grid:
         What comes in batches is not held all at once. On a terminal a bar shows how far it is.
         """
         self._refuse_closed()
-        if str(mode) not in {"append", "replace", "upsert"}:
-            raise data_error(f"mode must be append, replace or upsert, not {mode!r}")
+        if str(mode) not in get_args(LoadMode):
+            raise data_error(f"mode must be one of {', '.join(get_args(LoadMode))}, not {mode!r}")
         if is_spark_dataframe(data):
             from remuda.spark.load import load_dataframe
 

@@ -48,7 +48,8 @@ def with_option(settings: Settings, option: str, value: str, span: Span, option_
         case "timeout":
             return replace(settings, timeout=_seconds(value, span))
         case _:
-            raise parsing_error(f"unknown option: {option}", span=option_span, suggestion=nearest(option, OPTIONS))
+            hint = nearest(option, OPTIONS) or f"The options are {', '.join(OPTIONS)}."
+            raise parsing_error(f"unknown option: {option}", span=option_span, suggestion=hint)
 
 
 def _seconds(value: str, span: Span) -> float | None:

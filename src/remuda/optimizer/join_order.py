@@ -13,6 +13,7 @@ left.
 
 from __future__ import annotations
 
+from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
 
 from remuda.plan import logical
@@ -28,6 +29,8 @@ MAXIMUM_PAIRS = 500
 """Splits that are tried; a star of 8 relations has 448, a chain of 12 has 286, 8 relations on one key have 3,025."""
 MAXIMUM_PAIRS_SPREAD = 100
 """With several members, where each join can be done in several places."""
+MAXIMUM_PARTS = 8
+"""Parts of a graph that nothing connects, such as sub-queries of one row, between which any join is thought of."""
 
 
 def explore_join_orders(graph: JoinGraph, memo: Memo, maximum: int = MAXIMUM_PAIRS) -> int | None:
@@ -43,19 +46,28 @@ class _Orders:
         self.groups: dict[int, int] = {1 << place: group for place, group in enumerate(graph.relations)}
         self.nodes = list(self.groups)
         """The sets between which orders are still open; at first each relation is one."""
+        self._candidates: list[tuple[float, int, int]] | None = None
+        """A heap of the joins of two nodes by their rows, made when the first is needed; nodes may be gone by then."""
         self._connections = _connected(graph.neighbours(), set(graph.attachments), self._rows_of)
 
     def explore(self) -> int | None:
         while True:
-            neighbours = self._neighbours()
-            pairs = list(_pairs(neighbours, self.maximum))
-            if len(pairs) <= self.maximum:
+            pairs = self._all_pairs()
+            if pairs is not None:
                 break
-            if not self._join_best_pair(neighbours):
+            if not self._join_best_pair():
                 return None
         for left, right in pairs:
             self._join(self._union(left), self._union(right))
         return self.groups.get(self._union((1 << len(self.nodes)) - 1))
+
+    def _all_pairs(self) -> list[tuple[int, int]] | None:
+        """None where there are too many: at once where even a chain, which has the fewest, has too many."""
+        count = len(self.nodes)
+        if (count**3 - count) // 6 > self.maximum:
+            return None
+        pairs = list(_pairs(self._neighbours(), self.maximum))
+        return pairs if len(pairs) <= self.maximum else None
 
     def _rows_of(self, place: int) -> float:
         return self.memo.groups[self.graph.relations[place]].rows
@@ -119,22 +131,36 @@ class _Orders:
             attachment.span,
         )
 
-    def _join_best_pair(self, neighbours: list[int]) -> bool:
-        """Joins the two connected nodes whose join has the fewest rows."""
-        best: tuple[float, int, int] | None = None
-        for place, connected in enumerate(neighbours):
-            for other in range(place):
-                if connected >> other & 1:
-                    group = self._join_once(self.nodes[place], self.nodes[other])
-                    rows = None if group is None else self.memo.groups[group].rows
-                    if rows is not None and (best is None or rows < best[0]):
-                        best = (rows, place, other)
-        if best is None:
-            return False
-        _, place, other = best
-        joined = self.nodes[place] | self.nodes[other]
-        self.nodes = [*(node for at, node in enumerate(self.nodes) if at not in {place, other}), joined]
-        return True
+    def _join_best_pair(self) -> bool:
+        """Joins the two connected nodes whose join has the fewest rows.
+
+        Whether two nodes can be joined, and to how many rows, stays as it is until one of them is joined with another.
+        """
+        if self._candidates is None:
+            self._candidates = [
+                candidate
+                for place, node in enumerate(self.nodes)
+                for candidate in self._joins_with(node, self.nodes[:place])
+            ]
+            heapify(self._candidates)
+        nodes = set(self.nodes)
+        while self._candidates:
+            _, one, other = heappop(self._candidates)
+            if one in nodes and other in nodes:
+                rest = [node for node in self.nodes if node not in {one, other}]
+                for candidate in self._joins_with(one | other, rest):
+                    heappush(self._candidates, candidate)
+                self.nodes = [*rest, one | other]
+                return True
+        return False
+
+    def _joins_with(self, node: int, others: list[int]) -> Iterator[tuple[float, int, int]]:
+        reach = self._reach(node)
+        for other in others:
+            if reach & other:
+                group = self._join_once(node, other)
+                if group is not None:
+                    yield self.memo.groups[group].rows, node, other
 
     def _join_once(self, left: int, right: int) -> int | None:
         known = self.groups.get(left | right)
@@ -142,7 +168,10 @@ class _Orders:
 
 
 def _connected(neighbours: list[int], attached: set[int], rows_of: Callable[[int], float]) -> list[int]:
-    """Parts of the graph that nothing connects are joined without a condition, by their smallest relations."""
+    """Parts of the graph that nothing connects are joined without a condition, by their smallest relations.
+
+    Any two of them; where there are many, one after the other, small ones first: their pairs alone would be thousands.
+    """
     parts: list[int] = []
     for place in range(len(neighbours)):
         if not any(part >> place & 1 for part in parts):
@@ -154,10 +183,11 @@ def _connected(neighbours: list[int], attached: set[int], rows_of: Callable[[int
         own = [place for place in range(len(neighbours)) if part >> place & 1 and 1 << place not in attached]
         ends.append(min(own, key=rows_of))
     joined = list(neighbours)
-    for one in ends:
-        for other in ends:
-            if one != other:
-                joined[one] |= 1 << other
+    ends.sort(key=rows_of)
+    for position, one in enumerate(ends):
+        for other in ends[:position] if len(ends) <= MAXIMUM_PARTS else ends[max(position - 1, 0) : position]:
+            joined[one] |= 1 << other
+            joined[other] |= 1 << one
     return joined
 
 

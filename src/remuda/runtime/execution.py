@@ -97,6 +97,8 @@ class Execution:
         self._aside = aside
         self._on_close = on_close
         self._finished = False
+        self._ended: BaseException | None = None
+        """What its reader, not its work, has ended it with."""
         self.activity = activity
 
     def next_batch(self) -> RowBatch | None:
@@ -121,6 +123,7 @@ class Execution:
 
     def fail(self, error: BaseException) -> None:
         """Its reader gets this error, and nothing else from now on."""
+        self._ended = error
         self._state.fail(error)
 
     def _advance(self) -> RowBatch | None:
@@ -140,8 +143,9 @@ class Execution:
                 self.close()
             if batch.row_count:
                 return batch
-        if state.error is not None:
-            raise state.error
+        # The answer is complete: a fragment whose rows it did not need may have been stopped in the middle since then.
+        if self._ended is not None:
+            raise self._ended
         return None
 
     def _check(self) -> None:

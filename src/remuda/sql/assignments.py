@@ -9,8 +9,8 @@ from sqlglot import exp
 from remuda.errors import Span, SqlError, parsing_error
 from remuda.expr import Cast, Column, Expression, Literal, coerce
 from remuda.sql.comparison import adapt_literal
-from remuda.sql.places import place_of
-from remuda.sql.scope import Scope, ScopeRelation
+from remuda.sql.places import place_of, refuse_unknown_parts
+from remuda.sql.scope import Scope, ScopeRelation, table_of
 from remuda.types import VARCHAR, Kind, SqlType, common_type, to_python, to_stored
 
 if TYPE_CHECKING:
@@ -48,9 +48,11 @@ def store(value: Expression, column: ColumnDefinition, span: Span | None) -> Exp
 def _is_checked(source: SqlType, target: SqlType) -> bool:
     """`SET stock = stock + 1` of a SMALLINT, `price * 1.1` of a DECIMAL, which rounds: too large is an error, later.
 
-    Not a fraction as an integer: nobody who stores 2.5 wants 3.
+    A sum of BIGINTs, a DECIMAL(38, 0), is a whole number too. Not a fraction as an integer: nobody who stores 2.5
+    wants 3.
     """
-    return (source.is_numeric and target.kind is Kind.DECIMAL) or (source.is_integer and target.is_integer)
+    is_whole = source.is_exact and source.scale == 0
+    return (source.is_numeric and target.kind is Kind.DECIMAL) or (is_whole and target.is_integer)
 
 
 def _widens(source: SqlType, target: SqlType) -> bool:
@@ -66,8 +68,9 @@ def bind_assignment(
     """`column = value`: the column is always one of the map that is updated."""
     if not isinstance(assignment, exp.EQ) or not isinstance(assignment.this, exp.Column):
         raise parsing_error("SET takes column = value", span=place_of(assignment))
+    refuse_unknown_parts(assignment.this, frozenset({"this", "table", "db"}))
     target = Scope((relation,))
-    column = target.resolve(assignment.this.name, assignment.this.table or None, place_of(assignment.this))
+    column = target.resolve(assignment.this.name, table_of(assignment.this), place_of(assignment.this))
     declared = definition.column(column.name)
     if declared.name in definition.key:
         raise parsing_error(f"the key column {declared.name} cannot be updated", span=place_of(assignment.this))

@@ -79,10 +79,11 @@ class Binding:
         path = self.search_path if schema is None else (schema,)
         found = self.catalog.find_map(name, path)
         if found is None:
+            written = name if schema is None else f"{schema}.{name}"
             known = [definition.name for definition in self.catalog.maps.values()]
             known += [view.name for view in self.catalog.views.values()]
             hint = nearest(name, known) or f"Create it with: CREATE TABLE {name} (..., PRIMARY KEY (...))"
-            raise SqlError(ErrorCode.OBJECT_NOT_FOUND, f"unknown table: {name}", span=span, suggestion=hint)
+            raise SqlError(ErrorCode.OBJECT_NOT_FOUND, f"unknown table: {written}", span=span, suggestion=hint)
         return found
 
     def find_target(self, name: str, schema: str | None, span: Span | None) -> MapDefinition:

@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from remuda.errors import SqlError, parsing_error
-from remuda.expr import Cast, Expression, Literal, can_cast
+from remuda.expr import Cast, Expression, Literal, can_cast, evaluate_constant
 from remuda.expr.cast import cast_can_fail
 from remuda.sql.comparison import adapt_literal
 from remuda.sql.intervals import interval_literal, interval_type
 from remuda.sql.nodes import COMMON_PARTS, Binders, Parts
 from remuda.sql.places import place_of
 from remuda.sql.types import type_named
-from remuda.types import BIGINT, VARCHAR
+from remuda.types import BIGINT, DATE, VARCHAR
 
 if TYPE_CHECKING:
+    from remuda.errors import Span
     from remuda.sql.expression import ExpressionBinder
     from remuda.types import SqlType
 
@@ -27,18 +28,29 @@ def _bind_cast(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expressi
     if is_interval and isinstance(node.this, exp.Literal) and node.this.is_string:
         return _interval_value(node, unit)
     target = interval_type(unit) if is_interval else _cast_target(node)
-    # A string that is written out would have to be one of the type; whether it is, TRY_CAST asks.
-    told = not isinstance(node, exp.TryCast) or isinstance(node.this, exp.Placeholder)
+    # A string that is written out would have to be one of the type; whether it is, TRY_CAST asks, and CAST of a DATE.
+    asks = isinstance(node, exp.TryCast) or (target == DATE and isinstance(node.this, exp.Literal))
+    told = not asks or isinstance(node.this, exp.Placeholder)
     operand = self.bind(node.this, target if told else None)
     lenient = isinstance(node, exp.TryCast) and cast_can_fail(operand.type, target)
     if isinstance(operand, Literal) and operand.type == VARCHAR and target.is_temporal and not lenient:
-        return adapt_literal(operand, target, span)
+        return _read_moment(operand, target, place_of(node.this))
     if not can_cast(operand.type, target):
         raise parsing_error(f"{operand.type} cannot be cast to {target}", span=span)
     cast = operand if operand.type == target else Cast(operand, target, span, lenient)
     if target == VARCHAR and node.to.expressions:
         return self.call("left", node, cast, Literal(int(node.to.expressions[0].name), BIGINT))
     return cast
+
+
+def _read_moment(text: Literal, target: SqlType, span: Span | None) -> Expression:
+    """Of a DATE the cast leaves out the time of day, which a string in the place of a DATE may not have."""
+    if target != DATE or text.value is None:
+        return adapt_literal(text, target, span)
+    try:
+        return Literal(evaluate_constant(Cast(text, DATE)), DATE)
+    except SqlError as error:
+        raise parsing_error(error.message, span=span) from error
 
 
 def _interval_value(node: Any, unit: Any) -> Expression:

@@ -11,8 +11,9 @@ from remuda.errors import parsing_error
 from remuda.expr import Call, Case, Column, Expression, Literal, coerce
 from remuda.sql.comparison import compare
 from remuda.sql.nodes import COMMON_PARTS, Binders, Parts
-from remuda.sql.places import place_of, unsupported
+from remuda.sql.places import place_of, refuse_unknown_parts, unsupported
 from remuda.sql.rows import compare_rows, is_row
+from remuda.sql.scope import table_of
 from remuda.sql.subqueries import bind_in_query, bind_quantified, bind_row_query
 from remuda.types import BOOLEAN, NULL, SqlType, common_type
 
@@ -59,7 +60,8 @@ def _bind_row_pair(self: ExpressionBinder, left: Any, right: Any) -> tuple[Expre
 def _row_parts(self: ExpressionBinder, node: Any) -> list[Any]:
     """The parts of a row as written, or the bound key columns where it is `__key`."""
     if isinstance(node, exp.Column) and node.name.casefold() == GENERATED_KEY:
-        return list(self.scope.key(node.table or None, place_of(node)))
+        refuse_unknown_parts(node, frozenset({"this", "table", "db"}))
+        return list(self.scope.key(table_of(node), place_of(node)))
     if not is_row(node):
         raise parsing_error("a row can be compared only with a row", span=place_of(node))
     return list(node.expressions)

@@ -108,7 +108,7 @@ def _updated(
     joined = logical.Join(JoinKind.LEFT, rows, scan, _same_key(definition, rows.columns, scan.columns))
     delivered = {column.id: column for column in joined.columns}
     there = tuple(delivered[column.id] for column in scan.columns)
-    relation = ScopeRelation(target.alias or definition.name, there)
+    relation = ScopeRelation(target.alias or definition.name, there, schema=None if target.alias else definition.schema)
     scope = Scope((relation, ScopeRelation(_EXCLUDED, rows.columns)), level)
     subqueries: list[Subquery] = []
     binder = ExpressionBinder(binding, scope, clause="ON CONFLICT", subqueries=subqueries)

@@ -23,6 +23,7 @@ from remuda.sql import (
 )
 from remuda.sql.nodes import COMMON_PARTS, Binders, Parts
 from remuda.sql.places import place_of, readable, refuse_unknown_parts, unsupported
+from remuda.sql.scope import table_of
 from remuda.types import BOOLEAN, Kind, SqlType
 
 if TYPE_CHECKING:
@@ -139,7 +140,9 @@ def _bind_column(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expres
     alias = None if node.table else self.aliases.get(node.name.casefold())
     if alias is not None and self.scope.find(node.name, None, span) is None:
         return _bind_alias(self, alias, node)
-    column = self.scope.resolve(node.name, node.table or None, span)
+    quoted = node.this.args.get("quoted") and not node.table
+    hint = f"Text is written in single quotes: '{node.name}'." if quoted else None
+    column = self.scope.resolve(node.name, table_of(node), span, hint)
     if span is not None:
         self.binding.places[column.id] = span
     return column
@@ -175,7 +178,7 @@ def _bind_parentheses(self: ExpressionBinder, node: Any, expected: SqlType | Non
 _MODULES = (literals, arithmetic, conditions, patterns, casts, functions, aggregates, grouping, windows, subqueries)
 
 _PARTS: Parts = {
-    exp.Column: frozenset({"this", "table"}),
+    exp.Column: frozenset({"this", "table", "db"}),
     **{node: parts for module in _MODULES for node, parts in module.PARTS.items()},
 }
 _NODES: Binders = {

@@ -46,8 +46,8 @@ def _end(
     written, side = node.args[which], str(node.args.get(f"{which}_side") or "").upper()
     if isinstance(written, str) and written.upper() == "CURRENT ROW":
         return FrameEnd.CURRENT_ROW, None
-    if not side:
-        where = span if isinstance(written, str) else place_of(written)
+    if not side or written is None:
+        where = span if written is None or isinstance(written, str) else place_of(written)
         raise parsing_error("the end of a frame is PRECEDING or FOLLOWING", span=where)
     if isinstance(written, str):
         return FrameEnd(f"UNBOUNDED {side}"), None

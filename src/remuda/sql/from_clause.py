@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 _TABLE_PARTS = frozenset({"this", "db", "alias", "joins"})
 _WITH_SUBQUERY = (exp.Subquery, exp.Exists, exp.In, exp.Any, exp.All)
 _ALIAS_PARTS = frozenset({"this", "columns"})
+_RESERVED = frozenset(
+    {"ALL", "ANY", "ASC", "DESC", "END", "FALSE", "GROUP", "LIMIT", "NULL", "OFFSET", "ORDER", "TRUE"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,11 +181,11 @@ def _bind_table_entry(binding: Binding, node: Any, level: QueryLevel) -> Source:
             return _relation(binding, node, tree, columns, common.name)
     information = bind_information(binding, node.name, node.db or None, place_of(node))
     if information is not None:
-        return _relation(binding, node, information, information.columns, node.name)
+        return _relation(binding, node, information, information.columns, node.name, node.db)
     view = binding.find_view(node.name, node.db or None)
     if view is not None:
         tree, columns = bind_view(binding, view, place_of(node))
-        return _relation(binding, node, tree, columns, view.name)
+        return _relation(binding, node, tree, columns, view.name, view.schema)
     return _named(binding, node, _bind_map(binding, node))
 
 
@@ -204,7 +207,8 @@ def _bind_map(binding: Binding, node: Any) -> Source:
         column.id for column, declared in zip(columns, definition.columns, strict=True) if declared.hidden
     )
     key = tuple(columns[position] for position in definition.positions(definition.key))
-    return Source(logical.Scan(definition, columns), (ScopeRelation(definition.name, columns, hidden, key),))
+    relation = ScopeRelation(definition.name, columns, hidden, key, schema=definition.schema)
+    return Source(logical.Scan(definition, columns), (relation,))
 
 
 def _bind_function(binding: Binding, node: Any, level: QueryLevel) -> Source:
@@ -232,8 +236,10 @@ def _bind_query(binding: Binding, query: Any, node: Any, level: QueryLevel) -> S
     return _relation(binding, node, project, project.columns, "")
 
 
-def _relation(binding: Binding, node: Any, tree: LogicalNode, columns: tuple[Column, ...], name: str) -> Source:
-    return _named(binding, node, Source(tree, (ScopeRelation(name, columns),)))
+def _relation(
+    binding: Binding, node: Any, tree: LogicalNode, columns: tuple[Column, ...], name: str, schema: str | None = None
+) -> Source:
+    return _named(binding, node, Source(tree, (ScopeRelation(name, columns, schema=schema),)))
 
 
 def _named(binding: Binding, node: Any, source: Source) -> Source:
@@ -242,7 +248,10 @@ def _named(binding: Binding, node: Any, source: Source) -> Source:
     if alias is None:
         return source
     refuse_unknown_parts(alias, _ALIAS_PARTS)
-    relation = replace(source.relations[0], alias=alias.name or source.relations[0].alias)
+    relation = source.relations[0]
+    if alias.name:
+        _refuse_reserved(alias.this)
+        relation = replace(relation, alias=alias.name, schema=None, hides=relation.alias)
     names = alias.args.get("columns") or []
     if not names:
         return Source(source.tree, (relation,))
@@ -260,6 +269,12 @@ def _named(binding: Binding, node: Any, source: Source) -> Source:
     return Source(
         project, (ScopeRelation(relation.alias, project.columns, hidden, tuple(renamed[c.id] for c in relation.key)),)
     )
+
+
+def _refuse_reserved(name: Any) -> None:
+    """`FROM orders ORDER`, `FROM orders GROUP`: a clause that is not complete, which sqlglot takes for an alias."""
+    if not name.args.get("quoted") and name.name.upper() in _RESERVED:
+        raise parsing_error(f"{name.name!r} is not expected here", span=place_of(name))
 
 
 def _refuse_twice(relations: Sequence[ScopeRelation], node: Any) -> None:

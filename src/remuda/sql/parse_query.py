@@ -10,6 +10,7 @@ from sqlglot.tokens import Token, TokenType
 
 from remuda.errors import Span, nested_too_deeply, parsing_error
 from remuda.sql.function_marks import mark_functions, unmark_functions
+from remuda.sql.overlooked import refuse_overlooked
 from remuda.sql.places import locate
 from remuda.sql.statements import Query
 from remuda.sql.tokens import DIALECT, number_parameters, span_of
@@ -34,7 +35,7 @@ def begins_select(cursor: Cursor) -> bool:
 
 def parse_query(tokens: Sequence[Token], text: str) -> Query:
     first = tokens[0]
-    tokens = _apart_from_intervals(_without_table_command(tokens))
+    tokens = _apart_from_intervals(_apart_from_columns(_without_table_command(tokens)))
     upsert = first.text.upper() == "SINK"
     if upsert:
         tokens = [Token(TokenType.INSERT, "INSERT", first.line, first.col, first.start, first.end, []), *tokens[1:]]
@@ -49,6 +50,7 @@ def parse_query(tokens: Sequence[Token], text: str) -> Query:
     except (AttributeError, LookupError, TypeError, ValueError) as error:  # the parser stumbles over a part of its tree
         blamed = getattr(parser, "_curr", None) or numbered[-1]
         raise parsing_error(f"{blamed.text!r} is not expected here", span=span_of(blamed)) from error
+    refuse_overlooked(tokens)
     tree = trees[0]
     assert isinstance(tree, exp.Expression), "there are tokens"
     unmark_functions(tree)
@@ -68,7 +70,9 @@ def _located(error: ParseError, tokens: Sequence[Token]) -> Exception:
     if description.startswith(("Invalid expression", "Required keyword")):
         description = f"{blamed.text!r} is not expected here"
     return parsing_error(
-        description.replace("Expecting", "expected").replace("Expected", "expected"), span=span_of(blamed)
+        description.replace("Expecting", "expected").replace("Expected", "expected"),
+        span=span_of(blamed),
+        suggestion='A name is quoted with ".' if blamed.text == "`" else None,
     )
 
 
@@ -84,6 +88,27 @@ def _without_table_command(tokens: Sequence[Token]) -> Sequence[Token]:
         for kind, word in ((TokenType.SELECT, "SELECT"), (TokenType.STAR, "*"), (TokenType.FROM, "FROM")):
             replaced.append(Token(kind, word, token.line, token.col, token.start, token.end, []))
     return replaced
+
+
+def _apart_from_columns(tokens: Sequence[Token]) -> Sequence[Token]:
+    """sqlglot takes `(VALUES ...)` and `(FROM ...)` after `INTO name` for a list of columns: in more parentheses they
+    are what they are.
+    """
+    place = next((at for at, token in enumerate(tokens) if token.token_type is TokenType.INTO), len(tokens)) + 2
+    while place < len(tokens) and tokens[place].token_type is TokenType.DOT:
+        place += 2
+    words = [token.token_type for token in tokens[place : place + 3]]
+    if len(words) < 3 or words[0] is not TokenType.L_PAREN:
+        return tokens
+    if words[1] is not TokenType.FROM and words[1:] != [TokenType.VALUES, TokenType.L_PAREN]:
+        return tokens
+    open_parentheses = 0
+    for end in range(place, len(tokens)):
+        kind = tokens[end].token_type
+        open_parentheses += (kind is TokenType.L_PAREN) - (kind is TokenType.R_PAREN)
+        if not open_parentheses:
+            return [*tokens[:place], tokens[place], *tokens[place : end + 1], tokens[end], *tokens[end + 1 :]]
+    return tokens
 
 
 def _apart_from_intervals(tokens: Sequence[Token]) -> Sequence[Token]:

@@ -83,6 +83,8 @@ def locate(tree: exp.Expression, tokens: Sequence[Token], parameters: ParameterN
             if span is None:  # PostgreSQL's drivers write %s
                 raise parsing_error("a parameter is written ? or :name", span=_span_of_first(words["%"]))
             node.meta.update(start=span.start, end=span.end - 1)
+            if node.arg_key == "alias" or isinstance(node.parent, exp.TableAlias):  # SELECT name ? FROM orders
+                raise parsing_error("a parameter is not expected here", span=span)
     _locate_keywords(nodes, words)
     _keep_intervals(nodes, tokens, starts)
     for node in reversed(nodes):  # what is inside first: a sub-query begins with its SELECT
@@ -217,8 +219,8 @@ def refuse_unknown_parts(node: exp.Expression, known: frozenset[str]) -> None:
 _PART_NAMES = {
     "query": "a sub-query",
     "with_": "WITH",
-    "catalog": "a name of more than two parts",
-    "db": "a name of more than two parts",
+    "catalog": "a name of so many parts",
+    "db": "a name of so many parts",
     "using": "USING",
     "tables": "DELETE without FROM",
     "columns": "a list of column names after an alias",

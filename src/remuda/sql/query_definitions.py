@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from sqlglot.tokens import Token, TokenType
 
 from remuda.errors import nearest, parsing_error
 from remuda.sql.parse_query import begins_select, parse_query
 from remuda.sql.statements import CopyFrom, CopyTo, CreateMapAs, CreateView, CsvOptions, DropView
+from remuda.storage import LoadMode
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from remuda.sql.statements import Name, Query
 
 FORMATS = ("parquet", "csv", "json", "arrow", "feather")
-MODES = ("append", "replace", "upsert")
 _CSV: dict[str, tuple[str, ...]] = {"HEADER": ("true", "false", "on", "off"), "DELIMITER": ()}
 
 
@@ -84,7 +84,7 @@ def parse_copy(cursor: Cursor) -> CopyFrom | CopyTo:
         if cursor.accept("FROM"):
             span = cursor.span
             path = cursor.string("the path of a file, in quotes")
-            options = _options(cursor, {"FORMAT": FORMATS, "MODE": MODES, **_CSV, "NULL": ()})
+            options = _options(cursor, {"FORMAT": FORMATS, "MODE": get_args(LoadMode), **_CSV, "NULL": ()})
             csv = _csv_options(options, path, span)
             return CopyFrom(name, path, span, options.get("FORMAT"), options.get("MODE", "append"), csv)
         named = cursor.tokens[begin : cursor.place]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from remuda.catalog.definitions import GENERATED_KEY
-from remuda.errors import nearest, parsing_error
+from remuda.errors import SqlError, nearest, parsing_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -16,6 +16,22 @@ if TYPE_CHECKING:
     from remuda.plan.logical import Relation
     from remuda.sql.ctes import CommonTable
     from remuda.sql.expression import ExpressionBinder
+
+
+@dataclass(frozen=True, slots=True)
+class TableName:
+    """What stands before the name of a column: `orders`, or `public.orders`."""
+
+    name: str
+    schema: str | None = None
+
+    def __str__(self) -> str:
+        return self.name if self.schema is None else f"{self.schema}.{self.name}"
+
+
+def table_of(node: Any) -> TableName | None:
+    """Of a column as it is written."""
+    return TableName(node.table, node.db or None) if node.table else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +47,15 @@ class ScopeRelation:
     """Columns that USING has merged into one: they are named only with the alias before them."""
     is_merge: bool = False
     """Whether its columns are those that USING made, which belong to no table."""
+    schema: str | None = None
+    """Of a map or a view that is called by its own name."""
+    hides: str = ""
+    """The name that the alias stands in the place of."""
 
-    def answers_to(self, table: str) -> bool:
-        return self.alias.casefold() == table.casefold()
+    def answers_to(self, table: TableName) -> bool:
+        if table.schema is not None and (self.schema is None or self.schema.casefold() != table.schema.casefold()):
+            return False
+        return self.alias.casefold() == table.name.casefold()
 
     def over(self, columns: Mapping[int, Column]) -> ScopeRelation:
         """The relation above a join, where its columns may be NULL that were not below it."""
@@ -68,18 +90,17 @@ class Scope:
     relations: tuple[ScopeRelation, ...]
     level: QueryLevel = field(default_factory=QueryLevel)
 
-    def resolve(self, name: str, table: str | None, span: Span | None) -> Column:
-        """The column that a name means: the nearest query that has it decides."""
+    def resolve(self, name: str, table: TableName | None, span: Span | None, hint: str | None = None) -> Column:
+        """The column that a name means: the nearest query that has it decides. `hint` is for what is like no column."""
         found = self.find(name, table, span)
         if found is not None:
             return found
         if table is not None and not any(relation.answers_to(table) for relation in self._visible()):
-            hint = nearest(table, [relation.alias for relation in self._visible()])
-            raise parsing_error(f"unknown table in this query: {table}", span=span, suggestion=hint)
+            raise self._unknown_table(table, span)
         names = [column.name for column in self._visible_columns(table)]
-        raise parsing_error(f"unknown column: {name}", span=span, suggestion=nearest(name, names))
+        raise parsing_error(f"unknown column: {name}", span=span, suggestion=nearest(name, names) or hint)
 
-    def find(self, name: str, table: str | None, span: Span | None) -> Column | None:
+    def find(self, name: str, table: TableName | None, span: Span | None) -> Column | None:
         """The column that a name means, or None."""
         relations = [relation for relation in self.relations if table is None or relation.answers_to(table)]
         folded = name.casefold()
@@ -117,7 +138,7 @@ class Scope:
         folded = name.casefold()
         return any(column.name.casefold() == folded for relation in self.relations for column in relation.columns)
 
-    def key(self, table: str | None, span: Span | None) -> tuple[Column, ...]:
+    def key(self, table: TableName | None, span: Span | None) -> tuple[Column, ...]:
         keys = [
             relation.key
             for relation in self.relations
@@ -129,11 +150,10 @@ class Scope:
             )
         return keys[0]
 
-    def star(self, table: str | None, span: Span | None = None) -> list[Column]:
+    def star(self, table: TableName | None, span: Span | None = None) -> list[Column]:
         relations = [relation for relation in self.relations if table is None or relation.answers_to(table)]
         if table is not None and not relations:
-            hint = nearest(table, [relation.alias for relation in self.relations])
-            raise parsing_error(f"unknown table in this query: {table}", span=span, suggestion=hint)
+            raise self._unknown_table(table, span)
         return [
             column
             for relation in relations
@@ -141,12 +161,18 @@ class Scope:
             if column.id not in relation.hidden and (table is not None or column.id not in relation.merged)
         ]
 
+    def _unknown_table(self, table: TableName, span: Span | None) -> SqlError:
+        """Suggests the alias of a table that is called by its own name."""
+        hidden = (each.alias for each in self._visible() if each.hides.casefold() == table.name.casefold())
+        hint = next(hidden, None) or nearest(table.name, [relation.alias for relation in self._visible()])
+        return parsing_error(f"unknown table in this query: {table}", span=span, suggestion=hint)
+
     def _visible(self) -> Iterator[ScopeRelation]:
         yield from self.relations
         if self.level.outer is not None:
             yield from self.level.outer.scope._visible()
 
-    def _visible_columns(self, table: str | None) -> Iterator[Column]:
+    def _visible_columns(self, table: TableName | None) -> Iterator[Column]:
         for relation in self._visible():
             if table is None or relation.answers_to(table):
                 yield from relation.columns

@@ -13,6 +13,7 @@ from remuda.sql.expression import Alias
 from remuda.sql.ordering import OrderEntry, order_entry
 from remuda.sql.places import place_of, refuse_unknown_parts
 from remuda.sql.result_names import result_name
+from remuda.sql.scope import table_of
 from remuda.types import NULL, VARCHAR
 
 if TYPE_CHECKING:
@@ -61,10 +62,11 @@ def aliases_of(select: Any) -> dict[str, Alias]:
 
 def _bind_star(binder: ExpressionBinder, node: Any) -> list[SelectItem]:
     star = node.this if isinstance(node, exp.Column) else node
-    table = node.table if isinstance(node, exp.Column) else None
+    table = table_of(node) if isinstance(node, exp.Column) else None
+    refuse_unknown_parts(node, frozenset({"this", "table", "db", "except_", "replace", "rename"}))
     refuse_unknown_parts(star, frozenset({"except_", "replace", "rename"}))
     span = place_of(node)
-    columns = binder.scope.star(table or None, span)
+    columns = binder.scope.star(table, span)
     for excluded in star.args.get("except_") or []:
         folded = excluded.name.casefold()
         if all(column.name.casefold() != folded for column in columns):

@@ -178,9 +178,11 @@ class MapState:
     # Refusals
 
     def refuse_reads(self, reason: str) -> None:
-        """Nor writes: for good."""
+        """Nor writes: for good. The files are let go at once, and not when the collector comes by."""
         self._unreadable_because = self.refusal = reason
         self._readable = False
+        self.shelved = ()
+        self._use(MapVersion(self.definition))
 
     def forget(self) -> None:
         """The map is gone from the catalog: reads and writes say so."""

@@ -174,6 +174,8 @@ class StoreState:
         if self._folder is None:
             return
         with self._structure:
+            if self.closed:  # a load that was under way: the folder may have another writer, and the maps hold nothing
+                raise StorageError("the store is closed", self.path)
             entries = [map_entry(each.definition, each.folded, _saved(each.shelved)) for each in self._maps.values()]
             self._folder.commit(self.partitions, self.catalog, entries, only_changes=only_changes, delivery=delivery)
 

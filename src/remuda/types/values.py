@@ -12,6 +12,7 @@ import msgspec
 
 from remuda.errors import SqlError, data_error
 from remuda.types.intervals import parse_interval
+from remuda.types.moment_text import date_of_text, datetime_of_text, time_of_text
 from remuda.types.sql_type import (
     BIGINT,
     BOOLEAN,
@@ -269,7 +270,7 @@ def _store_bytes(target: SqlType, value: Any) -> bytes:
 
 def _store_date(target: SqlType, value: Any) -> int:
     if isinstance(value, str):
-        value = dt.date.fromisoformat(value.strip())
+        value = date_of_text(value)
     if isinstance(value, dt.datetime):
         if value.time() != dt.time(0):
             raise _cannot_store(target, value, "Use CAST(... AS DATE) to drop the time.")
@@ -283,7 +284,7 @@ def _store_time(target: SqlType, value: Any) -> int:
     if isinstance(value, str):
         if ":" not in value:  # '12' and '123456' are more likely something else
             raise _cannot_store(target, value)
-        value = dt.time.fromisoformat(value.strip())
+        value = time_of_text(value)
     if not isinstance(value, dt.time) or value.tzinfo is not None:
         raise _cannot_store(target, value)
     return ((value.hour * 60 + value.minute) * 60 + value.second) * 1_000_000 + value.microsecond
@@ -291,7 +292,7 @@ def _store_time(target: SqlType, value: Any) -> int:
 
 def _store_timestamp(target: SqlType, value: Any) -> int:
     if isinstance(value, str):
-        value = dt.datetime.fromisoformat(value.strip())
+        value = datetime_of_text(value)
     if isinstance(value, dt.datetime):
         if value != value:  # pandas' NaT calls itself a datetime
             raise _cannot_store(target, value)
