@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from remuda.expr import Call, Column, Expression, Literal, can_fail, columns_of, conjuncts, is_volatile, substitute
 from remuda.plan import logical
+from remuda.plan.aggregates import AGGREGATES
 from remuda.plan.joins import JoinKind
 from remuda.plan.logical import Assignment
 from remuda.plan.walk import walk
+from remuda.rules.conditions import told_apart
+from remuda.rules.nulls import is_null_without
 from remuda.rules.properties import is_unique
 from remuda.rules.split_aggregate import put_together, split_calls
 from remuda.types import Kind
@@ -47,11 +50,15 @@ def aggregate_below_join(node: Any, context: ExploreContext) -> Iterator[Logical
     """Aggregate(Join(l, r, c), keys, SUM(l.a)) → Aggregate(Join(part, r, c), keys, SUM(s)), where part is
     Aggregate(l, l's columns of keys and c, SUM(a) AS s).
 
-    Legal for every kind of join: rows of l with the same values in the columns of c and in the keys have the same
-    matches, so what happens to one happens to all. COUNT(*) belongs to every side but one that an outer join fills with
-    NULLs: there it counts a row that the side does not have. Where the keys tell the rows of the new join apart, as for
-    GROUP BY of r's key, nothing is left to add up above it. Not with arguments of both sides, and not where an argument
-    can fail: it would be computed for rows that have no match.
+    Legal because rows of l with the same values in the columns of c and in the keys have the same matches, so what
+    happens to one happens to all. Where the keys tell the rows of the new join apart, as for GROUP BY of r's key,
+    nothing is left to add up above it.
+
+    A side that an outer join fills with NULLs has no partial result for the rows that it fills, and none may be needed:
+    every argument must be NULL there, and so be left out. SUM(l.a) is such; COUNT(*), MAX(1), SUM(COALESCE(l.a, 0)) and
+    BOOL_OR(l.a IS NULL) are not. The right side of a SINGLE join stays as it is, for a second match is an error. Not
+    with arguments of both sides, not where an argument can fail: it would be computed for rows that have no match, and
+    not where something above tells values apart that are equal to a group.
     """
     if not isinstance(node, logical.Aggregate) or not node.calls or not all(map(_is_movable, node.calls)):
         return
@@ -65,10 +72,12 @@ def aggregate_below_join(node: Any, context: ExploreContext) -> Iterator[Logical
     used = frozenset(columns_of(*expressions.values())) | (arguments - meanings.keys())
     above = {id_: expression for id_, expression in meanings.items() if id_ not in arguments or _is_key(id_, node)}
     named = frozenset(columns_of(*above.values())) | ({key.id for key in node.keys} - meanings.keys())
-    counts_rows = any(call.argument is None for call in node.calls)
+    told = frozenset().union(*map(told_apart, (*above.values(), *_conditions(join))))
     best: tuple[float, _Side] | None = None
     for side in _sides(join, used, named):
-        if (side.may_be_missing and counts_rows) or is_unique(side.relation, side.needed):
+        if side.may_be_missing and not _are_null_without(side.relation, node.calls, expressions):
+            continue
+        if is_unique(side.relation, side.needed) or told & side.needed:
             continue
         if not side.needed:
             continue  # without keys there is a row even where the side has none
@@ -86,6 +95,17 @@ def _is_movable(call: AggregateCall) -> bool:
     return type_ is None or type_.kind is not Kind.DECIMAL or type_.precision <= SAFE_DIGITS
 
 
+def _are_null_without(relation: Any, calls: tuple[AggregateCall, ...], expressions: dict[int, Expression]) -> bool:
+    """Whether each call leaves out every row in which the relation's columns are NULL throughout."""
+    missing = {column.id for column in relation.columns}
+    return all(
+        call.argument is not None
+        and not AGGREGATES[call.function].keeps_nulls
+        and is_null_without(expressions.get(call.argument.id, call.argument), missing)
+        for call in calls
+    )
+
+
 def _is_key(id_: int, node: logical.Aggregate) -> bool:
     return any(key.id == id_ for key in node.keys)
 
@@ -100,6 +120,14 @@ def _under_projections(node: Any) -> tuple[Any, dict[int, Expression]]:
     return node, meanings
 
 
+def _conditions(node: Any) -> Iterator[Expression]:
+    """The conditions of all joins of the tree."""
+    if isinstance(node, logical.Join):
+        yield from (part for part in (node.condition, node.compared) if part is not None)
+        yield from _conditions(node.left)
+        yield from _conditions(node.right)
+
+
 def _relations(join: logical.Join) -> int:
     return 1 + sum(isinstance(node, logical.Join) for node in walk(join))
 
@@ -108,7 +136,7 @@ def _sides(join: Any, used: frozenset[int], named: frozenset[int]) -> Iterator[_
     """The relations furthest down that have all `used` columns."""
     named |= frozenset(columns_of(join.condition, join.compared))
     sides = [(join.left, join.kind.keeps_right)]
-    if join.kind.delivers_right:
+    if join.kind.delivers_right and join.kind is not JoinKind.SINGLE:
         sides.append((join.right, join.kind.keeps_left))
     for relation, missing in sides:
         own = frozenset(column.id for column in relation.columns)

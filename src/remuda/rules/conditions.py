@@ -9,6 +9,8 @@ from remuda.expr import (
     FALSE,
     TRUE,
     Call,
+    Case,
+    Cast,
     Column,
     Expression,
     Literal,
@@ -184,3 +186,28 @@ def implied_by_sides(condition: Expression, side: Collection[int]) -> Iterable[E
 def _only_over(expression: Expression, side: Collection[int]) -> bool:
     named = columns_of(expression)
     return bool(named) and all(id_ in side for id_ in named)
+
+
+_EQUAL_FOR_EQUALS = frozenset(
+    {*_OPPOSITES, "and", "or", "not", "in", "coalesce", "+", "-", "*", "/", "%", "negate", "abs"}
+)
+"""Functions whose values are equal where their arguments are. `1 / 0.0` is an error, and so is `1 / -0.0`."""
+
+
+def told_apart(expression: Expression) -> frozenset[int]:
+    """The columns of which the expression may have different values where they are equal: -0.0 = 0.0, not as texts.
+
+    A group has one value for all its rows: what is asked of the group in the place of each row must not tell.
+    """
+    match expression:
+        case Column() | Literal():
+            return frozenset()
+        case Call(function=function) if function in _EQUAL_FOR_EQUALS:
+            return frozenset().union(*map(told_apart, expression.arguments))
+        case Cast() if expression.type.is_numeric:
+            return told_apart(expression.argument)
+        case Case():
+            parts = (*(part for branch in expression.branches for part in branch), expression.otherwise)
+            return frozenset().union(*map(told_apart, parts))
+        case _:
+            return frozenset(id_ for id_, column in columns_of(expression).items() if column.type.is_floating)

@@ -1,4 +1,8 @@
-"""What a predicate can come out as when some columns are NULL: which filters make an outer join an inner one."""
+"""What an expression can come out as when some columns are NULL.
+
+It tells which filters make an outer join an inner one, and which arguments of aggregates a row without a match leaves
+NULL.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +30,14 @@ def rejects_nulls(condition: Expression, missing: Collection[int]) -> bool:
     return True not in outcomes(condition, missing)
 
 
+def is_null_without(expression: Expression, missing: Collection[int]) -> bool:
+    """Return whether the expression is NULL in every row in which all the columns of `missing` are NULL.
+
+    `r.a + l.b` and `CASE WHEN r.a > 5 THEN 1 END` are such; `1`, `COALESCE(r.a, 0)` and `r.a IS NULL` are not.
+    """
+    return outcomes(expression, missing) == _NULL
+
+
 def is_never_null(expression: Expression, not_null: Collection[int]) -> bool:
     """Whether it cannot be NULL where the columns of `not_null` are not."""
     return None not in outcomes(expression, (), not_null)
@@ -51,12 +63,23 @@ def outcomes(expression: Expression, missing: Collection[int], not_null: Collect
             inner = outcomes(expression.argument, missing, not_null)
             return _NULL if inner == _NULL else _ANY
         case Case():
-            values = [value for _, value in expression.branches]
-            return frozenset().union(*(outcomes(value, missing, not_null) for value in (*values, expression.otherwise)))
+            return _of_case(expression, missing, not_null)
         case Call():
             return _of_call(expression, [outcomes(argument, missing, not_null) for argument in expression.arguments])
         case _:
             return _ANY
+
+
+def _of_case(expression: Case, missing: Collection[int], not_null: Collection[int]) -> Outcomes:
+    """All values of branches that can be taken."""
+    found: set[bool | None] = set()
+    for condition, value in expression.branches:
+        met = outcomes(condition, missing, not_null)
+        if True in met:
+            found |= outcomes(value, missing, not_null)
+        if met == {True}:
+            return frozenset(found)
+    return frozenset(found) | outcomes(expression.otherwise, missing, not_null)
 
 
 def _of_call(call: Call, arguments: list[Outcomes]) -> Outcomes:
