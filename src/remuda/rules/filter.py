@@ -20,7 +20,7 @@ from remuda.expr import (
     substitute,
 )
 from remuda.plan import logical
-from remuda.rules.conditions import factor_common, simplify_asked
+from remuda.rules.conditions import factor_common, simplify_asked, told_apart
 from remuda.rules.filtered import filtered
 from remuda.rules.properties import not_null_columns
 
@@ -116,23 +116,26 @@ def push_filter_past_aggregate(node: LogicalNode) -> LogicalNode | None:
         return None
     aggregate = node.input
     keys = {column.id for column in aggregate.keys}
-    below, above = _split(node.condition, keys)
+    below, above = _split(node.condition, keys, grouped=True)
     if not below:
         return None
     lower = logical.Aggregate(filtered(aggregate.input, below), aggregate.keys, aggregate.calls)  # type: ignore[arg-type]
     return filtered(lower, above)
 
 
-def _split(condition: Expression, keys: AbstractSet[int]) -> tuple[list[Expression], list[Expression]]:
+def _split(
+    condition: Expression, keys: AbstractSet[int], *, grouped: bool = False
+) -> tuple[list[Expression], list[Expression]]:
     """The conjuncts that name only `keys`, and the others.
 
-    Not one that can fail after one of the others: it would meet rows that the other excludes.
+    Not one that can fail after one of the others: it would meet rows that the other excludes. Where the keys are those
+    of groups, not one that tells -0.0 from 0.0, for both are in one group.
     """
     below: list[Expression] = []
     above: list[Expression] = []
     for part in conjuncts(condition):
         named = columns_of(part).keys()
-        movable = named and named <= keys and not (above and can_fail(part))
+        movable = named and named <= keys and not (above and can_fail(part)) and not (grouped and told_apart(part))
         (below if movable else above).append(part)
     return below, above
 
@@ -146,7 +149,7 @@ def push_filter_past_window(node: LogicalNode) -> LogicalNode | None:
     if not (isinstance(node, logical.Filter) and isinstance(node.input, logical.Window)):
         return None
     window = node.input
-    below, above = _split(node.condition, {column.id for column in window.partition})
+    below, above = _split(node.condition, {column.id for column in window.partition}, grouped=True)
     if not below:
         return None
     return filtered(replace(window, input=filtered(window.input, below)), above)  # type: ignore[arg-type]
