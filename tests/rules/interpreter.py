@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from functools import cmp_to_key
+from functools import cmp_to_key, reduce
+from operator import and_, or_, xor
 from typing import TYPE_CHECKING, Any, assert_never
 
 from remuda.errors import SqlError, data_error
@@ -195,6 +196,16 @@ def aggregate(call: AggregateCall, rows: list[Row]) -> Any:
             return max(values, default=None)
         case "avg":
             return float(sum(values)) / len(values) if values else None
+        case "bool_and":
+            return all(values) if values else None
+        case "bool_or":
+            return any(values) if values else None
+        case "bit_and":
+            return reduce(and_, values) if values else None
+        case "bit_or":
+            return reduce(or_, values) if values else None
+        case "bit_xor":
+            return reduce(xor, values) if values else None
         case _:
             raise AssertionError(call.function)
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from remuda.catalog import DEFAULT_SCHEMA, ColumnDefinition, MapDefinition
-from remuda.expr import Call, Column, Expression, Literal
+from remuda.expr import Call, Case, Column, Expression, Literal
 from remuda.expr import call as typed_call
 from remuda.plan import logical
 from remuda.plan.aggregates import AggregateCall
@@ -113,6 +113,25 @@ class RandomTrees:
             return Literal(self._random.choice([None, 0, 1, 2]), BIGINT)
         return self._random.choice(usable)
 
+    def _expression(self, columns: Sequence[Column], outer: Sequence[Column]) -> Expression:
+        """A number that may be known where all columns are NULL, or NULL where none is, or constant."""
+        value = self._value(columns, outer)
+        match self._random.randrange(6):
+            case 0:
+                return Literal(self._random.choice([None, 1, 5]), BIGINT)
+            case 1:
+                return Call("coalesce", (value, self._value(columns, outer)), BIGINT)
+            case 2:
+                return Call("coalesce", (value, Literal(7, BIGINT)), BIGINT)
+            case 3:
+                # What FILTER is to the binder.
+                return Case(((self._condition(columns, outer), value),), Literal(None, BIGINT), BIGINT)
+            case 4:
+                missing = Call("is null", (value,), BOOLEAN)
+                return Case(((missing, Literal(1, BIGINT)),), self._value(columns, outer), BIGINT)
+            case _:
+                return value
+
     def _condition(self, columns: Sequence[Column], outer: Sequence[Column]) -> Expression:
         first = self._comparison(columns, outer)
         marks = [column for column in columns if column.type == BOOLEAN]
@@ -152,13 +171,18 @@ class RandomTrees:
     def _project(self, depth: int, outer: Sequence[Column]) -> LogicalNode:
         below = self.relation(depth, outer)
         kept = [Assignment(column, column) for column in below.columns if self._random.random() < 0.6]
-        value = self._value(below.columns, outer)
-        if self._random.random() < 0.5:
-            value = Call("coalesce", (value, Literal(7, BIGINT)), BIGINT)
-        return logical.Project(below, (*kept, Assignment(self._column("p"), value)))
+        items = [*kept, Assignment(self._column("p"), self._expression(below.columns, outer))]
+        if self._random.random() < 0.3:
+            items.append(Assignment(self._column("q", BOOLEAN), self._condition(below.columns, outer)))
+        return logical.Project(below, tuple(items))
 
     def _aggregate(self, depth: int, outer: Sequence[Column]) -> LogicalNode:
+        """Over computed arguments, often."""
         below = self.relation(depth, outer)
+        if self._random.random() < 0.4:
+            passed = (Assignment(column, column) for column in below.columns)
+            argument = Assignment(self._column("p"), self._expression(below.columns, outer))
+            below = logical.Project(below, (*passed, argument))
         wanted = self._random.choice([0, 0, 1, 2])
         keys = tuple(self._random.sample(below.columns, min(wanted, len(below.columns))))
         numbers = [column for column in below.columns if column.type == BIGINT]
@@ -167,7 +191,8 @@ class RandomTrees:
             function = self._random.choice(["sum", "min", "max", "count"])
             type_ = decimal(38, 0) if function == "sum" else BIGINT
             distinct = self._random.random() < 0.3
-            calls.append(AggregateCall(self._column("g", type_), function, self._random.choice(numbers), distinct))
+            argument = numbers[-1] if self._random.random() < 0.5 else self._random.choice(numbers)
+            calls.append(AggregateCall(self._column("g", type_), function, argument, distinct))
         if not calls and not keys:
             calls = [AggregateCall(self._column("n", nullable=False), "count")]
         return logical.Aggregate(below, keys, tuple(calls))
