@@ -24,7 +24,7 @@ from remuda.rules.free_columns import free_columns
 from remuda.rules.numbered import first_of_each, order_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from remuda.plan.logical import LogicalNode
     from remuda.rules.new_columns import NewColumns
@@ -199,6 +199,23 @@ class PullUp:
                 return own, other
         return None
 
+    def _renamed(self, pulled: Pulled, taken: Iterable[Column]) -> Pulled:
+        """The same with other names for those columns that the other side of a join delivers too.
+
+        A domain is a copy of the left side. What names outer columns is pulled up out of both, and so are the columns
+        that it reads, which have the same ids in the copy.
+        """
+        ids = {column.id for column in taken}
+        renamed = {column.id: self._new_columns.copy(column) for column in pulled.node.columns if column.id in ids}
+        if not renamed:
+            return pulled
+        items = tuple(Assignment(renamed.get(column.id, column), column) for column in pulled.node.columns)
+        return Pulled(
+            logical.Project(pulled.node, items),
+            tuple(substitute(predicate, renamed) for predicate in pulled.predicates),
+            {id_: substitute(meaning, renamed) for id_, meaning in pulled.meanings.items()},
+        )
+
     def _join(self, node: logical.Join) -> Pulled | None:
         left = self.pull(node.left)
         if left is None:
@@ -207,6 +224,8 @@ class PullUp:
             right = self.pull(node.right)
             if right is None:
                 return None
+            left = self._renamed(left, node.right.columns)
+            right = self._renamed(right, left.node.columns)
             meanings = {**left.meanings, **right.meanings}
             condition = None if node.condition is None else substitute(node.condition, meanings)
             outer, inner = self._split(condition)
