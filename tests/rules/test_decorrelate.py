@@ -19,7 +19,9 @@ from tests.rules.random_trees import RandomTrees, random_rows
 NAMES = sorted({rule.__name__ for rules in NORMALIZE_RULES.values() for rule in rules})
 
 
-@pytest.mark.parametrize("seed", [*range(8), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(8, 200))])
+@pytest.mark.parametrize(
+    "seed", [*range(8), 161, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(8, 200) if seed != 161)]
+)
 def test_random_trees(seed: int) -> None:
     """Trees of a few operators, each over several contents of the maps, rewritten, trimmed and normalised.
 
