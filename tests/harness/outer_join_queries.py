@@ -14,7 +14,7 @@ import pytest
 
 from remuda.exec import join as hash_join
 from remuda.exec import join_sides, row_join
-from remuda.optimizer import pricing
+from remuda.optimizer import cost, pricing
 from remuda.optimizer.search import Search
 from remuda.rules import aggregate_below_join
 
@@ -84,7 +84,7 @@ def any_plan(random: Random) -> Iterator[None]:
         found = [(least, tree) for least, tree in every if id(tree) in search.memo.explored]
         return found if found and random.random() < 0.8 else every
 
-    honest, by_promise = pricing.operator_cost, Search._by_promise
+    honest, by_promise = cost.operator_cost, Search._by_promise
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pricing, "operator_cost", drawn)
         patch.setattr(Search, "_by_promise", promising)

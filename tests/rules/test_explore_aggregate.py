@@ -119,7 +119,8 @@ class Aggregates(RandomTrees):
                 same = pair[0].type == pair[1].type
                 condition = Call("=", pair, BOOLEAN) if same else self._condition((*node.columns, *other.columns), ())
                 kind = self._random.choice([kind for kind in KINDS if kind is not JoinKind.MARK])
-                return logical.Join(kind, *self._random.sample([node, other], 2), condition)
+                left, right = self._random.sample([node, other], 2)
+                return logical.Join(kind, left, right, condition)
             case _:
                 limited = logical.Sort(node, self._ordered(node.columns))
                 return logical.Limit(limited, Literal(self._random.choice([1, 2, 3]), BIGINT), None)
