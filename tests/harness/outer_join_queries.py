@@ -196,7 +196,13 @@ class OuterJoinGenerator:
         return self.random.choice(forms)()
 
     def _nested(self, names: Names) -> str:
-        """A condition with a sub-query."""
+        """A condition with a sub-query, which may stand beside another or be a value."""
+        nested = self._subquery(names)
+        return self.random.choice(
+            (nested, nested, f"({nested} OR {self._condition(names)})", f"({nested}) IS NOT TRUE", f"NOT ({nested})")
+        )
+
+    def _subquery(self, names: Names) -> str:
         source, inner = self._from(names.own, most=2)
         outer, own = self._of(Names(names.own), "INTEGER"), self._of(Names(inner.own), "INTEGER")
         negated = self.random.choice(("", "NOT "))
@@ -250,23 +256,30 @@ class OuterJoinGenerator:
 
     def _relation(self) -> tuple[str, str]:
         """Its text and its alias; it has all columns."""
-        name, alias = self.random.choice(MAPS), self._alias()
+        name, other = self.random.choices(MAPS, k=2)
+        alias, first, second = (self._alias() for _ in range(3))
         if self._chance(0.7):
             return f"{name} {alias}", alias
-        if self._chance(0.5):
-            inner = self._alias()
-            return f"(SELECT * FROM {name} {inner} WHERE {self._condition(Names((inner,)))}) {alias}", alias
-        if self._chance(0.5):
-            kept = "grp, MAX(id) AS id, MIN(cust) AS cust, COUNT(*)::INTEGER AS amount, SUM(price) AS price"
-            rest = "MAX(share) AS share, MIN(label) AS label, BOOL_OR(flag) AS flag"
-            return f"(SELECT {kept}, {rest} FROM {name} GROUP BY grp) {alias}", alias
-        first, second = self._alias(), self._alias()
-        kind = self.random.choice(("SEMI", "ANTI"))
-        on = f"{first}.grp = {second}.grp AND {self._condition(Names((first, second)))}"
-        return (
-            f"(SELECT {first}.* FROM {name} {first} {kind} JOIN {self.random.choice(MAPS)} {second} ON {on}) {alias}",
-            alias,
+        condition = self._condition(Names((first,)))
+        groups = (
+            "grp, MAX(id) AS id, MIN(cust) AS cust, COUNT(*)::INTEGER AS amount, SUM(price) AS price, "
+            "MAX(share) AS share, MIN(label) AS label, BOOL_OR(flag) AS flag"
         )
+        on = f"{first}.grp = {second}.grp AND {self._condition(Names((first, second)))}"
+        kind = self.random.choice(("SEMI", "ANTI"))
+        direction = self.random.choice(("", " DESC"))
+        query = self.random.choice(
+            (
+                f"SELECT * FROM {name} {first} WHERE {condition}",
+                f"SELECT * FROM {name} {first} WHERE {condition}",
+                f"SELECT {groups} FROM {name} GROUP BY grp",
+                f"SELECT {first}.* FROM {name} {first} {kind} JOIN {other} {second} ON {on}",
+                f"SELECT * FROM {name} {first} ORDER BY id{direction} LIMIT {self.random.randint(1, 60)}",
+                f"SELECT * FROM {name} WHERE id < 30 UNION ALL SELECT * FROM {other} {first} WHERE {condition}",
+                f"SELECT DISTINCT ON (grp) * FROM {name} ORDER BY grp, id",
+            )
+        )
+        return f"({query}) {alias}", alias
 
     def _from(self, outer: tuple[str, ...] = (), most: int = 3) -> tuple[str, Names]:
         text, alias = self._relation()
@@ -282,6 +295,8 @@ class OuterJoinGenerator:
                 parts.append(self._condition(both))
             if self._chance(0.15):
                 parts.append(f"{self.random.choice(names)}.cust = {added}.cust")
+            if self._chance(0.1):
+                parts = [f"{self.random.choice(names)}.id = {added}.grp + {self.random.randint(0, 2)}"]
             text += f" {kind} JOIN {right} ON {' AND '.join(parts)}"
             if kind not in {"SEMI", "ANTI"}:
                 names.append(added)
@@ -370,6 +385,10 @@ class OuterJoinGenerator:
         inner = Names(names.own)
         where = f"{names.own[0]}.grp = {alias}.{key}" + (f" AND {self._condition(inner)}" if self._chance(0.4) else "")
         value = f"SELECT {self._call(inner)} FROM {source} WHERE {where}"
+        if self._chance(0.2):
+            # One row by the key, or none.
+            found, other = self._alias(), self.random.choice(MAPS)
+            value = f"SELECT {self._number(Names((found,)))} FROM {other} {found} WHERE {found}.id = {alias}.{key}"
         if self._chance(0.5):
             return f"SELECT {alias}.id AS c0, ({value}) AS c1 FROM {name} {alias}"
         lateral = self._alias()
@@ -379,7 +398,8 @@ class OuterJoinGenerator:
     def _plain(self) -> str:
         source, names = self._from()
         distinct = self.random.choice(("", "DISTINCT "))
-        items = [self._number(names), self._key(names), self._condition(names)]
+        tested = self._nested(names) if self._chance(0.3) else self._condition(names)
+        items = [self._number(names), self._key(names), tested]
         columns = ", ".join(f"{item} AS c{place}" for place, item in enumerate(items))
         where = self._where(names)
         return f"SELECT {distinct}{columns} FROM {source}{where}"
