@@ -117,18 +117,22 @@ class Shapes(Aggregates):
 
     def _one_match(self) -> logical.Join:
         left, right = self._scan(), self._scan()
-        kind = self._random.choice([JoinKind.LEFT, JoinKind.LEFT, JoinKind.MARK, JoinKind.SINGLE])
+        kinds = {JoinKind.LEFT, JoinKind.MARK, JoinKind.SINGLE}
+        kind = self._random.choice([kind for kind in self.join_kinds if kind in kinds])
         condition = Call("=", (self._random.choice(left.columns), right.columns[0]), BOOLEAN)
         compared, mark = self._mark(kind, left.columns, right.columns, ())
         return logical.Join(kind, left, right, condition, compared, mark)
 
 
-def joined_tree(random: Random, number: int) -> tuple[logical.Root, int]:
-    """Anything, aggregates over joins of all kinds, or other operators over such joins."""
+def joined_tree(random: Random, number: int, *, single: bool = True) -> tuple[logical.Root, int]:
+    """Anything, aggregates over joins of all kinds, or other operators over such joins.
+
+    With `single` some have joins that are an error where there is a second match.
+    """
     if number % 3 == 0:
-        trees = RandomTrees(random, single=number % 6 == 0)
+        trees = RandomTrees(random, single=single and number % 6 == 0)
         return decorrelate(trees.root(random.choice([2, 3, 3])), trees.next_column)
-    shapes = Shapes(random)
+    shapes = Shapes(random, single=single)
     node: Any = shapes.aggregate(random_source(shapes, random)) if number % 3 == 1 else shapes.shape()
     for _ in range(random.choice([0, 0, 1, 2])):
         node = shapes.over(node)

@@ -60,8 +60,9 @@ class Eager:
 class Aggregates(RandomTrees):
     """Aggregates of a few calls over joins of scans, unions, or whatever else comes."""
 
-    def __init__(self, random: Random) -> None:
+    def __init__(self, random: Random, *, single: bool = True) -> None:
         super().__init__(random, single=False)
+        self.join_kinds = KINDS if single else [kind for kind in KINDS if kind is not JoinKind.SINGLE]
         self._origins: dict[int, int] = {}
         """The scan, by its first column, that a column is computed from: arguments are mostly of one."""
 
@@ -99,7 +100,7 @@ class Aggregates(RandomTrees):
         right = self._scan()
         if self._random.random() < 0.3:
             left, right = right, left
-        kind = self._random.choice(KINDS)
+        kind = self._random.choice(self.join_kinds)
         first = self._random.choice([0, 1, 1, 1])
         pair = (self._random.choice(left.columns[first:3]), self._random.choice(right.columns[first:3]))
         condition: Expression = Call("=", pair, BOOLEAN)
@@ -118,7 +119,7 @@ class Aggregates(RandomTrees):
                 pair = (self._random.choice(node.columns), self._random.choice(other.columns))
                 same = pair[0].type == pair[1].type
                 condition = Call("=", pair, BOOLEAN) if same else self._condition((*node.columns, *other.columns), ())
-                kind = self._random.choice([kind for kind in KINDS if kind is not JoinKind.MARK])
+                kind = self._random.choice([kind for kind in self.join_kinds if kind is not JoinKind.MARK])
                 left, right = self._random.sample([node, other], 2)
                 return logical.Join(kind, left, right, condition)
             case _:

@@ -170,7 +170,7 @@ def _join_pulled(
     predicates = [substitute(predicate, left_columns) for predicate in pulled.predicates]
     own = meant(apply.condition)
     condition = conjunction(predicates if own is None else [*predicates, own])
-    delivered = [column for column in apply.right.columns if column.id in meanings]
+    delivered = [column for column in apply.columns[len(apply.left.columns) :] if column.id in meanings]
     right = pulled.node
     if not apply.kind.delivers_right or not delivered:
         return logical.Join(apply.kind, apply.left, right, condition, meant(apply.compared), apply.mark, apply.span)

@@ -109,10 +109,12 @@ def _finish(apply: logical.Apply, row: _OneRow, beside: LogicalNode) -> LogicalN
         case JoinKind.INNER | JoinKind.LEFT | JoinKind.SINGLE:
             keeps = apply.kind is not JoinKind.INNER
             source = beside if guard is None or keeps else logical.Filter(beside, guard)
-            items = tuple(
-                Assignment(column, _where(guard if keeps else None, meanings[column.id]))
-                for column in apply.right.columns
-            )
+            if guard is None or not keeps:
+                items = tuple(Assignment(column, meanings[column.id]) for column in apply.right.columns)
+            else:
+                # A column that the sub-query never has NULL is NULL where there is no row.
+                delivered = apply.columns[len(apply.left.columns) :]
+                items = tuple(Assignment(column, _where(guard, meanings[column.id])) for column in delivered)
             return logical.Project(source, (*passed, *items))
         case JoinKind.MARK:
             assert apply.mark is not None
@@ -127,5 +129,5 @@ def _finish(apply: logical.Apply, row: _OneRow, beside: LogicalNode) -> LogicalN
             return logical.Filter(beside, absent)
 
 
-def _where(guard: Expression | None, value: Expression) -> Expression:
-    return value if guard is None else Case(((guard, value),), Literal(None, value.type), value.type)
+def _where(guard: Expression, value: Expression) -> Expression:
+    return Case(((guard, value),), Literal(None, value.type), value.type)
