@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 from remuda.errors import Span, SqlError, parsing_error
-from remuda.expr import Call, Case, Cast, Column, Expression, Literal, call, evaluate_constant, is_constant
+from remuda.expr import Call, Case, Cast, Expression, Literal, call, evaluate_constant, is_constant
 from remuda.expr.constant import FALSE, TRUE
 from remuda.types import (
     BOOLEAN,
@@ -184,7 +184,9 @@ def _within_range(operator: str, left: Expression, value: int, span: Span | None
 
 
 def _unless_null(left: Expression, result: Literal) -> Expression:
-    """`result` wherever the column has a value; NULL where it has none."""
-    if isinstance(left, Column) and not left.nullable:
-        return result
+    """`result` wherever the column has a value; NULL where it has none.
+
+    A column that is never NULL in its map may be NULL here: HAVING asks the rows that ROLLUP makes. Where it is not, a
+    rule removes the question.
+    """
     return Case(((Call("is null", (left,), BOOLEAN), Literal(None, BOOLEAN)),), result, BOOLEAN)
