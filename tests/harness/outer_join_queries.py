@@ -185,6 +185,9 @@ class OuterJoinGenerator:
             lambda: f"{text} {negated}LIKE 'a%'",
             lambda: f"{text} || 'x' < 'c'",
             lambda: f"{self._of(names, 'DOUBLE')} {compared} {constant}",
+            lambda: (
+                f"{self.random.choice(names.own)}.id {compared} {self.random.choice(('30', '99999999999999999999'))}"
+            ),
         ]
         if depth > 0:
             forms += [
@@ -265,8 +268,9 @@ class OuterJoinGenerator:
             "grp, MAX(id) AS id, MIN(cust) AS cust, COUNT(*)::INTEGER AS amount, SUM(price) AS price, "
             "MAX(share) AS share, MIN(label) AS label, BOOL_OR(flag) AS flag"
         )
-        on = f"{first}.grp = {second}.grp AND {self._condition(Names((first, second)))}"
-        kind = self.random.choice(("SEMI", "ANTI"))
+        both = self._condition(Names((first, second)))
+        on, once = f"{first}.grp = {second}.grp AND {both}", f"{first}.id = {second}.id AND {both}"
+        kind, outer = self.random.choice(("SEMI", "ANTI")), self.random.choice(("RIGHT", "FULL"))
         direction = self.random.choice(("", " DESC"))
         query = self.random.choice(
             (
@@ -277,6 +281,8 @@ class OuterJoinGenerator:
                 f"SELECT * FROM {name} {first} ORDER BY id{direction} LIMIT {self.random.randint(1, 60)}",
                 f"SELECT * FROM {name} WHERE id < 30 UNION ALL SELECT * FROM {other} {first} WHERE {condition}",
                 f"SELECT DISTINCT ON (grp) * FROM {name} ORDER BY grp, id",
+                f"SELECT {first}.* FROM {name} {first} {outer} JOIN {other} {second} ON {once}",
+                f"SELECT {second}.* FROM {name} {first} LEFT JOIN {other} {second} ON {once}",
             )
         )
         return f"({query}) {alias}", alias
@@ -318,15 +324,18 @@ class OuterJoinGenerator:
         calls = [self._call(asked) for _ in range(self.random.choice((1, 1, 2, 3)))]
         items = ", ".join(f"{item} AS c{place}" for place, item in enumerate((*keys, *calls)))
         listed = ", ".join(keys)
-        having = f" HAVING {self._having(names)}" if self._chance(0.2) else ""
+        having = f" HAVING {self._having(names, keys)}" if self._chance(0.25) else ""
         if not keys:
             return f"SELECT {items} FROM {source}{self._where(names)}{having}"
         grouping = self.random.choice((listed, listed, listed, f"ROLLUP ({listed})", f"GROUPING SETS (({listed}), ())"))
         return f"SELECT {items} FROM {source}{self._where(names)} GROUP BY {grouping}{having}"
 
-    def _having(self, names: Names) -> str:
+    def _having(self, names: Names, keys: list[str]) -> str:
+        asked = [f"{key} IS NULL" for key in keys]
+        asked += [f"{key} <> 99999999999999999999" for key in keys if key.endswith((".id", ".grp", ".cust"))]
         return self.random.choice(
             (
+                *asked,
                 "COUNT(*) > 1",
                 f"COUNT({self._number(names)}) = 0",
                 f"SUM({self._number(names)}) IS NULL",
@@ -384,16 +393,20 @@ class OuterJoinGenerator:
         key = self.random.choice(("grp", "grp", "id"))
         inner = Names(names.own)
         where = f"{names.own[0]}.grp = {alias}.{key}" + (f" AND {self._condition(inner)}" if self._chance(0.4) else "")
-        value = f"SELECT {self._call(inner)} FROM {source} WHERE {where}"
+        having = f" HAVING {self._having(inner, [])}" if self._chance(0.3) else ""
+        value = f"SELECT {self._call(inner)} FROM {source} WHERE {where}{having}"
         if self._chance(0.2):
             # One row by the key, or none.
             found, other = self._alias(), self.random.choice(MAPS)
             value = f"SELECT {self._number(Names((found,)))} FROM {other} {found} WHERE {found}.id = {alias}.{key}"
+        missing = f"IS {self.random.choice(('', 'NOT '))}NULL"
         if self._chance(0.5):
-            return f"SELECT {alias}.id AS c0, ({value}) AS c1 FROM {name} {alias}"
+            asked = f" WHERE ({value}) {missing}" if self._chance(0.3) else ""
+            return f"SELECT {alias}.id AS c0, ({value}) AS c1 FROM {name} {alias}{asked}"
         lateral = self._alias()
         joined = f"LEFT JOIN LATERAL ({value}) AS {lateral} (v) ON {self._condition(Names((alias,)))}"
-        return f"SELECT {alias}.id AS c0, {lateral}.v AS c1 FROM {name} {alias} {joined}"
+        asked = f" WHERE {lateral}.v {missing}" if self._chance(0.5) else ""
+        return f"SELECT {alias}.id AS c0, {lateral}.v AS c1 FROM {name} {alias} {joined}{asked}"
 
     def _plain(self) -> str:
         source, names = self._from()

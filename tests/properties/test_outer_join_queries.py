@@ -61,7 +61,7 @@ def compare(seed: int, queries: int) -> None:
     assert compared > queries // 2
 
 
-@pytest.mark.parametrize("seed", [0, 5, 29, 37, 40, 43])
+@pytest.mark.parametrize("seed", [0, 3, 7, 8, 13, 40])
 def test_random_outer_joins(seed: int) -> None:
     """The last four find an aggregate below a join that knows nothing of rows without a match."""
     compare(seed, 20)
