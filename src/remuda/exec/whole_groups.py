@@ -5,6 +5,8 @@ Rows are held with the number of their group; each function orders or reduces th
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -121,24 +123,50 @@ def _in_order(groups: Groups, array: pa.Array, count: int) -> tuple[np.ndarray, 
 def _quantile_disc(call: AggregateCall, groups: Groups, batch: pa.RecordBatch, count: int) -> pa.Array:
     """The first value at or behind the fraction of the rows."""
     order, starts, rows = _in_order(groups, batch.column(0), count)
-    place = np.maximum(np.ceil(rows * float(call.parameters[0])).astype(np.int64) - 1, 0)
-    return _values_at(batch.column(0), order, starts + place, rows == 0)
+    fraction, descending = _fraction(call)
+
+    def place_among(values: int) -> int:
+        place = max(math.ceil(fraction * values), 1) - 1
+        return values - 1 - place if descending else place
+
+    return _values_at(batch.column(0), order, starts + _by_count(rows, place_among, np.int64), rows == 0)
 
 
 def _quantile_cont(call: AggregateCall, groups: Groups, batch: pa.RecordBatch, count: int) -> pa.Array:
     """Between the two values around the fraction, in proportion."""
     order, starts, rows = _in_order(groups, batch.column(0), count)
     values = np.append(_numbers(batch.column(0))[order], 0.0)
-    exact = np.maximum(rows - 1, 0) * float(call.parameters[0])
-    below = np.floor(exact).astype(np.int64)
-    low, high = values[starts + below], values[starts + np.ceil(exact).astype(np.int64)]
+    fraction, descending = _fraction(call)
+
+    def place_among(values: int) -> Fraction:
+        return fraction * max(values - 1, 0)
+
+    below = _by_count(rows, lambda values: math.floor(place_among(values)), np.int64)
+    above = _by_count(rows, lambda values: math.ceil(place_among(values)), np.int64)
+    share = _by_count(rows, lambda values: float(place_among(values) % 1), np.float64)
+    if descending:
+        last = np.maximum(rows - 1, 0)
+        below, above = last - below, last - above
+    low, high = values[starts + below], values[starts + above]
     with np.errstate(invalid="ignore"):
-        between = np.where(low == high, low, low + (high - low) * (exact - below))
+        between = np.where(low == high, low, low + (high - low) * share)
     return pa.array(between, mask=rows == 0)
 
 
-def _mode(call: AggregateCall, groups: Groups, batch: pa.RecordBatch, count: int) -> pa.Array:  # noqa: ARG001
-    """The value that comes most often; of several the lowest."""
+def _fraction(call: AggregateCall) -> tuple[Fraction, bool]:
+    """The fraction, exactly as its digits are written (0.07 of 100 rows are 7), and whether it counts from the end."""
+    fraction, descending = (*call.parameters, False)[:2]
+    return Fraction(str(fraction)), descending
+
+
+def _by_count(rows: np.ndarray, compute: Callable[[int], float], dtype: type) -> np.ndarray:
+    """What is computed of each number of rows; exact arithmetic is slow, and many groups have as many rows."""
+    counts, numbers = np.unique(rows, return_inverse=True)
+    return np.array([compute(int(values)) for values in counts], dtype)[numbers]
+
+
+def _mode(call: AggregateCall, groups: Groups, batch: pa.RecordBatch, count: int) -> pa.Array:
+    """The value that comes most often; of several the first in the order of the call, without one the lowest."""
     array = batch.column(0)
     codes = order_codes(array)
     order = np.lexsort((codes, groups))
@@ -149,8 +177,9 @@ def _mode(call: AggregateCall, groups: Groups, batch: pa.RecordBatch, count: int
     starts = np.flatnonzero(changes)
     lengths = np.diff(np.append(starts, len(order)))
     owners = ordered_groups[starts]
-    # By group, longest first, lowest first: the first of each group is it.
-    best = np.lexsort((starts, -lengths, owners))
+    # By group, longest first, earliest first: the first of each group is it.
+    first_places = np.minimum.reduceat(_places(call, groups, batch)[order], starts) if call.order else starts
+    best = np.lexsort((first_places, -lengths, owners))
     firsts = best[np.append(True, owners[best][1:] != owners[best][:-1])]
     row_of = np.full(count, -1, np.int64)
     row_of[owners[firsts]] = order[starts[firsts]]
@@ -165,8 +194,10 @@ def _argument_of_extreme(call: AggregateCall, groups: Groups, batch: pa.RecordBa
     best = np.full(count, np.iinfo(np.int64).max)
     lower_at(best, groups, codes)
     chosen = np.flatnonzero(best[groups] == codes)
-    # Of several such rows the one with the lowest argument, so that the order in which rows come does not matter.
-    chosen = chosen[np.argsort(-order_codes(batch.column(0).take(pa.array(chosen))), kind="stable")]
+    # Of several such rows the first in the order of the call; without one that with the lowest argument, so that the
+    # order in which rows come does not matter.
+    places = _places(call, groups, batch)[chosen] if call.order else order_codes(batch.column(0).take(pa.array(chosen)))
+    chosen = chosen[np.argsort(-places, kind="stable")]
     row_of = np.full(count, -1, np.int64)
     row_of[groups[chosen]] = chosen
     return batch.column(0).take(pa.array(row_of, mask=row_of < 0))
@@ -195,6 +226,14 @@ def _as_ordered(call: AggregateCall, groups: Groups, batch: pa.RecordBatch) -> p
     keyed = positional([pa.array(groups), *batch.columns[len(call.arguments) :]])
     collation = (SortKey(-1), *call.order)
     return sort_positions(keyed, range(len(collation)), collation)
+
+
+def _places(call: AggregateCall, groups: Groups, batch: pa.RecordBatch) -> np.ndarray:
+    """The place of each row in that order."""
+    ordered = _as_ordered(call, groups, batch).to_numpy()
+    places = np.empty(len(ordered), np.int64)
+    places[ordered] = np.arange(len(ordered))
+    return places
 
 
 def _plain(array: pa.Array) -> pa.Array:

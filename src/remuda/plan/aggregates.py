@@ -26,9 +26,10 @@ class AggregateCall:
     second: Column | None = None
     """What ARG_MIN and ARG_MAX are the least and greatest by; the other column of CORR and COVAR; FILTER of FIRST."""
     order: Collation = ()
-    """The order of the rows in which STRING_AGG joins them, and of which FIRST is the first."""
+    """The order of the rows in which STRING_AGG joins them, and of which FIRST is the first; of values that are equally
+    good for MODE and ARG_MIN the first one in this order is taken."""
     parameters: tuple[Any, ...] = ()
-    """Constants: the separator of STRING_AGG, the fraction of QUANTILE."""
+    """Constants: the separator of STRING_AGG; the fraction of QUANTILE, and whether it counts from the highest value."""
     span: Span | None = field(default=None, compare=False, repr=False)
     """Where it is written: a sum that overflows is an error of this place."""
 
@@ -132,12 +133,12 @@ AGGREGATES: dict[str, AggregateFunction] = {
         AggregateFunction("var_pop", _double_type),
         AggregateFunction("quantile_cont", _double_type),
         AggregateFunction("quantile_disc", _same_type),
-        AggregateFunction("mode", _same_type),
+        AggregateFunction("mode", _same_type, ordered=True),
         AggregateFunction("string_agg", _text_type, ordered=True),
         AggregateFunction("first", _same_type, ordered=True, ignores_repetition=True, keeps_nulls=True),
         AggregateFunction("last", _same_type, ordered=True, ignores_repetition=True, keeps_nulls=True),
-        AggregateFunction("arg_min", _same_type, second=_same_type, ignores_repetition=True),
-        AggregateFunction("arg_max", _same_type, second=_same_type, ignores_repetition=True),
+        AggregateFunction("arg_min", _same_type, second=_same_type, ordered=True, ignores_repetition=True),
+        AggregateFunction("arg_max", _same_type, second=_same_type, ordered=True, ignores_repetition=True),
         AggregateFunction("corr", _double_type, second=_double_type),
         AggregateFunction("covar_pop", _double_type, second=_double_type),
         AggregateFunction("covar_samp", _double_type, second=_double_type),

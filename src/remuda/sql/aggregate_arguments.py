@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
@@ -83,7 +83,6 @@ class WrittenAggregate:
     condition: Any = None
     constant: Any = None
     fraction: float | None = None
-    descending: bool = False
     counts_true: bool = False
     is_row: bool = False
     """Whether its argument is a row, `(a, b)`."""
@@ -118,7 +117,11 @@ def read_aggregate(node: Any) -> WrittenAggregate:
         name = AGGREGATE_NODES[type(node)]
         title = _TITLES.get(type(node), name.upper())
     if within is not None:
-        return _within_group(name, title, place_of(node), operands, tuple(within.expressions), condition)
+        if order or (distinct and name != "string_agg"):
+            what = "an ORDER BY of its own" if order else "DISTINCT"
+            raise parsing_error(f"{title} with WITHIN GROUP does not take {what}", span=place_of(node))
+        entries = tuple(within.expressions)
+        return replace(_within_group(name, title, place_of(node), operands, entries, condition), distinct=distinct)
     constant = None
     if name in _QUANTILES:
         constant = node.args.get("quantile") or (operands.pop() if len(operands) > 1 else None)
@@ -155,10 +158,7 @@ def _within_group(
     if name not in {*_QUANTILES, "mode"} or len(order) != 1:
         raise parsing_error(f"{title} does not take WITHIN GROUP with this ORDER BY", span=span)
     constant = operands[0] if operands else None
-    descending = bool(order[0].args.get("desc"))
-    return WrittenAggregate(
-        name, title, span, (order[0].this,), condition=condition, constant=constant, descending=descending
-    )
+    return WrittenAggregate(name, title, span, (order[0].this,), order=order, condition=condition, constant=constant)
 
 
 def _simplified(

@@ -12,11 +12,14 @@ from remuda.expr import Call, Case, Column, Literal, call, coerce, columns_of, r
 from remuda.plan.aggregates import AGGREGATES
 from remuda.sql.aggregate_arguments import AGGREGATE_NAMES, AGGREGATE_NODES, WrittenAggregate, read_aggregate
 from remuda.sql.nodes import COMMON_PARTS, Binder, Binders, Parts
-from remuda.sql.ordering import OrderEntry, bind_order_entry
+from remuda.sql.ordering import OrderEntry, bind_order_entry, order_entry
 from remuda.sql.places import place_of
 from remuda.types import BOOLEAN, DOUBLE, NULL, VARCHAR, Kind
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from decimal import Decimal
+
     from remuda.errors import Span
     from remuda.expr import Expression
     from remuda.sql.expression import ExpressionBinder
@@ -115,7 +118,10 @@ def _bind_arguments(binder: ExpressionBinder, written: WrittenAggregate) -> Pend
     else:
         arguments = [binder.bind(part, BOOLEAN if written.counts_true else None) for part in written.arguments]
     binder.refuse_untyped(arguments)
-    order = tuple(bind_order_entry(binder, entry) for entry in written.order)
+    order = tuple(
+        order_entry(entry, arguments[0]) if entry.this is written.arguments[0] else bind_order_entry(binder, entry)
+        for entry in written.order
+    )
     if written.distinct and not arguments:
         raise parsing_error("DISTINCT needs an argument", span=span)
     if written.distinct and any(entry.expression not in arguments for entry in order):
@@ -125,6 +131,7 @@ def _bind_arguments(binder: ExpressionBinder, written: WrittenAggregate) -> Pend
     is_taken = result is not None and (function.second is None or function.second(types[1]) is not None)
     if not is_taken or result is None or NULL in types:
         raise parsing_error(f"{written.title} does not take {', '.join(str(type_) for type_ in types)}", span=span)
+    parameters = _parameters(binder, written, arguments, order)
     if written.counts_true:
         arguments = [_where(_condition(arguments[0], span), _YES)]
     if name == "string_agg":
@@ -137,8 +144,18 @@ def _bind_arguments(binder: ExpressionBinder, written: WrittenAggregate) -> Pend
             arguments = [_where(condition, value) for value in arguments or [_YES]]
     distinct = written.distinct and not function.ignores_repetition
     column = binder.binding.new_column(name, result, nullable=name not in _NEVER_NULL)
+    if name == "any_value" and order:
+        name, function, arguments = (
+            "first",
+            AGGREGATES["first"],
+            [arguments[0], _where(_is_present(arguments[0]), _YES)],
+        )
     kept_order = order if function.ordered else ()
-    return PendingCall(column, name, tuple(arguments), distinct, kept_order, _parameters(binder, written), span)
+    return PendingCall(column, name, tuple(arguments), distinct, kept_order, parameters, span)
+
+
+def _is_present(value: Expression) -> Expression:
+    return Call("is not null", (value,), BOOLEAN)
 
 
 def _of_one_argument(written: WrittenAggregate) -> WrittenAggregate:
@@ -161,8 +178,7 @@ def _as_one_value(binder: ExpressionBinder, written: WrittenAggregate) -> Expres
         raise parsing_error(f"{written.title} does not take ({types})", span=written.span)
     if not written.skips_nulls:
         return row
-    present = tuple(Call("is not null", (value,), BOOLEAN) for value in values)
-    return _where(Call("and", present, BOOLEAN), row)
+    return _where(Call("and", tuple(_is_present(value) for value in values), BOOLEAN), row)
 
 
 def _same_text(value: Expression) -> Expression:
@@ -183,14 +199,24 @@ def _where(condition: Expression, value: Expression) -> Expression:
     return Case(((condition, value),), Literal(None, value.type), value.type)
 
 
-def _parameters(binder: ExpressionBinder, written: WrittenAggregate) -> tuple[Any, ...]:
+def _parameters(
+    binder: ExpressionBinder, written: WrittenAggregate, arguments: Sequence[Expression], order: Sequence[OrderEntry]
+) -> tuple[Any, ...]:
     match written.name:
         case "string_agg":
             return (_separator(binder, written.constant),)
         case "quantile_cont" | "quantile_disc":
-            return (_fraction(binder, written),)
+            return (_fraction(binder, written), _is_descending(written, arguments, order))
         case _:
             return ()
+
+
+def _is_descending(written: WrittenAggregate, arguments: Sequence[Expression], order: Sequence[OrderEntry]) -> bool:
+    """Whether a quantile counts from the highest value; it has no other order than that of its values."""
+    if order and [entry.expression for entry in order] != [arguments[0]]:
+        message = f"{written.title} can be ordered by its argument only"
+        raise parsing_error(message, span=place_of(written.order[0]))
+    return bool(order) and order[0].descending
 
 
 def _separator(binder: ExpressionBinder, node: Any) -> str:
@@ -202,17 +228,17 @@ def _separator(binder: ExpressionBinder, node: Any) -> str:
     return str(bound.value)
 
 
-def _fraction(binder: ExpressionBinder, written: WrittenAggregate) -> float:
+def _fraction(binder: ExpressionBinder, written: WrittenAggregate) -> float | Decimal:
     if written.fraction is not None:
         return written.fraction
     if written.constant is None:
         raise parsing_error(f"{written.title} needs a fraction", span=written.span)
     bound = binder.bind(written.constant, DOUBLE)
     is_number = isinstance(bound, Literal) and bound.type.is_numeric and bound.value is not None
-    fraction = float(bound.value) if isinstance(bound, Literal) and is_number else -1.0
+    fraction = bound.value if isinstance(bound, Literal) and is_number else -1
     if not 0 <= fraction <= 1:
         raise parsing_error("the fraction must be a number from 0 to 1 written here", span=place_of(written.constant))
-    return 1.0 - fraction if written.descending else fraction
+    return fraction
 
 
 FORMS: dict[str, Binder] = dict.fromkeys(AGGREGATE_NAMES, _bind_aggregate)

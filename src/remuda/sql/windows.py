@@ -152,6 +152,7 @@ def _bind_function(
         node = node.this
     if type(node) in _RANKING:
         name, type_ = _RANKING[type(node)]
+        _refuse_arguments(name, node)
         return name, (), type_, False, False, False
     if type(node) in _VALUES or type(node) in _ALSO_VALUES:
         refuse_unknown_parts(node, _FUNCTION_PARTS)
@@ -169,6 +170,14 @@ def _bind_function(
     if call.parameters or len(call.arguments) > 1:
         raise unsupported(node, f"{written.title} as a window function")
     return call.function, call.arguments, call.column.type, call.column.nullable, ignores_nulls, call.distinct
+
+
+def _refuse_arguments(name: str, node: Any) -> None:
+    """A ranking function has the order of its window, and no other; sqlglot takes `rank(ORDER BY x)` too."""
+    given = [part for part in (node.this, *node.expressions) if part is not None]
+    if given:
+        what = "ORDER BY: its order is that of OVER" if isinstance(given[0], exp.Order) else "arguments"
+        raise parsing_error(f"{name.upper()} takes no {what}", span=place_of(given[0]))
 
 
 def _bind_value_arguments(binder: ExpressionBinder, name: str, node: Any) -> tuple[Expression, ...]:
