@@ -36,6 +36,8 @@ def begins_select(cursor: Cursor) -> bool:
 def parse_query(tokens: Sequence[Token], text: str) -> Query:
     first = tokens[0]
     tokens = _apart_from_intervals(_apart_from_columns(_without_table_command(tokens)))
+    apart = _apart_from_lambdas(tokens)
+    are_apart, tokens = len(apart) > len(tokens), apart
     upsert = first.text.upper() == "SINK"
     if upsert:
         tokens = [Token(TokenType.INSERT, "INSERT", first.line, first.col, first.start, first.end, []), *tokens[1:]]
@@ -54,6 +56,8 @@ def parse_query(tokens: Sequence[Token], text: str) -> Query:
     tree = trees[0]
     assert isinstance(tree, exp.Expression), "there are tokens"
     unmark_functions(tree)
+    if are_apart:
+        _without_doubled_parentheses(tree)
     locate(tree, numbered, parameters)
     return Query(tree, span_of(first), parameters, upsert)
 
@@ -125,6 +129,42 @@ def _apart_from_intervals(tokens: Sequence[Token]) -> Sequence[Token]:
                 closing = Token(TokenType.R_PAREN, ")", token.line, token.col, token.end + 1, token.end, [])
                 apart[place : place + 1] = [opening, token, closing]
     return apart
+
+
+_BEFORE_ARGUMENT = frozenset({TokenType.L_PAREN, TokenType.COMMA})
+
+
+def _apart_from_lambdas(tokens: Sequence[Token]) -> Sequence[Token]:
+    """sqlglot takes `doc -> 'tags'` for a function of doc where it is an argument: in `((doc)) -> 'tags'` it is the
+    operator of JSON, as it is everywhere else.
+    """
+    apart = list(tokens)
+    for place in range(len(tokens) - 1, 1, -1):
+        if tokens[place].token_type is not TokenType.ARROW:
+            continue
+        first = _first_of_parameter(tokens, place)
+        if first >= 1 and tokens[first - 1].token_type in _BEFORE_ARGUMENT:
+            start, end = tokens[first], tokens[place - 1]
+            opening = Token(TokenType.L_PAREN, "(", start.line, start.col, start.start, start.start - 1, [])
+            closing = Token(TokenType.R_PAREN, ")", end.line, end.col, end.end + 1, end.end, [])
+            apart[first:place] = [opening, opening, *tokens[first:place], closing, closing]
+    return apart
+
+
+def _first_of_parameter(tokens: Sequence[Token], arrow: int) -> int:
+    """The place of `doc`, or of the parenthesis in `(doc)`, before an arrow; 0 where something else stands there."""
+    words = [token.token_type for token in tokens[max(arrow - 3, 0) : arrow]]
+    if words[-1] is not TokenType.R_PAREN:
+        return arrow - 1
+    return arrow - 3 if len(words) == 3 and words[0] is TokenType.L_PAREN else 0
+
+
+def _without_doubled_parentheses(tree: exp.Expression) -> None:
+    """Take out of the tree what `_apart_from_lambdas` has put into the text."""
+    for node in list(tree.find_all(exp.JSONExtract)):
+        outer = node.this
+        if isinstance(outer, exp.Paren) and isinstance(outer.this, exp.Paren):
+            outer.replace(outer.this.this)
 
 
 def _begins_interval(tokens: Sequence[Token], place: int) -> bool:

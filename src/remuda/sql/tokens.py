@@ -68,7 +68,7 @@ def span_of(token: Token) -> Span:
 
 def tokenize(text: str) -> list[Token]:
     try:
-        tokens = DIALECT.tokenize(text)
+        tokens = _with_signs_apart(DIALECT.tokenize(text), text)
     except TokenError as error:
         raise _unreadable(text, error) from error
     while tokens and tokens[-1].token_type is TokenType.SEMICOLON:
@@ -80,6 +80,45 @@ def tokenize(text: str) -> list[Token]:
     _refuse_empty_lists(tokens)
     _refuse_run_on_numbers(tokens, text)
     return tokens
+
+
+_NUMBER = re.compile(r"(?:\d+\.?\d*|\.\d+)(?P<exponent>[eE][+-]?\d+)?")
+_RUN_ON = re.compile(r"[\d.]+[eE]\d+[+-]")
+
+
+def _with_signs_apart(tokens: list[Token], text: str) -> list[Token]:
+    """Return the tokens with the operators that sqlglot takes into a number: `1e3-1` is one of its numbers.
+
+    The text is read again with `~`, which no number contains, in the place of each such operator.
+    """
+    signs: dict[int, str] = {}
+    while run_on := [each for each in tokens if each.token_type is TokenType.NUMBER and _RUN_ON.match(each.text)]:
+        for token in run_on:
+            signs |= _signs_behind_exponents(text, token.start)
+        apart = list(text)
+        for place in signs:
+            apart[place] = "~"
+        tokens = DIALECT.tokenize("".join(apart))
+    kinds = {"+": TokenType.PLUS, "-": TokenType.DASH}
+    return [
+        Token(kinds[signs[each.start]], signs[each.start], each.line, each.col, each.start, each.end, each.comments)
+        if each.start in signs
+        else each
+        for each in tokens
+    ]
+
+
+def _signs_behind_exponents(text: str, place: int) -> dict[int, str]:
+    """The operators between numbers of which the first has an exponent: `1e3-2e0+5`."""
+    signs: dict[int, str] = {}
+    while (
+        (number := _NUMBER.match(text, place))
+        and number["exponent"]
+        and text[number.end() : number.end() + 1] in {"+", "-"}
+    ):
+        signs[number.end()] = text[number.end()]
+        place = number.end() + 1
+    return signs
 
 
 def _unreadable(text: str, error: TokenError) -> SqlError:
