@@ -6,6 +6,7 @@ floating-point numbers, as PostgreSQL does. A value that the target cannot hold 
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -80,11 +81,23 @@ def cast_batch(source: SqlType, target: SqlType) -> Callable[[Datum], Datum]:
     def read(value: Datum) -> Datum:
         """Text that Arrow cannot read is read again, one by one: for the error, or as it has a plus or a time zone."""
         try:
-            return by_arrow(value)
+            result = by_arrow(value)
         except pa.ArrowInvalid:
             return one_by_one(value)
+        return result if _has_known_years(result, target) else one_by_one(value)
 
     return read
+
+
+def _has_known_years(moments: Datum, target: SqlType) -> bool:
+    """Whether all moments are of the years 1 to 9999; Arrow reads '0000-01-01' too."""
+    if target.kind not in _INSTANTS:
+        return True
+    bounds = pc.min_max(moments)
+    type_ = dt.date if target.kind is Kind.DATE else dt.datetime
+    low, high = to_stored(target, type_.min), to_stored(target, type_.max)
+    lowest, highest = bounds["min"].value, bounds["max"].value
+    return lowest is None or (low <= lowest and highest <= high)
 
 
 def _by_arrow(source: SqlType, target: SqlType) -> Callable[[Datum], Datum]:
@@ -170,7 +183,7 @@ def cast_row(source: SqlType, target: SqlType) -> Callable[[Any], Any]:
     def one(value: Any) -> Any:
         try:
             return to_stored(target, cast(pa.scalar(value, type=source.arrow)).as_py())
-        except pa.ArrowInvalid:
+        except (pa.ArrowInvalid, OverflowError, ValueError):  # what Arrow cannot read, or Python has no moment for
             if target.is_integer and value.strip().startswith("+") and value.strip()[1:].isdecimal():
                 return one(value.strip()[1:])
             if target.kind in _INSTANTS:

@@ -130,7 +130,7 @@ class PlanCache:
         self._worker.wake()
 
     def remove_stale(self) -> None:
-        for key, entry in list(self._entries.items()):
+        for key, entry in self.entries():
             if not self._is_current(entry):
                 self.remove(key, entry.plan)
 
@@ -140,7 +140,8 @@ class PlanCache:
                 self._forget(key)
 
     def entries(self) -> list[tuple[PlanKey, CachedPlan]]:
-        return list(self._entries.items())
+        with self._lock:  # a collection of garbage in between may let another thread add a plan
+            return list(self._entries.items())
 
     def __len__(self) -> int:
         return len(self._entries)

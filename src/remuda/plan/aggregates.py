@@ -29,7 +29,7 @@ class AggregateCall:
     """The order of the rows in which STRING_AGG joins them, and of which FIRST is the first; of values that are equally
     good for MODE and ARG_MIN the first one in this order is taken."""
     parameters: tuple[Any, ...] = ()
-    """Constants: the separator of STRING_AGG; the fraction of QUANTILE, and whether it counts from the highest value."""
+    """Constants: the separator of STRING_AGG; the fraction of QUANTILE, and whether it counts from the highest."""
     span: Span | None = field(default=None, compare=False, repr=False)
     """Where it is written: a sum that overflows is an error of this place."""
 

@@ -145,11 +145,8 @@ def _bind_arguments(binder: ExpressionBinder, written: WrittenAggregate) -> Pend
     distinct = written.distinct and not function.ignores_repetition
     column = binder.binding.new_column(name, result, nullable=name not in _NEVER_NULL)
     if name == "any_value" and order:
-        name, function, arguments = (
-            "first",
-            AGGREGATES["first"],
-            [arguments[0], _where(_is_present(arguments[0]), _YES)],
-        )
+        name, function = "first", AGGREGATES["first"]
+        arguments.append(_where(_is_present(arguments[0]), _YES))
     kept_order = order if function.ordered else ()
     return PendingCall(column, name, tuple(arguments), distinct, kept_order, parameters, span)
 

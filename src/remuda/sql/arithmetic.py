@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from remuda.errors import parsing_error
 from remuda.expr import Expression, Literal
+from remuda.sql.literals import is_untyped_text
 from remuda.sql.nodes import COMMON_PARTS, Binders, Parts
 from remuda.sql.places import place_of
 from remuda.types import BIGINT, DOUBLE, INTERVAL_TIME, TIMESTAMP, VARCHAR, Kind, SqlType, to_stored, type_of_value
@@ -23,7 +24,8 @@ SHIFTS: dict[type[exp.Expression], str] = {exp.BitwiseLeftShift: "<<", exp.Bitwi
 
 
 def _bind_arithmetic(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
-    if isinstance(node.this, exp.Placeholder):
+    is_told = is_untyped_text(node.this) and not isinstance(node.expression, exp.Placeholder)
+    if is_told or isinstance(node.this, exp.Placeholder):
         right = self.bind(node.expression)
         left = self.bind(node.this, _beside(right.type, node))
     else:

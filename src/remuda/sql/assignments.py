@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from remuda.errors import Span, SqlError, parsing_error
+from remuda.errors import Span, SqlError, data_error, parsing_error
 from remuda.expr import Cast, Column, Expression, Literal, coerce
 from remuda.sql.comparison import adapt_literal
 from remuda.sql.places import place_of, refuse_unknown_parts
@@ -31,9 +31,9 @@ def store(value: Expression, column: ColumnDefinition, span: Span | None) -> Exp
         try:
             return Literal(to_stored(column.type, to_python(value.type, value.value)), column.type)
         except SqlError as error:
-            raise parsing_error(
-                f"column {column.name}: {error.message}", span=span, suggestion=error.suggestion
-            ) from error
+            are_numbers = value.type.is_numeric and column.type.is_numeric
+            refused = data_error if are_numbers else parsing_error
+            raise refused(f"column {column.name}: {error.message}", span=span, suggestion=error.suggestion) from error
     if _is_checked(value.type, column.type):
         return Cast(value, column.type, span)
     if not _widens(value.type, column.type):

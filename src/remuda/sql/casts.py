@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from remuda.errors import SqlError, parsing_error
+from remuda.errors import SqlError, data_error, parsing_error
 from remuda.expr import Cast, Expression, Literal, can_cast, evaluate_constant
 from remuda.expr.cast import cast_can_fail
 from remuda.sql.comparison import adapt_literal
@@ -50,7 +50,7 @@ def _read_moment(text: Literal, target: SqlType, span: Span | None) -> Expressio
     try:
         return Literal(evaluate_constant(Cast(text, DATE)), DATE)
     except SqlError as error:
-        raise parsing_error(error.message, span=span) from error
+        raise data_error(error.message, span=span) from error
 
 
 def _interval_value(node: Any, unit: Any) -> Expression:

@@ -11,7 +11,7 @@ from remuda.expr import Case, Expression, Literal, coerce
 from remuda.sql.comparison import compare
 from remuda.sql.nodes import COMMON_PARTS, Binder, Binders, Parts
 from remuda.sql.places import place_of
-from remuda.types import NULL, VARCHAR, common_type
+from remuda.types import VARCHAR, common_type
 
 if TYPE_CHECKING:
     from remuda.sql.expression import ExpressionBinder
@@ -28,9 +28,8 @@ def _bind_nullif(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expres
 
 def _bind_if(self: ExpressionBinder, node: Any, expected: SqlType | None) -> Expression:
     condition = self.bind_condition(node.this)
-    value = self.bind(node.args["true"], expected)
     other = node.args.get("false")
-    otherwise = Literal(None, NULL) if other is None else self.bind(other, expected)
+    value, otherwise = self.bind_alike([node.args["true"], exp.Null() if other is None else other], expected)
     shared = common_type(value.type, otherwise.type)
     if shared is None:
         raise parsing_error(f"IF has values of types {value.type} and {otherwise.type}", span=place_of(node))

@@ -10,14 +10,17 @@ from remuda.catalog.definitions import GENERATED_KEY
 from remuda.errors import parsing_error
 from remuda.expr import Call, Case, Column, Expression, Literal, coerce
 from remuda.sql.comparison import compare
+from remuda.sql.literals import is_untyped_text
 from remuda.sql.nodes import COMMON_PARTS, Binders, Parts
 from remuda.sql.places import place_of, refuse_unknown_parts, unsupported
 from remuda.sql.rows import compare_rows, is_row
 from remuda.sql.scope import table_of
 from remuda.sql.subqueries import bind_in_query, bind_quantified, bind_row_query
-from remuda.types import BOOLEAN, NULL, SqlType, common_type
+from remuda.types import BOOLEAN, SqlType, common_type
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from remuda.sql.expression import ExpressionBinder
 
 COMPARISONS: dict[type[exp.Expression], str] = {
@@ -108,9 +111,8 @@ def _bind_in(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression
         return _bind_row_in(self, node)
     if not node.expressions:
         raise parsing_error("IN needs at least one value", span=place_of(node))
-    operand = self.bind(node.this)
+    operand, *values = _bind_beside(self, node.this, node.expressions)
     span = place_of(node)
-    values = [self.bind(value, operand.type) for value in node.expressions]
     equalities = [compare("=", operand, value, span) for value in values]
     plain = all(isinstance(part, Call) and part.arguments[0] == operand for part in equalities)
     if plain and len(equalities) > 1:
@@ -118,6 +120,15 @@ def _bind_in(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression
         candidates = tuple(part.arguments[1] for part in equalities if isinstance(part, Call))
         return Call("in", (operand, *dict.fromkeys(candidates)), BOOLEAN, span)
     return equalities[0] if len(equalities) == 1 else Call("or", tuple(equalities), BOOLEAN)
+
+
+def _bind_beside(self: ExpressionBinder, operand: Any, values: Sequence[Any]) -> list[Expression]:
+    """An operand and the values that it is compared with, each by itself; a text as the operand has their type."""
+    typed = [value for value in values if not is_untyped_text(value) and not isinstance(value, exp.Placeholder)]
+    if is_untyped_text(operand) and typed:
+        return self.bind_alike([operand, *values])
+    bound = self.bind(operand)
+    return [bound, *(self.bind(value, bound.type) for value in values)]
 
 
 def _bind_row_in(self: ExpressionBinder, node: Any) -> Expression:
@@ -136,8 +147,7 @@ def _bind_row_in(self: ExpressionBinder, node: Any) -> Expression:
 def _bind_between(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
     if is_row(node.this):
         return _bind_row_between(self, node)
-    operand = self.bind(node.this)
-    low, high = self.bind(node.args["low"], operand.type), self.bind(node.args["high"], operand.type)
+    operand, low, high = _bind_beside(self, node.this, [node.args["low"], node.args["high"]])
     span = place_of(node)
     between = Call("and", (compare(">=", operand, low, span), compare("<=", operand, high, span)), BOOLEAN)
     if not node.args.get("symmetric"):
@@ -159,15 +169,16 @@ def _bind_row_between(self: ExpressionBinder, node: Any) -> Expression:
 
 def _bind_case(self: ExpressionBinder, node: Any, expected: SqlType | None) -> Expression:
     subject = node.this
-    branches: list[tuple[Expression, Expression]] = []
+    conditions: list[Expression] = []
     for branch in node.args["ifs"]:
         if subject is None:
-            condition = self.bind_condition(branch.this)
+            conditions.append(self.bind_condition(branch.this))
         else:
-            condition = compare("=", *self.bind_pair(subject, branch.this), place_of(branch))
-        branches.append((condition, self.bind(branch.args["true"], expected)))
+            conditions.append(compare("=", *self.bind_pair(subject, branch.this), place_of(branch)))
+    results = [branch.args["true"] for branch in node.args["ifs"]]
     default = node.args.get("default")
-    otherwise = Literal(None, NULL) if default is None else self.bind(default, expected)
+    *values, otherwise = self.bind_alike([*results, exp.Null() if default is None else default], expected)
+    branches = list(zip(conditions, values, strict=True))
     shared: SqlType | None = otherwise.type
     for _, value in branches:
         shared = None if shared is None else common_type(shared, value.type)

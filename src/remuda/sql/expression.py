@@ -24,7 +24,7 @@ from remuda.sql import (
 from remuda.sql.nodes import COMMON_PARTS, Binders, Parts
 from remuda.sql.places import place_of, readable, refuse_unknown_parts, unsupported
 from remuda.sql.scope import table_of
-from remuda.types import BOOLEAN, Kind, SqlType
+from remuda.types import BOOLEAN, NULL, Kind, SqlType, common_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -85,12 +85,22 @@ class ExpressionBinder:
         return coerce(bound, BOOLEAN)
 
     def bind_pair(self, first: exp.Expression, second: exp.Expression) -> tuple[Expression, Expression]:
-        """Two expressions of which one may give a bare parameter on the other side its type."""
-        if isinstance(first, exp.Placeholder):
+        """Two expressions of which one may give a bare parameter or a text on the other side its type."""
+        is_told = literals.is_untyped_text(first) and not isinstance(second, exp.Placeholder)
+        if is_told or isinstance(first, exp.Placeholder):
             right = self.bind(second)
             return self.bind(first, right.type), right
         left = self.bind(first)
         return left, self.bind(second, left.type)
+
+    def bind_alike(self, nodes: Sequence[Any], expected: SqlType | None = None) -> list[Expression]:
+        """Expressions that become one type: a text takes the type that the others share, as in PostgreSQL.
+
+        `expected` is the type of a bare parameter, and of a text where all are texts.
+        """
+        typed = [None if literals.is_untyped_text(node) else self.bind(node, expected) for node in nodes]
+        wanted = _shared_type([value for value in typed if value is not None]) or expected
+        return [self.bind(node, wanted) if value is None else value for node, value in zip(nodes, typed, strict=True)]
 
     def refuse_untyped(self, arguments: Sequence[Expression]) -> None:
         for argument in arguments:
@@ -117,11 +127,32 @@ class ExpressionBinder:
         hints = hints_of(function)
         if function.keeps_type and expected is not None and expected.is_numeric:
             hints = (expected,)
-        bound: list[Expression] = []
-        for number, argument in enumerate(written):
-            wanted = hints[min(number, len(hints) - 1)] if hints else (bound[0].type if bound else expected)
-            bound.append(self.bind(argument, wanted))
-        return self.call(name, node, *bound)
+        nodes = list(written)
+        if hints:
+            arguments = [self.bind(each, hints[min(place, len(hints) - 1)]) for place, each in enumerate(nodes)]
+            return self.call(name, node, *arguments)
+        if name in _OF_ANY_TYPES:
+            return self.call(name, node, *(self.bind(each) for each in nodes))
+        bound: dict[int, Expression] = {}
+        first = expected
+        for place, each in enumerate(nodes):
+            if not literals.is_untyped_text(each):
+                bound[place] = self.bind(each, first)
+                first = next(iter(bound.values())).type
+        shared = _shared_type(list(bound.values())) or first
+        return self.call(name, node, *(bound.get(place) or self.bind(each, shared) for place, each in enumerate(nodes)))
+
+
+_OF_ANY_TYPES = frozenset({"xxhash64"})
+"""Functions whose arguments have nothing to do with each other."""
+
+
+def _shared_type(values: Sequence[Expression]) -> SqlType | None:
+    """The type that values have in common; None where there are none, where all are NULL, or where they have none."""
+    shared: SqlType | None = NULL
+    for value in values:
+        shared = None if shared is None else common_type(shared, value.type)
+    return None if shared == NULL else shared
 
 
 def untyped(span: Span) -> UntypedParametersError:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from remuda.errors import SqlError, parsing_error
+from remuda.errors import SqlError, data_error, parsing_error
 from remuda.expr import Expression, Literal
 from remuda.sql.places import place_of, unsupported
 from remuda.types import INTERVAL_MONTHS, INTERVAL_TIME, parse_interval
@@ -45,7 +45,7 @@ def interval_literal(text: str, unit: Any, span: Span | None) -> Literal:
     try:
         type_, value = parse_interval(text)
     except SqlError as error:
-        raise parsing_error(error.message, span=span) from None
+        raise data_error(error.message, span=span) from None
     return Literal(value, type_)
 
 

@@ -20,6 +20,13 @@ if TYPE_CHECKING:
     from remuda.types import SqlType
 
 
+def is_untyped_text(node: Any) -> bool:
+    """Whether a node is a text as written, whose type is that of the values it stands beside, as in PostgreSQL."""
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return isinstance(node, exp.RawString) or (isinstance(node, exp.Literal) and node.is_string)
+
+
 def _bind_literal(_: ExpressionBinder, node: Any, expected: SqlType | None) -> Expression:
     if node.is_string:
         literal = Literal(node.this, VARCHAR)
@@ -58,9 +65,10 @@ def _bind_bytes(_: ExpressionBinder, node: Any, _expected: SqlType | None) -> Ex
     return Literal(bytes.fromhex(digits), VARBINARY)
 
 
-def _bind_dollar_text(_: ExpressionBinder, node: Any, _expected: SqlType | None) -> Expression:
+def _bind_dollar_text(_: ExpressionBinder, node: Any, expected: SqlType | None) -> Expression:
     """`$$it's$$`: text in which nothing has another meaning."""
-    return Literal(str(node.this), VARCHAR)
+    literal = Literal(str(node.this), VARCHAR)
+    return adapt_literal(literal, expected, place_of(node)) if expected is not None else literal
 
 
 NODES: Binders = {

@@ -11,6 +11,7 @@ from remuda.expr import Call, Literal, coerce
 from remuda.plan import logical
 from remuda.plan.joins import JoinKind
 from remuda.plan.logical import Assignment, LogicalNode
+from remuda.sql.literals import is_untyped_text
 from remuda.sql.places import place_of, unsupported
 from remuda.sql.scope import QueryLevel
 from remuda.sql.subqueries import relation_of
@@ -66,7 +67,22 @@ def _parts(node: Any) -> list[Any]:
     ):
         parts.append(left.expression)
         left = left.this
-    return [left, *reversed(parts)]
+    return [_as_values(part) for part in (left, *reversed(parts))]
+
+
+def _as_values(part: Any) -> Any:
+    """VALUES as it is written: sqlglot makes of it a query of all columns of a table that it calls _values."""
+    inner = part
+    while isinstance(inner, exp.Subquery) and not inner.args.get("with_"):
+        inner = inner.this
+    if not isinstance(inner, exp.Select) or {name for name, value in inner.args.items() if value} != _MADE_OF_VALUES:
+        return part
+    rows = inner.args["from_"].this
+    is_made = isinstance(rows, exp.Values) and rows.alias == "_values" and isinstance(inner.expressions[0], exp.Star)
+    return exp.Values(expressions=rows.expressions) if is_made else part
+
+
+_MADE_OF_VALUES = {"expressions", "from_"}
 
 
 def _matched_by_name(binding: Binding, queries: Sequence[logical.Root], parts: Sequence[Any]) -> list[logical.Root]:
@@ -98,7 +114,7 @@ def _matched_by_name(binding: Binding, queries: Sequence[logical.Root], parts: S
 def _bind_parts(
     binding: Binding, node: Any, parts: Sequence[Any], level: QueryLevel, expected: Sequence[SqlType]
 ) -> list[logical.Root]:
-    """Where a part has a bare parameter or NULL for a column, the other parts say of what type it is."""
+    """Where a part has a bare parameter, a text or NULL for a column, the other parts say of what type it is."""
     unknown = [NULL] * len(expected) if not expected else list(expected)
     queries = [binding.bind_query(binding, part, _own(level), unknown) for part in parts]
     width = len(queries[0].columns)
@@ -107,11 +123,20 @@ def _bind_parts(
             message = f"the parts of {_name(node)} have {width} and {len(query.columns)} columns"
             raise parsing_error(message, span=place_of(part))
     hints = [_hint(query, parts[place]) for place, query in enumerate(queries)]
-    wanted = [next((hint[column] for hint in hints if hint[column] != NULL), NULL) for column in range(width)]
+    wanted = [_type_of_all([hint[column] for hint in hints]) for column in range(width)]
     return [
         binding.bind_query(binding, part, _own(level), wanted) if NULL in hint else query
         for part, query, hint in zip(parts, queries, hints, strict=True)
     ]
+
+
+def _type_of_all(types: Sequence[SqlType]) -> SqlType:
+    """What the parts that say a type have in common; where that is nothing, what the first of them says."""
+    known = [type_ for type_ in types if type_ != NULL]
+    shared: SqlType | None = NULL
+    for type_ in known:
+        shared = None if shared is None else common_type(shared, type_)
+    return known[0] if shared is None else shared
 
 
 def _own(level: QueryLevel) -> QueryLevel:
@@ -119,17 +144,22 @@ def _own(level: QueryLevel) -> QueryLevel:
 
 
 def _hint(query: logical.Root, part: Any) -> list[SqlType]:
-    """The types of the columns; NULL where a bare NULL or parameter was written."""
+    """The types of the columns; NULL where a bare NULL, text or parameter was written."""
     while isinstance(part, exp.Subquery):
         part = part.this
     types = [column.type for column in query.columns]
-    written = part.expressions if isinstance(part, exp.Select) else []
-    if len(written) == len(types):
-        for place, node in enumerate(written):
-            inner = node.this if isinstance(node, exp.Alias) else node
-            if isinstance(inner, exp.Null):
-                types[place] = NULL
+    rows = [part.expressions] if isinstance(part, exp.Select) else []
+    if isinstance(part, exp.Values):
+        rows = [row.expressions if isinstance(row, exp.Tuple) else [row] for row in part.expressions]
+    for place in range(len(types)):
+        if rows and all(len(row) == len(types) and _is_untyped(row[place]) for row in rows):
+            types[place] = NULL
     return types
+
+
+def _is_untyped(node: Any) -> bool:
+    inner = node.this if isinstance(node, exp.Alias) else node
+    return isinstance(inner, exp.Null) or is_untyped_text(inner)
 
 
 def _shared_types(queries: Sequence[logical.Root], parts: Sequence[Any], node: Any) -> list[SqlType]:

@@ -82,7 +82,7 @@ def tokenize(text: str) -> list[Token]:
     return tokens
 
 
-_NUMBER = re.compile(r"(?:\d+\.?\d*|\.\d+)(?P<exponent>[eE][+-]?\d+)?")
+_NUMBER_AND_SIGN = re.compile(r"(?:\d+\.?\d*|\.\d+)[eE][+-]?\d+(?P<sign>[+-])")
 _RUN_ON = re.compile(r"[\d.]+[eE]\d+[+-]")
 
 
@@ -111,13 +111,9 @@ def _with_signs_apart(tokens: list[Token], text: str) -> list[Token]:
 def _signs_behind_exponents(text: str, place: int) -> dict[int, str]:
     """The operators between numbers of which the first has an exponent: `1e3-2e0+5`."""
     signs: dict[int, str] = {}
-    while (
-        (number := _NUMBER.match(text, place))
-        and number["exponent"]
-        and text[number.end() : number.end() + 1] in {"+", "-"}
-    ):
-        signs[number.end()] = text[number.end()]
-        place = number.end() + 1
+    while number := _NUMBER_AND_SIGN.match(text, place):
+        signs[number.start("sign")] = number["sign"]
+        place = number.end()
     return signs
 
 

@@ -11,6 +11,7 @@ from remuda.expr import Expression, Literal, Parameter, coerce, is_constant
 from remuda.plan import logical
 from remuda.plan.logical import Assignment
 from remuda.sql.expression import ExpressionBinder
+from remuda.sql.literals import is_untyped_text
 from remuda.sql.places import place_of
 from remuda.sql.scope import QueryLevel, Scope
 from remuda.sql.subqueries import Subquery, attach
@@ -39,8 +40,10 @@ def bind_values(binding: Binding, node: Any, level: QueryLevel, expected: Sequen
     wanted: list[SqlType | None] = [expected[place] if place < len(expected) else None for place in range(width)]
     rows = [_bind_row(binding, values, level, wanted) for values in written]
     types = _shared_types(rows, written)
-    if any(isinstance(value, Parameter) and value.type == NULL for values, _ in rows for value in values):
+    is_untold = any(isinstance(value, Parameter) and value.type == NULL for values, _ in rows for value in values)
+    if is_untold or any(_is_told(*pair) for values in written for pair in zip(values, types, strict=True)):
         rows = [_bind_row(binding, values, level, types) for values in written]
+        types = _shared_types(rows, written)
     settled = [VARCHAR if type_ == NULL else type_ for type_ in types]
     columns = tuple(binding.new_column(f"column{place}", type_) for place, type_ in enumerate(settled, 1))
     tree = rows_of(binding, columns, [([coerce(v, t) for v, t in zip(r, settled, strict=True)], s) for r, s in rows])
@@ -58,15 +61,26 @@ def _bind_row(binding: Binding, values: Sequence[Any], level: QueryLevel, wanted
     return bound, subqueries
 
 
+def _is_told(node: Any, type_: SqlType) -> bool:
+    """Whether it is a text in a column of which other rows say that its values are none."""
+    return type_ not in {NULL, VARCHAR} and is_untyped_text(node)
+
+
 def _shared_types(rows: Sequence[Row], written: Sequence[Sequence[Any]]) -> list[SqlType]:
-    shared = [value.type for value in rows[0][0]]
-    for (values, _), nodes in zip(rows[1:], written[1:], strict=True):
+    shared = [NULL] * len(written[0])
+    for (values, _), nodes in zip(rows, written, strict=True):
         for place, value in enumerate(values):
+            if is_untyped_text(nodes[place]) and value.type == VARCHAR:
+                continue
             common = common_type(shared[place], value.type)
             if common is None:
                 message = f"column {place + 1} of VALUES is {shared[place]} in one row and {value.type} in another"
                 raise parsing_error(message, span=place_of(nodes[place]))
             shared[place] = common
+    for values, _ in rows:
+        for place, value in enumerate(values):
+            if shared[place] == NULL and value.type == VARCHAR:
+                shared[place] = VARCHAR
     return shared
 
 
