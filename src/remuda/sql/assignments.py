@@ -7,13 +7,17 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from remuda.errors import Span, SqlError, data_error, parsing_error
-from remuda.expr import Cast, Column, Expression, Literal, coerce
+from remuda.expr import Cast, Column, Expression, Literal, can_cast, coerce, evaluate_constant
 from remuda.sql.comparison import adapt_literal
 from remuda.sql.places import place_of, refuse_unknown_parts
+from remuda.sql.rows import is_row
 from remuda.sql.scope import Scope, ScopeRelation, table_of
+from remuda.sql.subqueries import bind_row_value
 from remuda.types import VARCHAR, Kind, SqlType, common_type, to_python, to_stored
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from remuda.catalog import ColumnDefinition, MapDefinition
     from remuda.sql.expression import ExpressionBinder
 
@@ -28,13 +32,15 @@ def store(value: Expression, column: ColumnDefinition, span: Span | None) -> Exp
         adapted = adapt_literal(value, column.type, span)
         if adapted.type == column.type:
             return adapted
+        if _is_written_out(value.type, column.type):
+            return Literal(evaluate_constant(Cast(value, column.type)), column.type)
         try:
             return Literal(to_stored(column.type, to_python(value.type, value.value)), column.type)
         except SqlError as error:
             are_numbers = value.type.is_numeric and column.type.is_numeric
             refused = data_error if are_numbers else parsing_error
             raise refused(f"column {column.name}: {error.message}", span=span, suggestion=error.suggestion) from error
-    if _is_checked(value.type, column.type):
+    if _is_checked(value.type, column.type) or _is_written_out(value.type, column.type):
         return Cast(value, column.type, span)
     if not _widens(value.type, column.type):
         is_told = column.type.json and value.type != VARCHAR
@@ -43,6 +49,11 @@ def store(value: Expression, column: ColumnDefinition, span: Span | None) -> Exp
             f"{value.type} is not stored in the column {column.name} of type {column.type}", span=span, suggestion=hint
         )
     return coerce(value, column.type)
+
+
+def _is_written_out(source: SqlType, target: SqlType) -> bool:
+    """A column of texts takes every value that has a text, as in PostgreSQL: `SET note = 12`."""
+    return target == VARCHAR and source.kind not in {Kind.NULL, Kind.VARCHAR} and can_cast(source, target)
 
 
 def _is_checked(source: SqlType, target: SqlType) -> bool:
@@ -62,21 +73,64 @@ def _widens(source: SqlType, target: SqlType) -> bool:
     return source.kind is Kind.NULL or common_type(source, target) == target
 
 
-def bind_assignment(
+def bind_assignments(
+    binder: ExpressionBinder, nodes: Sequence[Any], definition: MapDefinition, relation: ScopeRelation
+) -> dict[int, Expression]:
+    """The values of `SET a = value, (b, c) = (value, value)` by the ids of their columns, all of the updated map."""
+    assigned: dict[int, Expression] = {}
+    for node in nodes:
+        for column, value in _bind_assignment(binder, node, definition, relation):
+            if column.id in assigned:
+                raise parsing_error(f"the column {column.name} is set twice", span=place_of(node))
+            assigned[column.id] = value
+    return assigned
+
+
+def _bind_assignment(
     binder: ExpressionBinder, assignment: Any, definition: MapDefinition, relation: ScopeRelation
-) -> tuple[Column, Expression]:
-    """`column = value`: the column is always one of the map that is updated."""
-    if not isinstance(assignment, exp.EQ) or not isinstance(assignment.this, exp.Column):
+) -> list[tuple[Column, Expression]]:
+    if not isinstance(assignment, exp.EQ):
         raise parsing_error("SET takes column = value", span=place_of(assignment))
-    refuse_unknown_parts(assignment.this, frozenset({"this", "table", "db"}))
-    target = Scope((relation,))
-    column = target.resolve(assignment.this.name, table_of(assignment.this), place_of(assignment.this))
+    named = assignment.this.expressions if isinstance(assignment.this, exp.Tuple) else [assignment.this]
+    targets = [_bind_target(node, assignment, definition, relation) for node in named]
+    types = [declared.type for _, declared in targets]
+    if not isinstance(assignment.this, exp.Tuple):
+        parts = [assignment.expression]
+        values = [_bind_value(binder, assignment.expression, types[0])]
+    elif isinstance(assignment.expression, exp.Subquery):
+        parts = [assignment.expression] * len(targets)
+        values = [*bind_row_value(binder, assignment.expression, types)]
+    elif is_row(assignment.expression):
+        parts = assignment.expression.expressions
+        if len(parts) != len(targets):
+            message = f"{len(targets)} values are expected, {len(parts)} are given"
+            raise parsing_error(message, span=place_of(assignment.expression))
+        values = [_bind_value(binder, part, type_) for part, type_ in zip(parts, types, strict=True)]
+    else:
+        message = "the columns of a row are set to a row or to a sub-query of so many columns"
+        raise parsing_error(message, span=place_of(assignment.expression))
+    return [
+        (column, store(value, declared, place_of(part)))
+        for (column, declared), value, part in zip(targets, values, parts, strict=True)
+    ]
+
+
+def _bind_value(binder: ExpressionBinder, node: Any, type_: SqlType) -> Expression:
+    refuse_default(node)
+    return binder.bind(node, type_)
+
+
+def _bind_target(
+    node: Any, assignment: Any, definition: MapDefinition, relation: ScopeRelation
+) -> tuple[Column, ColumnDefinition]:
+    if not isinstance(node, exp.Column):
+        raise parsing_error("SET takes column = value", span=place_of(assignment))
+    refuse_unknown_parts(node, frozenset({"this", "table", "db"}))
+    column = Scope((relation,)).resolve(node.name, table_of(node), place_of(node))
     declared = definition.column(column.name)
     if declared.name in definition.key:
-        raise parsing_error(f"the key column {declared.name} cannot be updated", span=place_of(assignment.this))
-    refuse_default(assignment.expression)
-    value = binder.bind(assignment.expression, declared.type)
-    return column, store(value, declared, place_of(assignment.expression))
+        raise parsing_error(f"the key column {declared.name} cannot be updated", span=place_of(node))
+    return column, declared
 
 
 def refuse_default(node: Any) -> None:

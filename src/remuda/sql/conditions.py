@@ -13,7 +13,7 @@ from remuda.sql.comparison import compare
 from remuda.sql.literals import is_untyped_text
 from remuda.sql.nodes import COMMON_PARTS, Binders, Parts
 from remuda.sql.places import place_of, refuse_unknown_parts, unsupported
-from remuda.sql.rows import compare_rows, is_row
+from remuda.sql.rows import compare_rows, is_row, key_row
 from remuda.sql.scope import table_of
 from remuda.sql.subqueries import bind_in_query, bind_quantified, bind_row_query
 from remuda.types import BOOLEAN, SqlType, common_type
@@ -107,7 +107,7 @@ def _bind_in(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression
         return bind_in_query(self, node, node.args["query"])
     if len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Values):
         return bind_in_query(self, node, node.expressions[0])
-    if is_row(node.this):
+    if is_row(node.this) or key_row(self.scope, node.this) is not None:
         return _bind_row_in(self, node)
     if not node.expressions:
         raise parsing_error("IN needs at least one value", span=place_of(node))
@@ -134,12 +134,13 @@ def _bind_beside(self: ExpressionBinder, operand: Any, values: Sequence[Any]) ->
 def _bind_row_in(self: ExpressionBinder, node: Any) -> Expression:
     """`(a, b) IN ((1, 2), (3, 4))`"""
     choices: list[Expression] = []
+    operand = _row_parts(self, node.this)
     for row in node.expressions:
         written = row.expressions if is_row(row) else [row]
-        if len(written) != len(node.this.expressions):
-            message = f"rows of {len(node.this.expressions)} values are expected, this one has {len(written)}"
+        if len(written) != len(operand):
+            message = f"rows of {len(operand)} values are expected, this one has {len(written)}"
             raise parsing_error(message, span=place_of(row))
-        pairs = [self.bind_pair(one, other) for one, other in zip(node.this.expressions, written, strict=True)]
+        pairs = [_bind_row_pair(self, *pair) for pair in zip(operand, written, strict=True)]
         choices.append(compare_rows("=", pairs, place_of(row)))
     return choices[0] if len(choices) == 1 else Call("or", tuple(choices), BOOLEAN)
 

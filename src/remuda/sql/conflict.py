@@ -15,7 +15,7 @@ from remuda.expr import Call, Case, Column, Expression, Literal, conjunction
 from remuda.plan import logical
 from remuda.plan.joins import JoinKind
 from remuda.plan.logical import Assignment, LogicalNode, Operation
-from remuda.sql.assignments import bind_assignment
+from remuda.sql.assignments import bind_assignments
 from remuda.sql.expression import ExpressionBinder
 from remuda.sql.places import place_of, refuse_unknown_parts, unsupported
 from remuda.sql.scope import Scope, ScopeRelation
@@ -112,12 +112,7 @@ def _updated(
     scope = Scope((relation, ScopeRelation(_EXCLUDED, rows.columns)), level)
     subqueries: list[Subquery] = []
     binder = ExpressionBinder(binding, scope, clause="ON CONFLICT", subqueries=subqueries)
-    assigned: dict[int, Expression] = {}
-    for assignment in conflict.expressions:
-        column, value = bind_assignment(binder, assignment, definition, relation)
-        if column.id in assigned:
-            raise parsing_error(f"the column {column.name} is set twice", span=place_of(assignment))
-        assigned[column.id] = value
+    assigned = bind_assignments(binder, conflict.expressions, definition, relation)
     is_new = Call("is null", (there[definition.positions(definition.key)[0]],), BOOLEAN)
     where = conflict.args.get("where")
     condition = None if where is None else Call("or", (is_new, binder.bind_condition(where.this)), BOOLEAN)

@@ -11,7 +11,7 @@ from remuda.expr import Call, Column, Expression, Literal
 from remuda.plan import logical
 from remuda.plan.joins import JoinKind
 from remuda.plan.logical import Assignment, LogicalNode, Operation
-from remuda.sql.assignments import bind_assignment, refuse_default, store
+from remuda.sql.assignments import bind_assignments, refuse_default, store
 from remuda.sql.conflict import on_conflict
 from remuda.sql.ctes import check_unused, with_ctes
 from remuda.sql.expression import ExpressionBinder
@@ -128,19 +128,14 @@ def bind_update(binding: Binding, node: Any) -> logical.Root:
     scan, relation = target.tree, target.relations[0]
     assert isinstance(scan, logical.Scan)
     from_clause = node.args.get("from_")
-    others = [] if from_clause is None else [from_clause.this, *(from_clause.this.args.get("joins") or [])]
+    others = [] if from_clause is None else [from_clause.this]  # which has the joins after it
     source = _with_others(binding, target, others, level)
     scope = Scope(source.relations, level)
     subqueries: list[Subquery] = []
     binder = ExpressionBinder(binding, scope, clause="UPDATE", subqueries=subqueries)
-    assigned: dict[int, Expression] = {}
     if not node.expressions:
         raise parsing_error("SET takes column = value")
-    for assignment in node.expressions:
-        column, value = bind_assignment(binder, assignment, scan.map, relation)
-        if column.id in assigned:
-            raise parsing_error(f"the column {column.name} is set twice", span=place_of(assignment))
-        assigned[column.id] = value
+    assigned = bind_assignments(binder, node.expressions, scan.map, relation)
     tree = attach(filtered(binding, source.tree, scope, node.args.get("where")), subqueries)
     check_unused(binding, defined)
     if others:

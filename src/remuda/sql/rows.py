@@ -6,14 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
+from remuda.catalog.definitions import GENERATED_KEY
 from remuda.expr import Call, Expression
 from remuda.sql.comparison import compare
+from remuda.sql.places import place_of
+from remuda.sql.scope import table_of
 from remuda.types import BOOLEAN
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from remuda.errors import Span
+    from remuda.expr import Column
+    from remuda.sql.scope import Scope
 
 _OR_EQUAL = {"<": "<=", "<=": "<=", ">": ">=", ">=": ">="}
 
@@ -22,6 +27,16 @@ def is_row(node: Any) -> bool:
     """`(a, b)` or `ROW(a, b)`; its values are the node's `expressions`."""
     named = isinstance(node, exp.Anonymous) and str(node.this).upper() == "ROW"
     return (named or isinstance(node, exp.Tuple)) and bool(node.expressions)
+
+
+def key_row(scope: Scope, node: Any) -> tuple[Column, ...] | None:
+    """The columns that `__key` stands for where a key has several; None where the node is something else."""
+    if not isinstance(node, exp.Column) or node.name.casefold() != GENERATED_KEY:
+        return None
+    if scope.has(node.name) or not any(relation.key for relation in scope.relations):
+        return None
+    key = scope.key(table_of(node), place_of(node))
+    return key if len(key) > 1 else None
 
 
 def compare_rows(operator: str, pairs: Sequence[tuple[Expression, Expression]], span: Span | None) -> Expression:

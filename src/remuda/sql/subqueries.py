@@ -14,7 +14,7 @@ from remuda.plan.joins import JoinKind
 from remuda.plan.logical import Assignment, LogicalNode
 from remuda.sql.nodes import COMMON_PARTS, Binders, Parts
 from remuda.sql.places import place_of
-from remuda.sql.rows import compare_rows, is_row
+from remuda.sql.rows import compare_rows, is_row, key_row
 from remuda.sql.scope import QueryLevel
 from remuda.types import BOOLEAN
 
@@ -87,13 +87,18 @@ def _bind_scalar(binder: ExpressionBinder, node: Any, expected: SqlType | None) 
 
 def bind_row_query(binder: ExpressionBinder, node: Any, operator: str) -> Expression:
     """`(x, y) = (SELECT ...)`: NULL where it has no row, an error where it has several."""
-    written, span = node.this.expressions, place_of(node)
-    operands = [binder.bind(part) for part in written]
-    right, columns, free = _bind_inner(binder, node.expression, [part.type for part in operands])
-    _refuse_other_width(len(written), len(columns), node.expression)
+    operands = [binder.bind(part) for part in node.this.expressions]
+    values = bind_row_value(binder, node.expression, [part.type for part in operands])
+    return compare_rows(operator, list(zip(operands, values, strict=True)), place_of(node))
+
+
+def bind_row_value(binder: ExpressionBinder, node: Any, expected: Sequence[SqlType]) -> tuple[Column, ...]:
+    """`(SELECT a, b ...)` as a row of values: NULLs where it has no row, an error where it has several."""
+    right, columns, free = _bind_inner(binder, node, expected)
+    _refuse_other_width(len(expected), len(columns), node)
     values = tuple(replace(column, nullable=True) for column in columns)
-    _add(binder, Subquery(values, JoinKind.SINGLE, right, free, span=place_of(node.expression)), node)
-    return compare_rows(operator, list(zip(operands, values, strict=True)), span)
+    _add(binder, Subquery(values, JoinKind.SINGLE, right, free, span=place_of(node)), node)
+    return values
 
 
 def _refuse_other_width(wanted: int, found: int, query: Any) -> None:
@@ -124,9 +129,12 @@ def bind_quantified(binder: ExpressionBinder, node: Any, operator: str) -> Expre
 
 
 def _bind_quantified(binder: ExpressionBinder, node: Any, operator: str, operand: Any, query: Any) -> Expression:
-    written = operand.expressions if is_row(operand) else [operand]
+    written: list[Any] = operand.expressions if is_row(operand) else [operand]
+    key = key_row(binder.scope, operand)
+    if key is not None:
+        written = list(key)
     span = place_of(node)
-    operands = [binder.bind(part) for part in written]
+    operands = [part if isinstance(part, Column) else binder.bind(part) for part in written]
     right, columns, free = _bind_inner(binder, query, [part.type for part in operands])
     _refuse_other_width(len(written), len(columns), query)
     operands = [
