@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +33,11 @@ class Literal:
 
     value: Any
     type: SqlType
+
+    def __post_init__(self) -> None:
+        """Make every NaN the same object, which is equal to itself: literals are compared and hashed."""
+        if self.value != self.value:
+            object.__setattr__(self, "value", math.nan)
 
 
 @dataclass(frozen=True, slots=True)

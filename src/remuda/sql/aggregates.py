@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from remuda.errors import Span
     from remuda.expr import Expression
+    from remuda.plan.aggregates import AggregateFunction
     from remuda.sql.expression import ExpressionBinder
     from remuda.types import SqlType
 
@@ -95,12 +96,14 @@ def _computed_once(owner: ExpressionBinder, call: PendingCall) -> Column:
 
 def bind_arguments(binder: ExpressionBinder, written: WrittenAggregate, clause: str) -> PendingCall:
     """The call with its arguments bound and checked. `clause` is what aggregates and windows are refused in there."""
-    kept = binder.calls, binder.windows, binder.clause, binder.inside_aggregate
+    kept = binder.calls, binder.windows, binder.clause, binder.inside_aggregate, binder.groupings
     binder.windows, binder.clause, binder.inside_aggregate = None, clause, clause == "an aggregate"
+    if binder.inside_aggregate:
+        binder.groupings = None  # the groups of a row are known only above
     try:
         return _bind_arguments(binder, written)
     finally:
-        binder.calls, binder.windows, binder.clause, binder.inside_aggregate = kept
+        binder.calls, binder.windows, binder.clause, binder.inside_aggregate, binder.groupings = kept
 
 
 def _bind_arguments(binder: ExpressionBinder, written: WrittenAggregate) -> PendingCall:
@@ -118,6 +121,7 @@ def _bind_arguments(binder: ExpressionBinder, written: WrittenAggregate) -> Pend
     else:
         arguments = [binder.bind(part, BOOLEAN if written.counts_true else None) for part in written.arguments]
     binder.refuse_untyped(arguments)
+    arguments = [_of_known_type(argument, function) for argument in arguments]
     order = tuple(
         order_entry(entry, arguments[0]) if entry.this is written.arguments[0] else bind_order_entry(binder, entry)
         for entry in written.order
@@ -149,6 +153,14 @@ def _bind_arguments(binder: ExpressionBinder, written: WrittenAggregate) -> Pend
         arguments.append(_where(_is_present(arguments[0]), _YES))
     kept_order = order if function.ordered else ()
     return PendingCall(column, name, tuple(arguments), distinct, kept_order, parameters, span)
+
+
+def _of_known_type(argument: Expression, function: AggregateFunction) -> Expression:
+    """A bare NULL is a text, or a truth value, as in PostgreSQL; sum and avg, which take neither, refuse it."""
+    if argument.type != NULL:
+        return argument
+    taken = (type_ for type_ in (VARCHAR, BOOLEAN) if function.result(type_) is not None)
+    return coerce(argument, next(taken, NULL))
 
 
 def _is_present(value: Expression) -> Expression:

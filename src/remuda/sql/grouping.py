@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from remuda.types import SqlType
 
 MAXIMUM_SETS = 4096
+_MAXIMUM_BITS = 63
 _GROUP_PARTS = frozenset({"expressions", "all"})
 _Set = tuple[Any, ...]
 """Nodes of the keys of one grouping set, in the order written."""
@@ -147,6 +148,8 @@ def _bind_grouping_call(binder: ExpressionBinder, node: Any, _: SqlType | None) 
     arguments = tuple(binder.bind(part) for part in node.expressions)
     if not arguments:
         raise parsing_error("GROUPING needs an argument", span=span)
+    if len(arguments) > _MAXIMUM_BITS:
+        raise parsing_error(f"GROUPING takes {_MAXIMUM_BITS} arguments at most: its result is a BIGINT", span=span)
     column = binder.binding.new_column("grouping", BIGINT, nullable=False)
     binder.groupings.append(PendingGrouping(column, arguments, span))
     return column
