@@ -167,7 +167,7 @@ def test_create_table() -> None:
         ColumnDefinition("order_id", BIGINT, nullable=False),
         ColumnDefinition("Line No", INTEGER),
         ColumnDefinition("price", decimal(10, 2)),
-        ColumnDefinition("name", VARCHAR),
+        ColumnDefinition("name", VARCHAR, length=20),
         ColumnDefinition("at", TIMESTAMP_TZ),
         ColumnDefinition("rate", DOUBLE),
     )

@@ -33,6 +33,8 @@ class ColumnDefinition:
     nullable: bool = True
     hidden: bool = False
     """A hidden column is left out of `SELECT *` and of INSERT without a column list."""
+    length: int | None = None
+    """The greatest number of characters of a text, as in VARCHAR(20); None where there is no limit."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from remuda.catalog import (
@@ -63,7 +64,7 @@ def map_definition(statement: sql.CreateMap, schema: str, partitions: int) -> Ma
         new_id(),
         schema,
         statement.name.text,
-        tuple(ColumnDefinition(c.name, c.type, c.nullable and c.name not in key, c.hidden) for c in columns),
+        tuple(replace(column, nullable=column.nullable and column.name not in key) for column in columns),
         key,
         partitioned_by,
         partitions,

@@ -13,7 +13,7 @@ from remuda.sql.comparison import adapt_literal
 from remuda.sql.intervals import interval_literal, interval_type
 from remuda.sql.nodes import COMMON_PARTS, Binders, Parts
 from remuda.sql.places import place_of
-from remuda.sql.types import type_named
+from remuda.sql.types import length_of, type_named
 from remuda.types import BIGINT, DATE, VARCHAR
 
 if TYPE_CHECKING:
@@ -38,9 +38,8 @@ def _bind_cast(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expressi
     if not can_cast(operand.type, target):
         raise parsing_error(f"{operand.type} cannot be cast to {target}", span=span)
     cast = operand if operand.type == target else Cast(operand, target, span, lenient)
-    if target == VARCHAR and node.to.expressions:
-        return self.call("left", node, cast, Literal(int(node.to.expressions[0].name), BIGINT))
-    return cast
+    length = _length(node) if target == VARCHAR else None
+    return cast if length is None else self.call("left", node, cast, Literal(length, BIGINT))
 
 
 def _read_moment(text: Literal, target: SqlType, span: Span | None) -> Expression:
@@ -67,6 +66,15 @@ def _interval_unit(node: Any) -> tuple[bool, Any]:
     if isinstance(node.to.this, exp.Interval):
         return True, node.to.this.args.get("unit")
     return node.to.this == exp.DataType.Type.INTERVAL, None
+
+
+def _length(node: Any) -> int | None:
+    """The number of characters that the cast leaves of a text."""
+    arguments = [int(argument.name) for argument in node.to.expressions]
+    return length_of("CHAR" if node.to.this in _OF_ONE_CHARACTER else "VARCHAR", arguments)
+
+
+_OF_ONE_CHARACTER = {exp.DataType.Type.CHAR, exp.DataType.Type.NCHAR}
 
 
 def _cast_target(node: Any) -> SqlType:

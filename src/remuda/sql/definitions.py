@@ -37,9 +37,11 @@ from remuda.sql.types import parse_type
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from remuda.errors import Span
     from remuda.sql.cursor import Cursor
 
 _CONSTRAINTS = ("DEFAULT", "UNIQUE", "CHECK", "REFERENCES", "GENERATED", "COLLATE", "CONSTRAINT", "AUTO_INCREMENT")
+_BEGIN_CONSTRAINTS = frozenset({"PRIMARY", "NOT", "NULL", "UNIQUE", "CHECK", "FOREIGN", "REFERENCES", "DEFAULT"})
 SHOWN = ("TABLES", "VIEWS", "INDEXES", "PARTITIONS", "MEMBERS", "PLANS")
 
 
@@ -89,6 +91,7 @@ def _column_list(cursor: Cursor) -> tuple[tuple[ColumnDefinition, ...], tuple[Na
     columns: list[ColumnDefinition] = []
     key: tuple[Name, ...] = ()
     while True:
+        _skip_constraint_name(cursor)
         span = cursor.span
         if cursor.accept("PRIMARY", "KEY"):
             if key:
@@ -112,9 +115,10 @@ def _column_list(cursor: Cursor) -> tuple[tuple[ColumnDefinition, ...], tuple[Na
 
 def _column(cursor: Cursor) -> tuple[ColumnDefinition, bool]:
     name = cursor.name("the name of a column")
-    type_ = parse_type(cursor)
+    type_, length = parse_type(cursor)
     nullable, is_key = True, False
     while True:
+        _skip_constraint_name(cursor)
         if cursor.accept("NOT", "NULL"):
             nullable = False
         elif cursor.accept("PRIMARY", "KEY"):
@@ -122,7 +126,15 @@ def _column(cursor: Cursor) -> tuple[ColumnDefinition, bool]:
         elif any(cursor.at(word) for word in _CONSTRAINTS):
             raise cursor.unsupported("a column may be NOT NULL, and the PRIMARY KEY is unique")
         elif not cursor.accept("NULL"):
-            return ColumnDefinition(name.text, type_, nullable), is_key
+            return ColumnDefinition(name.text, type_, nullable, length=length), is_key
+
+
+def _skip_constraint_name(cursor: Cursor) -> None:
+    """`CONSTRAINT name` before a constraint: nothing refers to the name. A column may be called constraint."""
+    following = cursor.tokens[cursor.place + 2 : cursor.place + 3]
+    is_one = bool(following) and following[0].text.upper().split()[0] in _BEGIN_CONSTRAINTS
+    if is_one and cursor.accept("CONSTRAINT"):
+        cursor.name("the name of a constraint")
 
 
 def _skip_parentheses(cursor: Cursor) -> None:
@@ -134,12 +146,12 @@ def _skip_parentheses(cursor: Cursor) -> None:
 
 
 def parse_create_index(cursor: Cursor) -> CreateIndex:
-    """`CREATE INDEX name ON map (c, ...) [TYPE SORTED | HASH]`; SORTED where nothing is said."""
+    """`CREATE INDEX name ON map (c [ASC | DESC], ...) [TYPE SORTED | HASH]`; SORTED where nothing is said."""
     if_not_exists = cursor.accept("IF", "NOT", "EXISTS")
     name = cursor.name("the name of an index")
     cursor.expect("ON")
     map_name = cursor.name("the name of a table")
-    columns = cursor.names()
+    columns, direction = _index_columns(cursor)
     kind = IndexKind.SORTED
     if cursor.accept("TYPE"):
         span = cursor.span
@@ -149,7 +161,38 @@ def parse_create_index(cursor: Cursor) -> CreateIndex:
                 f"unknown index type: {written}", span=span, suggestion="Index types are SORTED and HASH."
             )
         kind = IndexKind[written]
+    if kind is IndexKind.HASH and direction is not None:
+        raise parsing_error("a HASH index has no order", span=direction)
     return CreateIndex(name, map_name, columns, kind, if_not_exists)
+
+
+def _index_columns(cursor: Cursor) -> tuple[tuple[Name, ...], Span | None]:
+    """The columns, and where a direction is written first. An index is read from both ends: `(a DESC)` is `(a)`."""
+    cursor.expect("(")
+    columns: list[Name] = []
+    directions: list[bool] = []
+    first: Span | None = None
+    while not columns or cursor.accept(","):
+        columns.append(cursor.name("a column"))
+        span = cursor.span
+        descending = cursor.accept("DESC")
+        written = descending or cursor.accept("ASC")
+        if cursor.at("NULLS"):
+            nulls = cursor.span
+            cursor.expect("NULLS")
+            is_first = cursor.accept("FIRST")
+            if not is_first:
+                cursor.expect("LAST")
+            if is_first is descending:
+                message = "NULL is the lowest value in an index: first ascending, last descending"
+                raise parsing_error(message, span=nulls)
+        directions.append(descending)
+        first = first or (span if written else None)
+        if descending is not directions[0]:
+            message = "the columns of an index have one direction: it is read from both ends, for ASC and for DESC"
+            raise parsing_error(message, span=span if written else columns[-1].span)
+    cursor.expect(")")
+    return tuple(columns), first
 
 
 def parse_drop_table(cursor: Cursor) -> DropMap:

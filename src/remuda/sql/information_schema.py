@@ -61,14 +61,15 @@ def _tables(binding: Binding) -> Iterator[Row]:
 def _columns(binding: Binding) -> Iterator[Row]:
     for definition in binding.catalog.maps.values():
         for place, column in enumerate(definition.visible_columns, 1):
-            yield _column(definition.schema, definition.name, column.name, place, column.type, column.nullable)
+            described = _column(definition.schema, definition.name, column.name, place, column.type, column.nullable)
+            yield (*described, column.length)
     for view in binding.catalog.views.values():
         try:
             _, columns = bind_view(binding, view, None)
         except SqlError:
             continue  # what it reads is gone: it has no columns now
         for place, each in enumerate(columns, 1):
-            yield _column(view.schema, view.name, each.name, place, each.type, each.nullable)
+            yield (*_column(view.schema, view.name, each.name, place, each.type, each.nullable), None)
 
 
 def _column(schema: str, table: str, name: str, place: int, type_: SqlType, nullable: bool) -> Row:
@@ -113,7 +114,8 @@ _TABLES: dict[str, tuple[tuple[tuple[str, SqlType], ...], Callable[[Binding], It
             "is_nullable",
             "numeric_precision",
             "numeric_scale",
-            numbers=("ordinal_position", "numeric_precision", "numeric_scale"),
+            "character_maximum_length",
+            numbers=("ordinal_position", "numeric_precision", "numeric_scale", "character_maximum_length"),
         ),
         _columns,
     ),

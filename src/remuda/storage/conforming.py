@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from remuda.errors import SqlError, constraint_error, data_error, nearest
 from remuda.expr.calendar import FIRST_DAY, FIRST_INSTANT, LAST_DAY, LAST_INSTANT
 from remuda.storage.lossless import can_hold, what_is_lost
+from remuda.storage.row_check import too_long
 from remuda.types import Kind, to_stored
 from remuda.types.arrow_arrays import flat, is_dictionary
 
@@ -51,6 +52,7 @@ def conform(definition: MapDefinition, table: pa.Table, first_row: int = 0) -> l
         _refuse_nulls(definition, column, array, first_row)
         _refuse_damaged_text(definition, column, array)
         _refuse_bad_json(definition, column, array)
+        _refuse_long_texts(definition, column, array, first_row)
         _refuse_far_dates(definition, column, array, first_row)
         arrays.append(array)
     return arrays
@@ -140,6 +142,18 @@ def _refuse_bad_json(definition: MapDefinition, column: ColumnDefinition, array:
         except SqlError as error:
             place = f"{definition.name}.{column.name} ({column.type})"
             raise data_error(f"{place} cannot hold {value!r}, row {row}: {error.message}") from error
+
+
+def _refuse_long_texts(
+    definition: MapDefinition, column: ColumnDefinition, array: pa.Array | pa.ChunkedArray, first_row: int
+) -> None:
+    if column.length is None:
+        return
+    texts = array.dictionary_decode() if is_dictionary(array) else array
+    row = pc.index(pc.greater(pc.utf8_length(texts), column.length), True).as_py()
+    if row >= 0:
+        error = too_long(definition, column, texts[row].as_py())
+        raise data_error(f"{error.message}, row {first_row + row + 1}")
 
 
 def _refuse_far_dates(

@@ -39,6 +39,7 @@ class ColumnEntry(msgspec.Struct, frozen=True):
     scale: int
     nullable: bool
     hidden: bool
+    length: int | None = None
 
 
 class IndexEntry(msgspec.Struct, frozen=True):
@@ -179,7 +180,15 @@ def map_entry(definition: MapDefinition, folded: int, segments: list[tuple[Segme
         definition.schema,
         definition.name,
         [
-            ColumnEntry(each.name, each.type.name, each.type.precision, each.type.scale, each.nullable, each.hidden)
+            ColumnEntry(
+                each.name,
+                each.type.name,
+                each.type.precision,
+                each.type.scale,
+                each.nullable,
+                each.hidden,
+                each.length,
+            )
             for each in definition.columns
         ],
         definition.key,
@@ -199,7 +208,7 @@ def map_definition(entry: MapEntry) -> MapDefinition:
         entry.name,
         tuple(
             ColumnDefinition(
-                each.name, SqlType.named(each.kind, each.precision, each.scale), each.nullable, each.hidden
+                each.name, SqlType.named(each.kind, each.precision, each.scale), each.nullable, each.hidden, each.length
             )
             for each in entry.columns
         ),

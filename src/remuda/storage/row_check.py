@@ -4,16 +4,41 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from remuda.errors import ConstraintError, constraint_error
+from remuda.errors import ConstraintError, constraint_error, data_error
 from remuda.storage.encodable import refuse_unencodable, text_columns
 from remuda.storage.map_version import key_maker
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    from remuda.catalog import MapDefinition
+    from remuda.catalog import ColumnDefinition, MapDefinition
     from remuda.errors import SqlError
     from remuda.storage.row_form import Row
+
+_SHOWN = 80
+"""Characters of a text in a message."""
+
+
+def too_long(definition: MapDefinition, column: ColumnDefinition, value: str) -> SqlError:
+    place = f"{definition.name}.{column.name} (VARCHAR({column.length}))"
+    shown = repr(value if len(value) <= _SHOWN else f"{value[:_SHOWN]}…")
+    return data_error(f"{place} cannot hold {shown}: it has {len(value)} characters")
+
+
+def _checking_lengths(definition: MapDefinition, key_of: Callable[[Row], Any]) -> Callable[[Row], Any]:
+    """`key_of`, which first compares the texts with the lengths of their columns; maps without any lose no time."""
+    limited = [(number, each.length) for number, each in enumerate(definition.columns) if each.length is not None]
+    if not limited:
+        return key_of
+
+    def checked(row: Row) -> Any:
+        for number, length in limited:
+            value = row[number]
+            if value is not None and len(value) > length:
+                raise too_long(definition, definition.columns[number], value)
+        return key_of(row)
+
+    return checked
 
 
 class RowCheck:
@@ -23,7 +48,7 @@ class RowCheck:
 
     def __init__(self, definition: MapDefinition) -> None:
         self._definition = definition
-        self._key_of = key_maker(definition)
+        self._key_of = _checking_lengths(definition, key_maker(definition))
         self._texts = text_columns(definition)
         self._required = tuple(
             number
