@@ -82,7 +82,8 @@ def _schema(result: Result) -> pa.Schema:
 def create_map_as(queries: Queries, statement: sql.CreateMapAs, parameters: Given, confirm: Confirm) -> int:
     """Makes a map of the query's columns with its rows: both at once for everybody else, or neither."""
     store, schema = queries.store, schema_of(statement.name)
-    if is_there(store, statement.name, schema, allowed=statement.if_not_exists):
+    allowed = statement.if_not_exists or statement.or_replace
+    if is_there(store, statement.name, schema, allowed=allowed) and not statement.or_replace:
         return 0
     bound = sql.bind(statement.query, store.catalog, queries.search_path)
     columns: list[ColumnDefinition] = []
@@ -113,10 +114,10 @@ def create_map_as(queries: Queries, statement: sql.CreateMapAs, parameters: Give
             rows = target.load_tables(_confirmed(with_keys(definition, tables), confirm), "append")
 
         try:
-            store.create_map(definition, fill)
+            store.create_map(definition, fill, replaces=statement.or_replace)
         except SqlError:
             # Another one may have made a table of that name meanwhile.
-            if is_there(store, statement.name, schema, allowed=statement.if_not_exists):
+            if not statement.or_replace and is_there(store, statement.name, schema, allowed=statement.if_not_exists):
                 return 0
             raise
         return rows

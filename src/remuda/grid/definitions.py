@@ -25,9 +25,10 @@ if TYPE_CHECKING:
 
 def create_map(store: Store, statement: sql.CreateMap) -> None:
     schema = schema_of(statement.name)
-    if is_there(store, statement.name, schema, allowed=statement.if_not_exists):
+    allowed = statement.if_not_exists or statement.or_replace
+    if is_there(store, statement.name, schema, allowed=allowed) and not statement.or_replace:
         return
-    store.create_map(map_definition(statement, schema, store.partitions))
+    store.create_map(map_definition(statement, schema, store.partitions), replaces=statement.or_replace)
 
 
 def schema_of(name: Name) -> str:

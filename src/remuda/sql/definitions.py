@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sqlglot.tokens import Token, TokenType
@@ -43,6 +44,13 @@ if TYPE_CHECKING:
 _CONSTRAINTS = ("DEFAULT", "UNIQUE", "CHECK", "REFERENCES", "GENERATED", "COLLATE", "CONSTRAINT", "AUTO_INCREMENT")
 _BEGIN_CONSTRAINTS = frozenset({"PRIMARY", "NOT", "NULL", "UNIQUE", "CHECK", "FOREIGN", "REFERENCES", "DEFAULT"})
 SHOWN = ("TABLES", "VIEWS", "INDEXES", "PARTITIONS", "MEMBERS", "PLANS")
+
+
+def parse_create_or_replace_table(cursor: Cursor) -> CreateMap | CreateMapAs:
+    """`CREATE OR REPLACE TABLE ...`: in the place of the table of that name, if there is one."""
+    if cursor.at("IF"):
+        raise cursor.unsupported("what exists is replaced")
+    return replace(parse_create_table(cursor), or_replace=True)
 
 
 def parse_create_table(cursor: Cursor) -> CreateMap | CreateMapAs:
@@ -288,6 +296,7 @@ def refuse_alter(cursor: Cursor) -> Statement:
 
 DEFINITIONS: tuple[tuple[tuple[str, ...], Callable[[Cursor], Statement]], ...] = (
     (("CREATE", "TABLE"), parse_create_table),
+    (("CREATE", "OR", "REPLACE", "TABLE"), parse_create_or_replace_table),
     (("CREATE", "MAPPING"), parse_create_mapping),
     (("CREATE", "INDEX"), parse_create_index),
     (("CREATE", "VIEW"), parse_create_view),

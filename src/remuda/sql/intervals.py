@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from remuda.errors import SqlError, data_error, parsing_error
-from remuda.expr import Expression, Literal
+from remuda.expr import Expression, Literal, coerce
 from remuda.sql.places import place_of, unsupported
-from remuda.types import INTERVAL_MONTHS, INTERVAL_TIME, parse_interval
+from remuda.types import BIGINT, INTERVAL_MONTHS, INTERVAL_TIME, Kind, parse_interval
 
 if TYPE_CHECKING:
     from remuda.errors import Span
@@ -24,11 +24,24 @@ def is_number(text: str) -> bool:
     return text.strip().lstrip("+-").replace(".", "", 1).isdecimal()
 
 
-def bind_interval(_: ExpressionBinder, node: Any, _expected: SqlType | None) -> Expression:
+def bind_interval(binder: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
     span = place_of(node)
-    if not isinstance(node.this, exp.Literal) or "literal" not in node.meta:
+    if not isinstance(node.this, exp.Literal):
+        return _bind_number_of_units(binder, node)
+    if "literal" not in node.meta:
         raise unsupported(node, "INTERVAL of anything but a literal")
     return interval_literal(str(node.meta["literal"]), node.args.get("unit"), span)
+
+
+def _bind_number_of_units(binder: ExpressionBinder, node: Any) -> Expression:
+    """`INTERVAL (n) DAY`: so many times one day."""
+    unit = node.args.get("unit")
+    if unit is None or isinstance(unit, exp.IntervalSpan):
+        raise parsing_error("INTERVAL of an expression needs one unit", span=place_of(node))
+    number = binder.bind(node.this, BIGINT)
+    if not number.type.is_integer and number.type.kind is not Kind.NULL:
+        raise parsing_error(f"INTERVAL takes a whole number of units, this is {number.type}", span=place_of(node.this))
+    return binder.call("*", node, coerce(number, BIGINT), interval_literal("1", unit, place_of(node)))
 
 
 def interval_literal(text: str, unit: Any, span: Span | None) -> Literal:

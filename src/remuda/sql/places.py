@@ -135,7 +135,7 @@ def _locate_keywords(nodes: Sequence[Any], words: dict[str, list[Token]]) -> Non
                 by_word["NULL"].append(node)
             case exp.Boolean():
                 by_word[str(bool(node.this)).upper()].append(node)
-            case exp.Interval() if node.this is not None:  # else it is a type
+            case exp.Interval() if isinstance(node.this, exp.Literal):  # else it is a type, or of a number of units
                 by_word["INTERVAL"].append(node)
             case exp.OnConflict():
                 by_word["CONFLICT"].append(node)

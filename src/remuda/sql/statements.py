@@ -31,6 +31,7 @@ class CreateMap:
     partitioned_by: tuple[Name, ...]
     replicated: bool
     if_not_exists: bool
+    or_replace: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,7 @@ class CreateMapAs:
     text: str
     """The query alone, at its place in the text."""
     if_not_exists: bool
+    or_replace: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,8 +117,17 @@ class Store(StoreState):
 
     # Changes of the catalog
 
-    def create_map(self, definition: MapDefinition, fill: Callable[[MapStore], None] | None = None) -> None:
-        """What `fill` loads is there when the map is: nobody sees the map without it, not even after a crash."""
+    def create_map(
+        self,
+        definition: MapDefinition,
+        fill: Callable[[MapStore], None] | None = None,
+        *,
+        replaces: bool = False,
+    ) -> None:
+        """Add a map with the rows that `fill` loads: no reader sees it without them, not even after a crash.
+
+        With `replaces` it takes the place of the map of that name, if there is one, in the same commit.
+        """
         self._refuse_unwritable()
         created = self._new_map(definition)
         try:
@@ -126,17 +135,30 @@ class Store(StoreState):
                 created.fill_unseen(fill)
             with self._structure:
                 self._refuse_unwritable()
-                self._refuse_known(definition)
+                replaced = self._of_that_name(definition, expected=replaces)
                 created.folded = created.applied = self._journal.sequence if self._journal is not None else 0
-                self._maps[definition.id] = created
-                self._change_catalog(self.catalog.with_map(definition), lambda: self._maps.pop(definition.id))
+                self._exchange_maps(replaced, created)
+                self._change_catalog(self.catalog.with_map(definition), lambda: self._exchange_maps(created, replaced))
         except BaseException:
             created.destroy()
             raise
+        if replaced is not None:
+            replaced.destroy()
 
-    def _refuse_known(self, definition: MapDefinition) -> None:
-        if self.catalog.find_map(definition.name, (definition.schema,)) is not None:
+    def _of_that_name(self, definition: MapDefinition, *, expected: bool) -> MapStore | None:
+        """The map that has the name of a new one, which is an error where it is not expected."""
+        found = self.catalog.find_map(definition.name, (definition.schema,))
+        if found is None:
+            return None
+        if not expected:
             raise SqlError(ErrorCode.GENERIC, f"there is already a map {definition.name}")
+        return self.map(found)
+
+    def _exchange_maps(self, old: MapStore | None, new: MapStore | None) -> None:
+        if old is not None:
+            del self._maps[old.definition.id]
+        if new is not None:
+            self._maps[new.definition.id] = new
 
     def drop_map(self, definition: MapDefinition) -> None:
         with self._structure:
