@@ -110,6 +110,10 @@ class RemudaDatabase:
 _FOR_DUCKDB = (
     (re.compile(r"\s+TYPE\s+(HASH|SORTED)\b", re.IGNORECASE), ""),
     (re.compile(r"\bSINK\s+INTO\b", re.IGNORECASE), "INSERT OR REPLACE INTO"),
+    (
+        re.compile(r"SET \((\w+), (\w+)\) = \(SELECT ([^,()]+), ([^,()]+) FROM ([^()]+)\)"),
+        r"SET \1 = (SELECT \3 FROM \5), \2 = (SELECT \4 FROM \5)",
+    ),
 )
 """The statements that DuckDB spells in another way."""
 

@@ -13,7 +13,16 @@ from tests.harness.wider_queries import WiderGenerator
 class ChangeGenerator(WiderGenerator):
     def statement(self) -> str:
         make = self.random.choice(
-            (self._update, self._update_from, self._delete, self._delete_using, self._insert, self._insert_anyway)
+            (
+                self._update,
+                self._update_rows,
+                self._update_from,
+                self._update_from_several,
+                self._delete,
+                self._delete_using,
+                self._insert,
+                self._insert_anyway,
+            )
         )
         return make(self.random.choice(tuple(MAPS)))
 
@@ -42,6 +51,42 @@ class ChangeGenerator(WiderGenerator):
         both = Names((*names.own, f"s.{MAPS[other][1]}", "s.id"))
         condition = f"s.id = {name}.id AND {self._condition(both, 1)}"
         return f"UPDATE {name} SET {first} = s.{MAPS[other][1]} FROM {other} s WHERE {condition}"
+
+    def _update_rows(self, name: str) -> str:
+        """SET of rows: of values, and of a sub-query without commas or parentheses but its own."""
+        names, first, second = self._target(name)
+        other = self.random.choice(tuple(MAPS))
+        _, one, two = MAPS[other]
+        row = self.random.choice(
+            (
+                f"({second}, {first})",
+                f"({self.random.randint(0, 4)}, NULL)",
+                f"ROW ({first} + 1, CASE WHEN {self._condition(names, 0)} THEN {first} END)",
+                f"(SELECT s.{one}, s.{two} + 1 FROM {other} s WHERE s.id = {name}.id)",
+            )
+        )
+        return f"UPDATE {name} SET ({first}, {second}) = {row}{self._where(names, 1)}"
+
+    def _update_from_several(self, name: str) -> str:
+        """Each row of the map meets one pair of rows of the others."""
+        names, first, second = self._target(name)
+        one, two = (each for each in MAPS if each != name)
+        left, right = f"s.{MAPS[one][1]}", f"r.{MAPS[two][2]}"
+        both = Names((*names.own, left, right, "s.id"))
+        source, condition = self.random.choice(
+            (
+                (f"{one} s, {two} r", f"s.id = {name}.id AND r.id = {name}.id"),
+                (f"{one} s JOIN {two} r ON r.id = s.id", f"s.id = {name}.id"),
+                (f"{one} s LEFT JOIN {two} r ON r.id = s.id AND {left} > 1", f"s.id = {name}.id"),
+                (f"{one} s JOIN {two} r USING (id)", f"s.id = {name}.id"),
+                (f"{one} s CROSS JOIN {two} r", f"s.id = {name}.id AND r.id = s.id"),
+                (f"{one} s, {two} r JOIN {one} p ON p.id = r.id", f"s.id = {name}.id AND p.id = s.id"),
+            )
+        )
+        assigned = self.random.choice(
+            (f"{first} = {left}, {second} = {right}", f"({first}, {second}) = ({right}, {left})")
+        )
+        return f"UPDATE {name} SET {assigned} FROM {source} WHERE {condition} AND {self._condition(both, 1)}"
 
     def _delete(self, name: str) -> str:
         names, _, _ = self._target(name)
