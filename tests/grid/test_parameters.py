@@ -116,7 +116,7 @@ def test_named_parameters(grid: Any) -> None:
         ("x", 10**6, "overflows"),
         ("x", math.nan, "DECIMAL"),
         ("x", math.inf, "DECIMAL"),
-        ("v", 5, "not a value of type VARCHAR"),
+        ("v", b"5", "not a value of type VARCHAR"),
         ("day", "2024-13-01", "DATE"),
         ("day", 5, "DATE"),
         ("d", "x", "DOUBLE"),
