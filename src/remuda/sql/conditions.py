@@ -124,8 +124,9 @@ def _bind_in(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression
 
 def _bind_beside(self: ExpressionBinder, operand: Any, values: Sequence[Any]) -> list[Expression]:
     """An operand and the values that it is compared with, each by itself; a text as the operand has their type."""
-    typed = [value for value in values if not is_untyped_text(value) and not isinstance(value, exp.Placeholder)]
-    if is_untyped_text(operand) and typed:
+    if is_untyped_text(operand) and not all(
+        is_untyped_text(value) or isinstance(value, exp.Placeholder) for value in values
+    ):
         return self.bind_alike([operand, *values])
     bound = self.bind(operand)
     return [bound, *(self.bind(value, bound.type) for value in values)]

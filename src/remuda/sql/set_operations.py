@@ -125,9 +125,17 @@ def _bind_parts(
     hints = [_hint(query, parts[place]) for place, query in enumerate(queries)]
     wanted = [_type_of_all([hint[column] for hint in hints]) for column in range(width)]
     return [
-        binding.bind_query(binding, part, _own(level), wanted) if NULL in hint else query
+        binding.bind_query(binding, part, _own(level), wanted) if _is_told(query, hint, wanted) else query
         for part, query, hint in zip(parts, queries, hints, strict=True)
     ]
+
+
+def _is_told(query: logical.Root, hint: Sequence[SqlType], wanted: Sequence[SqlType]) -> bool:
+    """Whether another part says of a column that its values are of another type than they are by themselves."""
+    return any(
+        own == NULL and other not in {NULL, column.type}
+        for own, other, column in zip(hint, wanted, query.columns, strict=True)
+    )
 
 
 def _type_of_all(types: Sequence[SqlType]) -> SqlType:
