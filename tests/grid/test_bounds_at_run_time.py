@@ -116,3 +116,21 @@ def test_a_value_that_the_type_cannot_hold_is_compared_exactly(
     everything = len(grid.sql("SELECT id FROM m WHERE f IS NOT NULL").fetchall())
     found = len(grid.sql(f"SELECT id FROM m WHERE {condition}", value).fetchall())
     assert found == (everything if count is None else count)
+
+
+@pytest.mark.parametrize("column", ["c", "CAST(c AS VARCHAR)"])
+def test_two_index_scans_with_one_filter_that_become_direct_scans(column: str) -> None:
+    """The scans of a ROLLUP share the filter and read different columns: what is compiled for one is not the other's."""
+    numbers = "SELECT i AS id, i % 1000 AS a, 1 AS b, 100 + i % 3 AS c FROM range(20000) AS r(i)"
+    with remuda.open() as opened:
+        kind = "VARCHAR" if "VARCHAR" in column else "INTEGER"
+        opened.sql(f"CREATE TABLE t (id BIGINT, a INTEGER, b INTEGER, c {kind}, PRIMARY KEY (id))")
+        opened.sql("CREATE INDEX t_a ON t (a) TYPE SORTED")
+        opened.load("t", rows_of(f"SELECT id, a, b, {column} AS c FROM ({numbers})"))
+        query = "SELECT c, SUM(b) FROM t WHERE a > ? GROUP BY ROLLUP (c)"
+        assert opened.explain(query).count("direct scan above") == 2
+        for bound in (990, 10, 990, 10):
+            found = dict(map(tuple, opened.sql(query, bound)))
+            assert len(found) == 4
+            assert found[None] == (999 - bound) * 20
+            assert sum(count for key, count in found.items() if key is not None) == found[None]

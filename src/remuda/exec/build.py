@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 def build_operator(node: Any, code: Code | None = None) -> Exec:
     """Operators have state: a tree is built anew for every execution. `code` keeps what need not be made anew."""
-    code = code or Code()
+    code = Code() if code is None else code
     return code.built(node, _build(node, code))
 
 

@@ -10,7 +10,7 @@ from remuda.exec.batch import ArrowBatch, RowBatch, layout_of
 from remuda.exec.bounds import index_lookups
 from remuda.exec.map_scan import IteratorExec, direct_batches, scan_partitions
 from remuda.exec.merge import Stream, merge_pending
-from remuda.exec.scan_filter import ScanFilter
+from remuda.exec.scan_filter import remainder_filter, whole_filter
 from remuda.plan.physical import Direction
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class IndexScanExec(IteratorExec):
         super().__init__(node.columns)
         self._node = node
         self._code = code
-        self._rows = code.of(node, lambda node: ScanFilter(node.map, node.columns, node.remainder))
+        self._rows = code.of(node, remainder_filter)
         self._first_chunk = FIRST_CHUNK
 
     def expect_rows(self, count: int) -> None:
@@ -49,7 +49,7 @@ class IndexScanExec(IteratorExec):
         if node.direction is not Direction.UNORDERED:
             self.start(context, self._ordered_batches(sources, lookups, partitions, context))
         elif self._is_scan_cheaper(sources, lookups):
-            direct = self._code.of(node.filter, lambda whole: ScanFilter(node.map, node.columns, whole))
+            direct = self._code.of(node, whole_filter)
             self.start(context, direct_batches(node, direct, partitions, context))
         else:
             self.start(context, self._batches(sources, lookups, partitions, context))

@@ -50,7 +50,7 @@ class JoinExec(PassingExec):
         super().__init__(left, node.columns)
         self._node = node
         self._right = right
-        self._code, self._row_join = code.of(node, lambda node: (JoinCode(node), RowJoin(node)))
+        self._code, self._row_join = code.of(node, _compile)
         self._waiting: list[RowBatch] = []
         self._bytes = 0
         self._find_few: Callable[[Tuple], Sequence[Tuple]] | None = None
@@ -258,3 +258,7 @@ def build_join(node: HashJoin, left: Exec, right: Exec, code: Code, asked: Asked
     if node.keys or mark_key(node):
         return HashJoinExec(node, left, right, code, asked)
     return NestedLoopJoinExec(node, left, right, code)
+
+
+def _compile(node: HashJoin | NestedLoopJoin) -> tuple[JoinCode, RowJoin]:
+    return JoinCode(node), RowJoin(node)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from remuda.exec.bounds import lookup_keys
 from remuda.exec.map_scan import IteratorExec, scan_partitions
-from remuda.exec.scan_filter import ScanFilter
+from remuda.exec.scan_filter import remainder_filter
 from remuda.storage import partition_of, scalar_hasher
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class KeyLookupExec(IteratorExec):
     def __init__(self, node: KeyLookup, code: Code) -> None:
         super().__init__(node.columns)
         self._node = node
-        self._rows = code.of(node, lambda node: ScanFilter(node.map, node.columns, node.remainder))
+        self._rows = code.of(node, remainder_filter)
 
     def setup(self, context: ExecContext) -> None:
         context.verify()

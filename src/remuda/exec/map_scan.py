@@ -9,7 +9,7 @@ from remuda.exec.batch import RowBatch, empty_batch
 from remuda.exec.bounds import intersect, pruned_partitions
 from remuda.exec.kept_memory import keep_dropped_memory
 from remuda.exec.operator import Exec, IterationResult
-from remuda.exec.scan_filter import ScanFilter
+from remuda.exec.scan_filter import whole_filter
 from remuda.exec.zone_ranges import SMALLEST_GAP
 from remuda.storage.segment_source import SegmentSource
 from remuda.storage.zone_map import ZONE_ROWS
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from remuda.exec.best_first import Piece, Threshold
     from remuda.exec.code import Code
     from remuda.exec.context import ExecContext
+    from remuda.exec.scan_filter import ScanFilter
     from remuda.expr import Column
     from remuda.plan.physical import MapScan, ScanNode
     from remuda.plan.traits import SortKey
@@ -99,7 +100,7 @@ class MapScanExec(IteratorExec):
     def __init__(self, node: MapScan, code: Code) -> None:
         super().__init__(node.columns)
         self._node = node
-        self._rows = code.of(node, lambda node: ScanFilter(node.map, node.columns, node.filter))
+        self._rows = code.of(node, whole_filter)
 
     def setup(self, context: ExecContext) -> None:
         keep_dropped_memory()

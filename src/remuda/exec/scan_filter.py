@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from remuda.exec.batch import RowBatch
     from remuda.exec.narrow_columns import NarrowComparison
     from remuda.expr.truth import Truth
+    from remuda.plan.physical import IndexScan, KeyLookup, MapScan
     from remuda.storage import Segment
 
 
@@ -78,6 +79,16 @@ class ScanFilter:
 
     def _delivered(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         return batch if self._all_delivered else batch.select(list(range(self._width)))
+
+
+def whole_filter(node: MapScan | IndexScan) -> ScanFilter:
+    """Compile the whole filter of a scan, for a scan that reads rows without an index."""
+    return ScanFilter(node.map, node.columns, node.filter)
+
+
+def remainder_filter(node: IndexScan | KeyLookup) -> ScanFilter:
+    """Compile the part of a filter that the index, or the key, does not answer."""
+    return ScanFilter(node.map, node.columns, node.remainder)
 
 
 def _parts(predicate: Expression, layout: dict[int, int]) -> list[tuple[NarrowComparison | None, Truth]]:

@@ -11,13 +11,14 @@ from remuda.expr import compile_row
 if TYPE_CHECKING:
     from remuda.exec.code import Code
     from remuda.exec.context import ExecContext
+    from remuda.expr import RowExpression
     from remuda.plan.physical import Values
 
 
 class ValuesExec(Exec):
     def __init__(self, node: Values, code: Code) -> None:
         self._columns = node.columns
-        self._rows = code.of(node, lambda node: [[compile_row(value, {}) for value in row] for row in node.rows])
+        self._rows = code.of(node, _compile)
 
     def setup(self, context: ExecContext) -> None:
         self._parameters = context.parameters.values
@@ -27,3 +28,7 @@ class ValuesExec(Exec):
         tuples = [tuple([value((), parameters) for value in row]) for row in self._rows]
         self.current_batch = TupleBatch(self._columns, tuples)
         return IterationResult.FETCHED_DONE
+
+
+def _compile(node: Values) -> list[list[RowExpression]]:
+    return [[compile_row(value, {}) for value in row] for row in node.rows]
