@@ -105,6 +105,34 @@ def test_a_reader_sees_what_was_acknowledged_when_it_looked(tmp_path: Path) -> N
                 assert len(reader.map("m")) == 2
 
 
+@pytest.mark.parametrize("empty_at", ["opening", "refresh"])
+def test_a_reader_follows_a_map_that_was_empty_when_it_looked(tmp_path: Path, empty_at: str) -> None:
+    """The plan of a text, and a `Map` that the user holds, keep reading the map's own store after each refresh."""
+    texts: tuple[tuple[str, Any], ...] = (
+        ("SELECT s FROM m WHERE id = ?", 1),  # by the key, compiled once
+        ("SELECT s FROM m WHERE n = ?", 7),  # by the index, compiled once
+        ("SELECT s FROM m WHERE n BETWEEN ? AND 9", 0),
+        ("SELECT s FROM m WHERE s >= ?", "a"),
+    )
+    with remuda.open(tmp_path) as writer:
+        writer.sql(CREATE)
+        writer.sql("CREATE INDEX m_n ON m (n) TYPE SORTED")
+        if empty_at == "refresh":
+            writer.map("m").put(1, (7, "gone"))
+        with remuda.open(tmp_path, read_only=True) as reader:
+            held = reader.map("m")
+            for known in ([], ["y"], [], ["z"]):
+                if known:
+                    writer.map("m").put(1, (7, known[0]))
+                else:
+                    writer.sql("DELETE FROM m")
+                reader.refresh()
+                found = [[row.s for row in reader.sql(text, value)] for text, value in texts]
+                assert found == [known] * len(texts)
+                assert [row.s for row in [held.get(1)] if row is not None] == known
+                assert len(held) == len(known)
+
+
 def test_a_reader_follows_definitions(tmp_path: Path) -> None:
     with remuda.open(tmp_path) as writer, remuda.open(tmp_path, read_only=True) as reader:
         with pytest.raises(SqlError) as caught:

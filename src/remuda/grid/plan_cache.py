@@ -146,6 +146,9 @@ class PlanCache:
     def __len__(self) -> int:
         return len(self._entries)
 
+    def __bool__(self) -> bool:
+        return True
+
     def close(self) -> None:
         self._worker.stop()
 

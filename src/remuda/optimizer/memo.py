@@ -75,7 +75,7 @@ class Memo:
         self.groups: list[Group] = []
         self.explored: dict[int, str] = {}
         """The explore rule that an expression comes from, by the expression's identity."""
-        self._statistics = statistics or {}
+        self._statistics = {} if statistics is None else statistics
         self._by_expression: dict[Any, int] = {}
 
     def group_of(self, expression: LogicalNode) -> int:

@@ -47,6 +47,9 @@ class ParameterNames:
     def __len__(self) -> int:
         return len(self.spans)
 
+    def __bool__(self) -> bool:
+        return True
+
     def index_of(self, written: str) -> int:
         """The number of a placeholder, by what it is called in the numbered text: `name`, or `#0`."""
         return int(written[1:]) if written.startswith("#") else self.names.index(written)

@@ -95,6 +95,10 @@ class MapStore(MapState):
     def __len__(self) -> int:
         return self._version.live
 
+    def __bool__(self) -> bool:
+        """Be true without rows as well: `known or new` must not replace a map because it is empty."""
+        return True
+
     def statistics(self) -> MapStatistics:
         return self._statistics.of(self._version)
 

@@ -107,7 +107,8 @@ class StoreState:
         maps = {}
         for map_id, found in recovered.maps.items():
             found.version.hold = lease
-            maps[map_id] = present.get(map_id) or self._new_map(found.definition)
+            known = present.get(map_id)
+            maps[map_id] = self._new_map(found.definition) if known is None else known
         catalog = recovered.catalog()
         with self._installing:
             for map_id, found in recovered.maps.items():
