@@ -120,7 +120,7 @@ def test_a_value_that_the_type_cannot_hold_is_compared_exactly(
 
 @pytest.mark.parametrize("column", ["c", "CAST(c AS VARCHAR)"])
 def test_two_index_scans_with_one_filter_that_become_direct_scans(column: str) -> None:
-    """The scans of a ROLLUP share the filter and read different columns: what is compiled for one is not the other's."""
+    """The scans of a ROLLUP share the filter and read different columns: neither may use the code of the other."""
     numbers = "SELECT i AS id, i % 1000 AS a, 1 AS b, 100 + i % 3 AS c FROM range(20000) AS r(i)"
     with remuda.open() as opened:
         kind = "VARCHAR" if "VARCHAR" in column else "INTEGER"
