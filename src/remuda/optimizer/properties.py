@@ -31,6 +31,9 @@ RECURSION_STEPS = 10.0
 SERIES_VALUES = 100.0
 """Values of a series whose ends are known only at execution."""
 
+MOST_ROWS = 1e100
+"""The largest estimate: the product of two is still finite. The search takes a plan of infinite cost for none."""
+
 Partitioning = tuple[int, ...]
 """Ids of columns on whose equal values rows are together without any exchange, in the order of the partition hash."""
 
@@ -76,6 +79,8 @@ def derive(
 ) -> Properties:
     """`below` are the properties of the inputs; statistics by map id."""
     properties = _derive(node, below, statistics)
+    if properties.rows > MOST_ROWS:
+        properties = replace(properties, rows=MOST_ROWS)
     if below and all(source.everywhere for source in below) != properties.everywhere:
         return replace(properties, everywhere=not properties.everywhere)
     return properties

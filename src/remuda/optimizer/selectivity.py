@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, assert_never
 
 from remuda.expr import Call, Column, Expression, Literal, conjuncts, disjuncts
@@ -113,7 +116,7 @@ def _points_selectivity(values: Sequence[Expression], known: ColumnStatistics | 
     average, ends = 1.0 / known.distinct, known.histogram
     filled = {end: (count - 1) / (len(ends) - 1) for end, count in Counter(ends).items() if count > 1}
     others = known.distinct - len(filled)
-    rare = min(average, (1.0 - sum(filled.values())) / others) if others > 0 else average
+    rare = min(average, max(0.0, 1.0 - sum(filled.values())) / others) if others > 0 else average
     shares = (
         max(average, filled[value.value])
         if isinstance(value, Literal) and value.value in filled
@@ -179,16 +182,27 @@ def _proportion(value: Any, low: Any, high: Any) -> float:
         value, low, high = (_as_number(each[shared:]) for each in (value, low, high))
     if not _are_numbers(value, low, high) or not high > low:
         return 0.5
-    return float(min(1.0, max(0.0, (float(value) - float(low)) / (float(high) - float(low)))))
+    if value <= low:
+        return 0.0
+    if not value < high:  # NaN is above every number
+        return 1.0
+    if not all(map(_is_finite, (low, high))):
+        return 0.5
+    # Exactly: as doubles 2**63 - 2 and 2**63 - 1 are one number, and 1e308 and -1e308 are infinitely far apart.
+    return float((Fraction(value) - Fraction(low)) / (Fraction(high) - Fraction(low)))
 
 
 def _as_number(text: str) -> int:
     """The first few bytes: they order strings as the strings do, and say how far apart they are."""
-    return int.from_bytes(text.encode()[:6].ljust(6, b"\0"), "big")
+    return int.from_bytes(text.encode(errors="surrogatepass")[:6].ljust(6, b"\0"), "big")
 
 
 def _are_numbers(*values: Any) -> bool:
-    return all(hasattr(value, "__float__") for value in values)
+    return all(isinstance(value, int | float | Decimal) for value in values)
+
+
+def _is_finite(value: Any) -> bool:
+    return isinstance(value, int) or math.isfinite(value)
 
 
 def _value(expression: Expression) -> Any:
