@@ -43,6 +43,8 @@ class Configuration:
     folder: bool = False
     """A durable folder, closed and opened again between statements and queries."""
     spark: bool = False
+    replicated: str = "none"
+    """Which tables are made REPLICATED: none, all, or every second one."""
     shuffle: bool = False
     """Rows meet in Spark's tasks wherever they can, however few they are."""
 
@@ -53,11 +55,26 @@ CONFIGURATIONS = (
     Configuration("no-indexes", indexes=False),
     Configuration("no-pruning", members=3, pruning=False),
     Configuration("folder", folder=True),
+    Configuration("replicated", members=3, replicated="all"),
+    Configuration("half-replicated", members=3, replicated="half"),
     Configuration("spark", folder=True, spark=True),
     Configuration("shuffle", folder=True, spark=True, shuffle=True),
 )
 
+_CREATE_TABLE = re.compile(r"\s*CREATE\s+TABLE\b.*\)\s*;?\s*$", re.IGNORECASE | re.DOTALL)
+_OTHER_TABLE = re.compile(r"\b(AS\s*\(?\s*(SELECT|WITH|VALUES|FROM)|PARTITION(ED)?\s+BY|REPLICATED)\b", re.IGNORECASE)
 _CREATE_INDEX = re.compile(r"\s*(CREATE|DROP)\s+INDEX\b", re.IGNORECASE)
+
+
+def replicated(statement: str) -> str:
+    """The CREATE TABLE statement for a map that is whole on every member; every other statement as it is.
+
+    >>> replicated("CREATE TABLE t (id BIGINT, PRIMARY KEY (id))"), replicated("CREATE TABLE t AS (SELECT 1 AS id)")
+    ('CREATE TABLE t (id BIGINT, PRIMARY KEY (id)) REPLICATED', 'CREATE TABLE t AS (SELECT 1 AS id)')
+    """
+    if not _CREATE_TABLE.match(statement) or _OTHER_TABLE.search(statement):
+        return statement
+    return f"{statement.rstrip().removesuffix(';')} REPLICATED"
 
 
 class RemudaDatabase:
@@ -67,6 +84,7 @@ class RemudaDatabase:
         self._folder = folder
         self._spark = spark
         self._written = False
+        self._tables = 0
         self._grid = self._open()
         self._context = ExitStack()
         if configuration.shuffle:
@@ -85,12 +103,17 @@ class RemudaDatabase:
         if not self._configuration.indexes and _CREATE_INDEX.match(sql):
             return None
         self._written = True
-        count: int = self._grid.sql(sql, *parameters).update_count
+        count: int = self._grid.sql(self._as_replicated(sql), *parameters).update_count
         return count
 
     def query(self, sql: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
         self._reopen_if_written()
         return [tuple(row) for row in self._grid.sql(sql, *parameters)]
+
+    def _as_replicated(self, sql: str) -> str:
+        self._tables += _CREATE_TABLE.match(sql) is not None
+        wanted = {"none": False, "all": True, "half": self._tables % 2 == 1}[self._configuration.replicated]
+        return replicated(sql) if wanted else sql
 
     def load(self, map_name: str, query: str) -> None:
         self._written = True

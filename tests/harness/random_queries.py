@@ -9,12 +9,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from random import Random
 
 MAPS = {"t": ("id", "a", "b"), "u": ("id", "a", "c"), "v": ("id", "x", "a")}
 ROWS = 8
 COMPARISONS = ("=", "=", "<", ">", "<>", "<=", ">=")
+
+
+def replicating(statements: Iterable[str], random: Random) -> Iterator[str]:
+    """The same statements with some of the maps REPLICATED: whole on every member."""
+    for statement in statements:
+        is_map = statement.startswith("CREATE TABLE")
+        yield f"{statement} REPLICATED" if is_map and random.random() < 0.6 else statement
 
 
 def definitions(random: Random) -> Iterator[str]:

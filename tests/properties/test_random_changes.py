@@ -11,20 +11,22 @@ import pytest
 import remuda
 from tests.harness.databases import DuckDatabase
 from tests.harness.random_changes import ChangeGenerator
-from tests.harness.random_queries import MAPS, definitions
+from tests.harness.random_queries import MAPS, definitions, replicating
 
 
 def rows_of(database: Any, name: str) -> list[tuple[Any, ...]]:
     return sorted((tuple(row) for row in database(f"SELECT * FROM {name}")), key=repr)
 
 
-def compare(seed: int, statements: int, members: int) -> None:
+def compare(seed: int, statements: int, members: int, *, replicated: bool = False) -> None:
     random = Random(seed)
     oracle = DuckDatabase()
     compared = 0
     with remuda.open(members=members) as grid:
-        for statement in definitions(random):
+        made = list(definitions(random))
+        for statement in made:
             oracle.execute(statement, [])
+        for statement in replicating(made, random) if replicated else made:
             grid.sql(statement)
         grid.sql("CREATE INDEX u_a ON u (a) TYPE SORTED")
         grid.sql("CREATE INDEX t_b ON t (b) TYPE HASH")
@@ -47,6 +49,17 @@ def compare(seed: int, statements: int, members: int) -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_random_changes(seed: int) -> None:
     compare(seed, 25, 1 + seed)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_random_changes_of_replicated_maps(seed: int) -> None:
+    compare(seed, 25, 3, replicated=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(120, 130))
+def test_many_random_changes_of_replicated_maps(seed: int) -> None:
+    compare(seed, 80, 3, replicated=True)
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ import pytest
 import remuda
 from remuda.errors import SqlError
 from tests.harness.databases import DuckDatabase
-from tests.harness.random_queries import Generator, definitions
+from tests.harness.random_queries import Generator, definitions, replicating
 from tests.harness.shuffled import exchanges, shuffles_for_nothing
 from tests.harness.wider_queries import WiderGenerator
 
@@ -30,13 +30,17 @@ def comparable(rows: Iterable[tuple[Any, ...]]) -> list[tuple[int | None, ...]]:
     return sorted((tuple(None if value is None else int(value) for value in row) for row in rows), key=repr)
 
 
-def compare(seed: int, queries: int, members: int, kind: type[Generator] = Generator) -> None:
+def compare(
+    seed: int, queries: int, members: int, kind: type[Generator] = Generator, *, replicated: bool = False
+) -> None:
     random = Random(seed)
     oracle = DuckDatabase()
     compared = 0
     with remuda.open(members=members) as grid:
-        for statement in definitions(random):
+        statements = list(definitions(random))
+        for statement in statements:
             oracle.execute(statement, [])
+        for statement in replicating(statements, random) if replicated else statements:
             grid.sql(statement)
         grid.sql("CREATE INDEX u_a ON u (a) TYPE SORTED")
         grid.sql("CREATE INDEX t_b ON t (b) TYPE HASH")
@@ -63,6 +67,17 @@ def test_random_queries(seed: int, members: int) -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_wider_random_queries(seed: int) -> None:
     compare(seed, 25, 1 + seed, WiderGenerator)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_random_queries_over_replicated_maps(seed: int) -> None:
+    compare(seed, 25, 3, (Generator, WiderGenerator)[seed % 2], replicated=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(140, 160))
+def test_many_random_queries_over_replicated_maps(seed: int) -> None:
+    compare(seed, 100, 2 + seed % 2, (Generator, WiderGenerator)[seed // 2 % 2], replicated=True)
 
 
 @pytest.mark.slow

@@ -85,10 +85,10 @@ def _check_distribution(node: Any, child: Any, members: int) -> None:
         case physical.Union() | physical.Recursive() | physical.Expand():
             wants_root = own is DistributionKind.ROOT
         case physical.LookupJoin():
-            wants_root = own is DistributionKind.ROOT
-            if not wants_root and kind is DistributionKind.REPLICATED:
-                _require(node.kind is JoinKind.INNER, "a left row without a match is found so by every member", node)
+            if own is not DistributionKind.ROOT:
+                _check_lookup_join(node, child)
                 return
+            wants_root = True
         case physical.Window():
             by = child.traits.distribution.columns
             together = bool(by) and set(by) <= {column.id for column in node.partition}
@@ -133,6 +133,24 @@ def _check_join(node: physical.HashJoin | physical.NestedLoopJoin, members: int)
     )
     alone = members == 1 and node.traits.convention is Convention.LOCAL
     _require(together or alone, "rows with equal keys are on one member", node)
+
+
+def _check_lookup_join(node: physical.LookupJoin, child: Any) -> None:
+    """Each left row finds its matches where it is, or its copies find those in the partitions of each member."""
+    own, below = node.traits.distribution, child.traits.distribution
+    if node.map.replicated:
+        _require(below.kind is own.kind, "only an exchange moves rows", node)
+    elif below.kind is DistributionKind.REPLICATED:
+        _require(own.kind is DistributionKind.PARTITIONED, "a member has only a part of the map", node)
+        _require(node.kind is JoinKind.INNER, "a left row without a match is found so by every member", node)
+    else:
+        _require(below.kind is own.kind, "only an exchange moves rows", node)
+        names = node.map.key if node.index is None else node.index.columns
+        keys = dict(zip(names, node.keys, strict=False))
+        wanted = [keys.get(name) for name in node.map.partitioned_by]
+        ids = tuple(key.id for key in wanted if isinstance(key, Column))
+        together = len(ids) == len(wanted) and below.columns == ids
+        _require(together, "a left row is on the member that has its matches", node)
 
 
 def _is_grouped_in_place(node: physical.HashAggregate | physical.StreamingAggregate, child: Any) -> bool:
