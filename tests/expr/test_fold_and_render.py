@@ -149,3 +149,10 @@ RENDERED: list[tuple[Any, str]] = [
 @pytest.mark.parametrize(("expression", "text"), RENDERED, ids=[case[1] for case in RENDERED])
 def test_expressions_are_printed_as_sql(expression: Expression, text: str) -> None:
     assert render(expression) == text
+
+
+def test_literals_are_equal_where_no_expression_tells_them_apart() -> None:
+    nan, zero, below_zero = (Literal(value, DOUBLE) for value in (float("nan"), 0.0, -0.0))
+    assert nan == Literal(float("nan"), DOUBLE)
+    assert len({nan, Literal(float("nan"), DOUBLE)}) == 1
+    assert len({zero, below_zero, Literal(-0.0, DOUBLE), Literal(0, BIGINT), Literal(None, DOUBLE)}) == 4

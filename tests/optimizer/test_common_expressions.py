@@ -8,6 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+import remuda
 from remuda.errors import SqlError
 from remuda.expr import Call, Case, Column, Expression, Literal, call, compile_row, walk
 from remuda.optimizer.common_expressions import CommonExpressions
@@ -153,3 +154,12 @@ def test_a_new_value_each_time_is_never_shared() -> None:
     drawn = _of("random", Literal(1, BIGINT))
     plan = project(VALUES, _of("+", drawn, Literal(math.pi, drawn.type)), _of("+", drawn, Literal(math.pi, drawn.type)))
     assert Shared(plan).plan is plan
+
+
+def test_expressions_of_either_zero_are_not_one() -> None:
+    """-0.0 equals 0.0, but what is multiplied by it has the other sign."""
+    with remuda.open() as grid:
+        grid.sql("CREATE TABLE t (id BIGINT, x DOUBLE, PRIMARY KEY (id))")
+        grid.sql("INSERT INTO t VALUES (1, 2.5)")
+        (row,) = grid.sql("SELECT x * CAST('0.0' AS DOUBLE), x * CAST('-0.0' AS DOUBLE) FROM t")
+        assert [math.copysign(1.0, value) for value in row] == [1.0, -1.0]

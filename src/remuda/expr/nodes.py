@@ -29,15 +29,23 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """`value` is in stored form (see `remuda.types`); None is NULL."""
+    """`value` is in stored form (see `remuda.types`); None is NULL.
+
+    Two literals are equal where no expression tells them apart: NaN equals itself, and -0.0 is not 0.0. Plans share
+    equal expressions, and `x * -0.0` is not `x * 0.0`.
+    """
 
     value: Any
     type: SqlType
 
-    def __post_init__(self) -> None:
-        """Make every NaN the same object, which is equal to itself: literals are compared and hashed."""
-        if self.value != self.value:
-            object.__setattr__(self, "value", math.nan)
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Literal):
+            return NotImplemented
+        return self.type == other.type and _is_same(self.value, other.value)
+
+    def __hash__(self) -> int:
+        value = self.value
+        return hash((None if value != value else value, self.type))
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,3 +91,12 @@ class Case:
 
 
 Expression = Column | Literal | Parameter | Call | Cast | Case
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """Whether two values of one type are the same in every expression."""
+    if one != one:
+        return bool(other != other)
+    if one != other:
+        return False
+    return one != 0 or not isinstance(one, float) or math.copysign(1.0, one) == math.copysign(1.0, other)
