@@ -72,3 +72,16 @@ def test_batches_arrive_once_and_in_order_between_two_threads() -> None:
             arrived.wait(5)
     sender.join()
     assert received == list(range(count))
+
+
+def test_an_abandoned_channel_takes_everything_and_holds_nothing() -> None:
+    room: list[int] = []
+    channel = BoundedChannel()
+    channel.signal_sender = lambda: room.append(1)
+    assert [channel.offer(batch(number)) for number in range(CAPACITY + 1)] == [True] * CAPACITY + [False]
+    channel.abandon()
+    assert room == [1], "the sender that found no room is told"
+    assert all(channel.offer(batch(number)) for number in range(CAPACITY + 1))
+    assert channel.poll() is None
+    channel.finish()
+    assert channel.is_finished

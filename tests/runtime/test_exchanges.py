@@ -33,6 +33,7 @@ from remuda.plan.physical import (
 from remuda.plan.traits import SortKey, Traits
 from remuda.runtime import Execution, LocalRuntime, Scheduler, channel, edges, local
 from remuda.types import BIGINT, BOOLEAN
+from tests.harness.decisions import forced
 
 HERE = Traits()
 ORDERS, CUSTOMERS = 2_000, 150
@@ -245,3 +246,16 @@ def test_scheduler_of_one_thread_is_enough() -> None:
         both = join(JoinKind.FULL, HashExchange(orders, (CUSTOMER,), HERE), HashExchange(customers, (NUMBER,), HERE))
         assert read(start(grid, RootExchange(both, HERE))) == expected(JoinKind.FULL)
         grid.queries._runtime.scheduler.close()
+
+
+def test_a_member_that_needs_no_rows_does_not_hold_up_their_sender() -> None:
+    """Two of three members find their side of the join empty, and read nothing of what is sent to them."""
+    query = "SELECT g.id, f.id FROM g LEFT JOIN f ON f.h = g.id WHERE g.v = ? OR g.v < 0"
+    with forced({"exec.context.SCAN_BATCH_ROWS": 0}), remuda.open(members=3) as grid:
+        grid.sql("SET timeout = 20")
+        grid.sql("CREATE TABLE f (id BIGINT, h INTEGER, PRIMARY KEY (id))")
+        grid.sql("CREATE TABLE g (id INTEGER, v INTEGER, PRIMARY KEY (id))")
+        grid.map("f").put_all({number: (number % 200,) for number in range(1000)})
+        grid.map("g").put_all({number: (number,) for number in range(200)})
+        assert "HashExchange" in grid.explain(query)
+        assert len(grid.sql(query, 7).fetchall()) == 5

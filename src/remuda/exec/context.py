@@ -38,6 +38,12 @@ class ReceivingEnd(Protocol):
     def is_finished(self) -> bool:
         """Whether all batches have been sent and taken."""
 
+    def abandon(self) -> None:
+        """Drop what has been sent and will be: the receiver needs no more rows.
+
+        A sender that waits for room here sends nothing to its other receivers either, who would wait forever.
+        """
+
 
 class Channel(ReceivingEnd, Protocol):
     """The stream from one sending fragment to one receiver: bounded, so that a fast sender waits."""

@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from remuda.exec.batch import ArrowBatch, empty_batch, layout_of
 from remuda.exec.chosen import gathered
 from remuda.exec.merge import Stream, merge_pending
 from remuda.exec.operator import Exec, IterationResult, UnaryExec
 from remuda.exec.routing import router
+from remuda.plan.physical import Receive
+from remuda.plan.walk import walk
 
 if TYPE_CHECKING:
     from remuda.exec.batch import RowBatch
     from remuda.exec.context import Channel, ExecContext
-    from remuda.plan.physical import Receive, Send
+    from remuda.plan.physical import Send
+
+
+def abandon_inputs(node: Any, context: ExecContext) -> None:
+    """Tell the senders below a node of this fragment that no more of their rows are read."""
+    for each in walk(node):
+        if isinstance(each, Receive):
+            for channel in context.incoming[each.edge]:
+                channel.abandon()
 
 
 class SendExec(UnaryExec):
@@ -28,6 +38,7 @@ class SendExec(UnaryExec):
 
     def setup(self, context: ExecContext) -> None:
         super().setup(context)
+        self._context = context
         outgoing = context.outgoing[self._node.edge]
         self._channels = outgoing.channels
         self._routed = router(self._node, outgoing)
@@ -46,6 +57,7 @@ class SendExec(UnaryExec):
         if self._source_done:
             for channel in self._channels:
                 channel.finish()
+            abandon_inputs(self._node, self._context)
             return IterationResult.FETCHED_DONE
         return IterationResult.FETCHED
 

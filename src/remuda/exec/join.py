@@ -6,6 +6,7 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING
 
 from remuda.exec.batch import RowBatch, Tuple, TupleBatch, empty_batch, layout_of, positional
+from remuda.exec.exchange import abandon_inputs
 from remuda.exec.interruptible import ROWS_OF_PAIRS
 from remuda.exec.join_result import JoinCode, JoinResult
 from remuda.exec.join_table import HeldRows, JoinTable, KeyTable, all_pairs
@@ -126,6 +127,8 @@ class JoinExec(PassingExec):
         rows = sum(batch.row_count for batch in self._waiting)
         self._context.weight.add(rows * self.weight_of_row)
         self._left_done = rows == 0 and self._node.kind in NOTHING_WITHOUT_RIGHT
+        if self._left_done:
+            abandon_inputs(self._node.left, self._context)
         are_tuples = all(isinstance(batch, TupleBatch) for batch in self._waiting)
         if rows <= FEW_ROWS and are_tuples and self._node.kind in ROW_KINDS:
             self._find_few = self.finder([row for batch in self._waiting for row in batch.tuples()])

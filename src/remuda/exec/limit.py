@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from remuda.errors import data_error
 from remuda.exec.batch import slice_batch
+from remuda.exec.exchange import abandon_inputs
 from remuda.exec.operator import Exec, IterationResult, UnaryExec
 from remuda.expr import Expression, evaluate_constant, parameters_of
 
@@ -36,6 +37,7 @@ class LimitExec(UnaryExec):
         self._to_skip = row_number(self._node.offset, context.parameters.values, "OFFSET")
         self._to_pass = row_number(self._node.count, context.parameters.values, "LIMIT")
         self.source.expect_rows(self._to_skip + self._to_pass)
+        self._context = context
         super().setup(context)
 
     def advance(self) -> IterationResult:
@@ -48,4 +50,7 @@ class LimitExec(UnaryExec):
         self._to_skip -= skipped
         self._to_pass -= passed
         self.current_batch = slice_batch(batch, skipped, passed)
-        return IterationResult.FETCHED_DONE if self._to_pass == 0 else result
+        if self._to_pass:
+            return result
+        abandon_inputs(self._node.input, self._context)
+        return IterationResult.FETCHED_DONE

@@ -151,6 +151,9 @@ class ReplayedChannel:
         self._taken += 1
         return self._kept[self._taken - 1]
 
+    def abandon(self) -> None:
+        """Keep the channel: the next round may read what this one leaves."""
+
     @property
     def is_finished(self) -> bool:
         return self._taken == len(self._kept) and self._channel.is_finished

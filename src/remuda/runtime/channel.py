@@ -21,10 +21,13 @@ class BoundedChannel:
         self._batches: deque[RowBatch] = deque()
         self._capacity = capacity
         self._sent_all = False
+        self._abandoned = False
         self.signal_receiver = signal_receiver
         self.signal_sender: Callable[[], None] | None = None
 
     def offer(self, batch: RowBatch) -> bool:
+        if self._abandoned:
+            return True
         if len(self._batches) >= self._capacity:
             return False
         self._batches.append(batch)
@@ -46,6 +49,12 @@ class BoundedChannel:
         if self.signal_sender is not None:
             self.signal_sender()
         return batch
+
+    def abandon(self) -> None:
+        self._abandoned = True
+        self._batches.clear()
+        if self.signal_sender is not None:
+            self.signal_sender()
 
     @property
     def is_finished(self) -> bool:

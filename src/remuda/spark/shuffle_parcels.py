@@ -110,6 +110,9 @@ class ParcelChannel:
     def poll(self) -> RowBatch | None:
         raise AssertionError("what is sent is received in another task")
 
+    def abandon(self) -> None:
+        raise AssertionError("what is sent is received in another task")
+
     @property
     def is_finished(self) -> bool:
         return False
@@ -129,6 +132,9 @@ class OpenedParcels:
             self._finished = True
             return None
         return ArrowBatch(self._columns, parcel.open())
+
+    def abandon(self) -> None:
+        """Leave the parcels where they are: their sender is done."""
 
     @property
     def is_finished(self) -> bool:

@@ -70,6 +70,9 @@ class AnswerChannel:
             if self._batches is None:
                 return None
 
+    def abandon(self) -> None:
+        """Let the job go on: it is cancelled when the query ends."""
+
     @property
     def is_finished(self) -> bool:
         # In this order: an answer that came just before the end must not be missed.

@@ -1,0 +1,197 @@
+"""Everything that is decided at execution by a number, and how a test forces either side of each decision.
+
+A decision is a constant of a module: below it one way is taken, above it another, and both must give the same answer.
+With the constants as they are, the small maps of tests would see one side only.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import pkgutil
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from remuda.exec.context import ExecContext
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from random import Random
+    from types import ModuleType
+
+NEVER = 1 << 40
+PACKAGES = ("remuda.exec", "remuda.expr", "remuda.grid", "remuda.optimizer", "remuda.runtime", "remuda.storage")
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """`module` defines the constant `name`; `sides` are values that force what the constant itself does not choose."""
+
+    module: str
+    name: str
+    sides: tuple[Any, ...]
+
+    @property
+    def key(self) -> str:
+        return f"{self.module}.{self.name}"
+
+
+def _direct_scan(limit: int) -> Any:
+    return lambda *_: limit
+
+
+DECISIONS = (
+    # Index scan or direct scan, one row at a time or Arrow, how much of an index is read at once.
+    Decision("optimizer.cost", "scan_above", (_direct_scan(0), _direct_scan(3), _direct_scan(40), _direct_scan(NEVER))),
+    Decision("exec.index_scan", "FEW_ROWS", (0, 3, NEVER)),
+    Decision("exec.index_scan", "FIRST_CHUNK", (1, 1000)),
+    Decision("exec.index_scan", "LARGEST_CHUNK", (2, 50)),
+    Decision("storage.source", "FIRST_PIECE", (1, 5)),
+    Decision("storage.source", "LARGEST_PIECE", (2, 50)),
+    # Key lookups in pieces; bounds as points or as ranges.
+    Decision("exec.key_lookup", "MANY_KEYS", (1, 2)),
+    Decision("exec.lookup_join", "KEYS_AT_ONCE", (1, 3)),
+    Decision("exec.bounds", "MAXIMUM_RANGE", (0, 3)),
+    Decision("exec.bounds", "MAXIMUM_COMBINATIONS", (1, 3)),
+    # Compiled reads or fragments.
+    Decision("grid.read_shortcuts", "MOST_ROWS", (0, 2, NEVER)),
+    # Batches of a direct scan, blocks left out by their extremes, best blocks first.
+    Decision("exec.context", "SCAN_BATCH_ROWS", (1, 7, 64)),
+    Decision("exec.zone_ranges", "SMALLEST_GAP", (1, 20)),
+    Decision("storage.zone_map", "ZONE_ROWS", (1, 4, 16)),
+    Decision("exec.best_first", "BLOCKS_FOR_EACH", (0,)),
+    Decision("exec.best_first", "FIRST_BLOCKS", (1, 3)),
+    Decision("exec.order_threshold", "SMALL_SHARE", (0.0, 1.0)),
+    Decision("exec.order_threshold", "LOOKED_AT", (1, 16)),
+    Decision("exec.sort", "SPARE_ROWS", (1,)),
+    # Columns in fewer bytes.
+    Decision("exec.narrow_columns", "SCANS_BEFORE", (0,)),
+    Decision("exec.narrow_columns", "FEWEST_ROWS", (0,)),
+    # How the rows that pass are chosen and gathered.
+    Decision("exec.chosen", "DENSE", (0.0, 1.1)),
+    Decision("exec.row_choice", "NEARLY_ALL", (0.0, 1.1)),
+    Decision("exec.row_choice", "SPARSE", (0.0, 1.1)),
+    Decision("exec.row_choice", "HANDFUL", (0, NEVER)),
+    # Joins: tuples or Arrow, which side is read first and tells the other, how many pairs at once.
+    Decision("exec.row_join", "FEW_ROWS", (0, 5, NEVER)),
+    Decision("exec.join_sides", "FEWEST_RIGHT_ROWS", (0,)),
+    Decision("exec.join_sides", "LEFT_SHARE", (0.0, 1e9)),
+    Decision("exec.left_first", "MOST_ROWS", (1, 10)),
+    Decision("exec.join", "MOST_ASKED_FOR", (0.0, 1e9)),
+    Decision("exec.join_table", "PAIRS_AT_ONCE", (1, 10)),
+    Decision("exec.join_table", "COUNTED_AT_ONCE", (1, 5)),
+    # Keys as integers: a table, hashed, or sorted; strings by their dictionary or by themselves.
+    Decision("exec.integer_numbers", "SLOTS_FOR_EACH", (0, NEVER)),
+    Decision("exec.integer_numbers", "FREE_SLOTS", (0, 64)),
+    Decision("exec.integer_numbers", "FREE_SLOTS_FOR_EACH", (0, 2)),
+    Decision("exec.integer_numbers", "MANY", (1, 20)),
+    Decision("exec.integer_numbers", "CLOSE", (0, NEVER)),
+    Decision("exec.text_numbers", "DICTIONARY_SHARE", (0, NEVER)),
+    Decision("exec.text_groups", "LARGEST_SHARE", (0, 1)),
+    Decision("expr.truth", "DICTIONARY_SHARE", (0, NEVER)),
+    Decision("storage.segment_builder", "DICTIONARY_SHARE", (0.0, 1.1)),
+    Decision("storage.column_reader", "KEPT_STRINGS", (0,)),
+    # Aggregates: several threads, their own states or rows sent on, sums in pieces.
+    Decision("exec.parallel", "PARALLEL_ROWS", (0, 20)),
+    Decision("exec.parallel", "SAMPLE_ROWS", (1, 16)),
+    Decision("exec.aggregate", "FEW_GROUPS", (0, 3)),
+    Decision("exec.aggregate", "ROWS_OF_GROUP", (0, NEVER)),
+    Decision("exec.aggregate", "GATHERED_ROWS", (1, 30)),
+    Decision("exec.accumulators", "_AT_ONCE", (1, 16)),
+    Decision("exec.accumulators", "ROWS_OF_COUNT", (0, NEVER)),
+    Decision("exec.window_aggregates", "_ROWS_AT_ONCE", (1, 16)),
+    Decision("exec.pieces", "ROWS_AT_ONCE", (1, 16)),
+    Decision("exec.series", "ROWS_AT_ONCE", (1, 16)),
+    # The thread of the reader or another one.
+    Decision("exec.interruptible", "LIGHT_ROWS", (0, 8, NEVER)),
+    Decision("grid.result", "CURSOR_BUFFER_SIZE", (1, 3)),
+    Decision("grid.result", "ROWS_AT_ONCE", (1, 3)),
+    Decision("grid.rows", "FEW_ROWS", (0, NEVER)),
+    # Expressions: a branch of CASE on its rows only, a row at a time.
+    Decision("expr.conditional", "_FEW", (0, NEVER)),
+    Decision("expr.by_rows", "ROWS_AT_ONCE", (1, 3)),
+    Decision("expr.decimal_words", "FEW_ROWS", (0, NEVER)),
+    Decision("expr.cast_lenient", "_FEW", (0, NEVER)),
+    # Where rows lie: in the log or in segments, in how many, which keys newer segments may have.
+    Decision("storage.map_load", "SMALL_LOAD", (0, NEVER)),
+    Decision("storage.map_store", "FOLD_ENTRIES", (4, 40)),
+    Decision("storage.compaction", "MOST_SEGMENTS", (2,)),
+    Decision("storage.compaction", "DELETED_SHARE", (0.0, 1.1)),
+    Decision("storage.touched_keys", "TOUCHED_SHARE", (0.0, 1.1)),
+    Decision("storage.key_slots", "ROWS_IN_A_SLOT", (1, 4)),
+    Decision("storage.key_slots", "CROWD", (1, 4)),
+    Decision("storage.sorted_index", "_NEAR", (0, 4)),
+    Decision("storage.entry_reader", "FEW_ENTRIES", (0, NEVER)),
+    Decision("storage.row_memory", "LARGE", (0, NEVER)),
+    Decision("storage.log_columns", "_FEW", (0, NEVER)),
+    Decision("storage.hash_index", "_COUNTED", (1, 4)),
+)
+BY_KEY = {decision.key: decision for decision in DECISIONS}
+
+Profile = dict[str, int]
+"""The side that is forced of each decision, by number; decisions that are not in it stay as they are."""
+
+
+def random_profile(random: Random) -> Profile:
+    """Sometimes nothing is forced, sometimes a few decisions are, sometimes most of them."""
+    share = random.choice((0.0, 0.15, 0.5, 0.9))
+    return {decision.key: random.randrange(len(decision.sides)) for decision in DECISIONS if random.random() < share}
+
+
+@contextmanager
+def forced(profile: Mapping[str, int]) -> Iterator[None]:
+    """Force these sides in every module that has the constant. Grids are to be opened and closed within."""
+    undo: list[tuple[ModuleType, str, Any]] = []
+    defaults = ExecContext.__init__.__defaults__
+    try:
+        for key, side in profile.items():
+            decision = BY_KEY[key]
+            definer = importlib.import_module(f"remuda.{decision.module}")
+            before, value = getattr(definer, decision.name), decision.sides[side]
+            for module, name in _importers(definer, decision.name):
+                undo.append((module, name, before))
+                setattr(module, name, value)
+            if decision.name == "SCAN_BATCH_ROWS":
+                assert defaults is not None
+                assert before in defaults
+                ExecContext.__init__.__defaults__ = tuple(value if each == before else each for each in defaults)
+        yield
+    finally:
+        ExecContext.__init__.__defaults__ = defaults
+        for module, name, before in undo:
+            setattr(module, name, before)
+
+
+def _importers(definer: ModuleType, name: str) -> list[tuple[ModuleType, str]]:
+    """The modules that have the constant, each with the name that it has there."""
+    having = [module for module in _modules() if name in _source(module)]
+    found = [(module, local) for module in having for local in _imported(module).get((definer.__name__, name), ())]
+    return [(definer, name), *found]
+
+
+@cache
+def _modules() -> tuple[ModuleType, ...]:
+    """All that may have a constant, loaded now: one that is loaded later would keep what is forced for the moment."""
+    return tuple(
+        importlib.import_module(found.name)
+        for package in PACKAGES
+        for found in pkgutil.iter_modules(importlib.import_module(package).__path__, f"{package}.")
+    )
+
+
+@cache
+def _source(module: ModuleType) -> str:
+    return inspect.getsource(module)
+
+
+@cache
+def _imported(module: ModuleType) -> dict[tuple[str, str], list[str]]:
+    found: dict[tuple[str, str], list[str]] = {}
+    for node in ast.walk(ast.parse(_source(module))):
+        if isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                found.setdefault((node.module or "", alias.name), []).append(alias.asname or alias.name)
+    return found
