@@ -1,0 +1,367 @@
+"""Random statements with parameters, over maps with indexes, that meet what is decided at execution.
+
+Each text has values that select nothing, a row, a few rows, and nearly all of them, so that a plan which is kept for
+the text meets both sides. Sums are exact in every order: doubles are quarters.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from random import Random
+
+FIRST_DAY = dt.date(2024, 1, 1)
+MAPS = {
+    "f": "id BIGINT, a INTEGER, b INTEGER, c VARCHAR, d DATE, e DECIMAL(9, 2), h INTEGER, s VARCHAR, x DOUBLE",
+    "g": "id INTEGER, v INTEGER, name VARCHAR, w BIGINT",
+}
+INDEXES = (
+    "CREATE INDEX f_a ON f (a) TYPE SORTED",
+    "CREATE INDEX f_h ON f (h) TYPE HASH",
+    "CREATE INDEX f_cd ON f (c, d) TYPE SORTED",
+    "CREATE INDEX f_e ON f (e) TYPE SORTED",
+    "CREATE INDEX f_s ON f (s) TYPE SORTED",
+    "CREATE INDEX f_x ON f (x) TYPE SORTED",
+    "CREATE INDEX g_v ON g (v) TYPE SORTED",
+    "CREATE INDEX g_name ON g (name) TYPE HASH",
+)
+AGGREGATES = (
+    "COUNT(*)",
+    "COUNT(b)",
+    "SUM(b)",
+    "SUM(e)",
+    "SUM(x)",
+    "MIN(a)",
+    "MAX(d)",
+    "MIN(s)",
+    "MAX(e)",
+    "COUNT(DISTINCT h)",
+    "COUNT(DISTINCT c)",
+    "SUM(DISTINCT b)",
+    "COUNT(*) FILTER (WHERE b > 2)",
+    "MAX(id)",
+    "BOOL_OR(b > 3)",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A statement, how values for it are made, and whether its rows have an order."""
+
+    sql: str
+    values: tuple[Callable[[], Any], ...]
+    ordered: bool = False
+
+
+class DecisionQueries:
+    def __init__(self, random: Random, rows: int) -> None:
+        self.random = random
+        self.rows = rows
+        self.next_id = 0
+        self._values: list[Callable[[], Any]] = []
+
+    # Rows
+
+    def definitions(self) -> list[str]:
+        tables = [f"CREATE TABLE {name} ({columns}, PRIMARY KEY (id))" for name, columns in MAPS.items()]
+        return [*tables, *self.random.sample(INDEXES, self.random.randint(3, len(INDEXES)))]
+
+    def fact(self) -> tuple[Any, ...]:
+        number, random = self.next_id, self.random
+        self.next_id += 1
+        return (
+            number,
+            self._or_null(number % max(1, self.rows // 4)),
+            self._or_null(random.randint(0, 5)),
+            self._or_null(random.choice(("red", "green", "blue", "", "ü"))),
+            self._or_null(FIRST_DAY + dt.timedelta(days=number // 3)),
+            self._or_null(Decimal(random.randint(-500, 500)) / 4),
+            self._or_null(random.randint(-2, max(1, self.rows // 10))),
+            self._or_null(f"s{random.randint(0, self.rows):05}"),
+            self._or_null(random.choice((random.randint(-40, 40) / 4, float("nan"), 0.0))),
+        )
+
+    def dimension(self, number: int) -> tuple[Any, ...]:
+        random = self.random
+        return (number, self._or_null(random.randint(0, 20)), self._or_null(f"n{number % 7}"), random.randint(0, 9))
+
+    def _or_null(self, value: Any) -> Any:
+        return None if self.random.random() < 0.08 else value
+
+    # Values of parameters: nothing, one, few, most
+
+    def _value_of(self, column: str) -> Any:
+        random, rows = self.random, self.rows
+        share = random.choice((-0.1, 0.0, 0.02, 0.3, 0.9, 0.99, 1.1))
+        if random.random() < 0.03:
+            return None
+        match column:
+            case "id":
+                return round(share * rows)
+            case "a":
+                return round(share * rows / 4)
+            case "h":
+                return round(share * rows / 10)
+            case "b":
+                return random.randint(-1, 6)
+            case "c":
+                return random.choice(("red", "green", "blue", "", "ü", "none"))
+            case "d":
+                return FIRST_DAY + dt.timedelta(days=round(share * rows / 3))
+            case "e":
+                return Decimal(round(1000 * share) - 500) / 4
+            case "s":
+                return f"s{max(0, round(share * rows)):05}"
+            case "x":
+                return random.choice((-10.0, -2.25, 0.0, 2.5, 10.0, float("nan")))
+            case "v":
+                return random.randint(-1, 21)
+            case "name":
+                return f"n{random.randint(0, 8)}"
+            case _:
+                return random.randint(0, 9)
+
+    def _parameter(self, column: str) -> str:
+        self._values.append(lambda: self._value_of(column))
+        return "?"
+
+    def _count(self) -> str:
+        self._values.append(lambda: self.random.choice((0, 1, 2, 5, 17, 100, 5000)))
+        return "?"
+
+    def _operand(self, column: str) -> str:
+        """Mostly a parameter; sometimes a literal, of which the plan itself knows how many rows it selects."""
+        if self.random.random() < 0.8:
+            return self._parameter(column)
+        value = self._value_of(column)
+        match value:
+            case None:
+                return "NULL"
+            case str():
+                return f"'{value}'"
+            case dt.date():
+                return f"DATE '{value}'"
+            case float():
+                return f"CAST('{value}' AS DOUBLE)"
+            case _:
+                return f"({value})"
+
+    # Conditions
+
+    def _comparison(self, table: str) -> str:
+        columns = ("id", "a", "a", "a", "b", "c", "d", "e", "h", "s", "x") if table == "f" else ("id", "v", "v", "name")
+        column = self.random.choice(columns)
+        name = f"{table}.{column}"
+        match self.random.choice(("compare", "compare", "compare", "between", "in", "null", "or", "range")):
+            case "compare":
+                return f"{name} {self.random.choice(('<', '<=', '>', '>=', '=', '<>'))} {self._operand(column)}"
+            case "between":
+                return f"{name} BETWEEN {self._operand(column)} AND {self._operand(column)}"
+            case "in":
+                return f"{name} IN ({self._operand(column)}, {self._operand(column)}, {self._operand(column)})"
+            case "null":
+                return f"{name} IS {self.random.choice(('', 'NOT '))}NULL"
+            case "or":
+                return f"({name} < {self._operand(column)} OR {name} > {self._operand(column)})"
+            case _:
+                return f"{name} >= {self._operand(column)} AND {name} < {self._operand(column)}"
+
+    def _where(self, *tables: str, word: str = "WHERE") -> str:
+        parts = [self._comparison(self.random.choice(tables)) for _ in range(self.random.choice((0, 1, 1, 1, 2, 3)))]
+        return f" {word} {' AND '.join(parts)}" if parts else ""
+
+    # Queries
+
+    def text(self) -> Text:
+        self._values = []
+        make = self.random.choice(
+            (
+                self._rows,
+                self._by_key,
+                self._grouped,
+                self._grouped,
+                self._grouping_sets,
+                self._grouping_sets,
+                self._ordered,
+                self._ordered,
+                self._ordered,
+                self._groups_in_order,
+                self._distinct,
+                self._joined,
+                self._joined,
+                self._joined_groups,
+                self._looked_up,
+                self._nested,
+                self._windowed,
+                self._united,
+                self._twice,
+                self._extremes,
+            )
+        )
+        sql, ordered = make()
+        return Text(sql, tuple(self._values), ordered)
+
+    def _keys(self, count: int = 2) -> list[str]:
+        return self.random.sample(("a", "b", "c", "d", "h", "x", "a % 5", "b + 1", "s"), count)
+
+    def _calls(self) -> str:
+        return ", ".join(self.random.sample(AGGREGATES, self.random.randint(1, 4)))
+
+    def _rows(self) -> tuple[str, bool]:
+        columns = self.random.choice(
+            ("*", "id, a", "s, x, e", "a + b, c", "c", "id, CASE WHEN b > 2 THEN a ELSE h END")
+        )
+        return f"SELECT {columns} FROM f{self._where('f')}", False
+
+    def _by_key(self) -> tuple[str, bool]:
+        columns = self.random.choice(("*", "a, b", "c || s", "e * 2"))
+        keys = ", ".join(self._operand("id") for _ in range(self.random.choice((1, 1, 3, 6))))
+        return f"SELECT {columns} FROM f WHERE id IN ({keys}){self._where('f', word='AND')}", False
+
+    def _grouped(self) -> tuple[str, bool]:
+        keys = self._keys(self.random.choice((1, 1, 2, 3)))
+        having = self.random.choice(("", "", " HAVING COUNT(*) > 2", " HAVING SUM(b) IS NOT NULL"))
+        listed = ", ".join(keys)
+        return f"SELECT {listed}, {self._calls()} FROM f{self._where('f')} GROUP BY {listed}{having}", False
+
+    def _grouping_sets(self) -> tuple[str, bool]:
+        one, two = self._keys()
+        keys = self.random.choice(
+            (f"ROLLUP ({one}, {two})", f"CUBE ({one}, {two})", f"GROUPING SETS (({one}), ({two}), ())")
+        )
+        if self.random.random() < 0.4:
+            return f"SELECT {one}, {self._calls()} FROM f{self._where('f')} GROUP BY ROLLUP ({one})", False
+        return f"SELECT {one}, {two}, {self._calls()} FROM f{self._where('f')} GROUP BY {keys}", False
+
+    def _ordered(self) -> tuple[str, bool]:
+        column = self.random.choice(("a", "c", "d", "e", "h", "s", "x", "b", "id"))
+        direction = self.random.choice(("", " DESC", " NULLS LAST", " DESC NULLS FIRST"))
+        second = self.random.choice(("", ", d DESC", ", b"))
+        columns = self.random.choice(("id", "*", "a, e, id", f"{column}, id"))
+        where = self._where("f")
+        limit = self.random.choice((" LIMIT 3", " LIMIT #", " LIMIT # OFFSET #", ""))
+        limit = "".join(self._count() if character == "#" else character for character in limit)
+        return f"SELECT {columns} FROM f{where} ORDER BY {column}{direction}{second}, id{limit}", True
+
+    def _groups_in_order(self) -> tuple[str, bool]:
+        key = self.random.choice(("a", "c", "d", "e", "s", "h", "x"))
+        direction = self.random.choice(("", " DESC"))
+        calls, where = self._calls(), self._where("f")
+        return (
+            f"SELECT {key}, {calls} FROM f{where} GROUP BY {key} ORDER BY {key}{direction} LIMIT {self._count()}",
+            True,
+        )
+
+    def _distinct(self) -> tuple[str, bool]:
+        listed = ", ".join(self._keys(self.random.choice((1, 2))))
+        return f"SELECT DISTINCT {listed} FROM f{self._where('f')}", False
+
+    def _joined(self) -> tuple[str, bool]:
+        kind = self.random.choice(("JOIN", "JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "SEMI JOIN", "ANTI JOIN"))
+        left, right = self.random.choice((("f", "g"), ("g", "f")))
+        on = self.random.choice(("f.h = g.id", "f.h = g.id", "f.b = g.v", "f.id = g.id", "f.a = g.v AND f.b = g.w"))
+        if self.random.random() < 0.3:
+            on += f" AND {self._comparison(right)}"
+        tables = (left,) if kind in {"SEMI JOIN", "ANTI JOIN"} else (left, right)
+        columns = ", ".join(
+            f"{table}.{column}" for table in tables for column in (("id", "a") if table == "f" else ("id", "v"))
+        )
+        if self.random.random() < 0.4:
+            key = "f.c" if tables[0] == "f" else "g.name"
+            return (
+                f"SELECT {key}, COUNT(*) FROM {left} {kind} {right} ON {on}{self._where(*tables)} GROUP BY {key}",
+                False,
+            )
+        return f"SELECT {columns} FROM {left} {kind} {right} ON {on}{self._where(*tables)}", False
+
+    def _joined_groups(self) -> tuple[str, bool]:
+        """One side's keys decide which groups of the other matter."""
+        kind = self.random.choice(("JOIN", "LEFT JOIN"))
+        key = self.random.choice(("h", "b", "a"))
+        inner = self._where("f")
+        groups = f"(SELECT {key} AS k, COUNT(*) AS n, SUM(b) AS t, MAX(s) AS m FROM f{inner} GROUP BY {key}) q"
+        return f"SELECT g.id, q.n, q.t, q.m FROM g {kind} {groups} ON q.k = g.id{self._where('g')}", False
+
+    def _looked_up(self) -> tuple[str, bool]:
+        """Few rows on one side, which are looked up by key or by index on the other."""
+        name, column = self.random.choice((("id", "id"), ("a", "v"), ("h", "id"), ("e", "v"), ("s", "name")))
+        kind = self.random.choice(("JOIN", "LEFT JOIN"))
+        return (
+            f"SELECT g.id, f.id, f.c FROM g {kind} f ON f.{name} = g.{column}{self._where('f', word='AND')}"
+            f" WHERE g.v = {self._operand('v')} OR g.id < {self._operand('v')}"
+        ), False
+
+    def _nested(self) -> tuple[str, bool]:
+        negated = self.random.choice(("", "NOT "))
+        inner, outer = self._where("g"), self._where("f", word="AND")
+        matching = f"{inner or ' WHERE true'} AND g.id = f.h"
+        forms = (
+            f"SELECT id, c FROM f WHERE h {negated}IN (SELECT id FROM g{inner}){outer}",
+            f"SELECT id, c FROM f WHERE {negated}EXISTS (SELECT 1 FROM g{matching}){outer}",
+            f"SELECT id, (SELECT MAX(v) FROM g{inner}) FROM f WHERE true{outer}",
+        )
+        return self.random.choice(forms), False
+
+    def _windowed(self) -> tuple[str, bool]:
+        window = self.random.choice(
+            (
+                "ROW_NUMBER() OVER (PARTITION BY c ORDER BY a, id)",
+                "SUM(b) OVER (PARTITION BY h ORDER BY id)",
+                "COUNT(*) OVER (PARTITION BY a)",
+                "RANK() OVER (ORDER BY e)",
+                "MAX(e) OVER (ORDER BY id ROWS BETWEEN 2 PRECEDING AND 1 FOLLOWING)",
+                "LAG(b) OVER (PARTITION BY c ORDER BY id)",
+                "SUM(e) OVER (ORDER BY d, id)",
+            )
+        )
+        return f"SELECT id, {window} FROM f{self._where('f')}", False
+
+    def _united(self) -> tuple[str, bool]:
+        word = self.random.choice(("UNION", "UNION ALL", "EXCEPT", "INTERSECT"))
+        return f"SELECT a, b FROM f{self._where('f')} {word} SELECT v, id FROM g{self._where('g')}", False
+
+    def _twice(self) -> tuple[str, bool]:
+        """The same filter in two scans that read different columns."""
+        condition = self._comparison("f")
+        self._values *= 2
+        return (
+            f"SELECT c, SUM(b) FROM f WHERE {condition} GROUP BY c"
+            f" UNION ALL SELECT s, COUNT(a) FROM f WHERE {condition} GROUP BY s"
+        ), False
+
+    def _extremes(self) -> tuple[str, bool]:
+        return f"SELECT {self._calls()} FROM f{self._where('f')}", False
+
+    # Changes
+
+    def change(self) -> Text:
+        self._values = []
+        match self.random.choice(("insert", "insert", "update", "update from", "delete", "conflict", "dimension")):
+            case "insert":
+                return self._inserted("f", [self.fact() for _ in range(self.random.choice((1, 2, 9)))], "")
+            case "update":
+                column = self.random.choice(("b", "a", "c", "e", "x"))
+                sql = f"UPDATE f SET {column} = {self._parameter(column)}{self._where('f')}"
+            case "update from":
+                sql = f"UPDATE f SET b = g.v FROM g WHERE g.id = f.h{self._where('f', word='AND')}"
+            case "delete":
+                sql = f"DELETE FROM f{self._where('f') or ' WHERE b = 2'} AND f.id % 3 = 0"
+            case "dimension":
+                rows = [self.dimension(self.random.randint(0, max(2, self.rows // 8))) for _ in range(4)]
+                return self._inserted("g", list({row[0]: row for row in rows}.values()), " ON CONFLICT DO NOTHING")
+            case _:
+                row = list(self.fact())
+                row[0] = self.random.randint(0, max(0, self.next_id - 1))
+                self.next_id -= 1
+                return self._inserted("f", [tuple(row)], " ON CONFLICT (id) DO UPDATE SET b = excluded.b, a = f.a + 1")
+        return Text(sql, tuple(self._values))
+
+    def _inserted(self, name: str, rows: list[tuple[Any, ...]], rest: str) -> Text:
+        places = ", ".join(f"({', '.join('?' for _ in row)})" for row in rows)
+        values = [value for row in rows for value in row]
+        return Text(f"INSERT INTO {name} VALUES {places}{rest}", tuple((lambda value=value: value) for value in values))

@@ -1,0 +1,196 @@
+"""Whatever is decided at execution, the answer is DuckDB's: each decision forced to either side, over the same rows.
+
+Texts are repeated with other values, so that one plan meets both sides; in a grid that writes and in one that only
+reads and refreshes; with rows in the log, in segments, in both and in neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from decimal import Decimal
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+import remuda
+from tests.harness.databases import DuckDatabase
+from tests.harness.decision_queries import MAPS, DecisionQueries, Text
+from tests.harness.decisions import DECISIONS, Profile, forced, random_profile
+
+ROWS = (0, 3, 40, 200, 700)
+MOST_SECONDS = 60
+"""A statement that waits for something that does not come is a failure, not a test without an end."""
+
+
+def comparable(rows: Iterable[Iterable[Any]]) -> list[str]:
+    """Numbers by their value, whatever their type; which of two zeros stands for a group of both is not defined."""
+    return [repr([_plain(value) for value in row]) for row in rows]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float):
+        return value + 0.0
+    if isinstance(value, int | Decimal) and not isinstance(value, bool):
+        return f"{Decimal(value).normalize():f}"
+    return value
+
+
+class Trial:
+    """One map full of rows, in several grids and in DuckDB, under one profile of decisions."""
+
+    def __init__(self, seed: int, folder: Path, profile: Profile | None = None) -> None:
+        self.random = Random(seed)
+        drawn = random_profile(self.random)
+        self.profile = drawn if profile is None else profile
+        self.queries = DecisionQueries(self.random, self.random.choice(ROWS))
+        self.pool: list[Text] = []
+        self.oracle = DuckDatabase()
+        self.folder = folder if self.random.random() < 0.7 else None
+        self.compared = 0
+
+    def run(self, rounds: int) -> int:
+        with forced(self.profile), ExitStack() as stack:
+            stack.callback(self.oracle.close)
+            members = self.random.choice((1, 1, 1, 3))
+            self.writer = stack.enter_context(
+                remuda.open(None if self.folder is None else str(self.folder), members=members)
+            )
+            self.grids = [self.writer]
+            self.writer.sql(f"SET timeout = {MOST_SECONDS}")
+            self._define(stack)
+            for _ in range(rounds):
+                self._round()
+        return self.compared
+
+    def _define(self, stack: ExitStack) -> None:
+        for statement in self.queries.definitions():
+            self.writer.sql(statement)
+            if statement.startswith("CREATE TABLE"):
+                self.oracle.execute(statement, [])
+        early = self.random.random() < 0.5
+        if early:
+            self._open_reader(stack)
+        if self.random.random() < 0.3:
+            self._ask(2)  # plans for maps without rows
+        self._fill("g", [self.queries.dimension(number) for number in range(max(2, self.queries.rows // 12))])
+        self._fill("f", [self.queries.fact() for _ in range(self.queries.rows)])
+        if not early:
+            self._open_reader(stack)
+
+    def _open_reader(self, stack: ExitStack) -> None:
+        if self.folder is not None:
+            members = self.random.choice((1, 1, 2))
+            self.grids.append(stack.enter_context(remuda.open(str(self.folder), read_only=True, members=members)))
+            self.grids[-1].sql(f"SET timeout = {MOST_SECONDS}")
+
+    def _fill(self, name: str, rows: list[tuple[Any, ...]]) -> None:
+        """By a load, by statements, or in part by either."""
+        loaded = self.random.choice((0.0, 0.5, 1.0))
+        for each in (rows[: round(len(rows) * loaded)], rows[round(len(rows) * loaded) :]):
+            if not each:
+                continue
+            if loaded and each[0] is rows[0]:
+                self.writer.load(name, _table(name, each))
+            else:
+                self.writer.map(name).put_all({row[0]: row[1:] for row in each})
+            for first in range(0, len(each), 100):
+                some = each[first : first + 100]
+                places = ", ".join(f"({', '.join('?' for _ in row)})" for row in some)
+                self.oracle.execute(f"INSERT INTO {name} VALUES {places}", [value for row in some for value in row])
+
+    def _round(self) -> None:
+        match self.random.choice(("change", "change", "change", "checkpoint", "empty", "index", "none")):
+            case "change":
+                for _ in range(self.random.choice((1, 3))):
+                    self._change(self.queries.change())
+            case "checkpoint":
+                self.writer.checkpoint()
+            case "empty" if self.random.random() < 0.4:
+                self._change(Text("DELETE FROM f", ()))
+                self._refresh()
+                self._ask(2)
+                self._fill("f", [self.queries.fact() for _ in range(self.queries.rows)])
+            case "index":
+                self.writer.sql("CREATE INDEX IF NOT EXISTS f_b ON f (b) TYPE SORTED")
+                self._refresh()
+                self._ask(1)
+                self.writer.sql("DROP INDEX f_b ON f")
+        self._refresh()
+        self._ask(self.random.choice((2, 4)))
+
+    def _refresh(self) -> None:
+        for grid in self.grids[1:]:
+            grid.refresh()
+
+    def _change(self, text: Text) -> None:
+        values = [value() for value in text.values]
+        try:
+            expected = self.oracle.execute(text.sql, values)
+        except duckdb.Error:
+            return
+        assert self.writer.sql(text.sql, *values).update_count == expected, (text.sql, values, self.profile)
+        self.compared += 1
+
+    def _ask(self, texts: int) -> None:
+        for _ in range(texts):
+            if self.pool and self.random.random() < 0.5:
+                text = self.random.choice(self.pool)
+            else:
+                text = self.queries.text()
+                self.pool.append(text)
+            for _ in range(3 if text.values else 1):
+                self._compare(text)
+
+    def _compare(self, text: Text) -> None:
+        values = [value() for value in text.values]
+        try:
+            expected = comparable(self.oracle.query(text.sql, values))
+        except duckdb.Error:
+            return
+        for grid in self.grids:
+            found = comparable(grid.sql(text.sql, *values))
+            if not text.ordered:
+                found, expected = sorted(found), sorted(expected)
+            assert found == expected, (text.sql, values, grid is self.writer, self.profile)
+            self.compared += 1
+
+
+def _table(name: str, rows: list[tuple[Any, ...]]) -> pa.Table:
+    types = {"BIGINT": pa.int64(), "INTEGER": pa.int32(), "VARCHAR": pa.string(), "DATE": pa.date32()}
+    columns = [part.split() for part in MAPS[name].replace("(9, 2)", "").split(", ")]
+    known = {**types, "DECIMAL": pa.decimal128(9, 2), "DOUBLE": pa.float64()}
+    arrays = [pa.array(values, known[kind]) for values, (_, kind) in zip(zip(*rows, strict=True), columns, strict=True)]
+    return pa.table(arrays, [column for column, _ in columns])
+
+
+def _each_side() -> Iterator[Profile]:
+    for decision in DECISIONS:
+        for side in range(len(decision.sides)):
+            yield {decision.key: side}
+
+
+def _name(profile: Profile) -> str:
+    return ", ".join(f"{key} {side}" for key, side in profile.items())
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_decisions_change_no_answer(seed: int, tmp_path: Path) -> None:
+    assert Trial(seed, tmp_path / "grid").run(5) > 10
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(100, 160))
+def test_many_decisions_change_no_answer(seed: int, tmp_path: Path) -> None:
+    assert Trial(seed, tmp_path / "grid").run(60) > 100
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("profile", list(_each_side()), ids=_name)
+def test_each_side_of_each_decision(profile: Profile, tmp_path: Path) -> None:
+    for seed in range(2):
+        assert Trial(seed + 1000, tmp_path / f"grid{seed}", profile).run(8) > 10
