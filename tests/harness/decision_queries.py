@@ -182,6 +182,8 @@ class DecisionQueries:
         make = self.random.choice(
             (
                 self._rows,
+                self._rows,
+                self._by_key,
                 self._by_key,
                 self._grouped,
                 self._grouped,
