@@ -128,7 +128,7 @@ DECISIONS = (
     # Expressions: a branch of CASE on its rows only, a row at a time.
     Decision("expr.conditional", "_FEW", (0, NEVER)),
     Decision("expr.by_rows", "ROWS_AT_ONCE", (1, 3)),
-    Decision("expr.decimal_words", "FEW_ROWS", (0, NEVER)),
+    Decision("expr.decimal_words", "FEW_ROWS", (2, NEVER)),
     Decision("expr.cast_lenient", "_FEW", (0, NEVER)),
     # Where rows lie: in the log or in segments, in how many, which keys newer segments may have.
     Decision("storage.map_load", "SMALL_LOAD", (0, NEVER)),
