@@ -57,8 +57,6 @@ def _join(apply: logical.Apply, new_columns: NewColumns) -> LogicalNode:
     )
     apply = _own(apply, left_columns)
     right = _any_row(apply.right) if _asks_for_existence(apply) else apply.right
-    if not apply.kind.delivers_right:
-        right = loosen(right)
     free = free_columns(right)
     outer = [column for id_, column in left_columns.items() if id_ in free]
     if not outer:
@@ -69,7 +67,11 @@ def _join(apply: logical.Apply, new_columns: NewColumns) -> LogicalNode:
     lifted = _lift_series(apply, left_columns, new_columns) if apply.kind is JoinKind.INNER else None
     if lifted is not None:
         return filtered(lifted, [] if apply.condition is None else [apply.condition])
-    pulled = PullUp(frozenset(column.id for column in outer), new_columns).pull(right)
+    pull_up = PullUp(frozenset(column.id for column in outer), new_columns)
+    pulled = pull_up.pull(right)
+    if pulled is None and not apply.kind.delivers_right:
+        right = loosen(right)
+        pulled = pull_up.pull(right)
     if pulled is not None:
         return _join_pulled(apply, pulled, left_columns, new_columns)
     pushing = PushDomain(apply.left, outer, new_columns, apply.span)  # type: ignore[arg-type]
@@ -134,7 +136,8 @@ def loosen(node: Any) -> LogicalNode:
     """The same rows, though not as often: EXISTS and IN ask whether a row is there, not how many times.
 
     A SEMI join (an inner sub-query) becomes an INNER one, through which predicates can be pulled up from both sides,
-    and DISTINCT goes.
+    and DISTINCT goes. Only where predicates have to pass: an INNER join multiplies rows, a chain of INTERSECTs of large
+    tables by thousands.
     """
     tree: LogicalNode = node
     match tree:
