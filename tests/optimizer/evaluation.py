@@ -14,7 +14,7 @@ Row = dict[int, Any]
 
 
 def evaluate(node: Any, maps: dict[str, list[dict[str, Any]]]) -> list[Row]:
-    """The rows of a logical or physical tree of scans, filters, projections, joins and exchanges."""
+    """The rows of a logical or physical tree of scans, filters, projections, joins, DISTINCT and exchanges."""
     match node:
         case logical.Scan() | physical.MapScan():
             rows = [{column.id: row[column.name] for column in node.columns} for row in maps[node.map.name]]
@@ -35,6 +35,10 @@ def evaluate(node: Any, maps: dict[str, list[dict[str, Any]]]) -> list[Row]:
         case logical.Limit() | physical.Limit():
             # Without an order any rows will do: rules put a LIMIT only where which ones does not matter.
             return evaluate(node.input, maps)[: node.count.value]
+        case logical.Aggregate(calls=()) | physical.HashAggregate(calls=()):
+            keys = [column.id for column in node.keys]
+            distinct = {tuple(row[id_] for id_ in keys): None for row in evaluate(node.input, maps)}
+            return [dict(zip(keys, values, strict=True)) for values in distinct]
         case logical.Values() | physical.Values():
             return [
                 {column.id: _value(value, {}) for column, value in zip(node.columns, row, strict=True)}

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 UNMATCHED = 0.1
 """The least share of left rows that an ANTI join keeps: that nothing is left is never sure."""
 
+CONTAINED = 2.0
+"""Up to so many values for each value of a unique key, all are taken to be values of the key: counts are estimates."""
+
 
 def join_rows(node: logical.Join, left: Properties, right: Properties) -> float:
     equalities, rest = split_condition(node.condition, node.left.columns, node.right.columns)
@@ -52,17 +55,22 @@ def join_rows(node: logical.Join, left: Properties, right: Properties) -> float:
 def equalities_selectivity(equalities: tuple[Equality, ...], left: Properties, right: Properties) -> float:
     """The share of pairs that meet all of them.
 
-    A unique key of one side within them is met by one of its values, however many of its rows are left. Other
-    combinations have no more values than their side has rows.
+    A unique key of one side within them is met by one of its values, however many of its rows are left; by fewer where
+    the other side has more values, as it has beside the groups of a filtered side. Other combinations have no more
+    values than their side has rows.
     """
     if not equalities:
         return 1.0
-    for side, own in ((right, "right"), (left, "left")):
+    for side, own, other_side, other in ((right, "right", left, "left"), (left, "left", right, "right")):
         columns = {getattr(each, own).id for each in equalities if isinstance(getattr(each, own), Column)}
         key = side.unique_within(columns) if columns else None
         if key is not None:
             others = tuple(each for each in equalities if _column(getattr(each, own)) not in key.columns)
-            return 1.0 / max(1.0, key.values) * _backed_off(others, left, right)
+            met = [getattr(each, other) for each in equalities if each not in others]
+            values = max((other_side.distinct(_column(each)) or 1.0 for each in met), default=1.0)
+            if values <= CONTAINED * key.values:
+                values = max(1.0, key.values)
+            return 1.0 / values * _backed_off(others, left, right)
     return _backed_off(equalities, left, right)
 
 

@@ -13,11 +13,13 @@ left.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from heapq import heapify, heappop, heappush
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from remuda.plan import logical
 from remuda.plan.joins import JoinKind
+from remuda.rules.explore import semi_join_as_inner
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -106,7 +108,22 @@ class _Orders:
             self.groups[left | right] = known = self.memo.add(expression).number
         else:
             self.memo.groups[known].expressions.append(expression)
+        if expression.kind is JoinKind.SEMI:
+            self._add_lookup(known, expression)
         return known
+
+    def _add_lookup(self, group: int, join: logical.Join) -> None:
+        """Beside the SEMI join of a scan, adds the INNER join with distinct keys: see `look_up_semi_join`."""
+        memo = self.memo
+        left: Any = join.left
+        scan = memo.groups[left.group].expressions[0]
+        other = semi_join_as_inner(join, scan) if isinstance(scan, logical.Scan) else None
+        if other is None:
+            return
+        inner: Any = other.input
+        distinct = memo.reference(memo.group_of(inner.left))
+        joined = memo.reference(memo.group_of(replace(inner, left=distinct)))
+        memo.groups[group].expressions.append(replace(other, input=joined))
 
     def _expression(self, left: int, right: int) -> logical.Join | None:
         graph = self.graph

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 from remuda.catalog import IndexKind
 from remuda.expr import Call, Column, Expression, Literal, conjunction, conjuncts, disjuncts, is_constant
 from remuda.plan import logical
+from remuda.plan.joins import JoinKind
 from remuda.plan.traits import SortKey
 from remuda.rules import explore_aggregate
 from remuda.rules.aggregate_below_join import aggregate_below_join
+from remuda.rules.join_keys import split_condition
 from remuda.types import BIGINT, BOOLEAN
 
 if TYPE_CHECKING:
@@ -105,7 +107,39 @@ def find_extremes_by_order(node: Any) -> logical.Aggregate | None:
     return logical.Aggregate(source, node.keys, node.calls)
 
 
-SIMPLE_RULES: tuple[Callable[[Any], Any], ...] = (split_disjunction, find_extremes_by_order)
+def look_up_semi_join(node: Any) -> logical.Project | None:
+    """Join SEMI(Scan, r, key = r.x) → Project(Join INNER(Aggregate(r, x), Scan, key = r.x), columns of the scan).
+
+    Legal because each value of `x` comes once, so that a row of the scan has one match at most. An INNER join can begin
+    with the few values and look up the rows in an index; a SEMI join reads its whole left side. Not with a condition
+    beside the equalities, of which another row with the same `x` may be the one that meets it.
+    """
+    if not isinstance(node, logical.Join) or not isinstance(node.left, logical.Scan):
+        return None
+    return semi_join_as_inner(node, node.left)
+
+
+def semi_join_as_inner(join: logical.Join, scan: logical.Scan) -> logical.Project | None:
+    """As above, where the left side of the join is known to be the scan."""
+    if join.kind is not JoinKind.SEMI:
+        return None
+    equalities, rest = split_condition(join.condition, join.left.columns, join.right.columns)
+    keys = {each.right.id: each.right for each in equalities if isinstance(each.right, Column)}
+    names = {each.left.name for each in equalities if isinstance(each.left, Column) and not each.null_safe}
+    if rest is not None or not all(isinstance(each.right, Column) for each in equalities):
+        return None
+    if not (names.issuperset(scan.map.key) or any(index.columns[0] in names for index in scan.map.indexes)):
+        return None
+    distinct = logical.Aggregate(join.right, tuple(keys.values()), ())
+    inner = logical.Join(JoinKind.INNER, distinct, join.left, join.condition)
+    return logical.Project(inner, tuple(logical.Assignment(column, column) for column in join.columns))
+
+
+SIMPLE_RULES: tuple[Callable[[Any], Any], ...] = (
+    split_disjunction,
+    find_extremes_by_order,
+    look_up_semi_join,
+)
 """Rules that give one tree, or None, and need no new columns."""
 
 AGGREGATE_RULES: tuple[Callable[[Any, ExploreContext], Iterator[Any]], ...] = (

@@ -18,6 +18,7 @@ from remuda.rules import (  # modules are named after their operators
     join,
     join_inference,
     limit,
+    multiplicity,
     project,
     series,
     sort,
@@ -72,6 +73,7 @@ NORMALIZE_RULES: dict[type, tuple[NormalizeRule, ...]] = {
         # What stands between two joins goes.
         sort.remove_sort_below_join,
         join.remove_distinct_below_semi_join,
+        multiplicity.turn_join_semi_below_semi_join,
         join.limit_tested_rows,
         join.pull_renaming_above_join,
         # Consequences last: they are drawn from conditions that are where they belong.
@@ -100,6 +102,7 @@ NORMALIZE_RULES: dict[type, tuple[NormalizeRule, ...]] = {
         # Orders that nobody needs go.
         sort.remove_sort_below_aggregate,
         aggregate.remove_distinct_of_unique,
+        multiplicity.turn_join_semi_below_distinct,
         aggregate.remove_aggregate_of_unique,
         aggregate.merge_distinct_into_aggregate,
         aggregate.remove_distinct_from_calls,
