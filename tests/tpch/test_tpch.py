@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +11,7 @@ import pytest
 
 import remuda
 from remuda.grid.plan_trace import explain_with_trace
+from tests.harness.benchmark_answers import same_rows
 from tests.tpch.tpch import QUERIES, TABLES, create_tables, generate, load
 
 SCALE = 0.01
@@ -45,9 +44,7 @@ def grid(request: pytest.FixtureRequest, folder: Path) -> Iterator[Any]:
 def test_answer(number: int, grid: Any, oracle: duckdb.DuckDBPyConnection) -> None:
     expected = oracle.execute(QUERIES[number]).fetchall()
     found = [tuple(row) for row in grid.sql(QUERIES[number])]
-    assert len(found) == len(expected)
-    for ours, theirs in zip(found, expected, strict=True):
-        assert all(map(same, ours, theirs)), (ours, theirs)
+    assert same_rows(found, expected)
 
 
 @pytest.mark.parametrize("number", QUERIES)
@@ -62,10 +59,3 @@ def test_plan(number: int, grid: Any) -> None:
 
 PRODUCTS = {11: 1, 15: 0, 22: 1}
 """Comparisons with a scalar sub-query that depends on nothing: one row on one side."""
-
-
-def same(ours: Any, theirs: Any) -> bool:
-    """Averages of DECIMALs are DECIMALs here and DOUBLEs there."""
-    if isinstance(ours, float | Decimal) and isinstance(theirs, float | Decimal):
-        return math.isclose(ours, theirs, rel_tol=1e-6, abs_tol=1e-6)
-    return ours == theirs
