@@ -11,13 +11,12 @@ from remuda.exec.interruptible import ROWS_OF_PAIRS
 from remuda.exec.join_result import JoinCode, JoinResult
 from remuda.exec.join_table import HeldRows, JoinTable, KeyTable, all_pairs
 from remuda.exec.left_first import LeftFirstExec
+from remuda.exec.mark_table import MarkKeys, MarkTable
 from remuda.exec.memory import bytes_held
 from remuda.exec.operator import Exec, IterationResult, PassingExec
 from remuda.exec.ordering import concatenate
 from remuda.exec.row_join import FEW_ROWS, ROW_KINDS, RowJoin, RowTable
-from remuda.expr import Call, Column
-from remuda.plan.joins import JoinKey, JoinKind
-from remuda.types.arrow_arrays import null_mask
+from remuda.plan.joins import JoinKind, compared_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from remuda.exec.context import ExecContext
     from remuda.exec.join_sides import Asked
     from remuda.exec.join_table import Pairs
+    from remuda.plan.joins import JoinKey
     from remuda.plan.physical import HashJoin, NestedLoopJoin
 
 NOTHING_WITHOUT_RIGHT = {JoinKind.INNER, JoinKind.SEMI, JoinKind.RIGHT}
@@ -193,19 +193,27 @@ class HashJoinExec(JoinExec):
     def __init__(self, node: HashJoin, left: Exec, right: Exec, code: Code, asked: Asked | None = None) -> None:
         super().__init__(node, left, right, code)
         self._asked = asked
-        self._keys = node.keys or mark_key(node)
-        assert self._keys, "a hash join has an equality"
+        self._keys = node.keys
+        self._compared = _compared_keys(node)
+        assert self._keys or self._compared, "a hash join has an equality"
         left_layout, right_layout = layout_of(node.left.columns), layout_of(node.right.columns)
         self._left_places = [left_layout[key.left.id] for key in self._keys]
         self._right_places = [right_layout[key.right.id] for key in self._keys]
+        self._left_compared = [left_layout[key.left.id] for key in self._compared]
+        self._right_compared = [right_layout[key.right.id] for key in self._compared]
         self._null_safe = [key.null_safe for key in self._keys]
-        plain = node.condition is None and (node.compared is None or not node.keys)
+        plain = node.condition is None and node.compared is None
         self._is_lookup = plain and node.kind in {JoinKind.SEMI, JoinKind.ANTI, JoinKind.MARK}
         """Whether it is enough to know that there is a match."""
 
     def hold(self, held: HeldRows) -> None:
-        self._rows = held.rows
         columns = [held.batch.column(place) for place in self._right_places]
+        if self._compared:
+            compared = [held.batch.column(place) for place in self._right_compared]
+            types = [key.right.type for key in (*self._keys, *self._compared)]
+            right = MarkKeys(columns, compared, held.rows)
+            self._marks = MarkTable(right, types, self._null_safe, makes_pairs=self._node.condition is not None)
+            return
         make_table = KeyTable if self._is_lookup else JoinTable
         self._table = make_table(columns, [key.right.type for key in self._keys], self._null_safe)
 
@@ -223,13 +231,15 @@ class HashJoinExec(JoinExec):
         asked.wanted.table = KeyTable(columns, [key.right.type for key in keys], null_safe)
 
     def finder(self, rows: list[Tuple]) -> Callable[[Tuple], Sequence[Tuple]]:
-        if self._is_lookup and self._node.compared is not None:
+        if not self._keys:
             # The mark of few rows is compared with each: a row that is not found may still make it unknown.
             return lambda _: rows
         return RowTable(rows, self._right_places, self._null_safe).finder(self._left_places)
 
     def joined(self, result: JoinResult, left: pa.RecordBatch) -> Iterable[RowBatch]:
         columns = [left.column(place) for place in self._left_places]
+        if self._compared:
+            return (self._marked(result, left, columns),)
         if self._is_lookup:
             return (self._looked_up(result, left, columns),)
         assert isinstance(self._table, JoinTable), "made for pairs"
@@ -239,26 +249,26 @@ class HashJoinExec(JoinExec):
         found = self._table.contains(columns)
         if self._node.kind is not JoinKind.MARK:
             return result.chosen(left, found)
-        if self._node.compared is None:
-            return result.marked(left, found, None)
-        # x IN (...): unknown where x is NULL, or where it is not found but might be the NULL among the values.
-        unknown = null_mask(columns[0]) if self._rows else None
-        return result.marked(left, found, ~found if self._table.has_absent else unknown)
+        return result.marked(left, found, None)
+
+    def _marked(self, result: JoinResult, left: pa.RecordBatch, columns: list[pa.Array]) -> RowBatch:
+        compared = [left.column(place) for place in self._left_compared]
+
+        def meeting(pairs: Pairs) -> Pairs:
+            self._context.verify()
+            return result.meeting(left, pairs)
+
+        condition = None if self._node.condition is None else meeting
+        return result.marked(left, *self._marks.marks(MarkKeys(columns, compared, left.num_rows), condition))
 
 
-def mark_key(node: HashJoin) -> tuple[JoinKey, ...]:
-    """The equality of columns that the mark itself is, where a table of the right side can answer it."""
-    match node.compared:
-        case Call("=", (Column() as one, Column() as other)) if node.condition is None and one.type == other.type:
-            lefts = {column.id for column in node.left.columns}
-            if (one.id in lefts) != (other.id in lefts):
-                return (JoinKey(one, other) if one.id in lefts else JoinKey(other, one),)
-    return ()
+def _compared_keys(node: HashJoin) -> tuple[JoinKey, ...]:
+    return compared_keys(node.compared, {column.id for column in node.right.columns})
 
 
 def build_join(node: HashJoin, left: Exec, right: Exec, code: Code, asked: Asked | None = None) -> Exec:
     """A join that has no equality to look up by compares all pairs."""
-    if node.keys or mark_key(node):
+    if node.keys or _compared_keys(node):
         return HashJoinExec(node, left, right, code, asked)
     return NestedLoopJoinExec(node, left, right, code)
 

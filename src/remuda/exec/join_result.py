@@ -82,7 +82,7 @@ class JoinResult:
             yield self.chosen(left, self._matched(left, found))
             return
         for pairs in found:
-            yield self._paired(left, self._meeting(left, pairs))
+            yield self._paired(left, self.meeting(left, pairs))
 
     def chosen(self, left: pa.RecordBatch, matched: np.ndarray) -> RowBatch:
         """SEMI and ANTI: the left rows themselves."""
@@ -94,7 +94,7 @@ class JoinResult:
         mark = pa.array(true, mask=None if unknown is None else unknown & ~true)
         return ArrowBatch(self._columns, positional([*left.columns, mark]))
 
-    def _meeting(self, left: pa.RecordBatch, pairs: Pairs) -> Pairs:
+    def meeting(self, left: pa.RecordBatch, pairs: Pairs) -> Pairs:
         """The pairs that meet the condition."""
         if self._code.condition is None or not len(pairs.right):
             return pairs
@@ -107,7 +107,7 @@ class JoinResult:
     def _matched(self, left: pa.RecordBatch, found: Iterable[Pairs]) -> np.ndarray:
         matched = np.zeros(left.num_rows, np.bool_)
         for pairs in found:
-            matched[self._meeting(left, pairs).left_positions()] = True
+            matched[self.meeting(left, pairs).left_positions()] = True
         return matched
 
     def _marked(self, left: pa.RecordBatch, found: Iterable[Pairs]) -> RowBatch:
@@ -116,7 +116,7 @@ class JoinResult:
             return self.marked(left, self._matched(left, found), None)
         true, unknown = np.zeros(left.num_rows, np.bool_), np.zeros(left.num_rows, np.bool_)
         for all_of_them in found:
-            pairs = self._meeting(left, all_of_them)
+            pairs = self.meeting(left, all_of_them)
             if not len(pairs.right):
                 continue
             result = compared.evaluate(left, self._held.batch, pairs, self._parameters)

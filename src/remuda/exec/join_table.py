@@ -58,8 +58,6 @@ class KeyTable:
 
     def __init__(self, columns: Sequence[pa.Array], types: Sequence[SqlType], null_safe: Sequence[bool]) -> None:
         self._keys = KeyNumbers(columns, types, null_safe)
-        self.has_absent = bool((self._keys.given < 0).any())
-        """Whether some row has a NULL in its key that equals nothing."""
 
     def contains(self, columns: Sequence[pa.Array]) -> np.ndarray:
         """Whether there is a row with the key, for each row."""

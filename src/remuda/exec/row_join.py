@@ -30,13 +30,10 @@ class RowTable:
         self._null_safe = tuple(null_safe)
         self._may_be_null = all(null_safe)
         self.rows = rows
-        self.has_absent = False
         self._found: dict[Any, list[Tuple]] = {}
         for row in rows:
             key = self._key(row, places)
-            if key is None:
-                self.has_absent = True
-            else:
+            if key is not None:
                 self._found.setdefault(key, []).append(row)
 
     def _key(self, row: Tuple, places: Sequence[int]) -> Any:

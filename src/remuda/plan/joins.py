@@ -6,8 +6,12 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from remuda.expr import Call, Column, conjuncts
+
 if TYPE_CHECKING:
-    from remuda.expr import Column
+    from collections.abc import Collection
+
+    from remuda.expr import Expression
 
 
 class JoinKind(Enum):
@@ -44,6 +48,9 @@ class JoinKind(Enum):
         return self not in {JoinKind.SEMI, JoinKind.ANTI, JoinKind.MARK}
 
 
+MAXIMUM_COMPARED = 60
+"""Columns of a row IN that are hashed: which of them are NULL is kept as bits of one machine word."""
+
 _KEEP_LEFT = {JoinKind.LEFT, JoinKind.FULL, JoinKind.MARK, JoinKind.SINGLE, JoinKind.ANTI}
 
 
@@ -54,6 +61,23 @@ class JoinKey:
     left: Column
     right: Column
     null_safe: bool = False
+
+
+def compared_keys(compared: Expression | None, right: Collection[int]) -> tuple[JoinKey, ...]:
+    """The comparison of a MARK join as keys, where it is of equalities of columns only; `right` are ids of its columns.
+
+    They are not among the keys of the join: a NULL in them makes the mark unknown.
+    """
+    keys: list[JoinKey] = []
+    for part in conjuncts(compared):
+        match part:
+            case Call("=", (Column() as one, Column() as other)) if one.type == other.type and (one.id in right) != (
+                other.id in right
+            ):
+                keys.append(JoinKey(other, one) if one.id in right else JoinKey(one, other))
+            case _:
+                return ()
+    return tuple(keys) if len(keys) <= MAXIMUM_COMPARED else ()
 
 
 def joined_columns(

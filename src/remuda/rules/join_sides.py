@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from remuda.expr import Call, Column, Expression
+from remuda.expr import Call, Column, Expression, columns_of, conjunction, conjuncts
 from remuda.plan import logical, physical
-from remuda.plan.joins import JoinKey, JoinKind
+from remuda.plan.joins import JoinKey, JoinKind, compared_keys
 from remuda.rules.join_keys import Equality, split_condition
+from remuda.types import BOOLEAN
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,20 +47,12 @@ class JoinSides:
 
     @property
     def is_looked_up(self) -> bool:
-        """Whether rows are found by keys, or a MARK join is by nothing but `left column = right column`."""
+        """Whether rows are found by keys, or the mark of a MARK join is of equalities."""
         return bool(self.keys) or self._is_looked_up_by_comparison()
 
     def _is_looked_up_by_comparison(self) -> bool:
-        if self.kind is not JoinKind.MARK or self.condition is not None:
-            return False
-        match self.compared:
-            case Call(function="=", arguments=(Column() as first, Column() as second)):
-                left = {column.id for column in self.left.columns}
-                right = {column.id for column in self.right.columns}
-                return first.type == second.type and (
-                    (first.id in left and second.id in right) or (first.id in right and second.id in left)
-                )
-        return False
+        right = {column.id for column in self.right.columns} | {item.column.id for item in self.right_items}
+        return bool(compared_keys(self.compared, right))
 
     def commuted(self) -> JoinSides | None:
         """With left and right exchanged; None where the kind of join does not allow it."""
@@ -91,6 +84,9 @@ def join_sides(node: logical.Join, new_column: Callable[[str, SqlType], Column])
             for side, expression in zip(items, (each.left, each.right), strict=True)
         )
         keys.append(JoinKey(left, right, each.null_safe))
+    compared = node.compared
+    if compared is not None:
+        compared = _compared_columns(node, items, new_column) or compared
     return JoinSides(
         node.kind,
         node.left,
@@ -100,10 +96,37 @@ def join_sides(node: logical.Join, new_column: Callable[[str, SqlType], Column])
         tuple(items[0]),
         tuple(items[1]),
         condition,
-        node.compared,
+        compared,
         node.mark,
         node.span,
     )
+
+
+def _compared_columns(
+    node: logical.Join,
+    items: tuple[list[logical.Assignment], list[logical.Assignment]],
+    new_column: Callable[[str, SqlType], Column],
+) -> Expression | None:
+    """The comparison as equalities of columns, some of which are computed; None where it is something else."""
+    right_ids = {column.id for column in node.right.columns}
+    pairs: list[tuple[Expression, Expression]] = []
+    for part in conjuncts(node.compared):
+        if not isinstance(part, Call) or part.function != "=":
+            return None
+        first, second = part.arguments
+        if columns_of(second).keys() <= right_ids and right_ids.isdisjoint(columns_of(first)):
+            pairs.append((first, second))
+        elif columns_of(first).keys() <= right_ids and right_ids.isdisjoint(columns_of(second)):
+            pairs.append((second, first))
+        else:
+            return None
+        if first.type != second.type:
+            return None
+    compared = [
+        Call("=", tuple(_as_column(*each, new_column) for each in zip(items, pair, strict=True)), BOOLEAN)
+        for pair in pairs
+    ]
+    return conjunction(compared)
 
 
 def _as_column(
