@@ -24,6 +24,7 @@ from remuda.plan import logical
 from remuda.plan.joins import JoinKind
 from remuda.plan.logical import Assignment
 from remuda.plan.walk import change_inputs
+from remuda.rules.extremes import compare_with_extremes
 from remuda.rules.filter_join import turn_mark_join_semi
 from remuda.rules.filtered import filtered
 from remuda.rules.free_columns import free_columns
@@ -60,7 +61,8 @@ def _join(apply: logical.Apply, new_columns: NewColumns) -> LogicalNode:
     free = free_columns(right)
     outer = [column for id_, column in left_columns.items() if id_ in free]
     if not outer:
-        return logical.Join(apply.kind, apply.left, right, apply.condition, apply.compared, apply.mark, apply.span)
+        join = logical.Join(apply.kind, apply.left, right, apply.condition, apply.compared, apply.mark, apply.span)
+        return compare_with_extremes(join, new_columns) or join
     one = join_one_row(replace(apply, right=right), outer, new_columns)
     if one is not None:
         return one
@@ -176,7 +178,8 @@ def _join_pulled(
     delivered = [column for column in apply.columns[len(apply.left.columns) :] if column.id in meanings]
     right = pulled.node
     if not apply.kind.delivers_right or not delivered:
-        return logical.Join(apply.kind, apply.left, right, condition, meant(apply.compared), apply.mark, apply.span)
+        join = logical.Join(apply.kind, apply.left, right, condition, meant(apply.compared), apply.mark, apply.span)
+        return compare_with_extremes(join, new_columns) or join
     present: Column | None = None
     if apply.kind.keeps_left:
         present = new_columns.add("present", BOOLEAN, nullable=False)
