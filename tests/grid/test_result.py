@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pyarrow as pa
@@ -254,3 +255,41 @@ def test_what_is_shown_in_a_notebook(tmp_path: Path) -> None:
         assert repr(grid.sql("SELECT k, d AS price FROM t")) == "<Result: k BIGINT, price DECIMAL(6, 2)>"
     assert repr(grid).endswith(", closed>")
     assert repr(remuda.open()) == "<Grid in memory>"
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_ways_of_reading_may_be_mixed(seed: int) -> None:
+    """Each goes on where the one before it stopped, whatever it had begun."""
+    random = Random(seed)
+    with remuda.open() as grid:
+        grid.sql("CREATE TABLE many (id BIGINT, half DOUBLE, PRIMARY KEY (id))")
+        rows = random.choice([10, 5_000, 200_000])
+        grid.load("many", pa.table({"id": range(rows), "half": [number / 2 for number in range(rows)]}))
+        result = grid.sql("SELECT id, half FROM many ORDER BY id" if seed % 2 else "SELECT id, half FROM many")
+        found: list[tuple[Any, ...]] = []
+        for _ in range(random.randrange(1, 6)):
+            match random.randrange(3):
+                case 0:
+                    found.extend([tuple(row)] if (row := result.fetchone()) is not None else [])
+                case 1:
+                    found.extend(map(tuple, result.fetchmany(random.choice([1, 100, 5_000]))))
+                case _:
+                    batch = next(result.record_batches(), None)
+                    found.extend(zip(*batch.to_pydict().values(), strict=True) if batch is not None else ())
+        rest = result.to_arrow().to_pydict() if seed % 3 else None
+        found.extend(zip(*rest.values(), strict=True) if rest is not None else map(tuple, result.fetchall()))
+        assert len(found) == rows
+        assert sorted(found) == [(number, number / 2) for number in range(rows)]
+        assert not seed % 2 or found == sorted(found)
+
+
+def test_arrow_after_some_rows_takes_the_rest_of_a_batch_as_it_is() -> None:
+    """Rows are made only of the part of the batch that was begun."""
+    with remuda.open() as grid:
+        grid.sql("CREATE TABLE many (id BIGINT, PRIMARY KEY (id))")
+        grid.load("many", pa.table({"id": range(100_000)}))
+        result = grid.sql("SELECT id FROM many")
+        assert result.fetchone() is not None
+        lengths = [batch.num_rows for batch in result.record_batches()]
+        assert sum(lengths) == 99_999
+        assert lengths[0] < CURSOR_BUFFER_SIZE < max(lengths)

@@ -50,6 +50,10 @@ class Result:
     _execution: Execution | None = None
     _restart: Restart | None = None
     _iterator: Iterator[NamedRow] | None = None
+    _part: Iterator[NamedRow] | None = None
+    """What is left of the part of a batch that rows are handed out of."""
+    _rest: tuple[RowBatch, int] | None = None
+    """The batch of that part, and where in it the next one begins."""
     _handed_out = False
     _closed = False
     _end: SqlError | None = None
@@ -186,8 +190,14 @@ class Result:
         return f"<Result: {', '.join(f'{column.name} {column.type}' for column in self.columns)}>"
 
     def _arrow_batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """All rows that are left, in batches as they come; after a partial reading the rest of a batch is rows."""
-        if self._iterator is not None:
+        """All rows that are left, in batches as they come; after a partial reading the rest of a part is rows."""
+        if self._part is not None:
+            part, self._part, self._iterator = self._part, None, None
+            if rows := list(part):
+                yield _arrow_batch(rows, schema)
+            for batch in self._batches():
+                yield conformed(batch.arrow(), schema)
+        elif self._iterator is not None:
             while rows := list(islice(self._iterator, CURSOR_BUFFER_SIZE)):
                 yield _arrow_batch(rows, schema)
         elif self._made is not None:
@@ -210,9 +220,15 @@ class Result:
         return self._rows_of_batches()
 
     def _rows_of_batches(self) -> Iterator[NamedRow]:
+        """What has not been handed out is kept where `_arrow_batches` finds it: rows of a part, the rest of a batch."""
         for batch in self._batches():
+            start = 0
             for part in self._parts(batch, CURSOR_BUFFER_SIZE):
-                yield from self._shape.rows_of(part)
+                start += part.row_count
+                self._rest = (batch, start) if start < batch.row_count else None
+                self._part = rows = iter(self._shape.rows_of(part))
+                yield from rows
+        self._part = None
 
     def _parts(self, batch: RowBatch, size: int) -> Iterator[RowBatch]:
         """A batch in parts of so many rows: before each of them the reader may be told that there is no more."""
@@ -226,9 +242,16 @@ class Result:
         """Batches as they come; the query is run again while it is unnoticed."""
         if self._execution is None:
             return
+        yield from self._rest_of_batch()
         while (batch := self._next_batch()) is not None:
             self._handed_out = True
             yield batch
+
+    def _rest_of_batch(self) -> Iterator[RowBatch]:
+        """What others have left of the batch that was read last, if anything."""
+        if self._rest is not None:
+            (batch, start), self._rest = self._rest, None
+            yield slice_batch(batch, start, batch.row_count - start)
 
     def _next_batch(self) -> RowBatch | None:
         while True:
@@ -242,7 +265,7 @@ class Result:
         """Everything that is left, gathered before any of it is handed out: a stale plan on the way is unnoticed."""
         if self._execution is None:
             return []
-        batches: list[RowBatch] = []
+        batches = list(self._rest_of_batch())
         while True:
             try:
                 batch = self._execution.next_batch()
