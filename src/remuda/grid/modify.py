@@ -17,6 +17,11 @@ if TYPE_CHECKING:
 
 _STEP_BITS = 10
 
+FEWEST_TRUNCATED = 10_000
+"""A DELETE of all rows, if they are so many, replaces the map's segments by none; of fewer, tombstones cost less."""
+SECONDS_OF_TOMBSTONE = 5e-6
+"""What a tombstone takes: so long may be waited for a checkpoint to end."""
+
 
 def apply_modification(store: Store, node: Modify, rows: list[tuple[Any, ...]]) -> int:
     """The number of rows that were written or removed."""
@@ -37,6 +42,11 @@ def apply_modification(store: Store, node: Modify, rows: list[tuple[Any, ...]]) 
             map_store.put(rows)
             return len(rows)
         case Operation.DELETE:
+            if len(rows) == len(map_store) and len(rows) >= FEWEST_TRUNCATED:
+                # All that is there: the statement has read the rows under the lock that it writes under.
+                removed = map_store.truncate_in_statement(patience=len(rows) * SECONDS_OF_TOMBSTONE)
+                if removed is not None:
+                    return removed
             single = len(node.map.key) == 1
             return map_store.delete([row[0] for row in rows] if single else rows)
 

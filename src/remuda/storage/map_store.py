@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from remuda.errors import StorageError
+from remuda.expr.going_on import asking
 from remuda.storage.checksum import no_pause
 from remuda.storage.compaction import fold
 from remuda.storage.encodable import naming_columns, unencodable
@@ -56,6 +57,8 @@ class MapStore(MapState):
         super().__init__(definition, shelf, structure, commit_structure, journal)
         self._request_checkpoint = request_checkpoint
         self._confirm: Confirm | None = None
+        self._shall_be_empty = False
+        """Whether somebody waits to remove all rows: a fold of them is for nothing."""
         self._statistics = StatisticsKeeper()
         self._check = RowCheck(definition)
 
@@ -182,13 +185,40 @@ class MapStore(MapState):
         return answer
 
     def truncate(self) -> int:
-        """Removes all rows at once."""
+        """Removes all rows at once, and gives up a checkpoint of this map that is under way."""
+        self._shall_be_empty = True
         with self.structure, self._writer:
-            self.refuse_unwritable()
-            count = len(self)
-            end = self._version.log.committed
-            self.install((), self.applied, (end, end))
-            return count
+            return self._truncate()
+
+    def truncate_in_statement(self, patience: float) -> int | None:
+        """Removes all rows for a statement that holds the writer lock; None where that cannot be done now.
+
+        The structure lock comes before the writer lock, and its holder may wait for the other. So it is only tried, for
+        `patience` seconds.
+        """
+        self._shall_be_empty = True
+        if not self.structure.acquire(timeout=patience):
+            self._shall_be_empty = False
+            return None
+        try:
+            with self._writer:
+                if not self._readable:
+                    self.refuse_unreadable()
+                if self._confirm is not None:
+                    self._confirm()
+                return self._truncate()
+        finally:
+            self._shall_be_empty = False
+            self.structure.release()
+
+    def _truncate(self) -> int:
+        """Under both locks."""
+        self._shall_be_empty = False
+        self.refuse_unwritable()
+        count = len(self)
+        end = self._version.log.committed
+        self.install((), self.applied, (end, end))
+        return count
 
     def load(self, table: pa.Table, mode: LoadMode = "append") -> int:
         """Adds a whole table, all or nothing; returns how many rows it had."""
@@ -221,13 +251,21 @@ class MapStore(MapState):
             if self._journal is not None:
                 # A statement that could still be refused must not get into a segment.
                 self._journal.wait(folded)
-            shelved = fold(self.shelf, version, self.shelved, length)
+            try:
+                with asking(self._refuse_needless_fold):
+                    shelved = fold(self.shelf, version, self.shelved, length)
+            except _NeedlessFoldError:
+                return
             with self._writer:
                 before = self.shelved
                 self._replace_version(shelved, version.definition, carried=(length, self._version.log.committed))
                 self.folded = folded
             self._commit_structure(None)
             self.shelf.discard(before, shelved)
+
+    def _refuse_needless_fold(self) -> None:
+        if self._shall_be_empty:
+            raise _NeedlessFoldError
 
     def fill_unseen(self, fill: Callable[[MapStore], None]) -> None:
         """For a map that is not in the catalog yet: what is loaded is committed together with it."""
@@ -263,6 +301,10 @@ class MapStore(MapState):
             self.damage = error
             self._readable = False
             raise
+
+
+class _NeedlessFoldError(Exception):
+    """The map is about to be emptied."""
 
 
 def _leave_uncommitted(_delivery: str | None) -> None:
