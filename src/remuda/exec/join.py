@@ -5,11 +5,13 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from remuda.exec.batch import RowBatch, Tuple, TupleBatch, empty_batch, layout_of, positional
 from remuda.exec.exchange import abandon_inputs
 from remuda.exec.interruptible import ROWS_OF_PAIRS
-from remuda.exec.join_result import JoinCode, JoinResult
-from remuda.exec.join_table import HeldRows, JoinTable, KeyTable, all_pairs
+from remuda.exec.join_result import TESTED, JoinCode, JoinResult
+from remuda.exec.join_table import HeldRows, JoinTable, KeyTable, all_pairs, distinct_rows, in_rounds
 from remuda.exec.left_first import LeftFirstExec
 from remuda.exec.mark_table import MarkKeys, MarkTable
 from remuda.exec.memory import bytes_held
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
 NOTHING_WITHOUT_RIGHT = {JoinKind.INNER, JoinKind.SEMI, JoinKind.RIGHT}
 """Joins that deliver nothing, and so need not read their left side, where the right side is empty."""
 
+MANY_ROWS = 8
+"""Rows of one key, on average, above which repeated ones are looked for before a condition is asked of them."""
 MOST_ASKED_FOR = 0.25
 """The right rows, for each row of the left side that would be asked, above which asking saves too little."""
 BYTES_OF_ENTRY = 32
@@ -149,7 +153,7 @@ class JoinExec(PassingExec):
             self._context.verify()
             held = HeldRows(rows)
             self._context.verify()
-            self.hold(held)
+            held = self.hold(held)
             self._context.verify()
             self._result = JoinResult(self._node, self._code, held, self._context.parameters)
         return self._result
@@ -164,8 +168,8 @@ class JoinExec(PassingExec):
         """Called once, before the left side is advanced."""
 
     @abstractmethod
-    def hold(self, held: HeldRows) -> None:
-        """The right side is complete."""
+    def hold(self, held: HeldRows) -> HeldRows:
+        """The right side is complete; gives what of it is needed."""
 
     @abstractmethod
     def finder(self, rows: list[Tuple]) -> Callable[[Tuple], Sequence[Tuple]]:
@@ -179,13 +183,18 @@ class JoinExec(PassingExec):
 class NestedLoopJoinExec(JoinExec):
     weight_of_row = ROWS_OF_PAIRS
 
-    def hold(self, held: HeldRows) -> None:
+    def hold(self, held: HeldRows) -> HeldRows:
         self._rows = held.rows
+        return held
 
     def finder(self, rows: list[Tuple]) -> Callable[[Tuple], Sequence[Tuple]]:
         return lambda _: rows
 
     def joined(self, result: JoinResult, left: pa.RecordBatch) -> Iterable[RowBatch]:
+        if self._node.kind in TESTED:
+            rows = np.arange(self._rows)
+            starts, counts = np.zeros(left.num_rows, np.intp), np.full(left.num_rows, self._rows)
+            return (result.tested(left, lambda settled: self._verified(in_rounds(starts, counts, rows, settled))),)
         return result.of(left, self._verified(all_pairs(left.num_rows, self._rows)))
 
 
@@ -203,19 +212,32 @@ class HashJoinExec(JoinExec):
         self._right_compared = [right_layout[key.right.id] for key in self._compared]
         self._null_safe = [key.null_safe for key in self._keys]
         plain = node.condition is None and node.compared is None
-        self._is_lookup = plain and node.kind in {JoinKind.SEMI, JoinKind.ANTI, JoinKind.MARK}
+        self._is_lookup = plain and node.kind in TESTED
         """Whether it is enough to know that there is a match."""
 
-    def hold(self, held: HeldRows) -> None:
+    def hold(self, held: HeldRows) -> HeldRows:
         columns = [held.batch.column(place) for place in self._right_places]
         if self._compared:
             compared = [held.batch.column(place) for place in self._right_compared]
             types = [key.right.type for key in (*self._keys, *self._compared)]
             right = MarkKeys(columns, compared, held.rows)
             self._marks = MarkTable(right, types, self._null_safe, makes_pairs=self._node.condition is not None)
-            return
+            return held
+        self._table = self._table_of(columns)
+        if self._node.kind in TESTED and isinstance(self._table, JoinTable) and self._table.rows_of_key > MANY_ROWS:
+            # Rows that are the same in all that is asked of them are one: a few warehouses of many order lines.
+            places = sorted({*self._right_places, *self._code.right_places})
+            types = [self._node.right.columns[place].type for place in places]
+            if not any(type_.is_floating for type_ in types):  # -0.0 and 0.0 are the same key and different texts
+                fewer = distinct_rows(held, places, types)
+                if fewer is not held:
+                    held = fewer
+                    self._table = self._table_of([held.batch.column(place) for place in self._right_places])
+        return held
+
+    def _table_of(self, columns: Sequence[pa.Array]) -> KeyTable:
         make_table = KeyTable if self._is_lookup else JoinTable
-        self._table = make_table(columns, [key.right.type for key in self._keys], self._null_safe)
+        return make_table(columns, [key.right.type for key in self._keys], self._null_safe)
 
     def _right_is_read(self) -> None:
         """Where much is done to the rows of the left side, they are asked first for the keys that are there."""
@@ -243,7 +265,7 @@ class HashJoinExec(JoinExec):
         if self._is_lookup:
             return (self._looked_up(result, left, columns),)
         assert isinstance(self._table, JoinTable), "made for pairs"
-        return result.of(left, self._verified(self._table.pairs(columns)))
+        return result.of_table(left, self._table, columns, self._verified)
 
     def _looked_up(self, result: JoinResult, left: pa.RecordBatch, columns: list[pa.Array]) -> RowBatch:
         found = self._table.contains(columns)

@@ -14,12 +14,15 @@ from remuda.expr import columns_of, compile_predicate
 from remuda.plan.joins import JoinKind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from remuda.exec.batch import RowBatch
-    from remuda.exec.join_table import HeldRows, Pairs
+    from remuda.exec.join_table import HeldRows, JoinTable, Pairs
     from remuda.expr import Column, Expression, Parameters
     from remuda.plan.physical import HashJoin, NestedLoopJoin
+
+TESTED = {JoinKind.SEMI, JoinKind.ANTI, JoinKind.MARK}
+"""Joins that ask of a left row whether it has a match: the first one settles it."""
 
 SEVERAL_ROWS = "a sub-query that stands for one value returned more than one row"
 
@@ -31,6 +34,9 @@ class JoinCode:
         left, right = node.left.columns, node.right.columns
         self.condition = None if node.condition is None else PairPredicate(node.condition, left, right)
         self.compared = None if node.compared is None else PairPredicate(node.compared, left, right)
+        used = columns_of(node.condition, node.compared)
+        self.right_places = [place for place, column in enumerate(right) if column.id in used]
+        """The right columns that the two name."""
 
 
 class PairPredicate:
@@ -75,14 +81,39 @@ class JoinResult:
 
     def of(self, left: pa.RecordBatch, found: Iterable[Pairs]) -> Iterator[RowBatch]:
         """The batches for a batch of left rows; pairs come for all of its rows, in order."""
-        if self._kind is JoinKind.MARK:
-            yield self._marked(left, found)
-            return
-        if self._kind in {JoinKind.SEMI, JoinKind.ANTI}:
-            yield self.chosen(left, self._matched(left, found))
-            return
         for pairs in found:
             yield self._paired(left, self.meeting(left, pairs))
+
+    def of_table(
+        self,
+        left: pa.RecordBatch,
+        table: JoinTable,
+        columns: Sequence[pa.Array],
+        verified: Callable[[Iterator[Pairs]], Iterator[Pairs]] = lambda pairs: pairs,
+    ) -> Iterator[RowBatch]:
+        """The batches for a batch of left rows, whose matches are found by these columns."""
+        if self._kind in TESTED:
+            yield self.tested(left, lambda settled: verified(table.pairs_until(columns, settled)))
+        else:
+            yield from self.of(left, verified(table.pairs(columns)))
+
+    def tested(self, left: pa.RecordBatch, find: Callable[[np.ndarray], Iterable[Pairs]]) -> RowBatch:
+        """SEMI, ANTI and MARK: `find` gives pairs as long as there are rows for which what it gets is false."""
+        true, unknown = np.zeros(left.num_rows, np.bool_), np.zeros(left.num_rows, np.bool_)
+        compared = self._code.compared
+        for all_of_them in find(true):
+            pairs = self.meeting(left, all_of_them)
+            positions = pairs.left_positions()
+            if compared is None:
+                true[positions] = True
+            elif len(positions):
+                result = compared.evaluate(left, self._held.batch, pairs, self._parameters)
+                true[positions[_true(result)]] = True
+                if result.null_count:
+                    unknown[positions[result.is_null().to_numpy(zero_copy_only=False)]] = True
+        if self._kind is JoinKind.MARK:
+            return self.marked(left, true, None if compared is None else unknown)
+        return self.chosen(left, true)
 
     def chosen(self, left: pa.RecordBatch, matched: np.ndarray) -> RowBatch:
         """SEMI and ANTI: the left rows themselves."""
@@ -103,28 +134,6 @@ class JoinResult:
             return pairs
         chosen = _true(met)
         return pairs._replace(left=pairs.left_positions()[chosen], right=pairs.right[chosen])
-
-    def _matched(self, left: pa.RecordBatch, found: Iterable[Pairs]) -> np.ndarray:
-        matched = np.zeros(left.num_rows, np.bool_)
-        for pairs in found:
-            matched[self.meeting(left, pairs).left_positions()] = True
-        return matched
-
-    def _marked(self, left: pa.RecordBatch, found: Iterable[Pairs]) -> RowBatch:
-        compared = self._code.compared
-        if compared is None:
-            return self.marked(left, self._matched(left, found), None)
-        true, unknown = np.zeros(left.num_rows, np.bool_), np.zeros(left.num_rows, np.bool_)
-        for all_of_them in found:
-            pairs = self.meeting(left, all_of_them)
-            if not len(pairs.right):
-                continue
-            result = compared.evaluate(left, self._held.batch, pairs, self._parameters)
-            positions = pairs.left_positions()
-            true[positions[_true(result)]] = True
-            if result.null_count:
-                unknown[positions[result.is_null().to_numpy(zero_copy_only=False)]] = True
-        return self.marked(left, true, unknown)
 
     def _paired(self, left: pa.RecordBatch, pairs: Pairs) -> RowBatch:
         if self._met is not None:

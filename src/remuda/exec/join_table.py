@@ -21,6 +21,13 @@ PAIRS_AT_ONCE = 1 << 18
 """Pairs that are made at once: a batch of rows with many matches each is cut, so that memory stays bounded."""
 
 
+FIRST_ROUND = 8
+ROUND_GROWTH = 4
+"""How many candidates of a row are tried first, and how many times as many in each further round."""
+
+MOST_DISTINCT = 0.5
+"""The share of rows above which repeated ones are kept: there are few of them."""
+
 COUNTED_AT_ONCE = 1 << 20
 """Rows whose keys are counted at once; more where there are more keys, which each piece looks through."""
 
@@ -51,6 +58,15 @@ class HeldRows:
 def _coded(array: pa.Array) -> pa.Array:
     text = pa.types.is_string(array.type) or pa.types.is_binary(array.type)
     return array.dictionary_encode() if text and not is_dictionary(array) else array
+
+
+def distinct_rows(held: HeldRows, places: Sequence[int], types: Sequence[SqlType]) -> HeldRows:
+    """Of rows that are the same in these columns the first; all of them where that leaves most of them."""
+    numbers = KeyNumbers([held.batch.column(place) for place in places], types, [True] * len(places)).given
+    _, first = np.unique(numbers, return_index=True)
+    if len(first) > MOST_DISTINCT * held.rows:
+        return held
+    return HeldRows(held.batch.take(pa.array(np.sort(first))))
 
 
 class KeyTable:
@@ -85,6 +101,11 @@ class JoinTable(KeyTable):
             go_on()
             self._rows = present[np.argsort(numbers, kind="stable")]
 
+    @property
+    def rows_of_key(self) -> float:
+        """How many rows a key has on average."""
+        return 1.0 if self._row_of is not None else len(self._rows) / max(1, self._keys.count)
+
     def pairs(self, columns: Sequence[pa.Array]) -> Iterator[Pairs]:
         """All pairs of equal keys, for rows of the other side in their order."""
         numbers = self._keys.find(columns)
@@ -99,15 +120,49 @@ class JoinTable(KeyTable):
             left = np.flatnonzero(hits)
             yield Pairs(0, len(numbers), left, right[left])
 
+    def pairs_until(self, columns: Sequence[pa.Array], settled: np.ndarray) -> Iterator[Pairs]:
+        """As `pairs`, round by round, for as long as a row is not `settled`, which the caller changes meanwhile."""
+        if self._row_of is not None:
+            return self.pairs(columns)
+        numbers = self._keys.find(columns)
+        return in_rounds(self._starts[numbers], self._counts[numbers], self._rows, settled)
+
     def _several(self, numbers: np.ndarray) -> Iterator[Pairs]:
         counts = self._counts[numbers]
         for first, stop in cuts(counts):
             matches = counts[first:stop]
             left = np.repeat(np.arange(first, stop), matches)
-            # Within each left row the matches are counted from 0 and added to where the rows of its key start.
-            ends = np.cumsum(matches)
-            within = np.arange(len(left)) - np.repeat(ends - matches, matches)
-            yield Pairs(first, stop, left, self._rows[np.repeat(self._starts[numbers[first:stop]], matches) + within])
+            yield Pairs(first, stop, left, self._rows[_spread(self._starts[numbers[first:stop]], matches)])
+
+
+def _spread(starts: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """So many numbers from each start on.
+
+    >>> _spread(np.array([3, 10]), np.array([2, 3])).tolist()
+    [3, 4, 10, 11, 12]
+    """
+    ends = np.cumsum(counts)
+    total = int(ends[-1]) if len(ends) else 0
+    spread: np.ndarray = np.repeat(starts - ends + counts, counts) + np.arange(total)
+    return spread
+
+
+def in_rounds(starts: np.ndarray, counts: np.ndarray, rows: np.ndarray, settled: np.ndarray) -> Iterator[Pairs]:
+    """Pairs of each left row with `rows[start : start + count]`: a few of them at first, more as long as it is open.
+
+    Where a row has thousands of candidates the first few mostly settle whether one of them meets a condition.
+    """
+    open_ = np.flatnonzero(counts)
+    done, width = 0, FIRST_ROUND if int(counts.sum()) > PAIRS_AT_ONCE else int(counts.max(initial=0))
+    while len(open_):
+        matches = np.minimum(counts[open_] - done, width)
+        for first, stop in cuts(matches):
+            part, number = open_[first:stop], matches[first:stop]
+            left = np.repeat(part, number)
+            yield Pairs(0, len(counts), left, rows[_spread(starts[part] + done, number)])
+        done += width
+        width *= ROUND_GROWTH
+        open_ = open_[(counts[open_] > done) & ~settled[open_]]
 
 
 def _counted(numbers: np.ndarray, count: int) -> np.ndarray:

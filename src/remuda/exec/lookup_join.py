@@ -121,7 +121,7 @@ class LookupJoinExec(UnaryExec):
         rights = [held.batch.column(place) for place in code.key_places]
         table = JoinTable(rights, code.key_types, [False] * len(rights))
         result = JoinResult(code.shape, code.join, held, parameters)
-        for batch in result.of(left, table.pairs(arrays)):
+        for batch in result.of_table(left, table, arrays):
             yield ArrowBatch(self._node.columns, batch.arrow().select(list(range(self._width))))
 
     def _fetch(self, keys: Iterable[Tuple]) -> Iterator[RowBatch]:
