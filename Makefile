@@ -38,7 +38,7 @@ demo: setup ## Show the engine on a million rows, plain Spark beside it (ROWS=n 
 test: setup ## Run the tests, but for the slow ones
 	$(BIN)/python -m pytest --numprocesses=auto --maxprocesses=4 --dist=loadgroup
 
-test-slow: setup ## Run all tests, the slow ones too, with many more random cases
+test-slow: setup ## Run all tests, the slow ones too (TPC-DS, whose data is fetched), with many more random cases
 	$(BIN)/python -m pytest -m "slow or not slow" --hypothesis-profile=thorough --timeout=1800
 
 lint: setup ## Check style, formatting, types and the direction of imports
