@@ -46,20 +46,29 @@ def _bind_number_of_units(binder: ExpressionBinder, node: Any) -> Expression:
 
 def interval_literal(text: str, unit: Any, span: Span | None) -> Literal:
     """`unit` is what is written after the text: nothing, a unit or a span of units."""
-    first = _first_unit(unit)
+    first = last = _first_unit(unit)
+    is_counted = first is not None and is_number(text) and not isinstance(unit, exp.IntervalSpan)
     if isinstance(unit, exp.IntervalSpan):
         last = unit.expression.name.upper()
         if last not in _SPANS.get(str(first), ()):
             raise parsing_error(f"INTERVAL has no {first} TO {last}", span=span)
         if first == "MINUTE":
             text = f"0:{text.strip()}"  # else the first of two numbers would be hours
-    elif first is not None and is_number(text):
-        text = f"{text} {first.lower()}"
+    elif is_counted:
+        text = f"{text} {str(first).lower()}"
     try:
         type_, value = parse_interval(text)
     except SqlError as error:
         raise data_error(error.message, span=span) from None
+    if last is not None and not is_counted and not _is_within(type_, value, last):
+        raise parsing_error(f"{text!r} is not an INTERVAL of whole {last.lower()}s", span=span)
     return Literal(value, type_)
+
+
+def _is_within(type_: SqlType, value: int, unit: str) -> bool:
+    """Whether an interval has nothing below its last unit, which PostgreSQL would cut off."""
+    unit_type, size = parse_interval(f"1 {unit.lower()}")
+    return type_ == unit_type and (unit.startswith("SECOND") or value % size == 0)
 
 
 def _first_unit(unit: Any) -> str | None:

@@ -10,8 +10,9 @@ from sqlglot.tokens import Token, TokenType
 
 from remuda.errors import Span, nested_too_deeply, parsing_error
 from remuda.sql.function_marks import mark_functions, unmark_functions
+from remuda.sql.literal_tokens import enclose_literals, restore_literals
 from remuda.sql.overlooked import refuse_overlooked
-from remuda.sql.places import locate
+from remuda.sql.places import locate, mark_offsets
 from remuda.sql.statements import Query
 from remuda.sql.tokens import DIALECT, number_parameters, span_of
 
@@ -35,31 +36,38 @@ def begins_select(cursor: Cursor) -> bool:
 
 def parse_query(tokens: Sequence[Token], text: str) -> Query:
     first = tokens[0]
-    tokens = _apart_from_intervals(_apart_from_columns(_without_table_command(tokens)))
+    tokens = _apart_from_columns(_without_table_command(tokens))
     apart = _apart_from_lambdas(tokens)
     are_apart, tokens = len(apart) > len(tokens), apart
     upsert = first.text.upper() == "SINK"
     if upsert:
         tokens = [Token(TokenType.INSERT, "INSERT", first.line, first.col, first.start, first.end, []), *tokens[1:]]
     numbered, parameters = number_parameters(tokens)
+    enclosed, intervals = enclose_literals(numbered)
     parser = DIALECT.parser()
     try:
-        trees = parser.parse(mark_functions(numbered), text)
+        trees = parser.parse(mark_offsets(mark_functions(enclosed)), text)
     except ParseError as error:
         raise _located(error, numbered) from error
     except RecursionError:
         raise nested_too_deeply(span_of(first)) from None
     except (AttributeError, LookupError, TypeError, ValueError) as error:  # the parser stumbles over a part of its tree
-        blamed = getattr(parser, "_curr", None) or numbered[-1]
+        blamed = _as_written(getattr(parser, "_curr", None), numbered)
         raise parsing_error(f"{blamed.text!r} is not expected here", span=span_of(blamed)) from error
     refuse_overlooked(tokens)
     tree = trees[0]
     assert isinstance(tree, exp.Expression), "there are tokens"
+    restore_literals(tree, intervals)
     unmark_functions(tree)
     if are_apart:
         _without_doubled_parentheses(tree)
     locate(tree, numbered, parameters)
     return Query(tree, span_of(first), parameters, upsert)
+
+
+def _as_written(token: Token | None, tokens: Sequence[Token]) -> Token:
+    """The token of the text behind one that was made for the parser."""
+    return next((each for each in tokens if token is not None and each.start == token.start), tokens[-1])
 
 
 def _located(error: ParseError, tokens: Sequence[Token]) -> Exception:
@@ -115,22 +123,6 @@ def _apart_from_columns(tokens: Sequence[Token]) -> Sequence[Token]:
     return tokens
 
 
-def _apart_from_intervals(tokens: Sequence[Token]) -> Sequence[Token]:
-    """sqlglot takes what is added to `INTERVAL '1' DAY` for a second part of it, if it is a literal: in parentheses,
-    `INTERVAL '1' DAY + (5)`, it is what it is.
-    """
-    apart = list(tokens)
-    for place in range(len(tokens) - 1, 0, -1):
-        token, before = tokens[place], tokens[place - 1]
-        if before.token_type is TokenType.PLUS and token.token_type in {TokenType.STRING, TokenType.NUMBER}:
-            begun = next((at for at in range(place - 2, max(place - 7, -1), -1) if _begins_interval(tokens, at)), None)
-            if begun is not None and all(_is_unit(word) for word in tokens[begun + 2 : place - 1]):
-                opening = Token(TokenType.L_PAREN, "(", token.line, token.col, token.start, token.start - 1, [])
-                closing = Token(TokenType.R_PAREN, ")", token.line, token.col, token.end + 1, token.end, [])
-                apart[place : place + 1] = [opening, token, closing]
-    return apart
-
-
 _BEFORE_ARGUMENT = frozenset({TokenType.L_PAREN, TokenType.COMMA})
 
 
@@ -165,12 +157,3 @@ def _without_doubled_parentheses(tree: exp.Expression) -> None:
         outer = node.this
         if isinstance(outer, exp.Paren) and isinstance(outer.this, exp.Paren):
             outer.replace(outer.this.this)
-
-
-def _begins_interval(tokens: Sequence[Token], place: int) -> bool:
-    return tokens[place].token_type is TokenType.INTERVAL and tokens[place + 1].token_type is TokenType.STRING
-
-
-def _is_unit(token: Token) -> bool:
-    """YEAR, or one of the words of YEAR TO MONTH."""
-    return token.text.isalpha() and token.token_type is not TokenType.STRING

@@ -1,7 +1,8 @@
 """Where a node of sqlglot's tree stands in the text.
 
 sqlglot remembers the places of names, literals and functions. `locate` adds those of what it forgets: parameters,
-constants that are keywords, and the keyword with which a construct begins.
+constants that are keywords, and the keyword with which a construct begins. Every place is found by a source offset,
+never by pairing the nodes of a walk with tokens by their order: sqlglot's tree has WITH and LIMIT where it likes.
 """
 
 from __future__ import annotations
@@ -12,14 +13,12 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
-from sqlglot.tokens import TokenType
+from sqlglot.tokens import Token, TokenType
 
 from remuda.errors import Span, SqlError, parsing_error
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from sqlglot.tokens import Token
 
     from remuda.sql.tokens import ParameterNames
 
@@ -65,17 +64,39 @@ _STEPPED_OVER = frozenset(
 """What may stand between that word and the first place that sqlglot remembers."""
 
 
-_LITERALS = frozenset({TokenType.STRING, TokenType.NUMBER})
-"""What follows the INTERVAL of a value, but not that of a type."""
+_OFFSET = "@"
+"""Begins the comment that carries the offset of a token through sqlglot's parser."""
+_UNMARKED = frozenset(
+    {TokenType.COMMA, TokenType.L_PAREN, TokenType.R_PAREN, TokenType.NUMBER, TokenType.STRING, TokenType.IDENTIFIER}
+)
+"""What is no keyword, or keeps its own place."""
+
+
+def mark_offsets(tokens: Sequence[Token]) -> list[Token]:
+    """The tokens with the offset of each keyword as its comment, which the parser hands to the node made of it.
+
+    Comments of the user's own are dropped: they must not appear in the names of result columns.
+    """
+    return [
+        Token(
+            token.token_type,
+            token.text,
+            token.line,
+            token.col,
+            token.start,
+            token.end,
+            [] if token.token_type in _UNMARKED else [f"{_OFFSET}{token.start}"],
+        )
+        for token in tokens
+    ]
 
 
 def locate(tree: exp.Expression, tokens: Sequence[Token], parameters: ParameterNames) -> None:
     """Gives places to nodes that have none of their own. Called once, when the text has just been parsed."""
     starts = [token.start for token in tokens]
     words: dict[str, list[Token]] = defaultdict(list)
-    for token, following in zip(tokens, [*tokens[1:], None], strict=True):
-        if token.text.upper() != "INTERVAL" or (following is not None and following.token_type in _LITERALS):
-            words[token.text.upper()].append(token)
+    for token in tokens:
+        words[token.text.upper()].append(token)
     nodes: list[Any] = list(tree.walk(bfs=False))
     for node in nodes:
         if isinstance(node, exp.Placeholder):
@@ -85,8 +106,7 @@ def locate(tree: exp.Expression, tokens: Sequence[Token], parameters: ParameterN
             node.meta.update(start=span.start, end=span.end - 1)
             if node.arg_key == "alias" or isinstance(node.parent, exp.TableAlias):  # SELECT name ? FROM orders
                 raise parsing_error("a parameter is not expected here", span=span)
-    _locate_keywords(nodes, words)
-    _keep_intervals(nodes, tokens, starts)
+    _locate_keywords(nodes, tokens, starts, words)
     for node in reversed(nodes):  # what is inside first: a sub-query begins with its SELECT
         heads = _HEADS.get(type(node))
         if heads is None and isinstance(node, exp.Func) and not isinstance(node, exp.Binary):  # AND is one of both
@@ -126,37 +146,46 @@ def _span_of_first(tokens: Sequence[Token]) -> Span | None:
     return Span(tokens[0].start, tokens[0].end + 1) if tokens else None
 
 
-def _locate_keywords(nodes: Sequence[Any], words: dict[str, list[Token]]) -> None:
-    """NULL, TRUE, CURRENT_DATE, ...: the first such node is the first such word, as long as there are as many."""
-    by_word: dict[str, list[Any]] = defaultdict(list)
+def _locate_keywords(
+    nodes: Sequence[Any], tokens: Sequence[Token], starts: Sequence[int], words: dict[str, list[Token]]
+) -> None:
+    """NULL, TRUE, CURRENT_DATE, ...: at the offset that `mark_offsets` gave their token, if it is still theirs.
+
+    The parser moves some comments from a node to the one around it, so the word at the offset must be the node's own.
+    A node whose comment was lost is found if it is the only one of its word.
+    """
+    lost: dict[str, list[Any]] = defaultdict(list)
     for node in nodes:
-        match node:
-            case exp.Null():
-                by_word["NULL"].append(node)
-            case exp.Boolean():
-                by_word[str(bool(node.this)).upper()].append(node)
-            case exp.Interval() if isinstance(node.this, exp.Literal):  # else it is a type, or of a number of units
-                by_word["INTERVAL"].append(node)
-            case exp.OnConflict():
-                by_word["CONFLICT"].append(node)
-            case exp.Var():
-                by_word[node.name.upper()].append(node)
-            case exp.Func() if "start" not in node.meta:
-                by_word[node.sql_name()].append(node)
-    for word, found in by_word.items():
-        tokens = words.get(word, [])
-        if len(tokens) == len(found):
-            for node, token in zip(found, tokens, strict=True):
-                node.meta.update(start=token.start, end=token.end)
+        comments = node.pop_comments() if node.comments else []
+        word = None if "start" in node.meta else _keyword(node)
+        if word is None:
+            continue
+        marked = (tokens[bisect_left(starts, int(comment.removeprefix(_OFFSET)))] for comment in comments)
+        token = next((token for token in marked if token.text.upper() == word), None)
+        if token is None:
+            lost[word].append(node)
+        else:
+            node.meta.update(start=token.start, end=token.end)
+    for word, found in lost.items():
+        if len(found) == 1 and len(words.get(word, ())) == 1:
+            found[0].meta.update(start=words[word][0].start, end=words[word][0].end)
 
 
-def _keep_intervals(nodes: Sequence[Any], tokens: Sequence[Token], starts: Sequence[int]) -> None:
-    """sqlglot reads '1 day 02:30:00' as one day: the literal is kept as it is written."""
-    for node in nodes:
-        if isinstance(node, exp.Interval) and "start" in node.meta:
-            after = bisect_left(starts, node.meta["start"]) + 1
-            if after < len(tokens):
-                node.meta.update(literal=tokens[after].text, end=tokens[after].end)
+def _keyword(node: Any) -> str | None:
+    """The one word that a node is made of."""
+    match node:
+        case exp.Null():
+            return "NULL"
+        case exp.Boolean():
+            return str(bool(node.this)).upper()
+        case exp.OnConflict():
+            return "CONFLICT"
+        case exp.Var():
+            return str(node.name).upper()
+        case exp.Func():
+            return str(node.sql_name())
+        case _:
+            return None
 
 
 def place_of(node: exp.Expression) -> Span | None:
