@@ -1,6 +1,7 @@
 """ROUND, FLOOR, CEIL, TRUNC, SIGN.
 
-A DECIMAL rounds half away from zero, a floating-point number half to even, as in PostgreSQL.
+A DECIMAL rounds half away from zero, a floating-point number half to even, as in PostgreSQL. Whole numbers that a
+DOUBLE may not have exactly are DECIMALs here.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import pyarrow.compute as pc
 from remuda.expr.by_rows import by_rows
 from remuda.expr.decimals import SAFE_DIGITS, fit_batch, fit_row, wide_enough
 from remuda.expr.function import Datum, Function, Overload, Signature, overloaded
-from remuda.types import BIGINT, DOUBLE, INTEGER, MAXIMUM_PRECISION, Kind, SqlType, decimal
+from remuda.types import BIGINT, DOUBLE, INTEGER, MAXIMUM_PRECISION, Kind, SqlType, decimal, exact_digits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -25,18 +26,19 @@ _DIGITS = Context(prec=160)
 
 
 def _resolve_real(given: Sequence[SqlType]) -> Signature | None:
-    """Everything but DECIMAL becomes a DOUBLE."""
-    if len(given) != 1 or not (given[0].is_numeric or given[0].kind is Kind.NULL) or given[0].kind is Kind.DECIMAL:
+    """A DOUBLE has every value of the types up to INTEGER, as PostgreSQL's `floor(integer)` does."""
+    if len(given) != 1 or not (given[0].is_numeric or given[0].kind is Kind.NULL):
         return None
-    return Signature((DOUBLE,), DOUBLE)
+    return None if given[0].kind in {Kind.DECIMAL, Kind.BIGINT} else Signature((DOUBLE,), DOUBLE)
 
 
 def _resolve_decimal(given: Sequence[SqlType]) -> Signature | None:
-    """A whole number, which may have a digit more: 9.9 rounds to 10."""
-    if len(given) != 1 or given[0].kind is not Kind.DECIMAL:
+    """A whole number, which may have a digit more: 9.9 rounds to 10. No DOUBLE has all values of a BIGINT."""
+    if len(given) != 1 or given[0].kind not in {Kind.DECIMAL, Kind.BIGINT}:
         return None
-    whole = min(given[0].precision - given[0].scale + 1, MAXIMUM_PRECISION)
-    return Signature((given[0],), decimal(whole, 0))
+    exact = decimal(*exact_digits(given[0]))
+    whole = min(exact.precision - exact.scale + 1, MAXIMUM_PRECISION)
+    return Signature((exact,), decimal(whole, 0))
 
 
 def _to_whole(name: str, decimal_mode: str, arrow_mode: str, real: Callable[[float], float]) -> tuple[Overload, ...]:
@@ -67,13 +69,19 @@ def _to_whole(name: str, decimal_mode: str, arrow_mode: str, real: Callable[[flo
 
 
 def _resolve_digits(given: Sequence[SqlType]) -> Signature | None:
-    """ROUND and TRUNC to a number of digits that is known only when the row is: the scale stays."""
-    if len(given) != 2 or not given[0].is_numeric or not (given[1].is_integer or given[1].kind is Kind.NULL):
+    """ROUND and TRUNC to a number of digits that is known only when the row is: the scale stays.
+
+    Whole numbers are DECIMALs here, as in PostgreSQL: `round(25, -1)` is 30.
+    """
+    if len(given) != 2 or not (given[0].is_numeric or given[0].kind is Kind.NULL):
         return None
-    if given[0].kind is not Kind.DECIMAL:
+    if not (given[1].is_integer or given[1].kind is Kind.NULL):
+        return None
+    if not given[0].is_exact:
         return Signature((DOUBLE, BIGINT), DOUBLE)
-    room = min(given[0].precision + 1, MAXIMUM_PRECISION)
-    return Signature((given[0], BIGINT), SqlType(Kind.DECIMAL, room, given[0].scale))
+    exact = decimal(*exact_digits(given[0]))
+    room = min(exact.precision + 1, MAXIMUM_PRECISION)
+    return Signature((exact, BIGINT), SqlType(Kind.DECIMAL, room, exact.scale))
 
 
 def _to_digits(decimal_mode: str, arrow_mode: str) -> Overload:

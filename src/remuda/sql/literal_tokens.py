@@ -1,9 +1,9 @@
 """Rewrites literals of several tokens before the parse, so that each becomes one node with its own source offset.
 
-sqlglot reads `INTERVAL '1 day 02:00'` as one day, takes what is added to an interval for a second part of it, and applies
-the `::` after `DATE '2024-01-31'` to the text instead of the date. Here `INTERVAL 'text' unit` becomes a call
-`#interval(offset)` and `DATE 'text'::type` becomes `#literal(DATE 'text')::type`. `restore_literals` puts the nodes back.
-The offset names the literal: no order of tokens or nodes is relied on (sqlglot's tree has WITH after the query).
+sqlglot reads `INTERVAL '1 day 02:00'` as one day, takes what is added to an interval for a second part of it, and
+applies the `::` after `DATE '2024-01-31'` to the text instead of the date. Here `INTERVAL 'text' unit` becomes a call
+`#interval(offset)`, and `DATE 'text'::type` becomes `#literal(DATE 'text')::type`. `restore_literals` puts the nodes
+back. The offset names the literal: no order of tokens or nodes is relied on (sqlglot's tree has WITH after the query).
 """
 
 from __future__ import annotations

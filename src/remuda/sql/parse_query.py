@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 from sqlglot.errors import ParseError
@@ -61,6 +61,8 @@ def parse_query(tokens: Sequence[Token], text: str) -> Query:
     unmark_functions(tree)
     if are_apart:
         _without_doubled_parentheses(tree)
+    if any(token.text == "~" for token in numbered):
+        tree = _with_loose_complement(tree)
     locate(tree, numbered, parameters)
     return Query(tree, span_of(first), parameters, upsert)
 
@@ -157,3 +159,41 @@ def _without_doubled_parentheses(tree: exp.Expression) -> None:
         outer = node.this
         if isinstance(outer, exp.Paren) and isinstance(outer.this, exp.Paren):
             outer.replace(outer.this.this)
+
+
+_ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.IntDiv, exp.Pow)
+
+
+def _with_loose_complement(tree: exp.Expression) -> exp.Expression:
+    """`~1 + 2` is `~(1 + 2)`: PostgreSQL's `~` binds weaker than arithmetic, that of sqlglot tighter.
+
+    An arithmetic operator whose left operand ends in an unenclosed `~ x` belongs into that operand. Operators are
+    visited from the inside out, so that of `~1 * 2 + 3` the product is taken in before the sum.
+    """
+    for node in reversed(list(tree.find_all(*_ARITHMETIC, bfs=False))):
+        left: Any = node.this
+        complement = _complement_at_the_end(left)
+        if complement is None:
+            continue
+        if node is tree:
+            tree = left.pop()
+        else:
+            node.replace(left)
+        node.set("this", complement.this)
+        complement.set("this", node)
+    return tree
+
+
+def _complement_at_the_end(node: Any) -> Any:
+    """The last `~` whose operand reaches to the end of this expression."""
+    found = None
+    while True:
+        match node:
+            case exp.BitwiseNot():
+                found, node = node, node.this
+            case exp.Neg():
+                node = node.this
+            case _ if isinstance(node, _ARITHMETIC):
+                node = node.expression
+            case _:
+                return found
