@@ -6,6 +6,8 @@ Four ways, the first that works:
 2. A right side that has exactly one row (an aggregate without keys, a SELECT without FROM, and projections and filters
    over them) becomes columns beside the left row: `one_row`.
 3. A series of each left row goes over the left side.
+   Volatile functions are drawn for each left row: a right side that calls one takes way 2 only where that computes it
+   over the left row, and in way 4 the values of a unique key of the left side belong to the domain.
 4. Otherwise what names the left's columns is pulled up into the join's condition (`pull_up`), and where that cannot be
    done the right side is computed for all values of those columns at once (`push_domain`).
 
@@ -24,17 +26,21 @@ from remuda.plan import logical
 from remuda.plan.joins import JoinKind
 from remuda.plan.logical import Assignment
 from remuda.plan.walk import change_inputs
+from remuda.plan.windows import WindowCall
 from remuda.rules.extremes import compare_with_extremes
 from remuda.rules.filter_join import turn_mark_join_semi
 from remuda.rules.filtered import filtered
 from remuda.rules.free_columns import free_columns
 from remuda.rules.new_columns import NewColumns
 from remuda.rules.one_row import join_one_row
+from remuda.rules.properties import unique_keys
 from remuda.rules.pull_up import Pulled, PullUp
-from remuda.rules.push_domain import PushDomain
-from remuda.types import BOOLEAN
+from remuda.rules.push_domain import PushDomain, calls_volatile, without_limits
+from remuda.types import BIGINT, BOOLEAN
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from remuda.plan.logical import LogicalNode
 
 
@@ -63,6 +69,8 @@ def _join(apply: logical.Apply, new_columns: NewColumns) -> LogicalNode:
     if not outer:
         join = logical.Join(apply.kind, apply.left, right, apply.condition, apply.compared, apply.mark, apply.span)
         return compare_with_extremes(join, new_columns) or join
+    if calls_volatile(right):
+        return _join_volatile(replace(apply, right=right), outer, left_columns, new_columns)
     one = join_one_row(replace(apply, right=right), outer, new_columns)
     if one is not None:
         return one
@@ -80,6 +88,68 @@ def _join(apply: logical.Apply, new_columns: NewColumns) -> LogicalNode:
     pushed = pushing.push(right)
     condition = conjunction([*pushing.equalities(pushed), *([apply.condition] if apply.condition else [])])
     return logical.Join(apply.kind, apply.left, pushed.node, condition, apply.compared, apply.mark, apply.span)
+
+
+def _join_volatile(
+    apply: logical.Apply, outer: Sequence[Column], left_columns: dict[int, Column], new_columns: NewColumns
+) -> LogicalNode:
+    """A right side with random(), which two left rows of equal values must not share."""
+    is_plain = apply.kind in {JoinKind.INNER, JoinKind.LEFT, JoinKind.SINGLE} and apply.condition is None
+    if is_plain and isinstance(apply.right, logical.Project) and _has_one_row(apply.right):
+        return _project_row(replace(apply, kind=JoinKind.INNER), left_columns, new_columns)
+    return _join_per_row(apply, outer, new_columns)
+
+
+def _join_per_row(apply: logical.Apply, outer: Sequence[Column], new_columns: NewColumns) -> LogicalNode:
+    """The general way, with a domain that has each left row apart."""
+    right = apply.right
+    left, evaluated, identity = _identified(apply.left, new_columns)
+    own = tuple(dict.fromkeys((*outer, *identity)))
+    pushing = PushDomain(evaluated, own, new_columns, apply.span, per_row=True)
+    pushed = pushing.push(right)
+    condition = conjunction([*pushing.equalities(pushed), *([apply.condition] if apply.condition else [])])
+    return logical.Join(apply.kind, left, pushed.node, condition, apply.compared, apply.mark, apply.span)
+
+
+def _project_row(apply: logical.Apply, left_columns: dict[int, Column], new_columns: NewColumns) -> LogicalNode:
+    """Apply(INNER, l, Project(x)) → Project(Apply(INNER, l, x)) for an x of one row: computed for each left row."""
+    right = apply.right
+    if not calls_volatile(right):
+        return _join(apply, new_columns)
+    if not isinstance(right, logical.Project):
+        free = free_columns(right)
+        return _join_per_row(apply, [column for id_, column in left_columns.items() if id_ in free], new_columns)
+    below = _project_row(replace(apply, right=right.input), left_columns, new_columns)
+    passed = (Assignment(column, column) for column in apply.left.columns)
+    items = (Assignment(item.column, substitute(item.expression, left_columns)) for item in right.assignments)
+    return logical.Project(below, (*passed, *items))
+
+
+def _has_one_row(node: Any) -> bool:
+    """Whether a relation has exactly one row, whatever its tables hold."""
+    match node:
+        case logical.Project() | logical.Sort():
+            return _has_one_row(node.input)
+        case logical.Values(rows=(_,)) | logical.Aggregate(keys=()):
+            return True
+        case _:
+            return False
+
+
+def _identified(left: Any, new_columns: NewColumns) -> tuple[LogicalNode, LogicalNode, tuple[Column, ...]]:
+    """The left side, what the domain is taken from, and columns that no two left rows have the same values of.
+
+    Without a key, equal rows are numbered: which of them has which number does not matter. The domain may have more
+    numbers than the left side, for it has no LIMIT.
+    """
+    keys = unique_keys(left)
+    if keys:
+        shortest = min(keys, key=lambda key: (len(key), sorted(key)))
+        return left, left, tuple(column for column in left.columns if column.id in shortest)
+    number = new_columns.add("number", BIGINT, nullable=False)
+    call = WindowCall(number, "row_number")
+    numbered, evaluated = (logical.Window(node, left.columns, (), (call,)) for node in (left, without_limits(left)))
+    return numbered, evaluated, (*left.columns, number)
 
 
 def _own(apply: logical.Apply, left_columns: dict[int, Column]) -> logical.Apply:

@@ -49,11 +49,21 @@ class Pushed:
 
 
 class PushDomain:
-    """`outer` are the columns of the left side, `left`, that the right side names."""
+    """`outer` are the columns of the left side, `left`, that the right side names.
+
+    `per_row` says that they tell the left rows apart: then volatile functions are called for each of their values.
+    """
 
     def __init__(
-        self, left: LogicalNode, outer: Sequence[Column], new_columns: NewColumns, span: Span | None = None
+        self,
+        left: LogicalNode,
+        outer: Sequence[Column],
+        new_columns: NewColumns,
+        span: Span | None = None,
+        *,
+        per_row: bool = False,
     ) -> None:
+        self._per_row = per_row
         self._left = without_limits(left)
         self._outer = tuple(outer)
         self._refuse_drawn_domain(span)
@@ -64,7 +74,7 @@ class PushDomain:
     def _refuse_drawn_domain(self, span: Span | None) -> None:
         """The left side is evaluated twice: for the domain, and itself. What random() decides would differ."""
         evaluated = trim(self._left, {column.id for column in self._outer})
-        if any(is_volatile(part) for node in walk(evaluated) for part in expressions_of(node)):
+        if calls_volatile(evaluated):
             message = "this sub-query cannot depend on values of random() or on rows chosen by it"
             raise parsing_error(message, span=span)
 
@@ -114,7 +124,7 @@ class PushDomain:
 
     def _depends(self, node: Any) -> bool:
         """Whether the rows differ from combination to combination, or are labelled with one already."""
-        if self._outer_ids & free_columns(node).keys():
+        if self._outer_ids & free_columns(node).keys() or (self._per_row and calls_volatile(node)):
             return True
         return bool(self._tables) and any(
             isinstance(part, logical.WorkingTable) and part.table in self._tables for part in walk(node)
@@ -265,6 +275,11 @@ class PushDomain:
         )
         inputs = (parts[0].node, parts[1].node)
         return Pushed(replace(node, inputs=inputs, columns=(*domain, *node.columns), sources=(first, step)), domain)
+
+
+def calls_volatile(node: Any) -> bool:
+    """Whether a tree calls a function that has another value each time."""
+    return any(is_volatile(part) for each in walk(node) for part in expressions_of(each))
 
 
 def without_limits(node: Any) -> Any:
