@@ -10,21 +10,19 @@ from sqlglot import exp
 from remuda.errors import parsing_error
 from remuda.expr import coerce
 from remuda.plan import logical
-from remuda.plan.logical import Assignment, LogicalNode
+from remuda.plan.logical import Assignment
 from remuda.sql.places import place_of, refuse_unknown_parts
 from remuda.sql.scope import QueryLevel
-from remuda.sql.subqueries import relation_of
+from remuda.sql.subqueries import NamedRelation, named_relation, relation_of
 from remuda.types import common_type
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from remuda.errors import Span
-    from remuda.expr import Column
     from remuda.sql.binding import Binding
 
 _PARTS = frozenset({"this", "alias", "materialized"})
-Bound = tuple[LogicalNode, "tuple[Column, ...]"]
 
 
 @dataclass(slots=True)
@@ -83,7 +81,7 @@ def _names(node: Any, name: str) -> bool:
     return any(not table.db and table.name.casefold() == name.casefold() for table in node.find_all(exp.Table))
 
 
-def bind_reference(binding: Binding, common: CommonTable, level: QueryLevel) -> Bound:
+def bind_reference(binding: Binding, common: CommonTable, level: QueryLevel) -> NamedRelation:
     """The query in the place of its name."""
     if common.working:
         common.read_in_step += 1
@@ -99,15 +97,10 @@ def bind_reference(binding: Binding, common: CommonTable, level: QueryLevel) -> 
     return bound
 
 
-def _bind_body(binding: Binding, common: CommonTable, level: QueryLevel) -> Bound:
+def _bind_body(binding: Binding, common: CommonTable, level: QueryLevel) -> NamedRelation:
     query = binding.bind_query(binding, common.node, level, ())
     names = _result_names(common, query.names)
-    renamed = tuple(
-        Assignment(binding.new_column(name, column.type, nullable=column.nullable), column)
-        for name, column in zip(names, query.columns, strict=True)
-    )
-    project = logical.Project(relation_of(query), renamed)
-    return project, project.columns
+    return named_relation(binding, query, names)
 
 
 def _result_names(common: CommonTable, names: Sequence[str]) -> list[str]:
@@ -117,7 +110,7 @@ def _result_names(common: CommonTable, names: Sequence[str]) -> list[str]:
     return [*common.columns, *names[len(common.columns) :]]
 
 
-def _bind_recursive(binding: Binding, common: CommonTable, level: QueryLevel) -> Bound:
+def _bind_recursive(binding: Binding, common: CommonTable, level: QueryLevel) -> NamedRelation:
     """`first UNION [ALL] step`, where the step names the table itself."""
     node = common.node
     while isinstance(node, exp.Subquery):
@@ -165,13 +158,13 @@ def _bind_recursive(binding: Binding, common: CommonTable, level: QueryLevel) ->
         number,
         distinct=bool(node.args.get("distinct")),
     )
-    return tree, results
+    return NamedRelation(tree, results)
 
 
-def _read_working_table(binding: Binding, common: CommonTable) -> Bound:
+def _read_working_table(binding: Binding, common: CommonTable) -> NamedRelation:
     table = common.working[-1]
     columns = tuple(binding.new_column(column.name, column.type) for column in table.columns)
-    return logical.WorkingTable(table.table, columns), columns
+    return NamedRelation(logical.WorkingTable(table.table, columns), columns)
 
 
 def _place_named(node: Any, name: str) -> Span | None:

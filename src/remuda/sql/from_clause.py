@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from remuda.errors import parsing_error
+from remuda.expr import substitute
 from remuda.plan import logical
 from remuda.plan.joins import JoinKind
 from remuda.plan.logical import Assignment, LogicalNode
@@ -18,6 +19,7 @@ from remuda.sql.joins import bind_join, is_comma, join_kind
 from remuda.sql.places import place_of, refuse_unknown_parts, unsupported
 from remuda.sql.scope import QueryLevel, Scope, ScopeRelation, over_join
 from remuda.sql.series import bind_table_function, is_table_function
+from remuda.sql.subqueries import named_relation
 from remuda.sql.values import one_row
 from remuda.sql.views import bind_view
 
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from remuda.errors import Span
     from remuda.expr import Column
     from remuda.sql.binding import Binding
+    from remuda.sql.ordering import OrderEntry
 
 _TABLE_PARTS = frozenset({"this", "db", "alias", "joins"})
 _WITH_SUBQUERY = (exp.Subquery, exp.Exists, exp.In, exp.Any, exp.All)
@@ -42,6 +45,8 @@ class Source:
 
     tree: LogicalNode
     relations: tuple[ScopeRelation, ...] = ()
+    order: tuple[OrderEntry, ...] = ()
+    """That of the one query in FROM, by which LIMIT cuts where there is no ORDER BY."""
 
 
 def bind_from(binding: Binding, node: Any, level: QueryLevel) -> Source:
@@ -91,7 +96,8 @@ def _bind_group(binding: Binding, group: Sequence[Any], level: QueryLevel, befor
         tree = (logical.Apply if may_depend else logical.Join)(JoinKind.INNER, before.tree, tree)
     relations = (*known, *own)
     _refuse_twice(relations, group[0])
-    return Source(tree, over_join(relations, tree))
+    order = source.order if before is None and len(group) == 1 else ()
+    return Source(tree, over_join(relations, tree), order)
 
 
 def _keeps_right(entry: Any) -> bool:
@@ -177,15 +183,15 @@ def _bind_table_entry(binding: Binding, node: Any, level: QueryLevel) -> Source:
     if not node.db:
         common = level.ctes.get(node.name.casefold())
         if common is not None:
-            tree, columns = bind_reference(binding, common, level)
-            return _relation(binding, node, tree, columns, common.name)
+            tree, columns, order = bind_reference(binding, common, level)
+            return _relation(binding, node, tree, columns, common.name, order=order)
     information = bind_information(binding, node.name, node.db or None, place_of(node))
     if information is not None:
         return _relation(binding, node, information, information.columns, node.name, node.db)
     view = binding.find_view(node.name, node.db or None)
     if view is not None:
-        tree, columns = bind_view(binding, view, place_of(node))
-        return _relation(binding, node, tree, columns, view.name, view.schema)
+        tree, columns, order = bind_view(binding, view, place_of(node))
+        return _relation(binding, node, tree, columns, view.name, view.schema, order)
     return _named(binding, node, _bind_map(binding, node))
 
 
@@ -226,20 +232,20 @@ def _bind_query(binding: Binding, query: Any, node: Any, level: QueryLevel) -> S
     """A query in FROM, as a relation; its columns have the names of its result."""
     from_outer = QueryLevel(level.outer, level.ctes, level.free)
     inner = binding.bind_query(binding, query, from_outer, ())
-    renamed = tuple(
-        Assignment(binding.new_column(name, column.type, nullable=column.nullable), column)
-        for name, column in zip(inner.names, inner.columns, strict=True)
-    )
-    # The order of a sub-query means nothing to the query around it, unless LIMIT cuts by it.
-    tree = inner.input.input if isinstance(inner.input, logical.Sort) else inner.input
-    project = logical.Project(tree, renamed)
-    return _relation(binding, node, project, project.columns, "")
+    tree, columns, order = named_relation(binding, inner, inner.names)
+    return _relation(binding, node, tree, columns, "", order=order)
 
 
 def _relation(
-    binding: Binding, node: Any, tree: LogicalNode, columns: tuple[Column, ...], name: str, schema: str | None = None
+    binding: Binding,
+    node: Any,
+    tree: LogicalNode,
+    columns: tuple[Column, ...],
+    name: str,
+    schema: str | None = None,
+    order: tuple[OrderEntry, ...] = (),
 ) -> Source:
-    return _named(binding, node, Source(tree, (ScopeRelation(name, columns, schema=schema),)))
+    return _named(binding, node, Source(tree, (ScopeRelation(name, columns, schema=schema),), order))
 
 
 def _named(binding: Binding, node: Any, source: Source) -> Source:
@@ -254,7 +260,7 @@ def _named(binding: Binding, node: Any, source: Source) -> Source:
         relation = replace(relation, alias=alias.name, schema=None, hides=relation.alias)
     names = alias.args.get("columns") or []
     if not names:
-        return Source(source.tree, (relation,))
+        return Source(source.tree, (relation,), source.order)
     visible = [column for column in relation.columns if column.id not in relation.hidden]
     if len(names) > len(visible):
         span = place_of(names[len(visible)])
@@ -264,11 +270,13 @@ def _named(binding: Binding, node: Any, source: Source) -> Source:
         column.id: binding.new_column(given.get(column.id, column.name), column.type, nullable=column.nullable)
         for column in relation.columns
     }
-    project = logical.Project(source.tree, tuple(Assignment(renamed[column.id], column) for column in relation.columns))
+    ordered = tuple(entry.expression for entry in source.order if entry.expression.id not in renamed)
+    items = (Assignment(renamed[column.id], column) for column in relation.columns)
+    project = logical.Project(source.tree, (*items, *(Assignment(column, column) for column in ordered)))
     hidden = frozenset(renamed[id_].id for id_ in relation.hidden)
-    return Source(
-        project, (ScopeRelation(relation.alias, project.columns, hidden, tuple(renamed[c.id] for c in relation.key)),)
-    )
+    columns, key = tuple(renamed.values()), tuple(renamed[column.id] for column in relation.key)
+    order = tuple(replace(entry, expression=substitute(entry.expression, renamed)) for entry in source.order)
+    return Source(project, (ScopeRelation(relation.alias, columns, hidden, key),), order)
 
 
 def _refuse_reserved(name: Any) -> None:

@@ -65,7 +65,7 @@ def _columns(binding: Binding) -> Iterator[Row]:
             yield (*described, column.length)
     for view in binding.catalog.views.values():
         try:
-            _, columns = bind_view(binding, view, None)
+            columns = bind_view(binding, view, None).columns
         except SqlError:
             continue  # what it reads is gone: it has no columns now
         for place, each in enumerate(columns, 1):

@@ -16,7 +16,7 @@ from remuda.sql.scope import QueryLevel, Scope, ScopeRelation
 from remuda.sql.select import bind_select
 from remuda.sql.select_list import SelectItem, bind_order
 from remuda.sql.set_operations import bind_set_operation
-from remuda.sql.subqueries import relation_of
+from remuda.sql.subqueries import named_relation, relation_of
 from remuda.sql.values import bind_values
 
 if TYPE_CHECKING:
@@ -55,6 +55,9 @@ def _modified(binding: Binding, node: Any, query: logical.Root, level: QueryLeve
     """ORDER BY and LIMIT over a whole query: they name its result columns."""
     if all(node.args.get(part) is None for part in _MODIFIERS):
         return query
+    if isinstance(node, exp.Subquery) and node.args.get("order") is None and query.collation:
+        tree, columns, entries = named_relation(binding, query, query.names)
+        return finish(binding, node, tree, [SelectItem(column, column.name) for column in columns], entries)
     tree = relation_of(query)
     named = tuple(
         Assignment(

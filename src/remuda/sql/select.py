@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from sqlglot import exp
+
 from remuda.errors import parsing_error
 from remuda.expr import Column, Expression, columns_of
 from remuda.plan import logical
@@ -60,7 +62,7 @@ def bind_select(binding: Binding, node: Any, level: QueryLevel, expected: Sequen
     source = bind_from(binding, node, level)
     scope = Scope(source.relations, level)
     tree = filtered(binding, source.tree, scope, node.args.get("where"), aliases_of(node))
-    return _SelectBinder(binding, node, scope, expected).bind(tree)
+    return _SelectBinder(binding, node, scope, expected, source.order).bind(tree)
 
 
 def filtered(
@@ -78,11 +80,19 @@ def filtered(
 class _SelectBinder:
     """Everything above WHERE. Clauses are bound first, for what they ask for decides which operators there are."""
 
-    def __init__(self, binding: Binding, node: Any, scope: Scope, expected: Sequence[SqlType]) -> None:
+    def __init__(
+        self,
+        binding: Binding,
+        node: Any,
+        scope: Scope,
+        expected: Sequence[SqlType],
+        source_order: Sequence[OrderEntry] = (),
+    ) -> None:
         self.binding = binding
         self.node = node
         self.scope = scope
         self.expected = expected
+        self.source_order = source_order
         self.calls: list[PendingCall] = []
         self.groupings: list[PendingGrouping] = []
         self.windows: list[PendingWindow] = []
@@ -98,6 +108,8 @@ class _SelectBinder:
         order = bind_order(expressions, self.node.args.get("order"), items)
         distinct_on = self._bind_distinct_on(expressions, items)
         grouping, group_subqueries = self._bind_group_by(items)
+        if not order and grouping is None and having is None and self._passes_rows_on():
+            order = list(self.source_order)
         subqueries = expressions.subqueries or []
         if grouping is not None or self.calls or self.groupings or having is not None:
             above = [*self._above(items, order, distinct_on, having, qualify, [*subqueries, *having_subqueries])]
@@ -131,6 +143,12 @@ class _SelectBinder:
         distinct_on = None if distinct_on is None else [replaced(part) for part in distinct_on]
         distinct = self.node.args.get("distinct") is not None
         return finish(self.binding, self.node, tree, items, entries, distinct=distinct, distinct_on=distinct_on)
+
+    def _passes_rows_on(self) -> bool:
+        """Whether LIMIT stands right above the rows of FROM, so that it cuts by their order; or may do so around."""
+        has_limit = any(self.node.args.get(part) is not None for part in ("limit", "offset"))
+        computes = self.calls or self.groupings or self.windows or self.node.args.get("distinct") is not None
+        return (has_limit or isinstance(self.node.parent, exp.Subquery | exp.CTE)) and not computes
 
     def _binder(self, clause: str, *, windows: bool) -> ExpressionBinder:
         return ExpressionBinder(

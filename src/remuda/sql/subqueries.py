@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlglot import exp
 
@@ -13,6 +13,7 @@ from remuda.plan import logical
 from remuda.plan.joins import JoinKind
 from remuda.plan.logical import Assignment, LogicalNode
 from remuda.sql.nodes import COMMON_PARTS, Binders, Parts
+from remuda.sql.ordering import OrderEntry
 from remuda.sql.places import place_of
 from remuda.sql.rows import compare_rows, is_row, key_row
 from remuda.sql.scope import QueryLevel
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from remuda.errors import Span
     from remuda.expr import Expression
+    from remuda.sql.binding import Binding
     from remuda.sql.expression import ExpressionBinder
     from remuda.types import SqlType
 
@@ -170,6 +172,36 @@ def relation_of(query: logical.Root) -> LogicalNode:
     if tree.columns == query.columns:
         return tree  # type: ignore[no-any-return]
     return logical.Project(tree, tuple(Assignment(column, column) for column in query.columns))
+
+
+class NamedRelation(NamedTuple):
+    """A query in FROM: its tree, its columns, and the order by which a LIMIT right above it cuts.
+
+    The order means nothing else to the query around it. Columns that only the order needs are in the tree too.
+    """
+
+    tree: LogicalNode
+    columns: tuple[Column, ...]
+    order: tuple[OrderEntry, ...] = ()
+
+
+def named_relation(binding: Binding, query: logical.Root, names: Sequence[str]) -> NamedRelation:
+    """The query under these names of its columns."""
+    tree: Any = query.input.input if isinstance(query.input, logical.Sort) else query.input
+    renamed = [
+        Assignment(binding.new_column(name, column.type, nullable=column.nullable), column)
+        for name, column in zip(names, query.columns, strict=True)
+    ]
+    columns = tuple(item.column for item in renamed)
+    delivered = {column.id: column for column in tree.columns}
+    meant = {column.id: item.column for column, item in zip(query.columns, renamed, strict=True)}
+    for key in query.collation:
+        if key.column not in meant:
+            column = delivered[key.column]
+            meant[key.column] = binding.new_column(column.name, column.type, nullable=column.nullable)
+            renamed.append(Assignment(meant[key.column], column))
+    order = tuple(OrderEntry(meant[key.column], key.descending, key.nulls_first) for key in query.collation)
+    return NamedRelation(logical.Project(tree, tuple(renamed)), columns, order)
 
 
 NODES: Binders = {exp.Subquery: _bind_scalar, exp.Exists: _bind_exists}

@@ -5,19 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from remuda.errors import SqlError, parsing_error
-from remuda.plan import logical
-from remuda.plan.logical import Assignment, LogicalNode
 from remuda.sql.scope import QueryLevel
-from remuda.sql.subqueries import relation_of
+from remuda.sql.subqueries import NamedRelation, named_relation
 
 if TYPE_CHECKING:
     from remuda.catalog import ViewDefinition
     from remuda.errors import Span
-    from remuda.expr import Column
     from remuda.sql.binding import Binding
 
 
-def bind_view(binding: Binding, view: ViewDefinition, span: Span | None) -> tuple[LogicalNode, tuple[Column, ...]]:
+def bind_view(binding: Binding, view: ViewDefinition, span: Span | None) -> NamedRelation:
     """The rows of a view. What is wrong in its text now (a map is gone) is told at the place that names the view."""
     if view in binding.within_views:
         raise parsing_error(f"the view {view.name} is made of itself", span=span)
@@ -37,9 +34,4 @@ def bind_view(binding: Binding, view: ViewDefinition, span: Span | None) -> tupl
     if len(titles) > len(query.columns):
         message = f"the view {view.name} names {len(view.columns)} columns, its query has {len(query.columns)} now"
         raise parsing_error(message, span=span)
-    renamed = tuple(
-        Assignment(binding.new_column(name, column.type, nullable=column.nullable), column)
-        for name, column in zip(titles, query.columns, strict=True)
-    )
-    project = logical.Project(relation_of(query), renamed)
-    return project, project.columns
+    return named_relation(binding, query, titles)
