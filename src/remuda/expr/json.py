@@ -9,11 +9,14 @@ import msgspec
 from remuda.expr.by_rows import by_rows
 from remuda.expr.function import Function, Overload, Signature, fixed, overloaded
 from remuda.expr.json_path import ABSENT, find, path_steps
+from remuda.expr.nodes import Literal
 from remuda.expr.plain import plain_function
 from remuda.types import BIGINT, BOOLEAN, JSON, VARCHAR
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from remuda.expr.nodes import Expression
 
 
 def _as_json(found: Any) -> str | None:
@@ -63,15 +66,23 @@ def _standard_type_name(found: Any) -> str | None:
     return None if name is None else numbers.get(name, name.lower())
 
 
+def _path_can_fail(arguments: tuple[Expression, ...]) -> bool:
+    """Whether the text after `->` may begin with `$` and yet be no path."""
+    key = arguments[1]
+    if not isinstance(key, Literal):
+        return key.type == VARCHAR
+    return isinstance(key.value, str) and key.value.startswith("$")
+
+
 def _operator(name: str, result: Any, shown: Callable[[Any], Any]) -> Function:
     def row(document: str, key: str | int) -> Any:
-        return shown(find(document, (key,)))
+        return shown(find(document, path_steps(key) if isinstance(key, str) else (key,)))
 
     def batch(signature: Signature) -> Any:
         return by_rows(row, signature)
 
     by_name, by_number = (Overload(fixed([JSON, key], result), batch, lambda _: row) for key in (VARCHAR, BIGINT))
-    return overloaded(name, by_name, by_number, symbol=name)
+    return overloaded(name, by_name, by_number, symbol=name, can_fail=_path_can_fail)
 
 
 def _by_path(name: str, result: Any, shown: Callable[[Any], Any], *, optional: bool = False) -> Function:

@@ -83,10 +83,12 @@ def by_pattern(
 _OPTIONS = frozenset("gcism")
 
 
-def _with_options(pattern: str, options: str) -> str:
+def _with_options(pattern: str, options: str, *, replaces: bool = False) -> str:
     unknown = set(options) - _OPTIONS
     if unknown:
         raise data_error(f"unknown option of a regular expression: {min(unknown)}; there are c, g, i, m, s")
+    if "g" in options and not replaces:
+        raise data_error("the option g, all matches, belongs to regexp_replace")
     flags = "".join(sorted(set(options) & set("ism")))
     return f"(?{flags}){pattern}" if flags else pattern
 
@@ -110,7 +112,9 @@ def _count(value: Datum, pattern: str) -> Datum:
 def _replace(value: Datum, pattern: str, replacement: str, options: str = "") -> Datum:
     """The first match, or with the option `g` all."""
     most = None if "g" in options else 1
-    return pc.replace_substring_regex(value, _with_options(pattern, options), replacement, max_replacements=most)
+    return pc.replace_substring_regex(
+        value, _with_options(pattern, options, replaces=True), replacement, max_replacements=most
+    )
 
 
 @lru_cache(maxsize=256)

@@ -157,6 +157,8 @@ def _within_group(
         return WrittenAggregate(name, title, span, tuple(operands), False, order, condition, constant)
     if name not in {*_QUANTILES, "mode"} or len(order) != 1:
         raise parsing_error(f"{title} does not take WITHIN GROUP with this ORDER BY", span=span)
+    if len(operands) > (name != "mode"):
+        raise parsing_error(f"{title} takes no further arguments beside WITHIN GROUP", span=place_of(operands[-1]))
     constant = operands[0] if operands else None
     return WrittenAggregate(name, title, span, (order[0].this,), order=order, condition=condition, constant=constant)
 

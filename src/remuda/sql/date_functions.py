@@ -62,6 +62,8 @@ def _field(self: ExpressionBinder, node: Any, written: str, moment: Expression) 
         case "yearweek":
             years, weeks = (self.call(f"extract {name}", node, moment) for name in ("isoyear", "week"))
             return self.call("+", node, self.call("*", node, years, Literal(100, BIGINT)), weeks)
+        case "julian" if moment.type == TIME:
+            raise parsing_error("a TIME has no day to count from: julian is not a field of it", span=place_of(node))
         case "julian":
             # The day that begins at midnight, as in PostgreSQL; the fraction is that of the day.
             days = self.call("/", node, coerce(self.call("extract epoch", node, moment), DOUBLE), _DAY_SECONDS)

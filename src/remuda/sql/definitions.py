@@ -88,7 +88,7 @@ def parse_create_mapping(cursor: Cursor) -> CreateMap:
     if kind.text.casefold() != "imap":
         raise parsing_error(f"the mapping type {kind.text} is not supported: only IMap is", span=kind.span)
     if cursor.accept("OPTIONS"):
-        _skip_parentheses(cursor)
+        _mapping_options(cursor)
     if not key:
         key = tuple(Name(column.name, name.span) for column in columns if column.name.casefold() == "__key")
     return CreateMap(name, columns, key, (), replicated=False, if_not_exists=if_not_exists)
@@ -145,12 +145,24 @@ def _skip_constraint_name(cursor: Cursor) -> None:
         cursor.name("the name of a constraint")
 
 
-def _skip_parentheses(cursor: Cursor) -> None:
+_MAPPING_OPTIONS = ("keyFormat", "valueFormat")
+"""How a data grid serializes keys and values. Here the types of the columns say that: any format is right."""
+
+
+def _mapping_options(cursor: Cursor) -> None:
+    """`('name' = 'value', ...)`"""
     cursor.expect("(")
-    depth = 1
-    while depth:
-        token = cursor.take(")")
-        depth += {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1}.get(token.token_type, 0)
+    while True:
+        span = cursor.span
+        option = cursor.string("an option in single quotes")
+        if option.casefold() not in {known.casefold() for known in _MAPPING_OPTIONS}:
+            hint = nearest(option, _MAPPING_OPTIONS) or f"The options are {' and '.join(_MAPPING_OPTIONS)}."
+            raise parsing_error(f"unknown option of a mapping: {option}", span=span, suggestion=hint)
+        cursor.expect("=")
+        cursor.string("a value in single quotes")
+        if not cursor.accept(","):
+            break
+    cursor.expect(")")
 
 
 def parse_create_index(cursor: Cursor) -> CreateIndex:

@@ -165,11 +165,20 @@ def _merged_pairs(node: Any, method: str, left: Relations, right: Relations) -> 
         names = [(name, span) for name, span in dict(names).items() if name.casefold() in of_right]
     else:
         names = [(identifier.name, place_of(identifier)) for identifier in node.args.get("using") or []]
+        _refuse_named_twice(names)
     pairs: list[_MergedPair] = []
     for name, span in names:
         one, other = _side_column(name, left, "left", span), _side_column(name, right, "right", span)
         pairs.append(_MergedPair(one, other, compare("=", one, other, span), span))
     return pairs
+
+
+def _refuse_named_twice(names: Sequence[tuple[str, Span | None]]) -> None:
+    seen: set[str] = set()
+    for name, span in names:
+        if name.casefold() in seen:
+            raise parsing_error(f"USING names {name} twice", span=span)
+        seen.add(name.casefold())
 
 
 def _side_column(name: str, relations: Relations, side: str, span: Span | None) -> Column:

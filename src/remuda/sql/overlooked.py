@@ -17,9 +17,43 @@ if TYPE_CHECKING:
 def refuse_overlooked(tokens: Sequence[Token]) -> None:
     _refuse_open_parentheses(tokens)
     _refuse_clauses_twice(tokens)
+    _refuse_qualified_using(tokens)
     for token, following in pairwise(tokens):
         if token.token_type is TokenType.SELECT and following.token_type is TokenType.ALIAS:
             raise _not_expected(following)
+        if token.token_type is TokenType.ALIAS and following.token_type in _NO_NAME:
+            raise parsing_error("AS needs a name behind it", span=span_of(token))
+    if tokens[-1].token_type is TokenType.ALIAS:
+        raise parsing_error("AS needs a name behind it", span=span_of(tokens[-1]))
+
+
+_NO_NAME = frozenset({TokenType.COMMA, TokenType.R_PAREN})
+
+
+def refuse_missing_into(tokens: Sequence[Token]) -> None:
+    """`INSERT orders VALUES (1)`: before the parse, for another complaint might come first."""
+    for place, token in enumerate(tokens):
+        if token.token_type is not TokenType.INSERT or (
+            place and tokens[place - 1].token_type is not TokenType.R_PAREN
+        ):
+            continue
+        following = tokens[place + 1 : place + 4]
+        if following and following[0].token_type is TokenType.OR:  # INSERT OR IGNORE INTO
+            following = following[2:]
+        if following and following[0].token_type is not TokenType.INTO:
+            raise parsing_error(f"expected INTO, found {following[0].text!r}", span=span_of(following[0]))
+
+
+def _refuse_qualified_using(tokens: Sequence[Token]) -> None:
+    """`JOIN u USING (nosuch.id)`: a name in USING is one of both sides, so that it has no table."""
+    within = False
+    for token, following in pairwise(tokens):
+        if token.token_type is TokenType.USING:
+            within = following.token_type is TokenType.L_PAREN
+        elif token.token_type is TokenType.R_PAREN:
+            within = False
+        elif within and following.token_type is TokenType.DOT:
+            raise parsing_error("USING takes names of columns without their table", span=span_of(token))
 
 
 def _refuse_open_parentheses(tokens: Sequence[Token]) -> None:

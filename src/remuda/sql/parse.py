@@ -9,7 +9,7 @@ from remuda.sql.cursor import Cursor
 from remuda.sql.definitions import DEFINITIONS
 from remuda.sql.parse_query import QUERIES, begins_query, parse_query
 from remuda.sql.statements import Explain, ExplainFormat, ExplainMode
-from remuda.sql.tokens import tokenize
+from remuda.sql.tokens import span_of, tokenize
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,7 +47,7 @@ def _unknown_statement(tokens: Sequence[Token]) -> SqlError:
     else:
         written = first
         hint = nearest(first, [*QUERIES, "EXPLAIN", *(keywords[0] for keywords, _ in DEFINITIONS)])
-    span = Span(tokens[0].start, tokens[0].start + len(written))
+    span = span_of(tokens[1] if written != first else tokens[0])
     return parsing_error(f"unknown statement: {written}", span=span, suggestion=hint)
 
 

@@ -11,7 +11,7 @@ from sqlglot.tokens import Token, TokenType
 from remuda.errors import Span, nested_too_deeply, parsing_error
 from remuda.sql.function_marks import mark_functions, unmark_functions
 from remuda.sql.literal_tokens import enclose_literals, restore_literals
-from remuda.sql.overlooked import refuse_overlooked
+from remuda.sql.overlooked import refuse_missing_into, refuse_overlooked
 from remuda.sql.places import locate, mark_offsets
 from remuda.sql.statements import Query
 from remuda.sql.tokens import DIALECT, number_parameters, span_of
@@ -42,6 +42,7 @@ def parse_query(tokens: Sequence[Token], text: str) -> Query:
     upsert = first.text.upper() == "SINK"
     if upsert:
         tokens = [Token(TokenType.INSERT, "INSERT", first.line, first.col, first.start, first.end, []), *tokens[1:]]
+    refuse_missing_into(tokens)
     numbered, parameters = number_parameters(tokens)
     enclosed, intervals = enclose_literals(numbered)
     parser = DIALECT.parser()

@@ -107,6 +107,7 @@ def locate(tree: exp.Expression, tokens: Sequence[Token], parameters: ParameterN
             if node.arg_key == "alias" or isinstance(node.parent, exp.TableAlias):  # SELECT name ? FROM orders
                 raise parsing_error("a parameter is not expected here", span=span)
     _locate_keywords(nodes, tokens, starts, words)
+    _read_names(nodes, tokens, starts)
     for node in reversed(nodes):  # what is inside first: a sub-query begins with its SELECT
         heads = _HEADS.get(type(node))
         if heads is None and isinstance(node, exp.Func) and not isinstance(node, exp.Binary):  # AND is one of both
@@ -169,6 +170,23 @@ def _locate_keywords(
     for word, found in lost.items():
         if len(found) == 1 and len(words.get(word, ())) == 1:
             found[0].meta.update(start=words[word][0].start, end=words[word][0].end)
+
+
+def _read_names(nodes: Sequence[Any], tokens: Sequence[Token], starts: Sequence[int]) -> None:
+    """What the tree does not say of names: `OVER (w)` is a copy of a window, `OVER w` the window itself. A string
+    after a table is no alias of it.
+    """
+    for node in nodes:
+        name = node.args.get("alias") if isinstance(node, exp.Window) else None
+        name = node.this if isinstance(node, exp.TableAlias) else name
+        if not isinstance(name, exp.Identifier) or "start" not in name.meta:
+            continue
+        place = bisect_left(starts, name.meta["start"])
+        before = tokens[place - 1]
+        if isinstance(node, exp.Window):
+            node.meta["is_copy"] = before.token_type is TokenType.L_PAREN
+        elif tokens[place].token_type is TokenType.STRING and before.token_type is not TokenType.ALIAS:
+            raise parsing_error(f"'{tokens[place].text}' is not expected here", span=place_of(name))
 
 
 def _keyword(node: Any) -> str | None:

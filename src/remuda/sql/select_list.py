@@ -68,39 +68,47 @@ def _bind_star(binder: ExpressionBinder, node: Any) -> list[SelectItem]:
     span = place_of(node)
     columns = binder.scope.star(table, span)
     for excluded in star.args.get("except_") or []:
-        folded = excluded.name.casefold()
-        if all(column.name.casefold() != folded for column in columns):
-            raise parsing_error(f"* has no column {excluded.name}", span=place_of(excluded))
-        columns = [column for column in columns if column.name.casefold() != folded]
+        named = {column.id for column in _columns_named(binder, excluded, columns)}
+        columns = [column for column in columns if column.id not in named]
     if not columns:
         raise parsing_error("* has no columns here", span=span)
     if span is not None:
         binder.binding.places.update(dict.fromkeys((column.id for column in columns), span))
-    replaced = {name: binder.bind(entry.this) for name, entry in _changed(star, "replace", columns).items()}
-    renamed = {name: entry.alias for name, entry in _changed(star, "rename", columns).items()}
+    replaced = {id_: binder.bind(entry.this) for id_, entry in _changed(binder, star, "replace", columns).items()}
+    renamed = {id_: entry.alias for id_, entry in _changed(binder, star, "rename", columns).items()}
     return [
-        SelectItem(
-            _typed(replaced.get(column.name.casefold(), column), None),
-            renamed.get(column.name.casefold(), column.name),
-        )
+        SelectItem(_typed(replaced.get(column.id, column), None), renamed.get(column.id, column.name))
         for column in columns
     ]
 
 
-def _changed(star: Any, part: str, columns: Sequence[Column]) -> dict[str, Any]:
+def _columns_named(binder: ExpressionBinder, node: Any, columns: Sequence[Column]) -> list[Column]:
+    """The columns of a `*` that `name` or `table.name` means in EXCLUDE, REPLACE and RENAME."""
+    table = table_of(node) if isinstance(node, exp.Column) else None
+    of_table = None if table is None else {column.id for column in binder.scope.star(table, place_of(node))}
+    found = [
+        column
+        for column in columns
+        if column.name.casefold() == node.name.casefold() and (of_table is None or column.id in of_table)
+    ]
+    if not found:
+        written = node.name if table is None else f"{node.table}.{node.name}"
+        raise parsing_error(f"* has no column {written}", span=place_of(node))
+    return found
+
+
+def _changed(binder: ExpressionBinder, star: Any, part: str, columns: Sequence[Column]) -> dict[int, Any]:
     """The entries of `* REPLACE (expression AS column)` or `* RENAME (column AS name)`, by the column they change."""
-    known = [column.name.casefold() for column in columns]
-    changed: dict[str, Any] = {}
+    changed: dict[int, Any] = {}
     for entry in star.args.get(part) or []:
         if not isinstance(entry, exp.Alias) or (part == "rename" and not isinstance(entry.this, exp.Column)):
             what = "expression AS column" if part == "replace" else "column AS name"
             raise parsing_error(f"{part.upper()} takes {what}", span=place_of(entry))
         named = entry.args["alias"] if part == "replace" else entry.this
-        if named.name.casefold() not in known:
-            raise parsing_error(f"* has no column {named.name}", span=place_of(named))
-        if named.name.casefold() in changed:
-            raise parsing_error(f"{part.upper()} names {named.name} twice", span=place_of(named))
-        changed[named.name.casefold()] = entry
+        for column in _columns_named(binder, named, columns):
+            if column.id in changed:
+                raise parsing_error(f"{part.upper()} names {named.name} twice", span=place_of(named))
+            changed[column.id] = entry
     return changed
 
 
@@ -109,7 +117,18 @@ def bind_order(binder: ExpressionBinder, order: Any, items: list[SelectItem]) ->
     entries = [] if order is None else order.expressions
     if len(entries) == 1 and _is_all(entries[0].this):
         return [order_entry(entries[0], item.expression) for item in items]
+    for node in entries:
+        _refuse_ambiguous(node.this, items)
     return [order_entry(node, item_named(node.this, items) or binder.bind(node.this)) for node in entries]
+
+
+def _refuse_ambiguous(node: Any, items: Sequence[SelectItem]) -> None:
+    """`SELECT a AS x, b AS x ... ORDER BY x`, as in PostgreSQL."""
+    if isinstance(node, exp.Column) and not node.table:
+        named = {item.expression for item in items if item.name.casefold() == node.name.casefold()}
+        if len(named) > 1:
+            message = f"{node.name} is ambiguous: {len(named)} result columns have this name"
+            raise parsing_error(message, span=place_of(node))
 
 
 def _is_all(node: Any) -> bool:

@@ -122,14 +122,57 @@ def _signs_behind_exponents(text: str, place: int) -> dict[int, str]:
 
 def _unreadable(text: str, error: TokenError) -> SqlError:
     """sqlglot says in the cause of its error where the token began that it could not read; of a comment, nothing."""
-    cause = str(error.__context__ or "")
-    found = re.fullmatch(r"(.*) from \d+:(\d+)", cause)
-    if found is None:
-        return parsing_error("/* is never closed", span=Span(text.rfind("/*"), len(text)))
-    reason, start = found[1], int(found[2])
-    if reason.startswith("Missing "):
-        return parsing_error(f"{reason.removeprefix('Missing ')} is never closed", span=Span(start, len(text)))
-    return parsing_error("this is not a number", span=Span(start, len(text)))
+    unclosed = _unclosed(text)
+    if unclosed is not None:
+        return parsing_error(f"{unclosed[0]} is never closed", span=Span(unclosed[1], len(text)))
+    found = re.fullmatch(r"(.*) from \d+:(\d+)", str(error.__context__ or ""))
+    return parsing_error("this is not a number", span=Span(int(found[2]) if found else 0, len(text)))
+
+
+_QUOTATION = re.compile(
+    r"""--[^\n]* | (?P<comment>/\*) | (?P<escaped>(?<![\w$])[eE]') | (?P<quote>['"]) | (?<![\w$])(?P<dollar>\$\w*\$)""",
+    re.VERBOSE,
+)
+
+
+_CLOSED = {
+    "'": re.compile(r"(?:[^']|'')*+'"),
+    '"': re.compile(r'(?:[^"]|"")*+"'),
+    "E": re.compile(r"(?:[^'\\]|\\.|'')*+'", re.DOTALL),
+}
+"""What follows a quotation mark, up to the one that closes it. Two of them together stand for one in the text."""
+
+
+def _unclosed(text: str) -> tuple[str, int] | None:
+    """The quotation mark or the beginning of a comment that nothing closes, and where it stands."""
+    at = 0
+    while (found := _QUOTATION.search(text, at)) is not None:
+        match found.lastgroup:
+            case "comment":
+                at = _end_of_comment(text, found.end())
+            case "escaped" | "quote":
+                closed = _CLOSED[found[0] if found.lastgroup == "quote" else "E"].match(text, found.end())
+                at = closed.end() if closed else -1
+            case "dollar":
+                at = text.find(found[0], found.end())
+                at += len(found[0]) if at >= 0 else 0
+            case _:
+                at = found.end()
+        if at < 0:
+            return found[0].lstrip("eE"), found.start()
+    return None
+
+
+def _end_of_comment(text: str, at: int) -> int:
+    """After the end of a comment that may have others in it; -1 where it has none."""
+    depth = 1
+    while depth:
+        found = re.compile(r"/\*|\*/").search(text, at)
+        if found is None:
+            return -1
+        depth += 1 if found[0] == "/*" else -1
+        at = found.end()
+    return at
 
 
 _MUST_NOT_FOLLOW_COMMA = frozenset(
@@ -202,6 +245,8 @@ def number_parameters(tokens: Sequence[Token]) -> tuple[list[Token], ParameterNa
     parameters = ParameterNames()
     for index, token in enumerate(tokens):
         named = token.token_type is TokenType.COLON
+        if token.text == "@" and token.token_type is TokenType.PARAMETER:
+            raise parsing_error("a parameter is written ? or :name", span=span_of(token))
         if named and not _is_name_after(tokens, index):
             raise parsing_error("a parameter is written :name", span=span_of(token))
         if token.token_type is not TokenType.PLACEHOLDER and not named:

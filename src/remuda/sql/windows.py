@@ -19,7 +19,7 @@ from remuda.sql.aggregates import bind_arguments
 from remuda.sql.frames import bind_frame
 from remuda.sql.nodes import COMMON_PARTS, Binders, Parts
 from remuda.sql.ordering import OrderEntry, bind_order_entry
-from remuda.sql.places import place_of, refuse_unknown_parts, unsupported
+from remuda.sql.places import place_of, readable, refuse_unknown_parts, unsupported
 from remuda.types import BIGINT, BOOLEAN, DOUBLE, common_type
 
 if TYPE_CHECKING:
@@ -115,6 +115,9 @@ def _definition(binder: ExpressionBinder, node: Any) -> tuple[Sequence[Any], Seq
         hint = nearest(alias.name, binder.named_windows)
         raise parsing_error(f"unknown window: {alias.name}", span=place_of(alias), suggestion=hint)
     base_partition, base_entries, base_spec = _definition(binder, named)
+    if base_spec is not None and node.meta.get("is_copy", True):
+        message = f"the window {alias.name} has a frame: it is named without parentheses, OVER {alias.name}"
+        raise parsing_error(message, span=place_of(alias))
     if partition and base_partition:
         raise parsing_error(f"the window {alias.name} has its PARTITION BY already", span=place_of(alias))
     if entries and base_entries:
@@ -149,7 +152,11 @@ def _bind_function(
     """Name, arguments, type, whether it may be NULL, passes over NULLs, and is of distinct values."""
     ignores_nulls = isinstance(node, exp.IgnoreNulls)
     if isinstance(node, exp.IgnoreNulls | exp.RespectNulls):
-        node = node.this
+        words, node = readable(node), node.this
+        if _VALUES.get(type(node), "ntile") == "ntile" and type(node) not in _ALSO_VALUES:
+            raise parsing_error(
+                f"{words} belongs to LAG, LEAD and the functions of a frame's rows", span=place_of(node)
+            )
     if type(node) in _RANKING:
         name, type_ = _RANKING[type(node)]
         _refuse_arguments(name, node)
