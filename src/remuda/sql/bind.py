@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from remuda.errors import SqlError, nested_too_deeply
+from remuda.errors import SqlError, nested_too_deeply, parsing_error
 from remuda.plan import logical
 from remuda.sql.binding import Binding
 from remuda.sql.expression import untyped
 from remuda.sql.modify import bind_delete, bind_insert, bind_update
 from remuda.sql.parse import parse
+from remuda.sql.places import place_of
 from remuda.sql.query import bind_query
 from remuda.sql.scope import QueryLevel
 from remuda.sql.statements import Query
@@ -65,6 +66,8 @@ def _bind(query: Query, binding: Binding) -> BoundQuery:
             root = bind_update(binding, tree)
         case exp.Delete():
             root = bind_delete(binding, tree)
+        case exp.Subquery() if tree.args.get("alias") is not None:
+            raise parsing_error("a query has no alias", span=place_of(tree.args["alias"]))
         case _:
             root = bind_query(binding, tree, QueryLevel())
     if isinstance(root.input, logical.Modify):

@@ -83,7 +83,8 @@ def _cast_target(node: Any) -> SqlType:
     written = "TINYINT" if is_tiny else node.to.sql("postgres").upper()
     name, _, rest = written.partition("(")
     arguments = [part.strip() for part in rest.rstrip(")").split(",")] if rest else []
-    if not all(argument.isdecimal() for argument in arguments):
+    is_plain = all(part.args.get("expression") is None for part in node.to.expressions)
+    if not is_plain or not all(argument.isdecimal() for argument in arguments):
         raise parsing_error(f"unknown type: {written}", span=place_of(node))
     return type_named(name.strip(), [int(argument) for argument in arguments], place_of(node))
 

@@ -74,7 +74,11 @@ def check_unused(binding: Binding, defined: Sequence[CommonTable]) -> None:
 
 
 def _column_names(alias: Any) -> tuple[str, ...]:
-    return tuple(name.name for name in alias.args.get("columns") or [])
+    names = alias.args.get("columns") or []
+    for name in names:
+        if not isinstance(name, exp.Identifier):
+            raise parsing_error("a list of names after WITH has no types", span=place_of(name))
+    return tuple(name.name for name in names)
 
 
 def _names(node: Any, name: str) -> bool:

@@ -35,7 +35,42 @@ _TABLE_PARTS = frozenset({"this", "db", "alias", "joins"})
 _WITH_SUBQUERY = (exp.Subquery, exp.Exists, exp.In, exp.Any, exp.All)
 _ALIAS_PARTS = frozenset({"this", "columns"})
 _RESERVED = frozenset(
-    {"ALL", "ANY", "ASC", "DESC", "END", "FALSE", "GROUP", "LIMIT", "NULL", "OFFSET", "ORDER", "TRUE"}
+    {
+        *(
+            "ALL",
+            "AND",
+            "ANY",
+            "AS",
+            "ASC",
+            "CASE",
+            "CAST",
+            "CREATE",
+            "CROSS",
+            "DEFAULT",
+            "DESC",
+            "DISTINCT",
+            "ELSE",
+            "END",
+        ),
+        *(
+            "EXCEPT",
+            "FALSE",
+            "FETCH",
+            "FOR",
+            "FROM",
+            "FULL",
+            "GROUP",
+            "HAVING",
+            "IN",
+            "INNER",
+            "INTERSECT",
+            "INTO",
+            "IS",
+        ),
+        *("JOIN", "LATERAL", "LEFT", "LIKE", "LIMIT", "NATURAL", "NOT", "NULL", "OFFSET", "ON", "OR", "ORDER"),
+        *("PRIMARY", "RETURNING", "RIGHT", "SELECT", "TABLE", "THEN", "TRUE", "UNION", "USING", "WHEN", "WHERE"),
+        *("WINDOW", "WITH"),
+    }
 )
 
 
@@ -259,6 +294,11 @@ def _named(binding: Binding, node: Any, source: Source) -> Source:
         _refuse_reserved(alias.this)
         relation = replace(relation, alias=alias.name, schema=None, hides=relation.alias)
     names = alias.args.get("columns") or []
+    if names and not alias.name:
+        raise parsing_error("names of columns need an alias before them", span=place_of(names[0]))
+    for name in names:
+        if not isinstance(name, exp.Identifier):
+            raise parsing_error("a list of names after an alias has no types", span=place_of(name))
     if not names:
         return Source(source.tree, (relation,), source.order)
     visible = [column for column in relation.columns if column.id not in relation.hidden]

@@ -38,8 +38,8 @@ def join_kind(node: Any) -> JoinKind:
         if side:
             raise unsupported(node, f"{side} {kind} JOIN")
         return _KINDS[kind]
-    if kind not in {"", "INNER", "OUTER", "CROSS"}:
-        raise unsupported(node, f"{kind} JOIN")
+    if kind not in {"", "INNER", "OUTER", "CROSS"} or (kind == "CROSS" and side):
+        raise unsupported(node, f"{side} {kind} JOIN".lstrip())
     return _SIDES.get(side, JoinKind.INNER)
 
 

@@ -43,6 +43,9 @@ def bind_insert(binding: Binding, node: Any, *, upsert: bool) -> logical.Root:
     rows = node.expression
     if rows is None:
         raise parsing_error("INSERT needs VALUES or a query", span=place_of(target))
+    if isinstance(rows, exp.Values) and rows.args.get("alias") is not None:  # VALUES (1, 2) (3, 4)
+        span = place_of(rows.args["alias"]) or place_of(rows)
+        raise parsing_error("a comma is missing between the rows of VALUES", span=span)
     if isinstance(rows, exp.Values) and not rows.args.get("order") and not rows.args.get("limit"):
         tree: LogicalNode = _bind_values(binding, rows, given, level)
         sources = tree.columns

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from sqlglot.parser import Parser
 from sqlglot.tokens import Token, TokenType
 
 from remuda.errors import parsing_error
@@ -17,17 +18,161 @@ if TYPE_CHECKING:
 def refuse_overlooked(tokens: Sequence[Token]) -> None:
     _refuse_open_parentheses(tokens)
     _refuse_clauses_twice(tokens)
-    _refuse_qualified_using(tokens)
-    for token, following in pairwise(tokens):
-        if token.token_type is TokenType.SELECT and following.token_type is TokenType.ALIAS:
+    _refuse_wrong_using(tokens)
+    _refuse_common_tables_without_as(tokens)
+    _refuse_frames_without_between(tokens)
+    _refuse_branches_without_then(tokens)
+    for place, (token, following) in enumerate(pairwise(tokens)):
+        if (token.token_type, following.token_type) in _NEVER_TOGETHER:
             raise _not_expected(following)
+        if token.token_type in _NEEDS_EXPRESSION and following.token_type in _NO_EXPRESSION:
+            raise _not_expected(following)
+        if token.token_type is following.token_type and token.token_type in _NEVER_TWICE:
+            raise _not_expected(following)
+        if token.token_type is TokenType.VALUES and following.token_type in _CONSTANTS:
+            raise parsing_error(f"expected (, found {following.text!r}", span=span_of(following))
+        if following.token_type is TokenType.NUMBER and token.token_type in _TYPES:
+            raise _not_expected(following)  # sqlglot reads INTEGER 1, and even NULL 1, as a cast
+        if token.token_type is TokenType.OVER and not _begins_window(following):
+            raise parsing_error("OVER needs a window behind it", span=span_of(token))
+        if following.token_type is TokenType.DOT and not _ends_name(token):
+            raise _not_expected(following)
+        if token.token_type is TokenType.L_PAREN and following.token_type is TokenType.R_PAREN:
+            _refuse_empty_list(tokens, place)
         if token.token_type is TokenType.ALIAS and following.token_type in _NO_NAME:
             raise parsing_error("AS needs a name behind it", span=span_of(token))
-    if tokens[-1].token_type is TokenType.ALIAS:
-        raise parsing_error("AS needs a name behind it", span=span_of(tokens[-1]))
+    if tokens[-1].token_type in {TokenType.ALIAS, TokenType.OVER}:
+        what = "AS needs a name" if tokens[-1].token_type is TokenType.ALIAS else "OVER needs a window"
+        raise parsing_error(f"{what} behind it", span=span_of(tokens[-1]))
 
 
-_NO_NAME = frozenset({TokenType.COMMA, TokenType.R_PAREN})
+_NO_NAME = frozenset({TokenType.COMMA, TokenType.R_PAREN, TokenType.NUMBER})
+_NEEDS_EXPRESSION = frozenset({TokenType.GROUP_BY, TokenType.ORDER_BY, TokenType.PARTITION_BY, TokenType.PLUS})
+_NO_EXPRESSION = frozenset(
+    {
+        *(TokenType.COMMA, TokenType.R_PAREN, TokenType.FROM, TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING),
+        *(TokenType.ORDER_BY, TokenType.LIMIT, TokenType.OFFSET, TokenType.FETCH, TokenType.UNION, TokenType.EXCEPT),
+        *(TokenType.INTERSECT, TokenType.ROWS, TokenType.ALIAS),
+    }
+)
+_NEVER_TOGETHER = frozenset({(TokenType.SELECT, TokenType.ALIAS), (TokenType.NOT, TokenType.IS)})
+_NEVER_TWICE = frozenset(
+    {
+        *(TokenType.ALIAS, TokenType.AND, TokenType.BETWEEN, TokenType.DISTINCT, TokenType.ELSE, TokenType.FROM),
+        *(
+            TokenType.HAVING,
+            TokenType.ILIKE,
+            TokenType.IN,
+            TokenType.INTO,
+            TokenType.IS,
+            TokenType.JOIN,
+            TokenType.LIKE,
+        ),
+        *(TokenType.LIMIT, TokenType.OFFSET, TokenType.ON, TokenType.OR, TokenType.OVER, TokenType.SELECT),
+        *(TokenType.SET, TokenType.THEN, TokenType.UNION, TokenType.USING, TokenType.VALUES, TokenType.WHEN),
+        *(TokenType.WHERE, TokenType.WITH),
+    }
+)
+_CONSTANTS = frozenset({TokenType.STRING, TokenType.NUMBER, TokenType.NULL, TokenType.TRUE, TokenType.FALSE})
+_TYPES = frozenset(Parser.TYPE_TOKENS) - {TokenType.INTERVAL, TokenType.RANGE}
+_BEFORE_NAMES = frozenset(
+    {
+        *(TokenType.AND, TokenType.ALIAS, TokenType.DISTINCT, TokenType.FROM, TokenType.INTO, TokenType.JOIN),
+        *(
+            TokenType.NOT,
+            TokenType.ON,
+            TokenType.OR,
+            TokenType.SELECT,
+            TokenType.SET,
+            TokenType.UPDATE,
+            TokenType.WHERE,
+        ),
+    }
+)
+_LISTS = frozenset({"ON", "USING", "EXCLUDE", "EXCEPT", "REPLACE", "RENAME"})
+_FRAME_UNITS = frozenset({"ROWS", "RANGE", "GROUPS"})
+
+
+def _begins_window(token: Token) -> bool:
+    """`OVER (...)`, `OVER name`"""
+    if token.token_type in {TokenType.L_PAREN, TokenType.IDENTIFIER}:
+        return True
+    return token.text.isidentifier() and token.token_type not in {TokenType.FROM, TokenType.ALIAS}
+
+
+def _ends_name(token: Token) -> bool:
+    """Whether a dot may follow: `orders.id`, `"my table".id`."""
+    is_word = token.text.replace("$", "_").isidentifier() and token.token_type not in _BEFORE_NAMES
+    return is_word or token.token_type is TokenType.IDENTIFIER
+
+
+def _refuse_empty_list(tokens: Sequence[Token], place: int) -> None:
+    """`* EXCLUDE ()`, `DISTINCT ON ()`"""
+    if place and tokens[place - 1].text.upper() in _LISTS:
+        raise parsing_error(f"{tokens[place - 1].text.upper()} needs a name in its list", span=span_of(tokens[place]))
+    if place > 1 and tokens[place - 2].text.upper() == "EXCLUDE":  # * EXCLUDE name ()
+        raise _not_expected(tokens[place])
+
+
+def _refuse_common_tables_without_as(tokens: Sequence[Token]) -> None:
+    """`WITH q (SELECT 1) SELECT * FROM q`"""
+    for place, token in enumerate(tokens):
+        if token.token_type is not TokenType.WITH or _kind(tokens, place + 2) is None:
+            continue
+        if tokens[place + 1].text.upper() in {"TIME", "TIES", "ORDINALITY"}:
+            continue
+        at = place + 1 + (tokens[place + 1].text.upper() == "RECURSIVE")
+        while at + 1 < len(tokens):
+            at += 1
+            if tokens[at].token_type is TokenType.L_PAREN:
+                at = _after_parentheses(tokens, at)
+            if _kind(tokens, at) is not TokenType.ALIAS:
+                blamed = tokens[min(at, len(tokens) - 1)]
+                raise parsing_error(f"expected AS, found {blamed.text!r}", span=span_of(blamed))
+            while at < len(tokens) and tokens[at].token_type is not TokenType.L_PAREN:
+                at += 1
+            at = _after_parentheses(tokens, at)
+            if _kind(tokens, at) is not TokenType.COMMA:
+                break
+            at += 1
+
+
+def _kind(tokens: Sequence[Token], place: int) -> TokenType | None:
+    return tokens[place].token_type if place < len(tokens) else None
+
+
+def _after_parentheses(tokens: Sequence[Token], place: int) -> int:
+    depth = 0
+    for at in range(place, len(tokens)):
+        depth += (tokens[at].token_type is TokenType.L_PAREN) - (tokens[at].token_type is TokenType.R_PAREN)
+        if depth == 0:
+            return at + 1
+    return len(tokens)
+
+
+def _refuse_branches_without_then(tokens: Sequence[Token]) -> None:
+    """`CASE WHEN a = 1 2 ELSE 3 END`"""
+    open_branches: list[bool] = []
+    for token in tokens:
+        kind = token.token_type
+        if kind is TokenType.CASE:
+            open_branches.append(False)
+        elif open_branches and kind in {TokenType.WHEN, TokenType.ELSE, TokenType.END} and open_branches[-1]:
+            raise parsing_error(f"expected THEN, found {token.text!r}", span=span_of(token))
+        elif open_branches and kind in {TokenType.WHEN, TokenType.THEN}:
+            open_branches[-1] = kind is TokenType.WHEN
+        if kind is TokenType.END and open_branches:
+            open_branches.pop()
+
+
+def _refuse_frames_without_between(tokens: Sequence[Token]) -> None:
+    """`ROWS UNBOUNDED PRECEDING AND CURRENT ROW`: two ends need BETWEEN."""
+    for place, (token, following) in enumerate(pairwise(tokens)):
+        if token.text.upper() not in _FRAME_UNITS or following.text.upper() not in {"UNBOUNDED", "CURRENT"}:
+            continue
+        end = next((each for each in tokens[place + 3 : place + 4]), None)
+        if end is not None and end.token_type is TokenType.AND:
+            raise _not_expected(end)
 
 
 def refuse_missing_into(tokens: Sequence[Token]) -> None:
@@ -44,12 +189,14 @@ def refuse_missing_into(tokens: Sequence[Token]) -> None:
             raise parsing_error(f"expected INTO, found {following[0].text!r}", span=span_of(following[0]))
 
 
-def _refuse_qualified_using(tokens: Sequence[Token]) -> None:
-    """`JOIN u USING (nosuch.id)`: a name in USING is one of both sides, so that it has no table."""
+def _refuse_wrong_using(tokens: Sequence[Token]) -> None:
+    """`JOIN u USING (nosuch.id)`: a name in USING is one of both sides, so that it has no table. `JOIN u USING id`"""
     within = False
     for token, following in pairwise(tokens):
         if token.token_type is TokenType.USING:
             within = following.token_type is TokenType.L_PAREN
+            if not within and any(each.token_type is TokenType.JOIN for each in tokens):
+                raise parsing_error(f"expected (, found {following.text!r}", span=span_of(following))
         elif token.token_type is TokenType.R_PAREN:
             within = False
         elif within and following.token_type is TokenType.DOT:

@@ -108,6 +108,7 @@ def locate(tree: exp.Expression, tokens: Sequence[Token], parameters: ParameterN
                 raise parsing_error("a parameter is not expected here", span=span)
     _locate_keywords(nodes, tokens, starts, words)
     _read_names(nodes, tokens, starts)
+    _refuse_pairs_without_separator(nodes, tokens, starts)
     for node in reversed(nodes):  # what is inside first: a sub-query begins with its SELECT
         heads = _HEADS.get(type(node))
         if heads is None and isinstance(node, exp.Func) and not isinstance(node, exp.Binary):  # AND is one of both
@@ -172,6 +173,46 @@ def _locate_keywords(
             found[0].meta.update(start=words[word][0].start, end=words[word][0].end)
 
 
+_NEEDS_AS = frozenset(
+    {
+        *(
+            "AND",
+            "ANY",
+            "ARRAY",
+            "BETWEEN",
+            "CREATE",
+            "EXCEPT",
+            "FETCH",
+            "FILTER",
+            "FOR",
+            "FROM",
+            "GROUP",
+            "HAVING",
+            "IN",
+        ),
+        *(
+            "INTERSECT",
+            "INTO",
+            "IS",
+            "ISNULL",
+            "LIKE",
+            "LIMIT",
+            "NOT",
+            "NOTNULL",
+            "OFFSET",
+            "ON",
+            "OR",
+            "ORDER",
+            "OVER",
+        ),
+        *("OVERLAPS", "RETURNING", "TO", "UNION", "USING", "WHERE", "WINDOW", "WITH", "WITHIN", "WITHOUT"),
+    }
+)
+"""Words that are an alias only after AS, most of them PostgreSQL's: without it a clause or an operator is not complete,
+as in `SELECT sum(x) OVER FROM t`.
+"""
+
+
 def _read_names(nodes: Sequence[Any], tokens: Sequence[Token], starts: Sequence[int]) -> None:
     """What the tree does not say of names: `OVER (w)` is a copy of a window, `OVER w` the window itself. A string
     after a table is no alias of it.
@@ -179,14 +220,36 @@ def _read_names(nodes: Sequence[Any], tokens: Sequence[Token], starts: Sequence[
     for node in nodes:
         name = node.args.get("alias") if isinstance(node, exp.Window) else None
         name = node.this if isinstance(node, exp.TableAlias) else name
+        name = node.args.get("alias") if isinstance(node, exp.Alias) else name
         if not isinstance(name, exp.Identifier) or "start" not in name.meta:
             continue
         place = bisect_left(starts, name.meta["start"])
         before = tokens[place - 1]
         if isinstance(node, exp.Window):
             node.meta["is_copy"] = before.token_type is TokenType.L_PAREN
+        elif isinstance(node, exp.Alias):
+            is_bare = before.token_type is not TokenType.ALIAS and not name.args.get("quoted")
+            if is_bare and name.name.upper() in _NEEDS_AS:
+                raise parsing_error(f"{tokens[place].text!r} is not expected here", span=place_of(name))
         elif tokens[place].token_type is TokenType.STRING and before.token_type is not TokenType.ALIAS:
             raise parsing_error(f"'{tokens[place].text}' is not expected here", span=place_of(name))
+
+
+def _refuse_pairs_without_separator(nodes: Sequence[Any], tokens: Sequence[Token], starts: Sequence[int]) -> None:
+    """`x BETWEEN 1 2`, `json_object('name' name)`"""
+    for node in nodes:
+        match node:
+            case exp.Between():
+                pair, separators = (node.args["low"], node.args["high"]), {"AND"}
+            case exp.JSONKeyValue():
+                pair, separators = (node.this, node.expression), {",", ":", "VALUE"}
+            case _:
+                continue
+        first, second = map(place_of, pair)
+        if first is not None and second is not None:
+            between = tokens[bisect_left(starts, first.end) : bisect_left(starts, second.start)]
+            if all(token.text.upper() not in separators for token in between):
+                raise parsing_error(f"{min(separators)!r} is missing before this", span=second)
 
 
 def _keyword(node: Any) -> str | None:

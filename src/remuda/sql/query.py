@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
+from remuda.errors import parsing_error
 from remuda.plan import logical
 from remuda.plan.logical import Assignment
 from remuda.sql.ctes import check_unused, with_ctes
 from remuda.sql.expression import ExpressionBinder
-from remuda.sql.places import readable, refuse_unknown_parts, unsupported
+from remuda.sql.places import place_of, readable, refuse_unknown_parts, unsupported
 from remuda.sql.result import finish
 from remuda.sql.scope import QueryLevel, Scope, ScopeRelation
 from remuda.sql.select import bind_select
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from remuda.sql.binding import Binding
     from remuda.types import SqlType
 
+_IN_FROM = (exp.From, exp.Join, exp.Lateral, exp.Subquery)
 _MODIFIERS = ("order", "limit", "offset")
 _SUBQUERY_PARTS = frozenset({"this", "alias", "with_", *_MODIFIERS})
 _OPERATION_PARTS = frozenset({"this", "expression", "distinct", "by_name", "with_", *_MODIFIERS})
@@ -39,9 +41,14 @@ def bind_query(binding: Binding, node: Any, level: QueryLevel, expected: Sequenc
         case exp.SetOperation():
             refuse_unknown_parts(node, _OPERATION_PARTS)
             root = _modified(binding, node, bind_set_operation(binding, node, level, expected), level)
+        case exp.Values() if node.args.get("alias") is not None and not isinstance(node.parent, _IN_FROM):
+            alias = node.args["alias"]
+            raise parsing_error("VALUES has an alias only in FROM", span=place_of(alias) or place_of(node))
         case exp.Values():
             refuse_unknown_parts(node, frozenset({"expressions", "alias", "with_", *_MODIFIERS}))
             root = _modified(binding, node, bind_values(binding, node, level, expected), level)
+        case exp.Subquery() if isinstance(node.parent, exp.SetOperation) and node.args.get("alias") is not None:
+            raise parsing_error("a part of a set operation has no alias", span=place_of(node.args["alias"]))
         case exp.Subquery():
             refuse_unknown_parts(node, _SUBQUERY_PARTS)
             root = _modified(binding, node, bind_query(binding, node.this, level, expected), level)
