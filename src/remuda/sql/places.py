@@ -154,7 +154,7 @@ def _locate_keywords(
     """NULL, TRUE, CURRENT_DATE, ...: at the offset that `mark_offsets` gave their token, if it is still theirs.
 
     The parser moves some comments from a node to the one around it, so the word at the offset must be the node's own.
-    A node whose comment was lost is found if it is the only one of its word.
+    A node whose comment was lost is found if it is the only one of its word, and its word stands for no other node.
     """
     lost: dict[str, list[Any]] = defaultdict(list)
     for node in nodes:
@@ -168,9 +168,11 @@ def _locate_keywords(
             lost[word].append(node)
         else:
             node.meta.update(start=token.start, end=token.end)
+    taken = {node.meta["start"] for node in nodes if "start" in node.meta}
     for word, found in lost.items():
-        if len(found) == 1 and len(words.get(word, ())) == 1:
-            found[0].meta.update(start=words[word][0].start, end=words[word][0].end)
+        free = [token for token in words.get(word, ()) if token.start not in taken]
+        if len(found) == 1 and len(free) == 1:
+            found[0].meta.update(start=free[0].start, end=free[0].end)
 
 
 _NEEDS_AS = frozenset(
