@@ -63,6 +63,25 @@ def mutated(random: Random, sql: str, strangers: list[str]) -> str:
     return " ".join(tokens)
 
 
+_ALIASES = frozenset(
+    {
+        *("ALL", "ASC", "AT", "BOTH", "BY", "CASE", "CAST", "DAY", "DESC", "DISTINCT", "ELSE", "END", "FALSE", "FULL"),
+        *("HOUR", "LEFT", "MINUTE", "MONTH", "NULL", "PRIMARY", "QUARTER", "RIGHT", "SECOND", "SET", "THEN", "TRUE"),
+        *("VALUES", "WEEK", "WHEN", "YEAR", "DECADE", "SEMI", "ANTI", "CENTURY"),
+    }
+)
+"""Words that are an alias without AS here, as most of them are in PostgreSQL, and not in DuckDB."""
+
+
+def is_read_over(sql: str) -> bool:
+    """Whether DuckDB's parser refuses a text for another reason than a word that is an alias here."""
+    tokens = TOKEN.findall(sql)
+    aliases = [place for place, token in enumerate(tokens) if token.upper() in _ALIASES or token == "*"]
+    return is_syntax_error(sql) and all(
+        is_syntax_error(" ".join(tokens[:place] + tokens[place + 1 :])) for place in aliases
+    )
+
+
 def is_syntax_error(sql: str) -> bool:
     """Whether DuckDB's parser refuses the text, whatever its names mean."""
     try:

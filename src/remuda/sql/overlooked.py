@@ -22,6 +22,7 @@ def refuse_overlooked(tokens: Sequence[Token]) -> None:
     _refuse_common_tables_without_as(tokens)
     _refuse_frames_without_between(tokens)
     _refuse_branches_without_then(tokens)
+    _refuse_windows_without_as(tokens)
     for place, (token, following) in enumerate(pairwise(tokens)):
         if (token.token_type, following.token_type) in _NEVER_TOGETHER:
             raise _not_expected(following)
@@ -29,8 +30,13 @@ def refuse_overlooked(tokens: Sequence[Token]) -> None:
             raise _not_expected(following)
         if token.token_type is following.token_type and token.token_type in _NEVER_TWICE:
             raise _not_expected(following)
-        if token.token_type is TokenType.VALUES and following.token_type in _CONSTANTS:
+        if token.token_type is TokenType.VALUES and _begins_value(tokens, place + 1):
             raise parsing_error(f"expected (, found {following.text!r}", span=span_of(following))
+        is_split = following.start > token.end + 1 and token.token_type is following.token_type
+        if is_split and token.token_type in {TokenType.GT, TokenType.LT}:  # x > > 1, which is not x >> 1
+            raise _not_expected(following)
+        if token.token_type is TokenType.DISTINCT and following.token_type is TokenType.ON:
+            _refuse_comma_after_list(tokens, place + 2)
         if following.token_type is TokenType.NUMBER and token.token_type in _TYPES:
             raise _not_expected(following)  # sqlglot reads INTEGER 1, and even NULL 1, as a cast
         if token.token_type is TokenType.OVER and not _begins_window(following):
@@ -41,13 +47,17 @@ def refuse_overlooked(tokens: Sequence[Token]) -> None:
             _refuse_empty_list(tokens, place)
         if token.token_type is TokenType.ALIAS and following.token_type in _NO_NAME:
             raise parsing_error("AS needs a name behind it", span=span_of(token))
+    if tokens[-1].token_type is TokenType.IN:
+        raise parsing_error("IN needs a list or a query behind it", span=span_of(tokens[-1]))
     if tokens[-1].token_type in {TokenType.ALIAS, TokenType.OVER}:
         what = "AS needs a name" if tokens[-1].token_type is TokenType.ALIAS else "OVER needs a window"
         raise parsing_error(f"{what} behind it", span=span_of(tokens[-1]))
 
 
 _NO_NAME = frozenset({TokenType.COMMA, TokenType.R_PAREN, TokenType.NUMBER})
-_NEEDS_EXPRESSION = frozenset({TokenType.GROUP_BY, TokenType.ORDER_BY, TokenType.PARTITION_BY, TokenType.PLUS})
+_NEEDS_EXPRESSION = frozenset(
+    {TokenType.GROUP_BY, TokenType.ORDER_BY, TokenType.PARTITION_BY, TokenType.PLUS, TokenType.IN}
+)
 _NO_EXPRESSION = frozenset(
     {
         *(TokenType.COMMA, TokenType.R_PAREN, TokenType.FROM, TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING),
@@ -90,7 +100,36 @@ _BEFORE_NAMES = frozenset(
     }
 )
 _LISTS = frozenset({"ON", "USING", "EXCLUDE", "EXCEPT", "REPLACE", "RENAME"})
+_FRAME_ENDS = frozenset({"PRECEDING", "FOLLOWING", "ROW"})
 _FRAME_UNITS = frozenset({"ROWS", "RANGE", "GROUPS"})
+
+
+def _begins_value(tokens: Sequence[Token], place: int) -> bool:
+    """`VALUES 1`, `VALUES upper('a')`; but `values` may be the name of a column too."""
+    kind = tokens[place].token_type
+    is_called = kind in _TYPES | {TokenType.VAR} and _kind(tokens, place + 1) is TokenType.L_PAREN
+    return kind in _CONSTANTS or is_called
+
+
+def _refuse_comma_after_list(tokens: Sequence[Token], place: int) -> None:
+    """`SELECT DISTINCT ON (a), b`"""
+    after = _after_parentheses(tokens, place)
+    if _kind(tokens, after) is TokenType.COMMA:
+        raise _not_expected(tokens[after])
+
+
+def _refuse_windows_without_as(tokens: Sequence[Token]) -> None:
+    """`WINDOW a AS (PARTITION BY g), b`"""
+    for place, token in enumerate(tokens):
+        if token.token_type is not TokenType.WINDOW or _kind(tokens, place + 2) is not TokenType.ALIAS:
+            continue
+        at = _after_parentheses(tokens, place + 3)
+        while _kind(tokens, at) is TokenType.COMMA:
+            if _kind(tokens, at + 2) is not TokenType.ALIAS:
+                raise parsing_error(
+                    "a window is written: name AS (...)", span=span_of(tokens[min(at + 1, len(tokens) - 1)])
+                )
+            at = _after_parentheses(tokens, at + 3)
 
 
 def _begins_window(token: Token) -> bool:
@@ -167,12 +206,13 @@ def _refuse_branches_without_then(tokens: Sequence[Token]) -> None:
 
 def _refuse_frames_without_between(tokens: Sequence[Token]) -> None:
     """`ROWS UNBOUNDED PRECEDING AND CURRENT ROW`: two ends need BETWEEN."""
-    for place, (token, following) in enumerate(pairwise(tokens)):
-        if token.text.upper() not in _FRAME_UNITS or following.text.upper() not in {"UNBOUNDED", "CURRENT"}:
+    for place, token in enumerate(tokens):
+        following = tokens[place + 1 : place + 6]
+        if token.text.upper() not in _FRAME_UNITS or not following or following[0].token_type is TokenType.BETWEEN:
             continue
-        end = next((each for each in tokens[place + 3 : place + 4]), None)
-        if end is not None and end.token_type is TokenType.AND:
-            raise _not_expected(end)
+        for end, after in pairwise(following):
+            if end.text.upper() in _FRAME_ENDS and after.token_type is TokenType.AND:
+                raise _not_expected(after)
 
 
 def refuse_missing_into(tokens: Sequence[Token]) -> None:

@@ -231,7 +231,7 @@ def _read_names(nodes: Sequence[Any], tokens: Sequence[Token], starts: Sequence[
             node.meta["is_copy"] = before.token_type is TokenType.L_PAREN
         elif isinstance(node, exp.Alias):
             is_bare = before.token_type is not TokenType.ALIAS and not name.args.get("quoted")
-            if is_bare and name.name.upper() in _NEEDS_AS:
+            if is_bare and (name.name.upper() in _NEEDS_AS or isinstance(node.parent, exp.Star)):
                 raise parsing_error(f"{tokens[place].text!r} is not expected here", span=place_of(name))
         elif tokens[place].token_type is TokenType.STRING and before.token_type is not TokenType.ALIAS:
             raise parsing_error(f"'{tokens[place].text}' is not expected here", span=place_of(name))
