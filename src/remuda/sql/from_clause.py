@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from remuda.errors import parsing_error
-from remuda.expr import substitute
+from remuda.expr import Column, substitute
 from remuda.plan import logical
 from remuda.plan.joins import JoinKind
 from remuda.plan.logical import Assignment, LogicalNode
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from remuda.errors import Span
-    from remuda.expr import Column
     from remuda.sql.binding import Binding
     from remuda.sql.ordering import OrderEntry
 
@@ -310,7 +309,8 @@ def _named(binding: Binding, node: Any, source: Source) -> Source:
         column.id: binding.new_column(given.get(column.id, column.name), column.type, nullable=column.nullable)
         for column in relation.columns
     }
-    ordered = tuple(entry.expression for entry in source.order if entry.expression.id not in renamed)
+    by = (entry.expression for entry in source.order)
+    ordered = tuple(column for column in by if isinstance(column, Column) and column.id not in renamed)
     items = (Assignment(renamed[column.id], column) for column in relation.columns)
     project = logical.Project(source.tree, (*items, *(Assignment(column, column) for column in ordered)))
     hidden = frozenset(renamed[id_].id for id_ in relation.hidden)

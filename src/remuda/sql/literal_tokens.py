@@ -142,9 +142,9 @@ def restore_literals(tree: exp.Expression, intervals: Mapping[int, IntervalToken
 
 def _interval(written: IntervalTokens) -> exp.Interval:
     """A node that keeps the literal as it is written."""
-    units = [exp.Var(this=unit.text.upper()) for unit in written.units]
-    for node, unit in zip(units, written.units, strict=True):
-        node.meta.update(start=unit.start, end=unit.end)
+    units = [exp.Var(this=word.text.upper()) for word in written.units]
+    for node, word in zip(units, written.units, strict=True):
+        node.meta.update(start=word.start, end=word.end)
     unit = exp.IntervalSpan(this=units[0], expression=units[1]) if len(units) > 1 else next(iter(units), None)
     interval = exp.Interval(this=exp.Literal.string(written.text), unit=unit)
     interval.meta.update(start=written.first.start, end=written.last.end, literal=written.text)

@@ -171,7 +171,8 @@ def _with_loose_complement(tree: exp.Expression) -> exp.Expression:
     An arithmetic operator whose left operand ends in an unenclosed `~ x` belongs into that operand. Operators are
     visited from the inside out, so that of `~1 * 2 + 3` the product is taken in before the sum.
     """
-    for node in reversed(list(tree.find_all(*_ARITHMETIC, bfs=False))):
+    operators: list[Any] = list(tree.find_all(*_ARITHMETIC, bfs=False))
+    for node in reversed(operators):
         left: Any = node.this
         complement = _complement_at_the_end(left)
         if complement is None:
