@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 def refuse_overlooked(tokens: Sequence[Token]) -> None:
     _refuse_open_parentheses(tokens)
-    _refuse_clauses_twice(tokens)
-    _refuse_wrong_using(tokens)
-    _refuse_common_tables_without_as(tokens)
-    _refuse_frames_without_between(tokens)
-    _refuse_branches_without_then(tokens)
-    _refuse_windows_without_as(tokens)
+    kinds = {token.token_type for token in tokens}
+    for kind, refuse in _BY_KIND:
+        if kind in kinds:
+            refuse(tokens)
     for place, (token, following) in enumerate(pairwise(tokens)):
+        if token.token_type in _PLAIN and following.token_type is not TokenType.DOT:
+            continue  # most of a long VALUES
         if (token.token_type, following.token_type) in _NEVER_TOGETHER:
             raise _not_expected(following)
         if token.token_type in _NEEDS_EXPRESSION and following.token_type in _NO_EXPRESSION:
@@ -35,6 +35,9 @@ def refuse_overlooked(tokens: Sequence[Token]) -> None:
         is_split = following.start > token.end + 1 and token.token_type is following.token_type
         if is_split and token.token_type in {TokenType.GT, TokenType.LT}:  # x > > 1, which is not x >> 1
             raise _not_expected(following)
+        is_upsert = token.token_type is TokenType.UPDATE and place and tokens[place - 1].text.upper() == "DO"
+        if is_upsert and following.token_type is not TokenType.SET:
+            raise parsing_error(f"expected SET, found {following.text!r}", span=span_of(following))
         if token.token_type is TokenType.DISTINCT and following.token_type is TokenType.ON:
             _refuse_comma_after_list(tokens, place + 2)
         if following.token_type is TokenType.NUMBER and token.token_type in _TYPES:
@@ -54,6 +57,8 @@ def refuse_overlooked(tokens: Sequence[Token]) -> None:
         raise parsing_error(f"{what} behind it", span=span_of(tokens[-1]))
 
 
+_PLAIN = frozenset({TokenType.COMMA, TokenType.NUMBER, TokenType.R_PAREN, TokenType.STRING, TokenType.IDENTIFIER})
+"""After these any word is the parser's business."""
 _NO_NAME = frozenset({TokenType.COMMA, TokenType.R_PAREN, TokenType.NUMBER})
 _NEEDS_EXPRESSION = frozenset(
     {TokenType.GROUP_BY, TokenType.ORDER_BY, TokenType.PARTITION_BY, TokenType.PLUS, TokenType.IN}
@@ -217,6 +222,8 @@ def _refuse_frames_without_between(tokens: Sequence[Token]) -> None:
 
 def refuse_missing_into(tokens: Sequence[Token]) -> None:
     """`INSERT orders VALUES (1)`: before the parse, for another complaint might come first."""
+    if tokens[0].token_type is TokenType.INSERT:
+        tokens = tokens[:4]
     for place, token in enumerate(tokens):
         if token.token_type is not TokenType.INSERT or (
             place and tokens[place - 1].token_type is not TokenType.R_PAREN
@@ -277,3 +284,14 @@ _ONCE = frozenset({TokenType.SET, TokenType.FROM, TokenType.WHERE})
 
 def _not_expected(token: Token) -> Exception:
     return parsing_error(f"{token.text!r} is not expected here", span=span_of(token))
+
+
+_BY_KIND = (
+    (TokenType.UPDATE, _refuse_clauses_twice),
+    (TokenType.USING, _refuse_wrong_using),
+    (TokenType.WITH, _refuse_common_tables_without_as),
+    (TokenType.OVER, _refuse_frames_without_between),
+    (TokenType.WINDOW, _refuse_windows_without_as),
+    (TokenType.CASE, _refuse_branches_without_then),
+)
+"""Checks of constructs, by a token that they all have."""

@@ -44,7 +44,8 @@ def parse_query(tokens: Sequence[Token], text: str) -> Query:
         tokens = [Token(TokenType.INSERT, "INSERT", first.line, first.col, first.start, first.end, []), *tokens[1:]]
     refuse_missing_into(tokens)
     numbered, parameters = number_parameters(tokens)
-    enclosed, intervals = enclose_literals(numbered)
+    may_enclose = "::" in text or "interval" in text.casefold()  # else the tokens need not be looked at
+    enclosed, intervals = enclose_literals(numbered) if may_enclose else (numbered, {})
     parser = DIALECT.parser()
     try:
         trees = parser.parse(mark_offsets(mark_functions(enclosed)), text)
@@ -58,11 +59,12 @@ def parse_query(tokens: Sequence[Token], text: str) -> Query:
     refuse_overlooked(tokens)
     tree = trees[0]
     assert isinstance(tree, exp.Expression), "there are tokens"
-    restore_literals(tree, intervals)
+    if intervals or len(enclosed) != len(numbered):
+        restore_literals(tree, intervals)
     unmark_functions(tree)
     if are_apart:
         _without_doubled_parentheses(tree)
-    if any(token.text == "~" for token in numbered):
+    if "~" in text:
         tree = _with_loose_complement(tree)
     locate(tree, numbered, parameters)
     return Query(tree, span_of(first), parameters, upsert)

@@ -78,7 +78,9 @@ def mark_offsets(tokens: Sequence[Token]) -> list[Token]:
     Comments of the user's own are dropped: they must not appear in the names of result columns.
     """
     return [
-        Token(
+        token
+        if token.token_type in _UNMARKED and not token.comments
+        else Token(
             token.token_type,
             token.text,
             token.line,
@@ -107,8 +109,8 @@ def locate(tree: exp.Expression, tokens: Sequence[Token], parameters: ParameterN
             if node.arg_key == "alias" or isinstance(node.parent, exp.TableAlias):  # SELECT name ? FROM orders
                 raise parsing_error("a parameter is not expected here", span=span)
     _locate_keywords(nodes, tokens, starts, words)
-    _read_names(nodes, tokens, starts)
-    _refuse_pairs_without_separator(nodes, tokens, starts)
+    _read_names([node for node in nodes if isinstance(node, _WITH_NAMES)], tokens, starts)
+    _refuse_pairs_without_separator([node for node in nodes if isinstance(node, _PAIRS)], tokens, starts)
     for node in reversed(nodes):  # what is inside first: a sub-query begins with its SELECT
         heads = _HEADS.get(type(node))
         if heads is None and isinstance(node, exp.Func) and not isinstance(node, exp.Binary):  # AND is one of both
@@ -159,16 +161,16 @@ def _locate_keywords(
     lost: dict[str, list[Any]] = defaultdict(list)
     for node in nodes:
         comments = node.pop_comments() if node.comments else []
-        word = None if "start" in node.meta else _keyword(node)
-        if word is None:
+        if not isinstance(node, _KEYWORDS) or "start" in node.meta:
             continue
+        word = _keyword(node)
         marked = (tokens[bisect_left(starts, int(comment.removeprefix(_OFFSET)))] for comment in comments)
         token = next((token for token in marked if token.text.upper() == word), None)
         if token is None:
             lost[word].append(node)
         else:
             node.meta.update(start=token.start, end=token.end)
-    taken = {node.meta["start"] for node in nodes if "start" in node.meta}
+    taken = {node.meta["start"] for node in nodes if "start" in node.meta} if lost else set()
     for word, found in lost.items():
         free = [token for token in words.get(word, ()) if token.start not in taken]
         if len(found) == 1 and len(free) == 1:
@@ -220,9 +222,7 @@ def _read_names(nodes: Sequence[Any], tokens: Sequence[Token], starts: Sequence[
     after a table is no alias of it.
     """
     for node in nodes:
-        name = node.args.get("alias") if isinstance(node, exp.Window) else None
-        name = node.this if isinstance(node, exp.TableAlias) else name
-        name = node.args.get("alias") if isinstance(node, exp.Alias) else name
+        name = node.this if isinstance(node, exp.TableAlias) else node.args.get("alias")
         if not isinstance(name, exp.Identifier) or "start" not in name.meta:
             continue
         place = bisect_left(starts, name.meta["start"])
@@ -254,7 +254,12 @@ def _refuse_pairs_without_separator(nodes: Sequence[Any], tokens: Sequence[Token
                 raise parsing_error(f"{min(separators)!r} is missing before this", span=second)
 
 
-def _keyword(node: Any) -> str | None:
+_KEYWORDS = (exp.Null, exp.Boolean, exp.OnConflict, exp.Var, exp.Func)
+_WITH_NAMES = (exp.Window, exp.TableAlias, exp.Alias)
+_PAIRS = (exp.Between, exp.JSONKeyValue)
+
+
+def _keyword(node: Any) -> str:
     """The one word that a node is made of."""
     match node:
         case exp.Null():
@@ -265,10 +270,8 @@ def _keyword(node: Any) -> str | None:
             return "CONFLICT"
         case exp.Var():
             return str(node.name).upper()
-        case exp.Func():
-            return str(node.sql_name())
         case _:
-            return None
+            return str(node.sql_name())
 
 
 def place_of(node: exp.Expression) -> Span | None:

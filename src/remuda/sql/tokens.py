@@ -245,7 +245,7 @@ def number_parameters(tokens: Sequence[Token]) -> tuple[list[Token], ParameterNa
     parameters = ParameterNames()
     for index, token in enumerate(tokens):
         named = token.token_type is TokenType.COLON
-        if token.text == "@" and token.token_type is TokenType.PARAMETER:
+        if token.token_type is TokenType.PARAMETER and token.text == "@":
             raise parsing_error("a parameter is written ? or :name", span=span_of(token))
         if named and not _is_name_after(tokens, index):
             raise parsing_error("a parameter is written :name", span=span_of(token))
