@@ -44,7 +44,7 @@ def refuse_overlooked(tokens: Sequence[Token]) -> None:
             raise _not_expected(following)  # sqlglot reads INTEGER 1, and even NULL 1, as a cast
         if token.token_type is TokenType.OVER and not _begins_window(following):
             raise parsing_error("OVER needs a window behind it", span=span_of(token))
-        if following.token_type is TokenType.DOT and not _ends_name(token):
+        if following.token_type is TokenType.DOT and not _ends_name(token) and not _is_fraction(tokens, place + 1):
             raise _not_expected(following)
         if token.token_type is TokenType.L_PAREN and following.token_type is TokenType.R_PAREN:
             _refuse_empty_list(tokens, place)
@@ -144,6 +144,12 @@ def _begins_window(token: Token) -> bool:
     return token.text.isidentifier() and token.token_type not in {TokenType.FROM, TokenType.ALIAS}
 
 
+def _is_fraction(tokens: Sequence[Token], place: int) -> bool:
+    """`.5`, but not that of `1 .5` or `(1).5`."""
+    is_number = _kind(tokens, place + 1) is TokenType.NUMBER and tokens[place + 1].start == tokens[place].end + 1
+    return is_number and tokens[place - 1].token_type not in {TokenType.NUMBER, TokenType.R_PAREN, TokenType.STRING}
+
+
 def _ends_name(token: Token) -> bool:
     """Whether a dot may follow: `orders.id`, `"my table".id`."""
     is_word = token.text.replace("$", "_").isidentifier() and token.token_type not in _BEFORE_NAMES
@@ -238,11 +244,12 @@ def refuse_missing_into(tokens: Sequence[Token]) -> None:
 
 def _refuse_wrong_using(tokens: Sequence[Token]) -> None:
     """`JOIN u USING (nosuch.id)`: a name in USING is one of both sides, so that it has no table. `JOIN u USING id`"""
-    within = False
+    within = has_join = False
     for token, following in pairwise(tokens):
+        has_join = has_join or token.token_type is TokenType.JOIN  # the first USING of a DELETE names tables
         if token.token_type is TokenType.USING:
             within = following.token_type is TokenType.L_PAREN
-            if not within and any(each.token_type is TokenType.JOIN for each in tokens):
+            if not within and has_join:
                 raise parsing_error(f"expected (, found {following.text!r}", span=span_of(following))
         elif token.token_type is TokenType.R_PAREN:
             within = False
