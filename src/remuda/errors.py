@@ -208,6 +208,26 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
     return by_folded[matches[0]] if matches else None
 
 
+LONGEST_VALUE = 200
+"""Characters of a value that a message shows: a document of a gigabyte would hide the message, and fill a log."""
+
+
+def shown(value: object) -> str:
+    """Return a value as messages quote it: its beginning, where it is long.
+
+    >>> shown("x"), len(shown("x" * 1_000_000)), shown(10**5_000)
+    ("'x'", 200, 'a number of thousands of digits')
+    """
+    if isinstance(value, str | bytes | bytearray) and len(value) > LONGEST_VALUE:
+        value = value[:LONGEST_VALUE]  # `repr` of a long text would be made in full
+        return f"{repr(value)[: LONGEST_VALUE - 1]}…"
+    try:
+        text = repr(value)
+    except ValueError:  # Python writes no integer of more than 4,300 digits
+        return "a number of thousands of digits"
+    return text if len(text) <= LONGEST_VALUE else f"{text[: LONGEST_VALUE - 1]}…"
+
+
 def data_error(message: str, *, span: Span | None = None, suggestion: str | None = None) -> SqlError:
     return SqlError(ErrorCode.DATA_EXCEPTION, message, span=span, suggestion=suggestion)
 

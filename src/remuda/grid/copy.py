@@ -32,13 +32,14 @@ def copy_from(store: Store, search_path: SearchPath, statement: sql.CopyFrom, co
     """Loads a file, or a folder of files, all of its rows or none."""
     target = store.map(find_map(store, search_path, statement.name))
     try:
-        columns = target.definition.visible_columns
+        columns = target.definition.columns
         source = open_source(Path(statement.path), columns, kind=statement.format, csv=statement.csv)
     except SqlError as error:
         error.span = error.span or statement.span
         raise
     tables = _confirmed(with_keys(target.definition, source.tables), confirm)
-    return target.load_tables(tables, statement.mode)  # type: ignore[arg-type]
+    with source.naming_files():
+        return target.load_tables(tables, statement.mode)  # type: ignore[arg-type]
 
 
 def _confirmed(tables: Iterator[pa.Table], confirm: Confirm) -> Iterator[pa.Table]:

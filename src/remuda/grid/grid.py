@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, get_args
 
@@ -181,14 +182,17 @@ class Grid:
         if not isinstance(name, str):
             raise _not_text("the name of a map", name)
         known = self.store.catalog.find_map(name, self.queries.search_path)
-        source = open_source(data, () if known is None else known.visible_columns)
+        source = open_source(data, () if known is None else known.columns)
         target = self.store.map(self._definition(name, suggest_create(name, source.schema)))
         tables = with_keys(target.definition, source.tables)
-        if source.rows is not None and source.rows <= TABLE_ROWS:
-            return target.load(next(tables), mode)
         bar = ProgressBar(f"loading {name}", source.rows)
         try:
-            return target.load_tables(tables, mode, bar.advance)
+            with source.naming_files():
+                few = source.rows is not None and source.rows <= TABLE_ROWS
+                first = list(islice(tables, 2 if few else 0))
+                if len(first) == 1:
+                    return target.load(first[0], mode)
+                return target.load_tables(chain(first, tables), mode, bar.advance)
         finally:
             bar.finish()
 

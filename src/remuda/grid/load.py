@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +17,8 @@ import pyarrow as pa
 from remuda.errors import SqlError, StorageError, data_error
 from remuda.expr.going_on import go_on
 from remuda.grid.modify import generated_keys
-from remuda.grid.text_files import from_text, open_csv, open_json
+from remuda.grid.text_files import guess_csv, guess_json, read_csv, read_json
+from remuda.grid.text_values import WrongValueError, typed_column
 from remuda.types import from_arrow
 
 if TYPE_CHECKING:
@@ -26,16 +30,44 @@ if TYPE_CHECKING:
 TABLE_ROWS = 4_000_000
 """Rows that are held at a time when the data comes in batches."""
 
+TABLE_BYTES = 512 << 20
+"""Or so much of them: an Arrow array of strings ends at 2 GiB."""
+
+TEXT_FORMATS = frozenset({"csv", "json"})
+_HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
+
 FORMATS = {".parquet": "parquet", ".csv": "csv", ".json": "json", ".arrow": "arrow", ".feather": "feather"}
 
 
 @dataclass(frozen=True, slots=True)
 class LoadSource:
-    """Data to load: `tables` one after the other, each of `TABLE_ROWS` at most; `rows` in all, where that is known."""
+    """Data to load: `tables` one after the other, each of `TABLE_ROWS` at most; `rows` in all, where that is known.
+
+    `origins` has the files from which rows were read so far, each with the number of rows before it.
+    """
 
     schema: pa.Schema
     tables: Iterator[pa.Table]
     rows: int | None
+    origins: Sequence[tuple[int, Path]] = ()
+
+    @contextmanager
+    def naming_files(self) -> Iterator[None]:
+        """Give an error that names a row of the load the file of this row, and its number there."""
+        try:
+            yield
+        except SqlError as error:
+            counted = _ROW.search(error.message)
+            if counted is None or not self.origins:
+                raise
+            row = int(counted[1])
+            first, file = max(origin for origin in self.origins if origin[0] < row)
+            error.message = f"{error.message[: counted.start()]}, row {row - first} of {file}{counted[2]}"
+            error.args = (error.message,)
+            raise
+
+
+_ROW = re.compile(r", row (\d+)($|:.*$)", re.DOTALL)
 
 
 def is_spark_dataframe(data: Any) -> bool:
@@ -92,61 +124,152 @@ def _record_batches(pieces: Iterable[Any]) -> Iterator[pa.RecordBatch]:
 
 
 def gathered(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.Table]:
-    """Batches as tables that are worth a segment; other columns than before begin another one.
+    """Yield batches as tables that are worth a segment; other columns than before begin another one.
 
     A load without any rows is one empty table.
     """
     waiting: list[pa.RecordBatch] = []
-    rows = 0
+    rows = size = 0
     given = False
     for batch in batches:
         go_on()
         if waiting and not batch.schema.equals(waiting[0].schema):
             yield pa.Table.from_batches(waiting)
-            waiting, rows, given = [], 0, True
+            waiting, rows, size, given = [], 0, 0, True
         waiting.append(batch)
         rows += batch.num_rows
-        if rows >= TABLE_ROWS:
+        size += batch.nbytes
+        if rows >= TABLE_ROWS or size >= TABLE_BYTES:
             yield pa.Table.from_batches(waiting)
-            waiting, rows, given = [], 0, True
+            waiting, rows, size, given = [], 0, 0, True
     if rows or not given:
         yield pa.Table.from_batches(waiting, schema if not waiting else None)
 
 
 def _open_file(path: Path, columns: Sequence[ColumnDefinition], kind: str | None, csv: CsvOptions | None) -> LoadSource:
+    """Open a file, or the files of a folder: each is read with its own columns, and none is left out."""
     if not path.exists():
         raise StorageError("there is no such file", path)
-    inside = [path] if path.is_file() else sorted(path.rglob("*"))
-    kind = kind or next((FORMATS[each.suffix] for each in inside if each.suffix in FORMATS), None)
+    files = [path] if path.is_file() else _files_in(path)
+    kinds = {each: kind or FORMATS.get(each.suffix.casefold()) for each in files}
+    if not files or None in kinds.values():
+        wrong = next((each for each, found in kinds.items() if found is None), path)
+        raise data_error(f"{wrong} cannot be loaded: the kinds of files are {', '.join(FORMATS)}")
+    if len(set(kinds.values())) > 1:
+        raise data_error(f"{path} has files of several kinds: {', '.join(sorted(map(str, set(kinds.values()))))}")
+    (kind,) = set(kinds.values())
+    with _readable(path):
+        if kind in TEXT_FORMATS:
+            schema, rows = _guessed_schema(files[0], str(kind), csv) if not columns else pa.schema([]), None
+        else:
+            schema, rows = _typed_schema(files[0], str(kind)), sum(_count_rows(each, str(kind)) for each in files)
+    origins: list[tuple[int, Path]] = []
+    batches = _rows_of(path, files, _Reading(str(kind), csv, tuple(columns)), origins)
+    return LoadSource(schema, gathered(batches, schema), rows, origins)
+
+
+def _files_in(folder: Path) -> list[Path]:
+    """Files whose names, or whose folders' names, begin with a dot or an underscore are no data: `_SUCCESS`."""
+    return [
+        each
+        for each in sorted(folder.rglob("*"))
+        if each.is_file() and not any(part[0] in "._" for part in each.relative_to(folder).parts)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """How the files of a load are read."""
+
+    kind: str
+    csv: CsvOptions | None
+    columns: tuple[ColumnDefinition, ...]
+
+
+def _rows_of(
+    root: Path, files: Sequence[Path], reading: _Reading, origins: list[tuple[int, Path]]
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of the files; `origins` is told with which row each of them begins."""
+    rows = 0
+    for file in files:
+        origins.append((rows, file))
+        constants = _values_in_path(root, file, reading.columns)
+        with _readable(file):
+            for batch in _read(file, reading):
+                for name, value in constants.items():
+                    batch = batch.append_column(name, pa.repeat(value, batch.num_rows))
+                rows += batch.num_rows
+                yield batch
+
+
+def _read(file: Path, reading: _Reading) -> Iterator[pa.RecordBatch]:
+    match reading.kind:
+        case "csv" | "json" if not reading.columns:
+            raise data_error(f"{file}: the table was created while the file was opened: load it again")
+        case "csv":
+            yield from read_csv(file, reading.csv, reading.columns)
+        case "json":
+            yield from read_json(file, reading.columns)
+        case "parquet":
+            import pyarrow.dataset as ds
+
+            yield from ds.dataset(file, format="parquet").to_batches()
+        case _:
+            yield from _read_arrow(file)
+
+
+def _read_arrow(file: Path) -> Iterator[pa.RecordBatch]:
+    """Read an Arrow file into memory of its own; nothing in it is used as an offset before it is checked."""
+    with pa.OSFile(str(file)) as opened, pa.ipc.open_file(opened) as reader:
+        for number in range(reader.num_record_batches):
+            batch = reader.get_batch(number)
+            batch.validate(full=True)
+            yield batch
+
+
+def _values_in_path(root: Path, file: Path, columns: Sequence[ColumnDefinition]) -> dict[str, pa.Scalar]:
+    """The columns whose values are the names of folders, as Spark and Hive write them: `day=2024-01-31/part.csv`."""
+    found: dict[str, pa.Scalar] = {}
+    for part in file.relative_to(root).parts[:-1]:
+        name, equals, text = part.partition("=")
+        if not equals:
+            continue
+        value = pa.array([None if text == _HIVE_NULL else unquote(text)], pa.string())
+        column = next((each for each in columns if each.name.casefold() == unquote(name).casefold()), None)
+        try:
+            found[unquote(name)] = (value if column is None else typed_column(column, value))[0]
+        except WrongValueError as error:
+            raise data_error(f"{file}: {error.message}") from error
+    return found
+
+
+def _typed_schema(file: Path, kind: str) -> pa.Schema:
+    if kind == "parquet":
+        import pyarrow.parquet as pq
+
+        return pq.read_schema(file)
+    with pa.OSFile(str(file)) as opened, pa.ipc.open_file(opened) as reader:
+        return reader.schema
+
+
+def _count_rows(file: Path, kind: str) -> int:
+    import pyarrow.dataset as ds
+
+    return int(ds.dataset(file, format="parquet" if kind == "parquet" else "ipc").count_rows())
+
+
+def _guessed_schema(file: Path, kind: str, csv: CsvOptions | None) -> pa.Schema:
+    """The columns of a file for which there is no map yet, to suggest one."""
+    return guess_csv(file, csv) if kind == "csv" else guess_json(file)
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """Turn what Arrow and the file system raise into an error that names the file."""
     try:
-        match kind:
-            case None:
-                raise data_error(f"{path} cannot be loaded: the kinds of files are {', '.join(FORMATS)}")
-            case "csv":
-                dataset, rows = open_csv(path, csv, columns), None
-            case "json":
-                dataset, rows = open_json(path, columns), None
-            case _:
-                import pyarrow.dataset as ds
-
-                dataset = ds.dataset(path, format=kind)
-                rows, columns = dataset.count_rows(), ()
-    except (pa.ArrowInvalid, OSError) as error:
-        raise _unreadable(path, error) from error
-    return LoadSource(dataset.schema, gathered(_scanned(dataset, path, columns), dataset.schema), rows)
-
-
-def _scanned(dataset: Any, path: Path, columns: Sequence[ColumnDefinition]) -> Iterator[pa.RecordBatch]:
-    """`columns` where the values are text."""
-    try:
-        for batch in dataset.to_batches():
-            yield from_text(batch, columns)
-    except (pa.ArrowInvalid, OSError) as error:
-        raise _unreadable(path, error) from error
-
-
-def _unreadable(path: Path, error: Exception) -> SqlError:
-    return data_error(f"{path} cannot be read: {str(error).splitlines()[0]}")
+        yield
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise data_error(f"{path} cannot be read: {str(error).splitlines()[0][:300]}") from error
 
 
 def with_keys(definition: MapDefinition, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:

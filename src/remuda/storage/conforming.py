@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from remuda.errors import SqlError, constraint_error, data_error, nearest
+from remuda.errors import SqlError, constraint_error, data_error, nearest, shown
 from remuda.expr.calendar import FIRST_DAY, FIRST_INSTANT, LAST_DAY, LAST_INSTANT
 from remuda.storage.lossless import can_hold, what_is_lost
 from remuda.storage.row_check import too_long
@@ -50,8 +50,8 @@ def conform(definition: MapDefinition, table: pa.Table, first_row: int = 0) -> l
         else:
             array = _cast(definition, column, table.column(number), first_row)
         _refuse_nulls(definition, column, array, first_row)
-        _refuse_damaged_text(definition, column, array)
-        _refuse_bad_json(definition, column, array)
+        _refuse_damaged_text(definition, column, array, first_row)
+        _refuse_bad_json(definition, column, array, first_row)
         _refuse_long_texts(definition, column, array, first_row)
         _refuse_far_dates(definition, column, array, first_row)
         arrays.append(array)
@@ -101,10 +101,10 @@ def _named(
 
 def _cannot_hold(definition: MapDefinition, column: ColumnDefinition, value: pa.Scalar, row: int) -> SqlError:
     try:
-        shown = repr(value.as_py())
+        held = shown(value.as_py())
     except (OverflowError, ValueError):  # a date beyond Python's calendar, text that is not Unicode
-        shown = f"such a value of type {value.type}"
-    return data_error(f"{definition.name}.{column.name} ({column.type}) cannot hold {shown}, row {row + 1}")
+        held = f"such a value of type {value.type}"
+    return data_error(f"{definition.name}.{column.name} ({column.type}) cannot hold {held}, row {row + 1}")
 
 
 def _first_that_fails(array: pa.Array | pa.ChunkedArray, target: pa.DataType) -> int | None:
@@ -133,15 +133,22 @@ def _refuse_nulls(
         raise constraint_error(f"{what} {definition.name}.{column.name} must not be NULL, row {row}")
 
 
-def _refuse_bad_json(definition: MapDefinition, column: ColumnDefinition, array: pa.Array | pa.ChunkedArray) -> None:
+def _refuse_bad_json(
+    definition: MapDefinition, column: ColumnDefinition, array: pa.Array | pa.ChunkedArray, first_row: int
+) -> None:
     if not column.type.json:
         return
-    for row, value in enumerate(array.to_pylist(), 1):
+    for row, value in enumerate(array.to_pylist(), first_row + 1):
         try:
             to_stored(column.type, value)
         except SqlError as error:
             place = f"{definition.name}.{column.name} ({column.type})"
-            raise data_error(f"{place} cannot hold {value!r}, row {row}: {error.message}") from error
+            raise data_error(f"{place} cannot hold {shown(value)}, row {row}: {_reason(error)}") from error
+
+
+def _reason(error: SqlError) -> str:
+    """The last part of what is said about a document, which is quoted already."""
+    return error.message.rpartition(" is not JSON: ")[2][:200]
 
 
 def _refuse_long_texts(
@@ -176,7 +183,7 @@ def _refuse_far_dates(
 
 
 def _refuse_damaged_text(
-    definition: MapDefinition, column: ColumnDefinition, array: pa.Array | pa.ChunkedArray
+    definition: MapDefinition, column: ColumnDefinition, array: pa.Array | pa.ChunkedArray, first_row: int
 ) -> None:
     """Arrow takes any bytes for a string; what is not UTF-8 could be stored, but never be read again."""
     if column.type.kind is not Kind.VARCHAR:
@@ -186,6 +193,6 @@ def _refuse_damaged_text(
     except pa.ArrowInvalid as error:
         texts = (array.dictionary if is_dictionary(array) else array).cast(pa.binary())
         row = _first_that_fails(texts, pa.string())
-        held = "text that is not valid Unicode" if row is None else f"{texts[row].as_py()!r}: it is not valid Unicode"
-        place = "" if row is None or is_dictionary(array) else f", row {row + 1}"
+        held = "text that is not valid Unicode" if row is None else f"{shown(texts[row].as_py())}: it is not valid Unicode"
+        place = "" if row is None or is_dictionary(array) else f", row {first_row + row + 1}"
         raise data_error(f"{definition.name}.{column.name} cannot hold {held}{place}") from error
