@@ -12,9 +12,11 @@ import pyarrow as pa
 from remuda import sql
 from remuda.catalog import ColumnDefinition, SearchPath
 from remuda.errors import SqlError, data_error, parsing_error
+from remuda.expr.cast import cast_batch
 from remuda.grid.definitions import find_map, is_there, map_definition, schema_of
 from remuda.grid.file_writers import WRITERS
-from remuda.grid.load import FORMATS, gathered, open_source, with_keys
+from remuda.grid.load import FORMATS, TEXT_FORMATS, gathered, open_source, with_keys
+from remuda.types import VARCHAR
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -59,16 +61,38 @@ def copy_to(queries: Queries, statement: sql.CopyTo, parameters: Given, confirm:
     # Its own: a statement whose time is over may still be writing when the next one begins.
     part = path.with_name(f"{path.name}.{token_hex(4)}.part")
     try:
-        rows = WRITERS[kind](part, result.record_batches(), _schema(result), statement.csv or sql.CsvOptions())
+        batches, schema = _in_text(result) if kind in TEXT_FORMATS else (result.record_batches(), _schema(result))
+        rows = WRITERS[kind](part, batches, schema, statement.csv or sql.CsvOptions())
         confirm()
         part.replace(path)
     except OSError as error:
         raise data_error(f"{path} cannot be written: {error.strerror}", span=statement.span) from error
+    except pa.ArrowException as error:
+        raise data_error(f"{path} cannot be written: {str(error)[:200]}", span=statement.span) from error
     finally:
         with suppress(OSError):
             part.unlink()
         result.close()
     return rows
+
+
+def _in_text(result: Result) -> tuple[Iterator[pa.RecordBatch], pa.Schema]:
+    """The rows for a file of text, in which an INTERVAL is written in words: '1 day'."""
+    schema = _schema(result)
+    words = {
+        place: cast_batch(column.type, VARCHAR)
+        for place, column in enumerate(result.columns)
+        if column.type.is_interval
+    }
+    for place in words:
+        schema = schema.set(place, pa.field(schema.names[place], pa.string()))
+
+    def rewritten() -> Iterator[pa.RecordBatch]:
+        for batch in result.record_batches():
+            arrays = [words[place](array) if place in words else array for place, array in enumerate(batch.columns)]
+            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    return (rewritten() if words else result.record_batches()), schema
 
 
 def _run(queries: Queries, text: str, query: Query, parameters: Given) -> Result:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+
+from remuda.errors import data_error
+from remuda.expr.cast_text import floating_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,7 +32,9 @@ def _write_csv(path: Path, batches: Batches, schema: pa.Schema, options: CsvOpti
     """Text is quoted, NULL is empty; of bytes their digits, as in JSON."""
     from pyarrow import csv
 
-    written = csv.WriteOptions(include_header=options.header, delimiter=options.delimiter)
+    # Numbers and moments stand without quotes, unless the delimiter can be in them.
+    quoted = "all_valid" if options.delimiter.isalnum() or options.delimiter in " .+-:" else "needed"
+    written = csv.WriteOptions(include_header=options.header, delimiter=options.delimiter, quoting_style=quoted)
     places = [place for place, field in enumerate(schema) if pa.types.is_binary(field.type)]
     for place in places:
         schema = schema.set(place, pa.field(schema.names[place], pa.string()))
@@ -48,12 +54,19 @@ def _write_arrow(path: Path, batches: Batches, schema: pa.Schema, _csv: CsvOptio
         return _each_batch(batches, writer.write_batch)
 
 
-def _write_json(path: Path, batches: Batches, _schema: pa.Schema, _csv: CsvOptions) -> int:
-    """One object a line, as `grid.load` reads it."""
+def _write_json(path: Path, batches: Batches, schema: pa.Schema, _csv: CsvOptions) -> int:
+    """One object a line, as `grid.load` reads it. JSON has no NaN and no infinite number: they are written as text."""
+    twice = next((name for name in schema.names if schema.names.count(name) > 1), None)
+    if twice is not None:
+        raise data_error(f"an object of JSON has no two members {twice}: name the columns apart")
+    floating = [field.name for field in schema if pa.types.is_floating(field.type)]
     with path.open("w", encoding="utf-8") as file:
 
         def write(batch: pa.RecordBatch) -> None:
             for row in batch.to_pylist():
+                for name in floating:
+                    if row[name] is not None and not math.isfinite(row[name]):
+                        row[name] = floating_text(row[name])
                 file.write(json.dumps(row, default=_in_json, ensure_ascii=False) + "\n")
 
         return _each_batch(batches, write)

@@ -62,6 +62,8 @@ class LoadSource:
                 raise
             row = int(counted[1])
             first, file = max(origin for origin in self.origins if origin[0] < row)
+            if str(file) in error.message:
+                raise
             error.message = f"{error.message[: counted.start()]}, row {row - first} of {file}{counted[2]}"
             error.args = (error.message,)
             raise

@@ -12,6 +12,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -108,8 +109,7 @@ def guess_csv(path: Path, options: CsvOptions | None) -> pa.Schema:
         return texts
     parsing = arrow_csv.ParseOptions(delimiter=options.delimiter, newlines_in_values=True)
     try:
-        with _open(path) as stream, arrow_csv.open_csv(stream, parse_options=parsing) as reader:
-            return reader.schema
+        return arrow_csv.open_csv(path, parse_options=parsing).schema
     except pa.ArrowException:
         return texts
 
@@ -144,26 +144,44 @@ class _WithLastRow(io.RawIOBase):
 
     Arrow takes the end of the file for the end of a quoted value. Where a quote is never closed, the last row is
     swallowed, and missed.
+
+    Arrow reads ahead in a thread of its own, still after an error. The lock keeps that thread from reading through a
+    descriptor that is closed and opened again for another file.
     """
 
-    def __init__(self, stream: pa.NativeFile, row: bytes) -> None:
-        self._stream = stream
-        self._row = row
+    def __init__(self, path: Path, row: bytes) -> None:
+        self._lock = Lock()
+        self._stream: pa.NativeFile | None = _open(path)
+        self._row: bytes | None = row
         self._last = b"\n"
-        self._ended = False
+        self._rest = b""
 
     def readable(self) -> bool:
         return True
 
     def read(self, size: int = -1) -> bytes:
-        data: bytes = self._stream.read(size if size >= 0 else None)
-        if data:
-            self._last = data[-1:]
-            return data
-        if self._ended:
-            return b""
-        self._ended = True
-        return self._row if self._last in b"\r\n" else b"\n" + self._row
+        """As many bytes as are asked for, unless there are no more: Arrow wants the first line in its first block."""
+        with self._lock:
+            return b"" if self._stream is None else self._next(self._stream, size)
+
+    def close(self) -> None:
+        with self._lock:
+            if self._stream is not None:
+                self._stream.close()
+                self._stream = None
+        super().close()
+
+    def _next(self, stream: pa.NativeFile, size: int) -> bytes:
+        data = b""
+        if self._row is not None:
+            data = stream.read(size if size >= 0 else None)
+            self._last = data[-1:] or self._last
+            if size < 0 or len(data) < size:
+                self._rest = self._row if self._last in b"\r\n" else b"\n" + self._row
+                self._row = None
+        room = len(self._rest) if size < 0 else size - len(data)
+        data, self._rest = data + self._rest[:room], self._rest[room:]
+        return data
 
 
 def _csv_stream(
@@ -180,9 +198,9 @@ def _csv_stream(
             invalid.append(row)
         return "error"
 
-    with _open(path) as stream:
+    with _WithLastRow(path, options.delimiter.join([empty] * len(names)).encode() + b"\n") as stream:
         reader = arrow_csv.open_csv(
-            _WithLastRow(stream, options.delimiter.join([empty] * len(names)).encode() + b"\n"),
+            stream,
             read_options=arrow_csv.ReadOptions(
                 column_names=None if options.header else names, block_size=block, use_threads=invalid is None
             ),

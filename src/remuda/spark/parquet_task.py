@@ -61,11 +61,17 @@ def _batches(work: ParquetWork) -> Iterator[pa.RecordBatch]:
     texts = [
         name for name, column in work.names.items() if pa.types.is_string(work.definition.column(column).type.arrow)
     ]
-    for path, groups in itertools.groupby(work.groups, key=lambda group: group.path):
+    for path, found in itertools.groupby(work.groups, key=lambda group: group.path):
+        groups = list(found)
+        missing = sum(group.rows for group in groups)
         try:
             with pq.ParquetFile(path, memory_map=True, read_dictionary=texts) as file:
-                yield from file.iter_batches(
+                for batch in file.iter_batches(
                     _BATCH_ROWS, [group.number for group in groups], list(work.names), use_threads=False
-                )
-        except (OSError, pa.ArrowException) as error:
+                ):
+                    missing -= batch.num_rows
+                    yield batch
+        except (OSError, pa.ArrowException, IndexError) as error:
             raise FileUnreadableError(f"{path}: {error}") from error
+        if missing:
+            raise FileUnreadableError(f"{path}: it has not the rows that it had when it was looked into")

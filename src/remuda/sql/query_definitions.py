@@ -150,6 +150,8 @@ def _option_value(cursor: Cursor, option: str, choices: tuple[str, ...]) -> str:
         text = cursor.string("a text in quotes")
         if option == "DELIMITER" and len(text) != 1:
             raise parsing_error("DELIMITER takes one character", span=place)
+        if option == "DELIMITER" and (text in '\0\r\n"' or not text.isascii()):
+            raise parsing_error("DELIMITER takes an ASCII character that is no quote and no line break", span=place)
         return text
     if option == "HEADER" and (cursor.at(",") or cursor.at(")")):
         return "true"

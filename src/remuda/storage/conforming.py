@@ -193,6 +193,8 @@ def _refuse_damaged_text(
     except pa.ArrowInvalid as error:
         texts = (array.dictionary if is_dictionary(array) else array).cast(pa.binary())
         row = _first_that_fails(texts, pa.string())
-        held = "text that is not valid Unicode" if row is None else f"{shown(texts[row].as_py())}: it is not valid Unicode"
+        held = (
+            "text that is not valid Unicode" if row is None else f"{shown(texts[row].as_py())}: it is not valid Unicode"
+        )
         place = "" if row is None or is_dictionary(array) else f", row {first_row + row + 1}"
         raise data_error(f"{definition.name}.{column.name} cannot hold {held}{place}") from error
