@@ -198,10 +198,14 @@ def _rows_of(
         constants = _values_in_path(root, file, reading.columns)
         with _readable(file):
             for batch in _read(file, reading):
-                for name, value in constants.items():
-                    batch = batch.append_column(name, pa.repeat(value, batch.num_rows))
                 rows += batch.num_rows
-                yield batch
+                yield _with_constants(batch, constants)
+
+
+def _with_constants(batch: pa.RecordBatch, constants: dict[str, pa.Scalar]) -> pa.RecordBatch:
+    for name, value in constants.items():
+        batch = batch.append_column(name, pa.repeat(value, batch.num_rows))
+    return batch
 
 
 def _read(file: Path, reading: _Reading) -> Iterator[pa.RecordBatch]:

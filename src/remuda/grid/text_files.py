@@ -37,6 +37,8 @@ JSON_CHUNK = 1 << 20
 """Bytes of a block that a thread parses."""
 LONGEST_RECORD = 1 << 30
 """Bytes of a row or line. An Arrow array of text ends at twice that."""
+_BLOCK_TOO_SMALL = ("straddl", "Empty CSV file or block")
+"""What Arrow says of a row, and of a first line, that a block does not hold."""
 _HEADER_BYTES = 16 << 20
 _MOST_GUESSED = 1_000
 """Columns of a file whose types are guessed for a message."""
@@ -124,7 +126,7 @@ def _csv_rows(path: Path, options: CsvOptions, names: Sequence[str]) -> Iterator
                 done += batch.num_rows
             return
         except pa.ArrowInvalid as error:
-            if "straddl" not in str(error):
+            if not any(reason in str(error) for reason in _BLOCK_TOO_SMALL):
                 raise _csv_error(path, options, names, block, error) from error
             if block >= LONGEST_RECORD:
                 raise data_error(f"{path}, row {done + 1} or one after it has more than {block:,} bytes") from error

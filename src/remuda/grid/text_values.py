@@ -86,8 +86,7 @@ def _one_by_one(column: ColumnDefinition, texts: pa.Array) -> pa.Array:
             values.append(None if text is None else convert(text.decode()))
         except (SqlError, ValueError, ArithmeticError) as error:
             reason = f": {error.args[0]}" if column.type.kind is Kind.VARBINARY else ""
-            text = text.decode(errors="replace")
-            raise WrongValueError(column, row, text, reason) from error
+            raise WrongValueError(column, row, text.decode(errors="replace"), reason) from error
     return stored_array(values, column.type)
 
 
