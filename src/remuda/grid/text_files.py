@@ -16,6 +16,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 
 from remuda.errors import data_error, nearest, shown
@@ -256,6 +257,8 @@ def _csv_error(path: Path, options: CsvOptions, names: Sequence[str], block: int
 
 # ------------------------------------------------------------------------------------------------------------ JSON
 
+_LINE_BREAK, _BRACE = b"\n{"
+
 _JSON_TYPES = {
     Kind.BOOLEAN: pa.bool_(),
     Kind.TINYINT: pa.int8(),
@@ -284,19 +287,13 @@ def read_json(path: Path, columns: Sequence[ColumnDefinition]) -> Iterator[pa.Re
 
 def _blocks_of_lines(path: Path) -> Iterator[bytes]:
     """Yield blocks of whole lines. JSON has no line break within a value."""
-    with _open(path) as stream:
-        waiting: list[bytes] = []
-        while piece := stream.read(JSON_BLOCK):
-            end = piece.rfind(b"\n") + 1
-            if end:
-                yield b"".join([*waiting, piece[:end]])
-                waiting = []
-            waiting.append(piece[end:])
-            if sum(map(len, waiting)) > LONGEST_RECORD:
-                raise data_error(f"{path} has a line of more than {LONGEST_RECORD:,} bytes")
-        last = b"".join(waiting)
-        if last.strip():
-            yield last
+    with io.BufferedReader(_open(path)) as stream:
+        while block := stream.read(JSON_BLOCK):
+            if not block.endswith(b"\n"):
+                block += stream.readline(LONGEST_RECORD + 1)
+                if len(block) > LONGEST_RECORD:
+                    raise data_error(f"{path} has a line of more than {LONGEST_RECORD:,} bytes")
+            yield block
 
 
 class _JsonReader:
@@ -341,11 +338,13 @@ class _JsonReader:
 
         Every line must begin an object: Arrow makes a row of NULLs of `null`, or dies of it.
         """
-        lines = block.count(b"\n") + (not block.endswith(b"\n"))
-        if block.count(b"\n{") + block.startswith(b"{") != lines:
+        characters = np.frombuffer(block, np.uint8)
+        begins = np.append(0, np.flatnonzero(characters == _LINE_BREAK) + 1)
+        begins = begins[: len(begins) - block.endswith(b"\n")]
+        if not (characters[begins] == _BRACE).all():
             return None
         table = self._read(block, JSON_CHUNK)
-        return table if table is not None and table.num_rows == lines else None
+        return table if table is not None and table.num_rows == len(begins) else None
 
     def _read(self, block: bytes, chunk: int) -> pa.Table | None:
         from pyarrow import json as arrow_json

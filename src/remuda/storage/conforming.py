@@ -197,4 +197,4 @@ def _refuse_damaged_text(
             "text that is not valid Unicode" if row is None else f"{shown(texts[row].as_py())}: it is not valid Unicode"
         )
         place = "" if row is None or is_dictionary(array) else f", row {first_row + row + 1}"
-        raise data_error(f"{definition.name}.{column.name} cannot hold {held} not valid Unicode{place}") from error
+        raise data_error(f"{definition.name}.{column.name} cannot hold {held}{place}") from error
