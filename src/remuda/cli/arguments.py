@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import remuda
+from remuda.cli.output import printable
 from remuda.errors import RemudaError
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return _run(options)
     except RemudaError as error:
-        print(error, file=sys.stderr)
+        print(printable(str(error)), file=sys.stderr)
         return 1
     except BrokenPipeError:  # the reader, `head` for one, has seen enough
         sys.stderr.close()

@@ -8,13 +8,16 @@ import json
 import math
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
-from unicodedata import east_asian_width
+from unicodedata import category, east_asian_width
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 WIDEST_VALUE = 80
 """Longer values are cut in a table of several columns; one column alone, a plan for instance, has all the room."""
+
+
+_TURNS = frozenset(map(chr, [0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)]))
 
 
 def render(names: Sequence[str], rows: Sequence[Sequence[Any]], form: str) -> str:
@@ -36,6 +39,7 @@ def as_table(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
      20  NULL
     (2 rows)
     """
+    names = [printable(name) for name in names]
     widest = WIDEST_VALUE if len(names) > 1 else None
     texts = [[_cell(value, widest) for value in row] for row in rows]
     right = [all(_is_number(row[at]) for row in rows) and bool(rows) for at in range(len(names))]
@@ -135,8 +139,30 @@ def duration(seconds: float) -> str:
 def _cell(value: Any, widest: int | None) -> str:
     if value is None:
         return "NULL"
-    text = str(_plain(value)).replace("\n", "⏎").replace("\t", " ")
+    text = printable(str(_plain(value)).replace("\n", "⏎").replace("\t", " "))
     return text if widest is None or len(text) <= widest else text[: widest - 1] + "…"
+
+
+def printable(text: str) -> str:
+    """Escape the characters that a terminal would obey, of a value, a name or a message.
+
+    >>> printable("a" + chr(27) + "[2J" + chr(0x9B) + "b")
+    'a\\\\x1b[2J\\\\x9bb'
+    """
+    if text.isprintable():
+        return text
+    return "".join(_escaped(character) if _commands_terminal(character) else character for character in text)
+
+
+def _commands_terminal(character: str) -> bool:
+    """Control characters but line breaks and tabs, and those that turn the direction of writing."""
+    if character in _TURNS:
+        return True
+    return character not in "\n\t" and category(character) in {"Cc", "Cs", "Zl", "Zp"}
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape").decode()
 
 
 def _csv_field(value: Any) -> str:

@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import remuda
-from remuda.cli.output import as_records, as_table, counted, render, widest_line
+from remuda.cli.output import as_records, as_table, counted, printable, render, widest_line
 from remuda.cli.statements import first_word, is_blank, split
 
 if TYPE_CHECKING:
@@ -22,7 +22,8 @@ def run_script(folder: str | None, text: str | None, form: str) -> int:
         for statement in statements:
             answer = run_statement(grid, statement, form)
             if answer:
-                print(answer)
+                # A program gets every value as it is; a terminal would obey some of them.
+                print(printable(answer) if sys.stdout.isatty() else answer)
     return 0
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import remuda
 from remuda.cli.completion import install
-from remuda.cli.output import as_table, counted, duration
+from remuda.cli.output import as_table, counted, duration, printable
 from remuda.cli.script import run_script, run_statement, show_statement
 from remuda.cli.statements import is_blank, split
 from remuda.errors import RemudaError
@@ -62,13 +62,13 @@ class Shell:
     def feed(self, line: str) -> str:
         """Takes one line and returns what it leads to: an answer, an error with its caret, or nothing yet."""
         if not self._typed and line.strip().startswith("\\"):
-            return self._command(line.strip())
+            return printable(self._command(line.strip()))
         if not self._typed and line.strip().rstrip(";").casefold() in _WORDS:
             return self._command(_WORDS[line.strip().rstrip(";").casefold()])
         statements, self._typed = split(f"{self._typed}\n{line}" if self._typed else line)
         if is_blank(self._typed):
             self._typed = ""
-        return "\n".join(filter(None, map(self._run, statements)))
+        return printable("\n".join(filter(None, map(self._run, statements))))
 
     def _run(self, statement: str) -> str:
         started = time.perf_counter()

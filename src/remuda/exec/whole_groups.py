@@ -6,6 +6,7 @@ Rows are held with the number of their group; each function orders or reduces th
 from __future__ import annotations
 
 import math
+from collections import Counter
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from remuda.exec.batch import positional
 from remuda.exec.memory import bytes_of
 from remuda.exec.ordering import concatenate, order_codes, sort_positions
 from remuda.expr.cast_floating import nearest_doubles
+from remuda.expr.text_sizes import refuse_size
 from remuda.plan.aggregates import AGGREGATES
 from remuda.plan.traits import SortKey
 from remuda.types.arrow_arrays import is_dictionary, null_mask
@@ -38,9 +40,15 @@ class WholeGroups:
         self._groups: list[np.ndarray] = []
         self._batches: list[pa.RecordBatch] = []
         self._measured = self._bytes = 0
+        self._texts: Counter[int] = Counter()
+        """By column, the bytes of its texts, which become one array."""
 
     def add(self, groups: np.ndarray | None, columns: list[pa.Array]) -> None:
         batch = positional(columns)
+        for place, array in enumerate(columns):
+            if pa.types.is_string(array.type):
+                self._texts[place] += array.nbytes
+                refuse_size(self._texts[place])
         self._groups.append(np.zeros(batch.num_rows, np.int32) if groups is None else groups)
         self._batches.append(batch)
 
@@ -208,6 +216,7 @@ def _joined_text(call: AggregateCall, groups: Groups, batch: pa.RecordBatch, cou
     texts = _plain(batch.column(0)).take(_as_ordered(call, groups, batch))
     rows = np.bincount(groups, minlength=count)
     offsets = np.append(0, np.cumsum(rows)).astype(np.int32)
+    refuse_size(_text_bytes(texts) + len(call.parameters[0].encode()) * len(texts))
     lists = pa.ListArray.from_arrays(pa.array(offsets, mask=np.append(rows == 0, False)), texts)
     return pc.binary_join(lists, call.parameters[0])
 

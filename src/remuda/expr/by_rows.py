@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from remuda.expr.going_on import go_on
+from remuda.expr.text_sizes import refuse_size, room_for_texts
 from remuda.types import Kind, SqlType
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ ROWS_AT_ONCE = 4_096
 def by_rows(row: Callable[..., Any], signature: Signature, *, strict: bool = True) -> Callable[..., Datum]:
     """Calls `row` once for each row; where it is strict, it never sees None."""
     arrow = signature.result.arrow
+    makes_text = signature.result.kind in {Kind.VARCHAR, Kind.VARBINARY}
 
     def kernel(*arguments: Datum) -> Datum:
         count = next((len(argument) for argument in arguments if isinstance(argument, pa.Array)), None)
@@ -30,15 +32,30 @@ def by_rows(row: Callable[..., Any], signature: Signature, *, strict: bool = Tru
             values = [next(iter(column)) for column in stored(arguments)]
             return pa.scalar(_apply(row, values, strict=strict), arrow)
         if count <= ROWS_AT_ONCE:
-            return applied(arguments)
-        parts = []
+            return applied(arguments, 0)
+        parts: list[pa.Array] = []
+        size = 0
         for start in range(0, count, ROWS_AT_ONCE):
             go_on()
-            parts.append(applied([_piece(argument, start) for argument in arguments]))
+            parts.append(applied([_piece(argument, start) for argument in arguments], size))
+            size += parts[-1].nbytes if makes_text else 0
         return pa.concat_arrays(parts)
 
-    def applied(arguments: Iterable[Datum]) -> pa.Array:
-        return pa.array([_apply(row, values, strict=strict) for values in zip(*stored(arguments), strict=False)], arrow)
+    def applied(arguments: Iterable[Datum], size: int) -> pa.Array:
+        """`size` is how many bytes of text were made for the rows before."""
+        rows = zip(*stored(arguments), strict=False)
+        if not makes_text:
+            return pa.array([_apply(row, values, strict=strict) for values in rows], arrow)
+        made: list[Any] = []
+        room = room_for_texts()
+        for values in rows:
+            value = _apply(row, values, strict=strict)
+            if value is not None:
+                size += len(value)
+                if size > room:
+                    refuse_size(size)
+            made.append(value)
+        return pa.array(made, arrow)
 
     def stored(arguments: Iterable[Datum]) -> list[Iterable[Any]]:
         return [_stored(argument, type_) for argument, type_ in zip(arguments, signature.arguments, strict=True)]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from remuda.errors import SqlError, data_error
+from remuda.errors import SqlError, data_error, shown
 from remuda.expr.decimals import fit_row
 from remuda.types import (
     INTERVAL_MONTHS,
@@ -38,7 +38,7 @@ def not_a_value(text: str, target: SqlType) -> SqlError:
     >>> not_a_value("x", TIMESTAMP).message
     "'x' is not a value of type TIMESTAMP"
     """
-    return data_error(f"{text!r} is not a value of type {target}")
+    return data_error(f"{shown(text)} is not a value of type {target}")
 
 
 def _to_boolean(target: SqlType) -> Callable[[str], bool]:

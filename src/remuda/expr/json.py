@@ -97,7 +97,7 @@ def _by_path(name: str, result: Any, shown: Callable[[Any], Any], *, optional: b
 def _is_json(text: str) -> bool:
     try:
         msgspec.json.decode(text)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError):
         return False
     return True
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from remuda.errors import data_error
+from remuda.errors import data_error, shown
 
 ABSENT: Any = object()
 """What is not there, and so neither a value nor JSON's null."""
@@ -30,7 +30,7 @@ def path_steps(path: str) -> tuple[str | int, ...]:
     while at < len(path):
         found = _STEP.match(path, at)
         if found is None:
-            raise data_error(f"{path!r} is not a path into JSON")
+            raise data_error(f"{shown(path)} is not a path into JSON")
         plain, quoted, number, bracketed = found.groups()
         if number is not None:
             steps.append(int(number))

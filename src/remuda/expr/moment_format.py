@@ -10,7 +10,7 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from remuda.errors import data_error
+from remuda.errors import data_error, shown
 from remuda.expr.by_rows import by_rows
 from remuda.expr.calendar_values import DAYS, MONTHS
 from remuda.expr.function import Function, Signature
@@ -167,7 +167,7 @@ def _strptime_pattern(form: str) -> re.Pattern[str]:
 
 def _read(text: str, form: str) -> int:
     found = _strptime_pattern(form).fullmatch(text.strip())
-    problem = data_error(f"{text!r} is not of the form {form!r}")
+    problem = data_error(f"{shown(text)} is not of the form {shown(form)}")
     if found is None:
         raise problem
     given: dict[str, str] = {name: value for name, value in found.groupdict().items() if value is not None}

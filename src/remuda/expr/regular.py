@@ -15,6 +15,15 @@ from remuda.errors import SqlError, data_error
 from remuda.expr.by_rows import by_rows
 from remuda.expr.function import Datum, Function, Overload, Signature, fixed, overloaded
 from remuda.expr.nodes import Literal
+from remuda.expr.text_sizes import (
+    LONGEST,
+    bytes_of_texts,
+    exact_bytes,
+    refuse_longest,
+    refuse_size,
+    room_for_texts,
+    rows_of_datums,
+)
 from remuda.types import BIGINT, BOOLEAN, VARCHAR
 
 if TYPE_CHECKING:
@@ -112,9 +121,22 @@ def _count(value: Datum, pattern: str) -> Datum:
 def _replace(value: Datum, pattern: str, replacement: str, options: str = "") -> Datum:
     """The first match, or with the option `g` all."""
     most = None if "g" in options else 1
-    return pc.replace_substring_regex(
-        value, _with_options(pattern, options, replaces=True), replacement, max_replacements=most
-    )
+    expression = _with_options(pattern, options, replaces=True)
+    _refuse_replaced(value, expression, replacement, most)
+    return refuse_longest(pc.replace_substring_regex(value, expression, replacement, max_replacements=most))
+
+
+def _refuse_replaced(value: Datum, expression: str, replacement: str, most: int | None) -> None:
+    """Each match is replaced by the replacement, and at each `\\1` in it by a part of the match."""
+    rows, size = rows_of_datums(value), bytes_of_texts(value, 1)
+    length, groups = len(replacement.encode()), replacement.count("\\")
+    matches = rows if most == 1 else size + rows
+    if size * (1 + groups) + matches * length <= min(room_for_texts(), LONGEST):
+        return
+    if most is None:
+        counts = pc.count_substring_regex(value, expression)
+        matches = (counts if isinstance(value, pa.Scalar) else pc.sum(counts, min_count=0)).as_py() or 0
+    refuse_size(exact_bytes(value) * (1 + groups) + matches * length)
 
 
 @lru_cache(maxsize=256)

@@ -7,7 +7,7 @@ import binascii
 import hashlib
 from typing import TYPE_CHECKING, Any
 
-from remuda.errors import data_error
+from remuda.errors import data_error, shown
 from remuda.expr.by_rows import by_rows
 from remuda.expr.function import Function, Overload, Signature, fixed, overloaded
 from remuda.expr.plain import plain_function
@@ -56,7 +56,7 @@ def _from_base64(text: str) -> bytes:
 
 
 def _refuse(text: str, form: str) -> bytes:
-    raise data_error(f"{text!r} is not {form}")
+    raise data_error(f"{shown(text)} is not {form}")
 
 
 def _encode(value: bytes, form: str) -> str:

@@ -12,13 +12,20 @@ from remuda.expr.by_rows import by_rows
 from remuda.expr.cast import can_cast
 from remuda.expr.function import Datum, Function, Signature
 from remuda.expr.plain import plain_function
+from remuda.expr.text_sizes import (
+    LONGEST,
+    bytes_of_texts,
+    exact_bytes,
+    refuse_length,
+    refuse_longest,
+    refuse_size,
+    room_for_texts,
+    rows_of_datums,
+)
 from remuda.types import BIGINT, BOOLEAN, VARCHAR, SqlType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-LONGEST = 1 << 26
-"""Characters that LPAD, RPAD and REPEAT make at most."""
 
 _BEYOND = 1 << 31
 """A place that no text reaches: Arrow's strings are shorter."""
@@ -55,11 +62,23 @@ def _right_constant(value: Datum, count: int) -> Datum:
 
 
 def _replace(text: str, old: str, new: str) -> str:
-    return text.replace(old, new) if old else text
+    if not old:
+        return text
+    if len(new) > len(old) and len(text) // len(old) * len(new) > LONGEST:
+        refuse_length(len(text) + text.count(old) * (len(new) - len(old)))
+    return text.replace(old, new)
 
 
 def _replace_constant(value: Datum, old: str, new: str) -> Datum:
-    return pc.replace_substring(value, old, new) if old else value
+    if not old:
+        return value
+    growth = max(len(new.encode()) - len(old.encode()), 0)
+    size = bytes_of_texts(value, 1)
+    if size + size // len(old) * growth > room_for_texts():
+        counts = pc.count_substring(value, old)
+        count = (counts if isinstance(value, pa.Scalar) else pc.sum(counts, min_count=0)).as_py()
+        refuse_size(exact_bytes(value) + (count or 0) * growth)
+    return refuse_longest(pc.replace_substring(value, old, new))
 
 
 def _position(text: str, wanted: str) -> int:
@@ -76,8 +95,7 @@ def _position_constant(value: Datum, wanted: str) -> Datum | None:
 
 def _fill(text: str, length: int, fill: str) -> str:
     """What a padded text lacks."""
-    if length > LONGEST:
-        raise data_error(f"a text of {length} characters is too long to make")
+    refuse_length(length)
     missing = length - len(text)
     return (fill * (missing // len(fill) + 1))[:missing] if missing > 0 and fill else ""
 
@@ -95,6 +113,8 @@ def _pad(name: str, row: Callable[..., str], kernel: Callable[..., Datum]) -> Fu
         """Arrow pads with one character, and cuts nothing off."""
         if len(fill) != 1 or not 0 < length <= LONGEST:
             return None
+        rows = rows_of_datums(value)
+        refuse_size(bytes_of_texts(value, rows) + rows * length * len(fill.encode()))
         return pc.utf8_slice_codeunits(kernel(value, length, fill), 0, length)
 
     return plain_function(name, [VARCHAR, BIGINT, VARCHAR], VARCHAR, row, constant, optional=1, can_fail=True)
@@ -105,12 +125,13 @@ def _repeat_constant(value: Datum, times: int) -> Datum | None:
     longest = (longest if isinstance(value, pa.Scalar) else pc.max(longest)).as_py()
     if longest is None or longest * times > LONGEST:
         return None
+    if bytes_of_texts(value, 1) * times > room_for_texts():
+        refuse_size(exact_bytes(value) * times)
     return pc.binary_repeat(value, min(max(times, 0), LONGEST))
 
 
 def _repeat(text: str, times: int) -> str:
-    if len(text) * times > LONGEST:
-        raise data_error(f"a text of {len(text) * times} characters is too long to make")
+    refuse_length(len(text) * times)
     return text * times
 
 
@@ -138,16 +159,35 @@ def _resolve_concat_ws(given: Sequence[SqlType]) -> Signature | None:
 
 
 def _concat(*texts: str | None) -> str:
+    refuse_length(sum(len(text) for text in texts if text is not None))
     return "".join([text for text in texts if text is not None])
 
 
 def _concat_ws(separator: str | None, *texts: str | None) -> str | None:
-    return None if separator is None else separator.join([text for text in texts if text is not None])
+    if separator is None:
+        return None
+    present = [text for text in texts if text is not None]
+    refuse_length(sum(map(len, present)) + len(separator) * max(len(present) - 1, 0))
+    return separator.join(present)
+
+
+def _append(left: str, right: str) -> str:
+    if len(left) + len(right) > LONGEST:
+        refuse_length(len(left) + len(right))
+    return left + right
+
+
+def _appended(left: Datum, right: Datum) -> Datum:
+    rows = rows_of_datums(left, right)
+    refuse_size(bytes_of_texts(left, rows) + bytes_of_texts(right, rows))
+    return refuse_longest(pc.binary_join_element_wise(left, right, ""))
 
 
 def _joined(*texts: Datum) -> Datum:
     """Arrow's way to skip NULLs loses the rows that have nothing else: they are replaced by nothing."""
-    return pc.binary_join_element_wise(*texts, "", null_handling="replace", null_replacement="")
+    rows = rows_of_datums(*texts)
+    refuse_size(sum(bytes_of_texts(text, rows) for text in texts))
+    return refuse_longest(pc.binary_join_element_wise(*texts, "", null_handling="replace", null_replacement=""))
 
 
 def _resolve_operator(given: Sequence[SqlType]) -> Signature | None:
@@ -195,8 +235,8 @@ FUNCTIONS = (
     Function(
         "||",
         _resolve_operator,
-        lambda _: lambda left, right: pc.binary_join_element_wise(left, right, ""),
-        lambda _: lambda left, right: left + right,
+        lambda _: _appended,
+        lambda _: _append,
         symbol="||",
     ),
 )

@@ -11,7 +11,9 @@ import pyarrow.compute as pc
 
 from remuda.errors import data_error
 from remuda.expr.function import Datum, Function, Overload, fixed, overloaded
+from remuda.expr.going_on import go_on
 from remuda.expr.plain import plain_function
+from remuda.expr.text_sizes import refuse_length
 from remuda.types import BIGINT, BOOLEAN, VARBINARY, VARCHAR
 
 _WORD = re.compile(r"[^\W_]+")
@@ -57,6 +59,7 @@ def _overlay(text: str, part: str, start: int, length: int | None = None) -> str
     """As many characters are replaced as there are new ones, unless a length is given."""
     if start < 1:
         raise data_error("characters are counted from 1")
+    refuse_length(len(text) + len(part))
     after = start - 1 + (len(part) if length is None else length)
     return text[: start - 1] + part + text[max(after, 0) :]
 
@@ -80,6 +83,7 @@ def _levenshtein(left: str, right: str) -> int:
     """The number of characters to insert, remove or replace, row by row of the usual table."""
     previous = list(range(len(right) + 1))
     for row, character in enumerate(left, 1):
+        go_on()
         current = [row]
         for column, other in enumerate(right, 1):
             current.append(min(previous[column] + 1, current[-1] + 1, previous[column - 1] + (character != other)))

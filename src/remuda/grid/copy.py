@@ -104,6 +104,19 @@ def _schema(result: Result) -> pa.Schema:
     return pa.schema([pa.field(column.name, column.type.arrow) for column in result.columns])
 
 
+def _within_limit(batches: Iterator[pa.RecordBatch], limit: int | None, in_memory: bool) -> Iterator[pa.RecordBatch]:
+    """Count the rows of a new map, where it is held in memory, against the statement's limit."""
+    size = 0
+    for batch in batches:
+        size += batch.nbytes
+        if limit is not None and in_memory and size > limit:
+            raise data_error(
+                f"the new table needs more memory than the limit of {limit:,} bytes",
+                suggestion="raise it by SET memory_limit, or ask for fewer rows",
+            )
+        yield batch
+
+
 def create_map_as(queries: Queries, statement: sql.CreateMapAs, parameters: Given, confirm: Confirm) -> int:
     """Makes a map of the query's columns with its rows: both at once for everybody else, or neither."""
     store, schema = queries.store, schema_of(statement.name)
@@ -135,7 +148,8 @@ def create_map_as(queries: Queries, statement: sql.CreateMapAs, parameters: Give
 
         def fill(target: MapStore) -> None:
             nonlocal rows
-            tables = gathered(result.record_batches(), _schema(result))
+            batches = _within_limit(result.record_batches(), queries.settings.memory_limit, store.path is None)
+            tables = gathered(batches, _schema(result))
             rows = target.load_tables(_confirmed(with_keys(definition, tables), confirm), "append")
 
         try:

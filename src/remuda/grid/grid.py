@@ -7,6 +7,8 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, get_args
 
+import pyarrow as pa
+
 from remuda.cluster import Cluster
 from remuda.errors import ConstraintError, ErrorCode, RemudaError, SqlError, data_error, nested_too_deeply
 from remuda.grid.forks import leave_at_fork
@@ -15,6 +17,7 @@ from remuda.grid.map import Map
 from remuda.grid.modify import generated_keys
 from remuda.grid.progress import ProgressBar
 from remuda.grid.queries import Queries
+from remuda.runtime.execution import as_told
 from remuda.storage import Durability, LoadMode, Store
 
 if TYPE_CHECKING:
@@ -250,6 +253,8 @@ class Grid:
             raise self._placed(error, text) from error.__cause__
         except RecursionError:
             raise nested_too_deeply() from None
+        except (MemoryError, pa.ArrowCapacityError) as error:
+            raise as_told(error) from error
 
     def _placed(self, error: SqlError, text: str) -> SqlError:
         """The error with the text, and of a row that its map does not allow with the place of the value."""

@@ -11,6 +11,7 @@ import pyarrow as pa
 from remuda.errors import ErrorCode, SqlError, data_error
 from remuda.exec import Exec, IterationResult
 from remuda.expr.going_on import asking
+from remuda.expr.text_sizes import memory_limited
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,8 +25,11 @@ if TYPE_CHECKING:
 class QueryState:
     """What all fragments of a query share: whether it goes on, and the first error."""
 
-    def __init__(self, timeout: float | None = None, started: float | None = None) -> None:
+    def __init__(
+        self, timeout: float | None = None, started: float | None = None, memory_limit: int | None = None
+    ) -> None:
         """`started` is when the statement was given, by `time.monotonic`: its time includes its planning."""
+        self.memory_limit = memory_limit
         self.wake_reader = Event()
         """Set when the root fragment, which had to wait, may go on."""
         self.leave_step: Event | None = None
@@ -38,7 +42,7 @@ class QueryState:
 
     def fail(self, error: BaseException) -> None:
         if self.error is None:
-            self.error = _as_told(error)
+            self.error = as_told(error)
         self._wake()
 
     def cancel(self) -> None:
@@ -66,9 +70,11 @@ class QueryState:
         event.wait(None if self._deadline is None else max(self._deadline - time.monotonic(), 0.0))
 
 
-def _as_told(error: BaseException) -> BaseException:
+def as_told(error: BaseException) -> BaseException:
     """What is too large for the process or for an Arrow array is a matter of the data, not a fault of the engine."""
-    is_full = isinstance(error, pa.ArrowInvalid) and "capacity" in str(error)
+    is_full = isinstance(error, pa.ArrowCapacityError) or (
+        isinstance(error, pa.ArrowInvalid) and ("capacity" in str(error) or "offset overflow" in str(error))
+    )
     if not is_full and not isinstance(error, MemoryError):
         return error
     told = data_error(
@@ -161,7 +167,9 @@ class Execution:
             self._weight.movable = False
         if state.leave_step is None:
             # What may still move does little here; a statement that writes does all of its reading.
-            return self._root.advance() if self._weight.movable else self._advance_asking()
+            if state.memory_limit is None and self._weight.movable:
+                return self._root.advance()
+            return self._advance_limited() if self._weight.movable else self._advance_asking()
         leave = state.leave_step
         leave.clear()
         self._check()  # what was said before the event was there
@@ -176,6 +184,10 @@ class Execution:
 
     def _advance_asking(self) -> IterationResult:
         with asking(self._state.check):
+            return self._advance_limited()
+
+    def _advance_limited(self) -> IterationResult:
+        with memory_limited(self._state.memory_limit):
             return self._root.advance()
 
     def close(self) -> None:

@@ -53,7 +53,7 @@ class LocalRuntime:
         remote: RemoteFragments | None = None,
     ) -> Execution:
         """Starts the member fragments and returns the execution that advances the root fragment."""
-        state = QueryState(timeout, started)
+        state = QueryState(timeout, started, memory_limit)
         memory = None if memory_limit is None else MemoryLimit(memory_limit)
         root = ExecContext(parameters, snapshots, modify=modify, memory=memory)
         # A statement that writes holds locks, which are its thread's.
@@ -94,7 +94,7 @@ class LocalRuntime:
             context.verify()
             operator.setup(context)
 
-        return FragmentTask(operator, setup, state.check, state.fail)
+        return FragmentTask(operator, setup, state.check, state.fail, state.memory_limit)
 
     def _owner_check(self, plan: Plan, placement: FragmentPlacement) -> Callable[[], None]:
         version = plan.partition_map.version

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from remuda.errors import ErrorCode, SqlError
 from remuda.exec import Exec, IterationResult
 from remuda.expr.going_on import asking
+from remuda.expr.text_sizes import memory_limited
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,11 +34,13 @@ class FragmentTask:
         setup: Callable[[], None],
         check: Callable[[], None],
         fail: Callable[[BaseException], None],
+        memory_limit: int | None = None,
     ) -> None:
         self._operator = operator
         self._setup: Callable[[], None] | None = setup
         self._check = check
         self._fail = fail
+        self._memory_limit = memory_limit
         self._lock = Lock()
         self._parked = False
         self._signalled = False
@@ -50,7 +53,7 @@ class FragmentTask:
                 self._setup()
                 self._setup = None
             end = time.monotonic() + TIME_SLICE
-            with asking(self._check):
+            with asking(self._check), memory_limited(self._memory_limit):
                 while True:
                     self._check()
                     result = self._operator.advance()

@@ -30,7 +30,9 @@ class FragmentWorkers:
 
     def start(self, feed: Callable[[Channel], Exec]) -> Channel:
         channel = BoundedChannel(self.wake)
-        task = FragmentTask(feed(channel), _nothing_to_set_up, self.state.check, self.state.fail)
+        task = FragmentTask(
+            feed(channel), _nothing_to_set_up, self.state.check, self.state.fail, self.state.memory_limit
+        )
         channel.signal_sender = task.signal
         self.cancels.append(task.signal)
         self.scheduler.submit(task)

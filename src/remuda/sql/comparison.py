@@ -6,7 +6,7 @@ import math
 from decimal import Decimal
 from typing import Any
 
-from remuda.errors import Span, SqlError, data_error, parsing_error
+from remuda.errors import Span, SqlError, data_error, parsing_error, shown
 from remuda.expr import Call, Case, Cast, Expression, Literal, call, evaluate_constant, is_constant
 from remuda.expr.constant import FALSE, TRUE
 from remuda.types import (
@@ -95,7 +95,7 @@ def _cast(literal: Literal, target: SqlType, span: Span | None) -> Literal:
 
 
 def _not_a_value(literal: Literal, target: SqlType, span: Span | None) -> SqlError:
-    return data_error(f"{literal.value!r} is not a value of type {target}", span=span)
+    return data_error(f"{shown(literal.value)} is not a value of type {target}", span=span)
 
 
 def _scale_of_text(text: str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from remuda.errors import Span, nearest, parsing_error
@@ -20,8 +21,15 @@ if TYPE_CHECKING:
     from remuda.sql.statements import Statement
 
 
+LONGEST_CODE = 4_000_000
+"""Characters of a statement outside of quotes."""
+_QUOTED = re.compile("'[^']*'")
+
+
 def parse(text: str) -> Statement:
     """Parses one statement; everything wrong is an error with its place."""
+    if len(text) > LONGEST_CODE:
+        _refuse_long_code(text)
     tokens = tokenize(text)
     if not tokens:
         raise parsing_error("there is no statement", span=Span(0, len(text)))
@@ -36,6 +44,16 @@ def parse(text: str) -> Statement:
             cursor.finish()
             return statement
     raise _unknown_statement(tokens)
+
+
+def _refuse_long_code(text: str) -> None:
+    """Refuse millions of tokens, which would take minutes. Texts in quotes may be as long as they like."""
+    code = len(text) - sum(found.end() - found.start() for found in _QUOTED.finditer(text))
+    if code > LONGEST_CODE:
+        raise parsing_error(
+            f"the statement has {code:,} characters outside of quotes: {LONGEST_CODE:,} are possible",
+            suggestion="Give values as parameters, or load many rows with COPY or grid.load.",
+        )
 
 
 def _unknown_statement(tokens: Sequence[Token]) -> SqlError:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from remuda.catalog import MapDefinition, new_id
-from remuda.errors import ConstraintError, constraint_error
+from remuda.errors import ConstraintError, constraint_error, shown
 from remuda.expr.going_on import go_on
 from remuda.storage.column_reader import value_reader
 from remuda.storage.column_summary import SAMPLE_ROWS, ColumnSummary, summarise
@@ -190,8 +190,9 @@ def key_reader(definition: MapDefinition, columns: list[pa.Array]) -> Callable[[
 
 def duplicate_key(definition: MapDefinition, key: Any) -> ConstraintError:
     values = key if len(definition.key) > 1 else (key,)
-    shown = [to_python(definition.column(name).type, value) for name, value in zip(definition.key, values, strict=True)]
-    named = ", ".join(f"{name} = {value!r}" for name, value in zip(definition.key, shown, strict=True))
+    types = [definition.column(name).type for name in definition.key]
+    given = [to_python(type_, value) for type_, value in zip(types, values, strict=True)]
+    named = ", ".join(f"{name} = {shown(value)}" for name, value in zip(definition.key, given, strict=True))
     return constraint_error(f"duplicate key in {definition.name}: {named}", definition.key)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from remuda.errors import SqlError, data_error
+from remuda.errors import SqlError, data_error, shown
 from remuda.types.intervals import parse_interval
 from remuda.types.moment_text import date_of_text, datetime_of_text, time_of_text
 from remuda.types.sql_type import (
@@ -139,7 +139,11 @@ def _datetime_type_of(value: dt.datetime) -> SqlType:
 
 def _integer_type_of(value: int) -> SqlType:
     low, high = INTEGER_RANGES[Kind.BIGINT]
-    return BIGINT if low <= value <= high else decimal(max(1, len(str(abs(value)))), 0)
+    if low <= value <= high:
+        return BIGINT
+    if abs(value) >= 10**MAXIMUM_PRECISION:
+        raise data_error(f"{_shown(value)} has more than the {MAXIMUM_PRECISION} digits of a DECIMAL")
+    return decimal(len(str(abs(value))), 0)
 
 
 _PYTHON_TYPES: tuple[tuple[type, SqlType | Callable[[Any], SqlType]], ...] = (
@@ -245,7 +249,7 @@ def _store_json(value: Any) -> str | None:
             return str(value)
         return _JSON.encode(value).decode()
     except (msgspec.MsgspecError, TypeError, UnicodeEncodeError, RecursionError) as error:
-        raise data_error(f"{value!r} is not JSON: {error}") from error
+        raise data_error(f"{shown(value)} is not JSON: {error}") from error
 
 
 def _plain(value: Any) -> Any:
