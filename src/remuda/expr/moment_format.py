@@ -111,8 +111,18 @@ def _shortened(part: Callable[[dt.datetime], str]) -> Callable[[dt.datetime], st
     return lambda moment: part(moment).strip().lstrip("0") or "0"
 
 
+LONGEST_FORMAT = 10_000
+"""Characters of a format: each of its parts is called for every value."""
+
+
+def _refuse_long(form: str) -> None:
+    if len(form) > LONGEST_FORMAT:
+        raise data_error(f"a format of {len(form):,} characters is too long: {LONGEST_FORMAT:,} are possible")
+
+
 @lru_cache(maxsize=256)
 def _strftime_parts(form: str) -> tuple[Callable[[dt.datetime], str], ...]:
+    _refuse_long(form)
     parts: list[Callable[[dt.datetime], str]] = []
     for text, short, directive in re.findall(r"([^%]+)|%(-?)(.?)", form, re.DOTALL):
         if text:
@@ -128,6 +138,7 @@ def _strftime_parts(form: str) -> tuple[Callable[[dt.datetime], str], ...]:
 
 @lru_cache(maxsize=256)
 def _to_char_parts(form: str) -> tuple[Callable[[dt.datetime], str], ...]:
+    _refuse_long(form)
     parts: list[Callable[[dt.datetime], str]] = []
     at = 0
     for found in _PATTERN.finditer(form):
@@ -152,6 +163,7 @@ def _written(
 
 @lru_cache(maxsize=256)
 def _strptime_pattern(form: str) -> re.Pattern[str]:
+    _refuse_long(form)
     parts: list[str] = []
     seen: set[str] = set()
     for text, directive in re.findall(r"([^%]+)|%-?(.?)", form, re.DOTALL):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from remuda.errors import SqlError, parsing_error
+from remuda.errors import SqlError, parsing_error, shown
 from remuda.expr import Expression, Literal
 from remuda.sql.comparison import adapt_literal
 from remuda.sql.intervals import bind_interval
@@ -36,7 +36,7 @@ def _bind_literal(_: ExpressionBinder, node: Any, expected: SqlType | None) -> E
     except SqlError:
         raise parsing_error("a number has 38 digits at most", span=place_of(node)) from None
     except (ValueError, ArithmeticError):
-        raise parsing_error(f"{node.this} is not a number", span=place_of(node)) from None
+        raise parsing_error(f"{shown(node.this)[1:-1]} is not a number", span=place_of(node)) from None
 
 
 def number_literal(text: str) -> Literal:
