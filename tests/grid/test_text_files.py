@@ -313,9 +313,7 @@ def test_readers_that_are_given_up_do_not_disturb_later_ones(grid: Any, tmp_path
     path.write_text("n,s\n" + "".join(f"{number},{'x' * 2_000_000}\n" for number in range(3)))
     columns = grid.store.catalog.find_map("t", grid.queries.search_path).columns
     for _ in range(100):
-        batches = text_files.read_csv(path, None, columns)
-        assert next(batches)["n"][0].as_py() == 0
-        batches.close()
+        assert next(text_files.read_csv(path, None, columns))["n"][0].as_py() == 0
     before = len(list(Path("/proc/self/fd").iterdir())) if Path("/proc/self/fd").exists() else 0
     for _ in range(20):
         next(text_files.read_csv(path, None, columns))

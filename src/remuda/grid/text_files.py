@@ -314,6 +314,7 @@ class _JsonReader:
         """`line` is the number of the block's first line."""
         block = block.removeprefix(b"\xef\xbb\xbf") if line == 1 else block
         table = self._parsed_by_arrow(block)
+        lines: Sequence[int] = ()
         try:
             if table is None:
                 lines, texts = self._parsed_by_line(block, line)
@@ -384,13 +385,15 @@ class _JsonReader:
         return lines, pa.RecordBatch.from_arrays(arrays, names=list(texts))
 
     def _members(self, written: bytes, line: int) -> Mapping[str, Any]:
+        members: Mapping[str, Any]
         try:
             members = _MEMBERS.decode(written)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            members = _members_with_constants(written)
-            if members is None:
+            lenient = _members_with_constants(written)
+            if lenient is None:
                 reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)[:200]
                 raise data_error(f"{self._path}, line {line} is not a JSON object: {reason}") from error
+            members = lenient
         if len(members) < _least_members(written, members):
             raise data_error(f"{self._path}, line {line}: a member is given twice")
         return members
