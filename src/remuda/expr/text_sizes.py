@@ -28,6 +28,10 @@ ARRAY_BYTES = (1 << 31) - 2
 """Bytes of all texts of an Arrow array."""
 
 
+ALWAYS_ALLOWED = 16 << 20
+"""Bytes of the texts of a batch that are made whatever the limit: they pass by, and are not held."""
+
+
 class _Room(local):
     limit: int | None = None
 
@@ -47,7 +51,7 @@ def memory_limited(limit: int | None) -> Iterator[None]:
 
 def room_for_texts() -> int:
     """Bytes that a function may make of a batch."""
-    return ARRAY_BYTES if _room.limit is None else min(ARRAY_BYTES, _room.limit)
+    return ARRAY_BYTES if _room.limit is None else min(ARRAY_BYTES, max(_room.limit, ALWAYS_ALLOWED))
 
 
 def refuse_size(size: int) -> None:
