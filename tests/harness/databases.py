@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from contextlib import ExitStack
 from dataclasses import dataclass
+from threading import Timer
 from typing import TYPE_CHECKING, Any, Protocol
 
 import duckdb
@@ -155,6 +156,18 @@ class DuckDatabase:
 
     def query(self, sql: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
         return self._run(sql, parameters)
+
+    def query_within(self, sql: str, seconds: float, most_rows: int) -> list[tuple[Any, ...]] | None:
+        """Return at most `most_rows` rows of the answer; None where the answer takes longer than `seconds`."""
+        timer = Timer(seconds, self._connection.interrupt)
+        timer.start()
+        try:
+            return self._connection.execute(sql).fetchmany(most_rows)
+        except duckdb.InterruptException:
+            return None
+        finally:
+            timer.cancel()
+            timer.join()
 
     def load(self, map_name: str, query: str) -> None:
         self._connection.execute(f"INSERT INTO {map_name} BY NAME {query}")

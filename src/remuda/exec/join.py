@@ -5,13 +5,12 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from remuda.exec.batch import RowBatch, Tuple, TupleBatch, empty_batch, layout_of, positional
+from remuda.exec.candidates import CandidateFinder
 from remuda.exec.exchange import abandon_inputs
 from remuda.exec.interruptible import ROWS_OF_PAIRS
 from remuda.exec.join_result import TESTED, JoinCode, JoinResult
-from remuda.exec.join_table import HeldRows, JoinTable, KeyTable, all_pairs, distinct_rows, in_rounds
+from remuda.exec.join_table import HeldRows, JoinTable, KeyTable, all_pairs, distinct_rows
 from remuda.exec.left_first import LeftFirstExec
 from remuda.exec.mark_table import MarkKeys, MarkTable
 from remuda.exec.memory import bytes_held
@@ -183,8 +182,13 @@ class JoinExec(PassingExec):
 class NestedLoopJoinExec(JoinExec):
     weight_of_row = ROWS_OF_PAIRS
 
+    def __init__(self, node: HashJoin | NestedLoopJoin, left: Exec, right: Exec, code: Code) -> None:
+        super().__init__(node, left, right, code)
+        self._candidates = self._code.candidates
+
     def hold(self, held: HeldRows) -> HeldRows:
         self._rows = held.rows
+        self._finder = CandidateFinder(self._candidates, held, self._context.parameters, self._context.verify)
         return held
 
     def finder(self, rows: list[Tuple]) -> Callable[[Tuple], Sequence[Tuple]]:
@@ -192,9 +196,9 @@ class NestedLoopJoinExec(JoinExec):
 
     def joined(self, result: JoinResult, left: pa.RecordBatch) -> Iterable[RowBatch]:
         if self._node.kind in TESTED:
-            rows = np.arange(self._rows)
-            starts, counts = np.zeros(left.num_rows, np.intp), np.full(left.num_rows, self._rows)
-            return (result.tested(left, lambda settled: self._verified(in_rounds(starts, counts, rows, settled))),)
+            return (result.tested(left, self._finder.find(left).until_settled),)
+        if self._candidates.branches:
+            return result.of(left, self._finder.find(left))
         return result.of(left, self._verified(all_pairs(left.num_rows, self._rows)))
 
 

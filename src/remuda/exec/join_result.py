@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from remuda.errors import data_error
 from remuda.exec.batch import ArrowBatch, positional
+from remuda.exec.candidates import CandidateCode
 from remuda.expr import columns_of, compile_predicate
 from remuda.plan.joins import JoinKind
 
@@ -37,6 +38,7 @@ class JoinCode:
         used = columns_of(node.condition, node.compared)
         self.right_places = [place for place, column in enumerate(right) if column.id in used]
         """The right columns that the two name."""
+        self.candidates = CandidateCode(getattr(node, "branches", ()), left, right)
 
 
 class PairPredicate:

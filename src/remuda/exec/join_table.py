@@ -127,6 +127,13 @@ class JoinTable(KeyTable):
         numbers = self._keys.find(columns)
         return in_rounds(self._starts[numbers], self._counts[numbers], self._rows, settled)
 
+    def runs(self, columns: Sequence[pa.Array]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The rows in an order in which equal keys are together; for each row where its matches start, and how many."""
+        numbers = self._keys.find(columns)
+        if self._row_of is not None:
+            return self._row_of, numbers, (self._row_of[numbers] >= 0).astype(np.int64)
+        return self._rows, self._starts[numbers], self._counts[numbers]
+
     def _several(self, numbers: np.ndarray) -> Iterator[Pairs]:
         counts = self._counts[numbers]
         for first, stop in cuts(counts):

@@ -68,7 +68,11 @@ of its rows."""
 JOINED_COLUMN = 2.0
 """Producing one column of one joined row."""
 PAIR = 1.5
-"""Comparing one left row with one right row where nothing can be looked up."""
+"""Bringing one left row together with one right row where nothing can be looked up."""
+COMPARED_PAIR = 10.0
+"""Asking a condition of the two: fetching what it names from both sides, and the kernels."""
+RANGE_SHARE = 0.3
+"""The share of all pairs that an order of the right rows leaves to be asked."""
 HELD_VALUE = 1.0
 """Keeping one value of a right row until all are there. Of two orders that compare as many pairs, the one that holds
 less is better: it also delivers its first rows at once."""
@@ -149,9 +153,8 @@ def operator_cost(node: physical.PhysicalNode, rows: float, size: ScanSize | Non
             joined = rows * len(node.columns) * JOINED_COLUMN
             return OPERATOR_START + right * BUILD_ROW + left * PROBE_ROW + joined
         case physical.NestedLoopJoin():
-            pairs = _rows(node.left) * _rows(node.right)
             held = _rows(node.right) * len(node.right.columns) * HELD_VALUE
-            return OPERATOR_START + held + pairs * PAIR + rows * len(node.columns) * JOINED_COLUMN
+            return OPERATOR_START + held + _comparing(node, rows) + rows * len(node.columns) * JOINED_COLUMN
         case physical.LookupJoin():
             jumps = 0.0 if node.index is None else rows * _fetched_row(node.index, len(node.map_columns))
             lookup = LOOKUP_ROW if node.index is None else INDEX_LOOKUP_ROW
@@ -189,6 +192,21 @@ def operator_cost(node: physical.PhysicalNode, rows: float, size: ScanSize | Non
             return OPERATOR_START + _input_rows(node) * MODIFY_ROW
         case _:
             assert_never(node)
+
+
+def _comparing(node: physical.NestedLoopJoin, rows: float) -> float:
+    """Finding the pairs of a nested loop and asking its condition of them."""
+    left, right = _rows(node.left), _rows(node.right)
+    pairs = left * right
+    of_pair = PAIR if node.condition is None and node.compared is None else PAIR + COMPARED_PAIR
+    if not node.branches:
+        return pairs * of_pair
+    tables = len(node.branches) * (right * BUILD_ROW + left * PROBE_ROW)
+    if all(branch.equalities for branch in node.branches):
+        candidates = min(pairs, max(rows, left, right))
+    else:
+        candidates = pairs * RANGE_SHARE
+    return tables + candidates * of_pair
 
 
 def least_join_cost(left: float, right: float, rows: float, columns: int) -> float:

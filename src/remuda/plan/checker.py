@@ -60,6 +60,14 @@ def _check_columns(node: Any, children: tuple[Any, ...]) -> None:
             for key in node.keys:
                 _require(key.left.id in left and key.right.id in right, "a key has a column of either side", node)
                 _require(key.left.type == key.right.type, "the sides of a key have one type", node)
+        case physical.NestedLoopJoin():
+            left, right = ({column.id for column in child.columns} for child in children)
+            for branch in node.branches:
+                compared = (*branch.equalities, *branch.ranges)
+                own = columns_of(*(each.left for each in compared), branch.left_filter).keys()
+                other = columns_of(*(each.right for each in compared), branch.right_filter).keys()
+                _require(own <= left and other <= right, "a branch compares one side with the other", node)
+                _require(all(each.left.type == each.right.type for each in compared), "of one type", node)
         case physical.Union() | physical.Recursive():
             for child, source in zip(children, node.sources, strict=True):
                 delivered = {column.id for column in child.columns}

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from remuda.expr import Column, Expression
     from remuda.plan.aggregates import AggregateCall
+    from remuda.plan.joins import CandidateBranch
     from remuda.plan.series import SeriesCall
     from remuda.plan.traits import Collation
     from remuda.plan.windows import Frame, WindowCall
@@ -142,7 +143,7 @@ def describe(node: physical.PhysicalNode) -> tuple[str, list[str]]:
             )
             return f"HashJoin {node.kind.value} {traits}", _joined(f"keys: {keys}" if keys else "", node)
         case physical.NestedLoopJoin():
-            return f"NestedLoopJoin {node.kind.value} {traits}", _joined("", node)
+            return f"NestedLoopJoin {node.kind.value} {traits}", _joined(_branches(node), node)
         case physical.LookupJoin():
             names = node.map.key if node.index is None else node.index.columns
             by = "its key" if node.index is None else f"{node.index.name} ({node.index.kind.value})"
@@ -191,6 +192,18 @@ def describe(node: physical.PhysicalNode) -> tuple[str, list[str]]:
 def _joined(keys: str, node: physical.HashJoin | physical.NestedLoopJoin) -> list[str]:
     parts = [part for part in (keys, *_conditions(node)) if part]
     return ["   ".join(parts)] if parts else []
+
+
+def _branches(node: physical.NestedLoopJoin) -> str:
+    """How candidates are found; empty where all pairs are compared."""
+    return f"candidates: {' OR '.join(map(_branch, node.branches))}" if node.branches else ""
+
+
+def _branch(branch: CandidateBranch) -> str:
+    compared = branch.equalities or branch.ranges
+    parts = [f"{render(each.left)} {each.operator.upper()} {render(each.right)}" for each in compared]
+    parts.extend(render(part) for part in (branch.left_filter, branch.right_filter) if part is not None)
+    return " AND ".join(parts)
 
 
 def _conditions(node: logical.Join | logical.Apply | physical.HashJoin | physical.NestedLoopJoin) -> list[str]:

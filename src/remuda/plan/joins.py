@@ -80,6 +80,32 @@ def compared_keys(compared: Expression | None, right: Collection[int]) -> tuple[
     return tuple(keys) if len(keys) <= MAXIMUM_COMPARED else ()
 
 
+@dataclass(frozen=True, slots=True)
+class SideComparison:
+    """`left operator right`, each side an expression over the columns of its own side of a join, both of one type.
+
+    The operator is `=`, `is not distinct from`, `<`, `<=`, `>` or `>=`.
+    """
+
+    left: Expression
+    operator: str
+    right: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateBranch:
+    """Finds the pairs of a join that can meet one branch of an OR, without a look at all pairs.
+
+    Pairs are found by equal values or, without equalities, by ranges of values, among the rows of each side that pass
+    what the branch asks of that side alone.
+    """
+
+    equalities: tuple[SideComparison, ...] = ()
+    ranges: tuple[SideComparison, ...] = ()
+    left_filter: Expression | None = None
+    right_filter: Expression | None = None
+
+
 def joined_columns(
     kind: JoinKind, left: tuple[Column, ...], right: tuple[Column, ...], mark: Column | None
 ) -> tuple[Column, ...]:

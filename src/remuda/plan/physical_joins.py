@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from remuda.errors import Span
     from remuda.expr import Column, Expression
     from remuda.plan.estimate import Estimate
-    from remuda.plan.joins import JoinKey, JoinKind
+    from remuda.plan.joins import CandidateBranch, JoinKey, JoinKind
     from remuda.plan.logical import Relation
     from remuda.plan.traits import Traits
 
@@ -45,7 +45,11 @@ class HashJoin:
 
 @dataclass(frozen=True, slots=True)
 class NestedLoopJoin:
-    """Holds the right side and compares every left row with all of it: for conditions without an equality."""
+    """Holds the right side and compares every left row with all of it: for conditions without an equality.
+
+    With `branches` a left row is compared only with the right rows that one of them finds for it: each branch of an OR
+    has its own hash table or its own order of the right rows.
+    """
 
     kind: JoinKind
     left: Relation
@@ -54,6 +58,7 @@ class NestedLoopJoin:
     compared: Expression | None
     mark: Column | None
     traits: Traits
+    branches: tuple[CandidateBranch, ...] = ()
     span: Span | None = field(default=None, compare=False, repr=False, kw_only=True)
     """Where the sub-query of a SINGLE join is written."""
     estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)

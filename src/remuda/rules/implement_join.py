@@ -23,6 +23,7 @@ from remuda.plan.traits import (
     DistributionKind,
     Traits,
 )
+from remuda.rules.candidate_branches import candidate_branches
 from remuda.rules.context import Alternative, PlanningContext, has_several_places, is_spread
 from remuda.rules.join_sides import JoinSides, with_items
 
@@ -57,14 +58,18 @@ def commuted_hash_join(node: logical.Join, required: Traits, context: PlanningCo
 
 
 def nested_loop_join(node: logical.Join, required: Traits, context: PlanningContext) -> Iterable[Alternative]:
-    """Join → NestedLoopJoin, where the condition has no equality of the sides."""
+    """Join → NestedLoopJoin, where the condition has no equality of the sides that every pair must meet.
+
+    Where the condition is an OR of equalities, or compares the sides by < or >, candidates are found by these.
+    """
     sides = context.join_sides(node)
     if required.collation or sides.is_looked_up:
         return
+    branches = candidate_branches(node.condition, node.left.columns, node.right.columns)
 
     def build(left: Any, right: Any, traits: Traits) -> physical.NestedLoopJoin:
         return physical.NestedLoopJoin(
-            node.kind, left, right, node.condition, node.compared, node.mark, traits, span=node.span
+            node.kind, left, right, node.condition, node.compared, node.mark, traits, branches, span=node.span
         )
 
     yield from _in_one_place(sides, required, context, build)
