@@ -24,6 +24,7 @@ from remuda.exec.recursive import RecursiveExec, WorkingTableExec
 from remuda.exec.root import RootExec
 from remuda.exec.series import SeriesExec
 from remuda.exec.sort import SortExec, TopNExec
+from remuda.exec.spool import SpoolExec, SpoolReadExec
 from remuda.exec.streaming_aggregate import StreamingAggregateExec
 from remuda.exec.union import UnionExec
 from remuda.exec.values import ValuesExec
@@ -91,6 +92,10 @@ def _build(node: Any, code: Code) -> Exec:
             return RecursiveExec(tree, build_operator(first, code), lambda: build_operator(step, code))
         case physical.WorkingTable():
             return WorkingTableExec(tree)
+        case physical.Spool():
+            return SpoolExec(tree, _held(tree.input, code))
+        case physical.SpoolRead():
+            return SpoolReadExec(tree)
         case physical.Window():
             return WindowExec(tree, in_parallel(build_operator(tree.input, code)), code)
         case physical.LookupJoin():

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from remuda.exec.batch import RowBatch
     from remuda.exec.memory import MemoryLimit
     from remuda.exec.operator import Exec
+    from remuda.exec.spool import SpooledRows
     from remuda.expr import Parameters
     from remuda.plan.physical import Modify
     from remuda.storage import MapSnapshot
@@ -95,6 +96,8 @@ class ExecContext:
     """Raises where the query was cancelled, or where partitions, map or index are no longer what the plan says."""
     working_tables: Mapping[int, Sequence[RowBatch]] = field(default_factory=dict)
     """Within the step of a recursive query: the rows found last, by the number of their table."""
+    spools: dict[int, SpooledRows] = field(default_factory=dict)
+    """The rows that are computed once for several readers in this fragment, by the number of their spool."""
     modify: Callable[[Modify, list[tuple[object, ...]]], int] | None = None
     """Applies the rows of a statement that writes, all or nothing; returns how many rows that were."""
     workers: Workers | None = None

@@ -174,6 +174,8 @@ def operator_cost(node: physical.PhysicalNode, rows: float, size: ScanSize | Non
             return OPERATOR_START + rows * GROUP_ROW
         case physical.WorkingTable():
             return 0.0
+        case physical.Spool() | physical.SpoolRead():
+            return spool_cost(rows, len(node.columns))
         case physical.RootExchange():
             if _convention(node.input) is Convention.SPARK:
                 return SPARK_JOB + _input_bytes(node) * SPARK_RESULT_BYTE
@@ -207,6 +209,11 @@ def _comparing(node: physical.NestedLoopJoin, rows: float) -> float:
     else:
         candidates = pairs * RANGE_SHARE
     return tables + candidates * of_pair
+
+
+def spool_cost(rows: float, columns: int) -> float:
+    """Keeping rows, or reading them once more."""
+    return OPERATOR_START + rows * columns * HELD_VALUE
 
 
 def least_join_cost(left: float, right: float, rows: float, columns: int) -> float:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from remuda.optimizer.common_expressions import SHARE_RULE, CommonExpressions
+from remuda.optimizer.common_plans import SPOOL_RULE, CommonPlans
 from remuda.optimizer.fast_path import plan_lookup
 from remuda.optimizer.memo import Memo
 from remuda.optimizer.search import Search
@@ -83,5 +84,9 @@ def optimize(
         common = CommonExpressions(search.new_column, search.pricing, search.reduced_scan)
         best = common.share(best)
         rules.extend([SHARE_RULE] * common.fired)
+    if SPOOL_RULE not in settings.disabled_rules:
+        plans = CommonPlans()
+        best = plans.share(best)
+        rules.extend([SPOOL_RULE] * plans.fired)
     check_physical(best, members=settings.members)
     return Optimized(best, normalized, search.memo, (*trace.fired, *rules))

@@ -46,6 +46,7 @@ def check_physical(tree: physical.Root, *, members: int) -> None:
             _check_distribution(node, child, members)
             _check_collation(node, child)
     _require(tree.traits.convention is Convention.LOCAL, "the result is in this process", tree)
+    _check_spools(tree)
 
 
 def _check_columns(node: Any, children: tuple[Any, ...]) -> None:
@@ -72,6 +73,35 @@ def _check_columns(node: Any, children: tuple[Any, ...]) -> None:
             for child, source in zip(children, node.sources, strict=True):
                 delivered = {column.id for column in child.columns}
                 _require(all(column.id in delivered for column in source), "a union names columns of its inputs", node)
+
+
+def _check_spools(tree: Any) -> None:
+    """Every reader of a spool is in the fragment of the spool, and has columns of the same types."""
+    spools: dict[int, tuple[int, Any]] = {}
+    readers: list[tuple[int, Any]] = []
+    last = 0
+
+    def visit(node: Any, fragment: int) -> None:
+        nonlocal last
+        if isinstance(node, physical.Spool):
+            _require(node.number not in spools, "a spool has a number of its own", node)
+            spools[node.number] = (fragment, node)
+        elif isinstance(node, physical.SpoolRead):
+            readers.append((fragment, node))
+        for child in inputs(node):
+            if isinstance(node, physical.ExchangeNode):
+                last += 1
+                visit(child, last)
+            else:
+                visit(child, fragment)
+
+    visit(tree, 0)
+    for fragment, reader in readers:
+        found = spools.get(reader.number)
+        _require(found is not None and found[0] == fragment, "a spool is read where it is kept", reader)
+        assert found is not None
+        types = [column.type for column in found[1].columns]
+        _require(types == [column.type for column in reader.columns], "a reader has the columns of its spool", reader)
 
 
 def _check_convention(node: Any, child: Any) -> None:

@@ -170,6 +170,10 @@ def describe(node: physical.PhysicalNode) -> tuple[str, list[str]]:
             ]
         case physical.WorkingTable():
             return f"WorkingTable #{node.table} {traits}", []
+        case physical.Spool():
+            return f"Spool #{node.number} {traits}", []
+        case physical.SpoolRead():
+            return f"SpoolRead #{node.number} {traits}", [f"columns: {_names(node.columns)}"]
         case physical.HashExchange():
             return f"HashExchange {traits}", [f"keys: {_names(node.keys)}"]
         case physical.BroadcastExchange():

@@ -20,6 +20,7 @@ from remuda.plan.physical_recursion import Recursive, WorkingTable
 from remuda.plan.physical_results import Modify, Root
 from remuda.plan.physical_rows import Expand, Filter, Limit, Project, Series, Union, Values
 from remuda.plan.physical_scans import Direction, IndexCount, IndexScan, KeyLookup, MapScan, ScanNode
+from remuda.plan.physical_spools import Spool, SpoolRead
 
 __all__ = [
     "UNPRICED",
@@ -52,6 +53,8 @@ __all__ = [
     "Send",
     "Series",
     "Sort",
+    "Spool",
+    "SpoolRead",
     "StreamingAggregate",
     "TopN",
     "Union",
@@ -82,6 +85,8 @@ PhysicalNode = (
     | Series
     | Recursive
     | WorkingTable
+    | Spool
+    | SpoolRead
     | RootExchange
     | HashExchange
     | BroadcastExchange
