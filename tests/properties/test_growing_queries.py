@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 QUERIES_OF_ROUND = 20
-STEPS_OF_ONE = 8
+STEPS_OF_ONE = 12
 LARGEST_ANSWER = 5_000
 SECONDS_OF_ORACLE = 1.0
 SECONDS = 10
