@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field, fields, is_dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from remuda.catalog import IndexDefinition, MapDefinition
@@ -55,29 +56,64 @@ class CommonPlans:
         maps = Counter(node.map.id for node in walk(tree) if isinstance(node, _READS_MAP))
         if not any(count > 1 for count in maps.values()):
             return tree
-        keys, counts = _keys(tree)
-        if not any(count > 1 for count in counts.values()):
+        keys = _common_keys(tree)
+        if not keys:
             return tree
-        shared = _Sharing(keys, counts).rewrite(tree)
+        shared = _Sharing(keys).rewrite(tree)
         read = {node.number for node in walk(shared) if isinstance(node, physical.SpoolRead)}
         self.fired = len(read)
         return _without_unread(shared, read)
 
 
-def _keys(tree: Any) -> tuple[dict[int, Any], Counter[Any]]:
-    """Return what is the same for equal plans, by the identity of their nodes, and how often it comes.
+def _common_keys(tree: Any) -> dict[int, Any]:
+    """Return what is the same for equal plans, by the identity of their nodes, for plans that come twice.
 
-    The same node may stand in several places. Only nodes whose shape comes twice are looked at closely.
+    The same node may stand in several places. Only nodes whose shape comes twice are looked at closely, the largest
+    first; what lies within a second copy will not be computed and is not looked at.
     """
-    nodes = list(_in_root_fragment(tree))
-    shapes: dict[int, int] = {}
-    _add_shape(tree, shapes)
-    count_of_shape = Counter(shapes[id(node)] for node in nodes)
+    summaries: dict[int, _Summary] = {}
+    _summarize(tree, summaries)
+    by_shape: dict[tuple[int, int], list[Any]] = {}
+    for node in _in_root_fragment(tree):
+        summary = summaries[id(node)]
+        if summary.is_worth and isinstance(node, _WORTH_SHARING | _MAY_STAND_ABOVE):
+            by_shape.setdefault((-summary.size, summary.shape), []).append(node)
     keys: dict[int, Any] = {}
-    for node in {id(node): node for node in nodes}.values():
-        if count_of_shape[shapes[id(node)]] > 1 and _can_be_shared(node):
-            keys[id(node)] = _key(node, {})
-    return keys, Counter(keys[id(node)] for node in nodes if id(node) in keys)
+    copies: set[int] = set()
+    for _, nodes in sorted(by_shape.items()):
+        alive = [node for node in nodes if id(node) not in copies]
+        if len(alive) < 2 or not _can_be_shared(alive[0]):
+            continue
+        firsts: dict[Any, Any] = {}
+        found = [(node, _key(node, {})) for node in alive]
+        counts = Counter(key for _, key in found)
+        for node, key in found:
+            if counts[key] == 1:
+                continue
+            keys[id(node)] = key
+            if firsts.setdefault(key, node) is not node:
+                copies.update(id(each) for each in walk(node))
+    return keys
+
+
+@dataclass(frozen=True, slots=True)
+class _Summary:
+    """What is known of a plan at a glance; `shape` is a hash that is the same for equal plans."""
+
+    shape: int
+    size: int
+    is_worth: bool
+
+
+def _summarize(node: Any, summaries: dict[int, _Summary]) -> _Summary:
+    known = summaries.get(id(node))
+    if known is None:
+        below = [_summarize(child, summaries) for child in inputs(node)]
+        read = node.map.id if isinstance(node, _READS_MAP) else None
+        shape = hash((type(node).__name__, len(node.columns), read, *(each.shape for each in below)))
+        is_worth = isinstance(node, _WORTH_SHARING) or any(each.is_worth for each in below)
+        known = summaries[id(node)] = _Summary(shape, 1 + sum(each.size for each in below), is_worth)
+    return known
 
 
 def _in_root_fragment(node: Any) -> Iterator[Any]:
@@ -93,25 +129,11 @@ def _inputs_in_fragment(node: Any) -> tuple[Any, ...]:
     return inputs(node)[:1] if isinstance(node, physical.Recursive) else inputs(node)
 
 
-def _add_shape(node: Any, shapes: dict[int, int]) -> int:
-    """A hash that is the same for equal plans."""
-    known = shapes.get(id(node))
-    if known is None:
-        below = tuple(_add_shape(child, shapes) for child in inputs(node))
-        read = node.map.id if isinstance(node, _READS_MAP) else None
-        known = shapes[id(node)] = hash((type(node).__name__, len(node.columns), read, below))
-    return known
-
-
 def _can_be_shared(node: Any) -> bool:
     estimate = node.estimate
     if estimate.rows > MOST_ROWS or estimate.cost <= spool_cost(estimate.rows, len(node.columns)):
         return False
-    if not isinstance(node, _WORTH_SHARING | _MAY_STAND_ABOVE):
-        return False
     nodes = list(walk(node))
-    if not any(isinstance(each, _WORTH_SHARING) for each in nodes):
-        return False
     if any(each.traits.convention is not Convention.LOCAL for each in nodes):
         return False
     made = {each.table for each in nodes if isinstance(each, physical.Recursive)}
@@ -127,10 +149,8 @@ def _has_volatile(value: Any) -> bool:
             return any(map(_has_volatile, value))
         case MapDefinition() | IndexDefinition() | Column():
             return False
-        case _ if is_dataclass(value):
-            return any(_has_volatile(getattr(value, each.name)) for each in fields(value) if each.compare)
         case _:
-            return False
+            return any(_has_volatile(getattr(value, name)) for name in _compared_fields(type(value)))
 
 
 def _key(value: Any, ids: dict[Any, int]) -> Any:
@@ -148,8 +168,8 @@ def _key(value: Any, ids: dict[Any, int]) -> Any:
             return tuple(_key(each, ids) for each in value)
         case float():
             return (float, repr(value))
-        case _ if is_dataclass(value) and not isinstance(value, SqlType):
-            parts = [_key(getattr(value, each.name), ids) for each in fields(value) if each.compare]
+        case _ if names := _compared_fields(type(value)):
+            parts = [_key(getattr(value, name), ids) for name in names]
             if isinstance(value, physical.Recursive | physical.WorkingTable):
                 parts = [part for part in parts if part != (int, value.table)]
                 parts.append(_number(("table", value.table), ids))
@@ -161,6 +181,14 @@ def _key(value: Any, ids: dict[Any, int]) -> Any:
             return (type(value), value)
 
 
+@cache
+def _compared_fields(type_: type) -> tuple[str, ...]:
+    """The fields by which values of a plan's type are equal; none of a plain value, nor of a type of SQL."""
+    if not is_dataclass(type_) or type_ is SqlType:
+        return ()
+    return tuple(each.name for each in fields(type_) if each.compare)
+
+
 def _number(id_: Any, ids: dict[Any, int]) -> int:
     """The ids of columns and working tables counted in the order in which they come."""
     return ids.setdefault(id_, len(ids))
@@ -169,13 +197,12 @@ def _number(id_: Any, ids: dict[Any, int]) -> int:
 @dataclass(slots=True)
 class _Sharing:
     keys: dict[int, Any]
-    counts: Counter[Any]
     numbers: dict[Any, int] = field(default_factory=dict)
 
     def rewrite(self, node: Any) -> Any:
         """The largest common plans first: what is within a copy that is not computed is not looked at."""
         key = self.keys.get(id(node))
-        if key is None or self.counts[key] == 1:
+        if key is None:
             return self._rewrite_below(node)
         known = self.numbers.get(key)
         if known is not None:
