@@ -12,6 +12,7 @@ from collections import Counter
 from dataclasses import dataclass
 from decimal import Decimal
 from random import Random
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -19,9 +20,11 @@ import pytest
 
 import remuda
 from remuda.errors import ErrorCode, SqlError
+from remuda.grid import queries
 from tests.harness.databases import DuckDatabase
 from tests.harness.generated import rows_of
 from tests.harness.growing_queries import INDEXES, GrowingGenerator, contents, definitions
+from tests.runtime.quiet import PATIENCE, wait_until_quiet
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -58,22 +61,22 @@ def fill(grid: Any, oracle: DuckDatabase, random: Random) -> None:
         grid.sql(statement)
 
 
-def run_round(seed: int, queries: int = QUERIES_OF_ROUND) -> Iterator[Outcome]:
+def run_round(seed: int, count: int = QUERIES_OF_ROUND) -> Iterator[Outcome]:
     random = Random(seed)
     oracle = DuckDatabase()
     with remuda.open(members=1 + 2 * (seed % 4 == 3)) as grid:
         fill(grid, oracle, random)
         grid.sql(f"SET timeout = {SECONDS}")
-        for query, expected in grown_queries(random, oracle, queries):
+        for query, expected in grown_queries(random, oracle, count):
             yield _outcome(grid, query, expected)
     oracle.close()
 
 
-def grown_queries(random: Random, oracle: DuckDatabase, queries: int) -> Iterator[tuple[str, list[tuple[Any, ...]]]]:
+def grown_queries(random: Random, oracle: DuckDatabase, count: int) -> Iterator[tuple[str, list[tuple[Any, ...]]]]:
     """Queries that the oracle answers in time and in few rows, with these rows."""
     generator = GrowingGenerator(random)
     current, steps = generator.start(), 0
-    while queries:
+    while count:
         grown = generator.grow(current)
         rows = _answer(oracle, grown)
         if rows is not None and len(rows) > LARGEST_ANSWER:
@@ -82,7 +85,7 @@ def grown_queries(random: Random, oracle: DuckDatabase, queries: int) -> Iterato
         steps += 1
         if rows is not None:
             yield grown, rows
-            queries -= 1
+            count -= 1
             current = grown
         if steps == STEPS_OF_ONE or rows == []:
             current, steps = generator.start(), 0
@@ -111,9 +114,73 @@ def _outcome(grid: Any, query: str, rows: list[tuple[Any, ...]]) -> Outcome:
     return Outcome(query, fault, seconds)
 
 
-def check_round(seed: int, queries: int = QUERIES_OF_ROUND) -> None:
-    for outcome in run_round(seed, queries):
+def check_round(seed: int, count: int = QUERIES_OF_ROUND) -> None:
+    for outcome in run_round(seed, count):
         assert not outcome.fault, outcome
+
+
+def cancel_round(seed: int, count: int) -> int:
+    """Cancel each query at a random moment of its run; return how many had not ended before."""
+    random = Random(seed)
+    oracle = DuckDatabase()
+    cancelled = 0
+    with remuda.open(members=1 + 2 * (seed % 4 == 3)) as grid:
+        fill(grid, oracle, random)
+        for query, expected in grown_queries(random, oracle, count):
+            started = time.monotonic()
+            assert comparable(tuple(row) for row in grid.sql(query)) == comparable(expected), query
+            moment = random.random() * (time.monotonic() - started)
+            cancelled += _cancel_after(grid, query, moment)
+    oracle.close()
+    return cancelled
+
+
+def _cancel_after(grid: Any, query: str, seconds: float) -> bool:
+    """Whether the query was cancelled. The reader's thread ends, and no other thread works for the query any more."""
+    result = grid.sql(query)
+    execution = result._execution
+    outcome: list[Any] = []
+
+    def read() -> None:
+        try:
+            outcome.append(result.fetchall())
+        except SqlError as error:
+            outcome.append(error.code)
+
+    reader = Thread(target=read)
+    reader.start()
+    reader.join(seconds)
+    result.close()
+    reader.join(PATIENCE)
+    assert not reader.is_alive(), query
+    wait_until_quiet(grid, execution)
+    assert outcome[0] is ErrorCode.CANCELLED_BY_USER or isinstance(outcome[0], list), query
+    return outcome[0] is ErrorCode.CANCELLED_BY_USER
+
+
+def test_growing_queries_can_be_cancelled() -> None:
+    assert cancel_round(7, 12)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(200, 220))
+def test_many_growing_queries_can_be_cancelled(seed: int) -> None:
+    assert cancel_round(seed, QUERIES_OF_ROUND)
+
+
+def test_planning_ends_when_the_time_of_the_statement_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The search for a plan looks at the clock too: it is not carried to its end for a reader who has left."""
+    searched: list[int] = []
+    with remuda.open() as grid:
+        for statement in definitions():
+            grid.sql(statement)
+        joins = " ".join(f"JOIN big AS b{number} ON b{number}.a = b{number - 1}.b" for number in range(1, 30))
+        monkeypatch.setattr(queries, "compile_shortcut", lambda *_: searched.append(1))
+        grid.sql("SET timeout = 0.001")
+        with pytest.raises(SqlError) as caught:
+            grid.sql(f"SELECT COUNT(*) FROM big AS b0 {joins}")
+        assert caught.value.code is ErrorCode.TIMEOUT
+    assert not searched
 
 
 @pytest.mark.parametrize("seed", range(2))

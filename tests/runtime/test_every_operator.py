@@ -39,6 +39,10 @@ LONG = {
     "outer join": "SELECT a.id, b.id FROM m a FULL JOIN m b ON a.id = b.n + 1",
     "lookup join": "SELECT a.n, b.t FROM m a JOIN m b ON b.id = a.n + 1 AND b.t <> a.t",
     "nested loop": "SELECT COUNT(*) FROM m a JOIN m b ON a.id < b.n",
+    "candidates": "SELECT COUNT(*) FROM m a JOIN m b ON a.n = b.n OR a.id = b.n",
+    "range of candidates": "SELECT COUNT(*) FROM m a JOIN m b ON a.n BETWEEN b.n AND b.id",
+    "shared plan": "WITH c AS (SELECT n, COUNT(t) AS k FROM m GROUP BY n, id % 20) "
+    "SELECT a.k FROM c a, c b WHERE a.n = b.n OR a.k = b.n",
     "pairs looked for": "SELECT COUNT(*) FROM m a WHERE NOT EXISTS (SELECT 1 FROM m b WHERE b.id < -a.n - 1)",
     "sub-query": "SELECT COUNT(*) FROM m a WHERE NOT EXISTS (SELECT 1 FROM m b WHERE b.n = a.id)",
     "sub-query for each row": "SELECT (SELECT MAX(b.n) FROM m b WHERE b.id < a.id) FROM m a",

@@ -6,12 +6,14 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from remuda.catalog import DEFAULT_SCHEMA, SearchPath
 from remuda.errors import ErrorCode, SqlError, data_error
 from remuda.expr import Parameters
+from remuda.expr.going_on import asking
 from remuda.grid.garbage import full_collections_put_off
 from remuda.grid.modify import apply_modification
 from remuda.grid.open_results import OpenResults
@@ -24,6 +26,7 @@ from remuda.grid.shortcuts import compile_shortcut
 from remuda.grid.within_time import Answer, within_time
 from remuda.runtime import Execution, LocalRuntime, Scheduler
 from remuda.runtime.aside import AsideThreads
+from remuda.runtime.execution import QueryState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -86,9 +89,14 @@ class Queries:
                 tries.count(error)
 
     def _plan_once(self, key: PlanKey, query: Query) -> CachedPlan:
-        """What changes from now on is noticed when the plan is used, as the epoch is from before."""
+        """What changes from now on is noticed when the plan is used, as the epoch is from before.
+
+        Planning that alone takes longer than the statement may ends in the middle.
+        """
         epoch, settings = self.plans.epoch, self.settings
-        plan = self.planner().plan(key[1], query)
+        deadline = QueryState(settings.timeout)
+        with nullcontext() if settings.timeout is None else asking(deadline.check):
+            plan = self.planner().plan(key[1], query)
         entry = CachedPlan(plan, RowShape(plan.columns), compile_shortcut(plan, self.store), epoch)
         if settings is self.settings and plan.cacheable:
             self.plans.add(key, entry)

@@ -18,6 +18,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from remuda.expr import Column, Expression
+from remuda.expr.going_on import go_on
 from remuda.optimizer import cost
 from remuda.optimizer.access_paths import access_paths, reduced_scan
 from remuda.optimizer.copy_in import copy_in
@@ -131,6 +132,7 @@ class Search:
             return known if known is not None and known.estimate.cost < bound else None
         if bound <= group.failures.get(required, -math.inf):
             return None
+        go_on()
         best: PhysicalNode | None = None
         limit = bound
         weighed = group.weighed[required] = []

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from remuda.expr.going_on import go_on
 from remuda.plan import logical
 from remuda.plan.checker import check_logical
 from remuda.plan.logical import LogicalNode
@@ -190,6 +191,7 @@ class _Normalizer:
         return node
 
     def _apply(self, node: LogicalNode) -> LogicalNode | None:
+        go_on()
         trace = self._trace
         for rule in NORMALIZE_RULES.get(type(node), ()):
             name = rule.__name__

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from remuda.errors import parsing_error
+from remuda.expr.going_on import go_on
 from remuda.plan import logical
 from remuda.plan.logical import Assignment
 from remuda.sql.ctes import check_unused, with_ctes
@@ -34,6 +35,7 @@ _OPERATION_PARTS = frozenset({"this", "expression", "distinct", "by_name", "with
 
 def bind_query(binding: Binding, node: Any, level: QueryLevel, expected: Sequence[SqlType] = ()) -> logical.Root:
     """`expected` are the types that bare parameters take, column by column, where the place of the query tells."""
+    go_on()
     level, defined = with_ctes(node, level)
     match node:
         case exp.Select():
