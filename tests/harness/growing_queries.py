@@ -73,9 +73,12 @@ class GrowingGenerator:
             self._filtered,
             self._valued,
             self._compared_with_value,
+            self._nested_subqueries,
             self._subquery_in_on,
             self._lateral,
             self._lateral,
+            self._lateral_join,
+            self._chained,
             self._named,
             self._named,
             self._recursive,
@@ -321,6 +324,66 @@ class GrowingGenerator:
             f"WHERE {column} {self.random.choice((self._compared(), '='))} ({self._value(left)})"
         )
 
+    def _nested_subqueries(self, query: str) -> str:
+        """A sub-query within a sub-query that names columns of both queries around it."""
+        left, middle, inner = (self._alias() for _ in range(3))
+        within = self.random.choice(
+            (
+                (
+                    f"{self._negated()}EXISTS (SELECT 1 FROM {self._map()} AS {inner} WHERE {inner}.a = {left}.m "
+                    f"AND {inner}.b = {middle}.b)"
+                ),
+                f"{middle}.c > (SELECT COUNT(*) FROM {self._map()} AS {inner} WHERE {inner}.a = {left}.n)",
+                (
+                    f"{middle}.b {self._negated()}IN (SELECT {inner}.b FROM {self._map()} AS {inner} "
+                    f"WHERE {inner}.b IS NOT NULL AND {inner}.c = {left}.m)"
+                ),
+                f"{middle}.id = (SELECT MAX({inner}.id) FROM {self._map()} AS {inner} WHERE {inner}.b = {middle}.b)",
+            )
+        )
+        around = self.random.choice(
+            (
+                (
+                    f"{self._negated()}EXISTS (SELECT 1 FROM {self._map()} AS {middle} "
+                    f"WHERE {self._equality(left, middle)} AND {within})"
+                ),
+                (
+                    f"{left}.n < (SELECT MAX({self._of(middle)}) FROM {self._map()} AS {middle} "
+                    f"WHERE {self._equality(left, middle)} AND {within})"
+                ),
+            )
+        )
+        return f"SELECT {left}.m AS m, {left}.n AS n FROM ({query}) AS {left} WHERE {around}"
+
+    def _lateral_join(self, query: str) -> str:
+        """LATERAL over two maps, of which either may name the outer row."""
+        left, right, one, two = (self._alias() for _ in range(4))
+        kind = self.random.choice(("JOIN", "LEFT JOIN"))
+        body = (
+            f"SELECT {self._of(one)} AS x, {self._of(two)} AS y FROM {self._map()} AS {one} "
+            f"{kind} {self._map()} AS {two} ON {one}.id = {two}.a"
+        )
+        condition = self._equality(left, self.random.choice((one, two)))
+        if self._chance(0.5):
+            body = f"{body} WHERE {condition}"
+        else:
+            body = f"SELECT COUNT(x) AS x, MIN(y) AS y FROM ({body} WHERE {condition}) AS {self._alias()}"
+        joined = self.random.choice(
+            (f"CROSS JOIN LATERAL ({body}) AS {right}", f"LEFT JOIN LATERAL ({body}) AS {right} ON true")
+        )
+        return f"SELECT {left}.m AS m, {right}.y AS n FROM ({query}) AS {left} {joined}"
+
+    def _chained(self, query: str) -> str:
+        """Outer joins one after the other, over keys that may be missing on either side."""
+        left, one, two = (self._alias() for _ in range(3))
+        first, second = (self.random.choice(("LEFT JOIN", "FULL JOIN", "RIGHT JOIN", "JOIN")) for _ in range(2))
+        where = f" WHERE {self._plain(two)}" if self._chance(0.4) else ""
+        return (
+            f"SELECT COALESCE({left}.m, {one}.a) AS m, {two}.b AS n FROM ({query}) AS {left} "
+            f"{first} {self._map()} AS {one} ON {left}.m = {one}.id "
+            f"{second} {self._map()} AS {two} ON COALESCE({left}.n, {one}.a) = {two}.id{where}"
+        )
+
     def _subquery_in_on(self, query: str) -> str:
         """A join whose condition has a sub-query, of one side or of none."""
         left, inner = self._alias(), self._alias()
@@ -435,6 +498,7 @@ class GrowingGenerator:
                 f"SELECT {one}, {two} FROM {name} WHERE {self._plain(name)}",
                 f"SELECT n, m FROM ({query}) AS {alias}",
                 f"SELECT {alias}.a, {other}.b FROM few AS {alias} CROSS JOIN few AS {other}",
+                f"SELECT {alias}.{one}, {other}.{two} FROM low AS {alias} CROSS JOIN few AS {other}",
                 (
                     f"SELECT {alias}.{one}, {other}.{two} FROM {name} AS {alias} JOIN {self._map()} AS {other} "
                     f"ON {alias}.id = {other}.a"
