@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field, fields, is_dataclass
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from remuda.catalog import IndexDefinition, MapDefinition
@@ -26,8 +25,6 @@ from remuda.types import SqlType
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from remuda.plan.physical import PhysicalNode
 
 SPOOL_RULE = "share_common_plans"
 _WORTH_SHARING = (
@@ -52,17 +49,18 @@ class CommonPlans:
     def __init__(self) -> None:
         self.fired = 0
 
-    def share(self, tree: PhysicalNode) -> PhysicalNode:
+    def share(self, tree: physical.Root) -> physical.Root:
         maps = Counter(node.map.id for node in walk(tree) if isinstance(node, _READS_MAP))
         if not any(count > 1 for count in maps.values()):
             return tree
         keys = _common_keys(tree)
         if not keys:
             return tree
-        shared = _Sharing(keys).rewrite(tree)
+        shared: Any = _Sharing(keys).rewrite(tree)
         read = {node.number for node in walk(shared) if isinstance(node, physical.SpoolRead)}
         self.fired = len(read)
-        return _without_unread(shared, read)
+        result: physical.Root = _without_unread(shared, read)
+        return result
 
 
 def _common_keys(tree: Any) -> dict[int, Any]:
@@ -181,12 +179,17 @@ def _key(value: Any, ids: dict[Any, int]) -> Any:
             return (type(value), value)
 
 
-@cache
+_FIELDS: dict[type, tuple[str, ...]] = {SqlType: ()}
+"""The fields by which values of a type are equal, as far as they were asked for; SQL types are compared as they are."""
+
+
 def _compared_fields(type_: type) -> tuple[str, ...]:
-    """The fields by which values of a plan's type are equal; none of a plain value, nor of a type of SQL."""
-    if not is_dataclass(type_) or type_ is SqlType:
-        return ()
-    return tuple(each.name for each in fields(type_) if each.compare)
+    """Return the fields by which values of a plan's type are equal; none of a plain value."""
+    known = _FIELDS.get(type_)
+    if known is None:
+        names = tuple(each.name for each in fields(type_) if each.compare) if is_dataclass(type_) else ()
+        known = _FIELDS.setdefault(type_, names)
+    return known
 
 
 def _number(id_: Any, ids: dict[Any, int]) -> int:
