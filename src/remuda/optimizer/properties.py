@@ -314,7 +314,8 @@ def _expanded(node: logical.Expand, source: Properties) -> dict[int, ColumnStati
 def _of_series(node: logical.Series, source: Properties) -> Properties:
     """A key of the input and the value are a key: a series has no value twice."""
     count, id_ = node.call.known_count, node.call.column.id
-    values = SERIES_VALUES if count is None else float(count)
+    unknown = SERIES_VALUES if node.call.expected is None else node.call.expected
+    values = unknown if count is None else float(count)
     columns = dict(source.columns) if count is None else {**source.columns, id_: ColumnStatistics(distinct=count)}
     keys = tuple(UniqueKey(key.columns | {id_}, key.values * values) for key in source.keys)
     return replace(source, rows=source.rows * values, columns=columns, keys=keys)

@@ -30,6 +30,8 @@ class SeriesCall:
     step: Expression
     includes_stop: bool
     span: Span | None = field(default=None, compare=False, repr=False)
+    expected: float | None = field(default=None, compare=False, repr=False, kw_only=True)
+    """How many values a row is expected to have, where the maker of the series knows."""
 
     @property
     def name(self) -> str:
