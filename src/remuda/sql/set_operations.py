@@ -9,18 +9,20 @@ from sqlglot import exp
 from remuda.errors import parsing_error
 from remuda.expr import Call, Literal, coerce
 from remuda.plan import logical
+from remuda.plan.aggregates import AggregateCall
 from remuda.plan.joins import JoinKind
 from remuda.plan.logical import Assignment, LogicalNode
+from remuda.plan.series import SeriesCall
 from remuda.sql.literals import is_untyped_text
 from remuda.sql.places import place_of, unsupported
 from remuda.sql.scope import QueryLevel
 from remuda.sql.subqueries import relation_of
-from remuda.sql.windows import numbered
-from remuda.types import BOOLEAN, NULL, VARCHAR, common_type
+from remuda.types import BIGINT, BOOLEAN, NULL, VARCHAR, common_type
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from remuda.expr import Column, Expression
     from remuda.sql.binding import Binding
     from remuda.types import SqlType
 
@@ -217,20 +219,38 @@ def _union(binding: Binding, relations: Sequence[LogicalNode]) -> LogicalNode:
 
 
 def _matched(binding: Binding, kind: JoinKind, left: LogicalNode, right: LogicalNode, *, every: bool) -> LogicalNode:
-    """Rows that the other side has too, or has not, NULL being equal to NULL.
-
-    Of ALL, the first of equal rows is matched with the first on the other side, the second with the second, and so on.
-    """
-    left_columns, right_columns = left.columns, right.columns
-    if every:
-        left, left_number = numbered(binding, left, left_columns, ())
-        right, right_number = numbered(binding, right, right_columns, ())
-        left_columns, right_columns = (*left_columns, left_number), (*right_columns, right_number)
-    else:
-        left = logical.Aggregate(left, left_columns, ())
+    """Rows that the other side has too, or has not, NULL being equal to NULL."""
     equalities = tuple(
         Call("is not distinct from", (one, other), BOOLEAN)
-        for one, other in zip(left_columns, right_columns, strict=True)
+        for one, other in zip(left.columns, right.columns, strict=True)
     )
     condition = equalities[0] if len(equalities) == 1 else Call("and", equalities, BOOLEAN)
-    return logical.Join(kind, left, right, condition)
+    if every:
+        return _matched_by_count(binding, kind, left, right, condition)
+    return logical.Join(kind, logical.Aggregate(left, left.columns, ()), right, condition)
+
+
+def _matched_by_count(
+    binding: Binding, kind: JoinKind, left: LogicalNode, right: LogicalNode, condition: Call
+) -> LogicalNode:
+    """INTERSECT ALL and EXCEPT ALL: equal rows of either side are counted, and come as often as the counts say.
+
+    Counts, unlike rows that are numbered, can be made of counts below a join.
+    """
+    counted, count = _counted(binding, left)
+    other, other_count = _counted(binding, right)
+    joined = logical.Join(JoinKind.INNER if kind is JoinKind.SEMI else JoinKind.LEFT, counted, other, condition)
+    one = Literal(1, BIGINT)
+    copies: Expression
+    if kind is JoinKind.SEMI:
+        copies = Call("least", (count, other_count), BIGINT)
+    else:
+        copies = Call("-", (count, Call("coalesce", (other_count, Literal(0, BIGINT)), BIGINT)), BIGINT)
+    copy = SeriesCall(binding.new_column("copy", BIGINT, nullable=False), one, copies, one, True, expected=1.0)
+    return logical.Project(logical.Series(joined, copy), tuple(Assignment(column, column) for column in left.columns))
+
+
+def _counted(binding: Binding, tree: LogicalNode) -> tuple[logical.Aggregate, Column]:
+    """The different rows, and how often each comes."""
+    count = binding.new_column("count", BIGINT, nullable=False)
+    return logical.Aggregate(tree, tree.columns, (AggregateCall(count, "count"),)), count
