@@ -17,7 +17,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from remuda.errors import ErrorCode, RemudaError, SqlError, StorageError
+from remuda.errors import ErrorCode, OutcomeUnknownError, RemudaError, SqlError, StorageError
 
 if TYPE_CHECKING:
     from remuda import dbapi, spark
@@ -30,6 +30,7 @@ __all__ = [
     "ErrorCode",
     "Grid",
     "Map",
+    "OutcomeUnknownError",
     "RemudaError",
     "Result",
     "SqlError",

@@ -34,6 +34,7 @@ class ErrorCode(IntEnum):
     INDEX_INVALID = 1009
     OBJECT_NOT_FOUND = 1010
     TOPOLOGY_CHANGE = 1011
+    OUTCOME_UNKNOWN = 1012
     DATA_EXCEPTION = 2000
 
 
@@ -62,13 +63,30 @@ class RemudaError(Exception):
 
 
 class StorageError(RemudaError):
-    """A folder or a file is damaged, locked, missing or cannot be written."""
+    """A folder or a file is damaged, locked, missing or cannot be written.
+
+    A statement that ends with it has changed nothing, except with the code OUTCOME_UNKNOWN.
+    """
+
+    code = ErrorCode.GENERIC
 
     def __init__(self, message: str, path: Path | str | None = None, offset: int | None = None) -> None:
         place = "" if path is None else f" ({path}" + ("" if offset is None else f", offset {offset}") + ")"
         super().__init__(message + place)
         self.path = None if path is None else str(path)
         self.offset = offset
+
+
+class OutcomeUnknownError(StorageError):
+    """A commit was written and its sync failed: a crash, or the next opening, may find it or not.
+
+    The store refuses further writes until it is opened again, which settles the outcome.
+    """
+
+    code = ErrorCode.OUTCOME_UNKNOWN
+
+    def __str__(self) -> str:
+        return f"[{int(self.code)} {self.code.name}] {super().__str__()}"
 
 
 class SqlError(RemudaError):

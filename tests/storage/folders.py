@@ -34,7 +34,8 @@ def log_files(folder: Path) -> list[Path]:
 
 def recorded_length(folder: Path) -> int:
     """Where the last record of the last log file ends; behind it there may be room."""
-    *_, last = read_log(folder / "wal", 1, (0, 0))
+    number = int(log_files(folder)[-1].stem)
+    *_, last = read_log(folder / "wal", 1, (number, 0))
     return last.length
 
 

@@ -13,6 +13,7 @@ import pytest
 from remuda.errors import StorageError
 from remuda.storage import Durability, Store
 from remuda.storage.segment_file import SegmentFiles
+from remuda.storage.write_ahead_file import file_header
 from tests.storage.crash_writer import ROWS, statement_rows
 from tests.storage.folders import abandon, filled, flipped, log_files, only_map, recorded_length
 from tests.storage.maps import contents, index_on
@@ -49,7 +50,9 @@ def test_sectors_that_a_power_failure_left_empty_are_cut_off(tmp_path: Path, dur
     before = recorded_length(tmp_path)
     orders.insert([(number, "x" * 100, 1.0) for number in range(100, 130)])
     abandon(store)
+    # Without the note behind the last record that it is synced: the power failed before.
     raw, end = path.read_bytes(), recorded_length(tmp_path)
+    raw = raw[:end] + bytes(len(raw) - end)
     cuts = [before, *range((before // 512 + 1) * 512, end, 512), end]
     assert len(cuts) > 5
     for start, stop in itertools.pairwise(cuts):
@@ -58,10 +61,9 @@ def test_sectors_that_a_power_failure_left_empty_are_cut_off(tmp_path: Path, dur
         assert contents(only_map(reader).snapshot()) == statement_rows(1)
 
 
-@pytest.mark.parametrize("durability", [Durability.OS, Durability.FSYNC])
-def test_every_flipped_byte_in_the_write_ahead_log_is_an_error(tmp_path: Path, durability: Durability) -> None:
-    """In the last record too, although the process was killed and nothing recorded that it was safe."""
-    store = filled(tmp_path, durability)
+def test_every_flipped_byte_in_the_synced_part_of_the_write_ahead_log_is_an_error(tmp_path: Path) -> None:
+    """In the last record too, although the process was killed and no manifest has recorded that it was synced."""
+    store = filled(tmp_path, Durability.FSYNC)
     for number in range(1, 6):
         only_map(store).insert(statement_rows(number))
     abandon(store)
@@ -79,6 +81,7 @@ def test_every_flipped_byte_in_the_write_ahead_log_is_an_error(tmp_path: Path, d
 
 def test_a_killed_process_leaves_the_beginning_of_a_record_in_the_room(tmp_path: Path) -> None:
     """It is killed between two pages of the file: a record, or its header, ends in zeros there."""
+    # A writer that is never idle leaves no notes.
     store = filled(tmp_path, Durability.FSYNC)
     orders = only_map(store)
     start, page = recorded_length(tmp_path), 4096
@@ -114,22 +117,95 @@ def test_a_clean_close_makes_even_a_missing_end_an_error(tmp_path: Path) -> None
     assert len(only_map(Store.open(tmp_path))) == ROWS
 
 
-def test_numbers_that_never_reached_the_disk_are_not_given_again(tmp_path: Path) -> None:
-    """A manifest may speak of a record that was lost: one written later must not be taken for it."""
+def test_a_change_of_the_catalog_syncs_the_records_before_it(tmp_path: Path) -> None:
+    """With durability "os" too: the manifest is synced, and must not outlive what it builds on."""
     store = filled(tmp_path)
     orders = only_map(store)
     orders.insert(statement_rows(1))
-    length = log_files(tmp_path)[-1].stat().st_size
+    length = recorded_length(tmp_path)
     orders.insert(statement_rows(2))
-    orders.truncate()
+    store.create_index(orders.definition, index_on("customer", "amount"))
     abandon(store)
     path = log_files(tmp_path)[-1]
     path.write_bytes(path.read_bytes()[:length])
-    for number in (3, 4):
-        store = Store.open(tmp_path, durability=Durability.OS)
+    with pytest.raises(StorageError, match="a record of the write-ahead log is damaged"):
+        Store.open(tmp_path, durability=Durability.OS)
+
+
+def test_a_damaged_tail_is_cut_off_and_counted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Nothing was synced here, so that any byte may be the trace of a power failure; and no later statement is kept."""
+    killed = tmp_path / "killed"
+    store = filled(killed)
+    ends = [recorded_length(killed)]
+    for number in range(1, 4):
         only_map(store).insert(statement_rows(number))
+        ends.append(recorded_length(killed))
+    abandon(store)
+    raw = log_files(killed)[-1].read_bytes()
+    for offset in range(ends[0], ends[-1], 11):
+        folder = shutil.copytree(killed, tmp_path / str(offset))
+        log_files(folder)[-1].write_bytes(flipped(raw, offset))
+        caplog.clear()
+        store = Store.open(folder, durability=Durability.OS)
+        kept = sum(end <= offset for end in ends[1:])
+        assert len(only_map(store)) == kept * ROWS
+        dropped = store.dropped_tail
+        assert dropped is not None
+        # The last record may end in zeros.
+        assert (dropped.offset, dropped.size) == (ends[kept], len(flipped(raw, offset).rstrip(b"\0")) - ends[kept])
+        # The header of the record that was hit may be gone, those behind it are not.
+        assert dropped.statements in {3 - kept, 2 - kept}
+        assert f"{dropped.size} bytes" in caplog.text
+        only_map(store).insert(statement_rows(7))
         abandon(store)
-    assert contents(only_map(Store.open(tmp_path)).snapshot()) == statement_rows(3) + statement_rows(4)
+        again = Store.open(folder, durability=Durability.OS)
+        assert again.dropped_tail is None
+        assert len(only_map(again)) == (kept + 1) * ROWS
+        abandon(again)
+
+
+@pytest.mark.parametrize("header", [b"", b"REM", b"REMUDAW2", b"REMUDAW2\x07", bytes(32), bytes(4096)])
+def test_a_half_written_header_is_a_new_log(tmp_path: Path, header: bytes) -> None:
+    store = filled(tmp_path)
+    only_map(store).insert(statement_rows(1))
+    abandon(store)
+    (tmp_path / "wal" / "00000002.log").write_bytes(header)
+    store = Store.open(tmp_path)
+    only_map(store).insert(statement_rows(2))
+    store.close()
+    assert len(only_map(Store.open(tmp_path, read_only=True))) == 2 * ROWS
+
+
+def test_a_later_format_is_not_taken_for_a_new_log(tmp_path: Path) -> None:
+    store = filled(tmp_path)
+    abandon(store)
+    (tmp_path / "wal" / "00000002.log").write_bytes(b"REMUDAW3" + bytes(24))
+    with pytest.raises(StorageError, match="not a write-ahead log of format REMUDAW1 or REMUDAW2"):
+        Store.open(tmp_path)
+
+
+@pytest.mark.parametrize("left", ["nothing", "folders", "header", "zeros", "whole header"])
+def test_a_first_opening_that_did_not_end_starts_over(tmp_path: Path, left: str) -> None:
+    header = {"header": b"REMU", "zeros": bytes(32), "whole header": file_header(1, 0, 5)}
+    if left != "nothing":
+        (tmp_path / "wal").mkdir()
+        (tmp_path / "maps").mkdir()
+        (tmp_path / "LOCK").write_bytes(b"")
+    if left in header:
+        (tmp_path / "wal" / "00000001.log").write_bytes(header[left])
+    store = filled(tmp_path)
+    only_map(store).insert(statement_rows(1))
+    store.close()
+    assert len(only_map(Store.open(tmp_path))) == ROWS
+
+
+def test_records_without_a_manifest_are_not_overwritten(tmp_path: Path) -> None:
+    store = filled(tmp_path)
+    only_map(store).insert(statement_rows(1))
+    abandon(store)
+    (tmp_path / "MANIFEST").unlink()
+    with pytest.raises(StorageError, match="the manifest is missing"):
+        Store.open(tmp_path)
 
 
 def test_a_log_file_that_ends_in_its_header_is_made_anew(tmp_path: Path) -> None:

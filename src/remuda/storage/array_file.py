@@ -12,6 +12,7 @@ import mmap
 import os
 import struct
 import zlib
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -67,7 +68,8 @@ def write_array_file(path: Path, arrays: dict[str, np.ndarray]) -> None:
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:
-        path.unlink(missing_ok=True)
+        with suppress(OSError):  # The next opening of the folder removes it.
+            path.unlink(missing_ok=True)
         raise StorageError(f"the file cannot be written: {error.strerror}", path) from error
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections import deque
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from remuda.storage.reader_lease import oldest_version_read
@@ -10,6 +12,8 @@ from remuda.storage.reader_lease import oldest_version_read
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
+
+_logger = logging.getLogger("remuda.storage")
 
 
 class Disposal:
@@ -33,20 +37,32 @@ class Disposal:
         A finaliser may call this in any thread at any moment, so there is no lock here: the queue needs none.
         """
         since = self.version if version is None else version
-        self._waiting.extend((since, path) for path in paths)
+        with suppress(OSError):  # A folder that cannot be listed: its files are found at the next opening.
+            self._waiting.extend((since, path) for path in paths)
         self.sweep()
 
     def sweep(self) -> None:
-        """Removes what was waiting for readers that are gone."""
+        """Removes what was waiting for readers that are gone. What cannot be removed is tried again the next time.
+
+        It never fails: a statement is not undone because a file that it does not need is still there.
+        """
         if not self._waiting or self._stopped:
             return
-        oldest = oldest_version_read(self._store)
+        try:
+            oldest = oldest_version_read(self._store)
+        except OSError as error:
+            _logger.warning("the leases of readers cannot be read: %s", error)
+            return
         for _ in range(len(self._waiting)):
             try:
                 since, path = self._waiting.popleft()
             except IndexError:  # Another thread sweeps too.
                 return
             if oldest is None or oldest >= since:
-                path.unlink(missing_ok=True)
+                try:
+                    path.unlink(missing_ok=True)
+                except OSError as error:
+                    _logger.warning("a file that is not needed any more cannot be removed: %s", error)
+                    self._waiting.append((since, path))
             else:
                 self._waiting.append((since, path))

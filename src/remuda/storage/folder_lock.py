@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from remuda.errors import StorageError
@@ -30,8 +31,13 @@ class FolderLock:
                 f"the folder is open for writing in process {holder}; open it with read_only=True to read it",
                 path.parent,
             ) from error
-        os.ftruncate(self._descriptor, 0)
-        os.write(self._descriptor, f"{os.getpid()}\n".encode())
+        except BaseException:
+            os.close(self._descriptor)
+            raise
+        # Whose it is helps those who find it taken; the lock holds without it.
+        with suppress(OSError):
+            os.ftruncate(self._descriptor, 0)
+            os.write(self._descriptor, f"{os.getpid()}\n".encode())
 
     def is_at(self, path: Path) -> bool:
         """Whether the file that is locked is still the one at this path."""

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, cast
 
 import msgspec
 
-from remuda.errors import ErrorCode, RemudaError, StorageError
+from remuda.errors import ErrorCode, OutcomeUnknownError, RemudaError, StorageError
 from remuda.storage.manifest import MapEntry, map_definition, segment_info
 from remuda.storage.segment_file import segment_paths
 from remuda.storage.write_ahead_file import sync_folder
@@ -144,9 +144,12 @@ class Inbox:
         try:
             _link(files, folder)
             return target.commit_segments(infos, cast("LoadMode", delivery.mode), claimed.stem)
+        except OutcomeUnknownError:
+            raise  # A crash may leave the manifest that names the files.
         except BaseException:
             for path in files:
-                (folder / path.name).unlink(missing_ok=True)
+                with suppress(OSError):
+                    (folder / path.name).unlink(missing_ok=True)
             raise
 
     def _remove_abandoned(self) -> None:

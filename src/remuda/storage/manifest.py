@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from remuda.catalog import ColumnDefinition, IndexDefinition, IndexKind, MapDefinition, ViewDefinition
-from remuda.errors import StorageError
+from remuda.errors import OutcomeUnknownError, StorageError
 from remuda.storage.column_summary import ColumnSummary
 from remuda.storage.segment_file import SegmentInfo, files_of
 from remuda.storage.write_ahead_file import sync_folder
@@ -107,8 +107,8 @@ class Manifest(msgspec.Struct, frozen=True):
     deliveries: tuple[str, ...] = ()
 
 
-class UnsyncedManifestError(StorageError):
-    """The manifest is in its place, but nobody knows whether it, or the one before, would be there after a crash."""
+class UnsyncedManifestError(OutcomeUnknownError):
+    """The manifest is in its place, but a crash may leave this one or the one before."""
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
@@ -116,7 +116,10 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
     try:
         sync_folder(folder)
     except OSError as error:
-        message = f"the manifest could not be made durable: {error.strerror}"
+        message = (
+            "it is unknown whether the statement is durable, the manifest could not be made durable: "
+            f"{error.strerror}; the maps can be read, and written again once the folder is opened anew"
+        )
         raise UnsyncedManifestError(message, folder / NAME) from error
 
 

@@ -72,6 +72,8 @@ class MapState:
         """Where the segments are; None in memory."""
         return self.shelf.folder
 
+    path = folder
+
     @property
     def log(self) -> WriteLog:
         """What was written since the last checkpoint."""
@@ -93,21 +95,24 @@ class MapState:
     def attach(self, journal: WriteAheadLog | None) -> None:
         """From now on writes are recorded there: what was replayed before came from it."""
         self._journal = journal
+        self._epoch = 0 if journal is None else journal.epoch
+        """The refusals of the journal that this map has followed."""
         self._journal_lock = None if journal is None else WriterLock(journal, self._take_back)
         self._writer: AbstractContextManager[object] = self._journal_lock or RLock()
 
     def _take_back(self) -> None:
-        """After a record could not be made durable: puts a version without it, and without those behind it, in place.
+        """After records could not be made durable: puts a version without them, and those behind, in place.
 
-        Nothing can be appended any more, so those are all there are. A snapshot taken in between keeps what it saw.
+        A snapshot taken in between keeps what it saw.
         """
         with self._writer:
             assert self._journal is not None
-            durable = self._journal.durable_sequence
-            safe = self._unsafe.safe_length(durable)
-            if safe is not None:
-                self._replace_version(self.shelved, self.definition, carried=(0, safe))
-                self.applied = min(self.applied, durable)
+            self._epoch = self._journal.epoch
+            found = self._unsafe.first_refused(self._journal.is_refused)
+            if found is not None:
+                sequence, length = found
+                self._replace_version(self.shelved, self.definition, carried=(0, length))
+                self.applied = min(self.applied, sequence - 1)
 
     # The next version
 

@@ -9,6 +9,7 @@ from remuda.errors import StorageError
 from remuda.expr.going_on import asking
 from remuda.storage.checksum import no_pause
 from remuda.storage.compaction import fold
+from remuda.storage.disk_errors import reports_disk_errors
 from remuda.storage.encodable import naming_columns, unencodable
 from remuda.storage.map_load import load_table, load_tables, take_over_segments
 from remuda.storage.map_state import MapState
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from remuda.storage.load_merge import LoadMode
     from remuda.storage.row_form import Row, RowForm
     from remuda.storage.segment_file import SegmentInfo
-    from remuda.storage.segment_shelf import SegmentShelf
+    from remuda.storage.segment_shelf import SegmentShelf, ShelvedSegment
     from remuda.storage.write_ahead_log import WriteAheadLog
 
 FOLD_ENTRIES = 65_536
@@ -59,6 +60,8 @@ class MapStore(MapState):
         self._confirm: Confirm | None = None
         self._shall_be_empty = False
         """Whether somebody waits to remove all rows: a fold of them is for nothing."""
+        self._superseded: list[tuple[ShelvedSegment, ...]] = []
+        """Segments that a manifest may still name, though a checkpoint has replaced them."""
         self._statistics = StatisticsKeeper()
         self._check = RowCheck(definition)
 
@@ -166,6 +169,9 @@ class MapStore(MapState):
         with self._writer:
             if not self._readable:
                 self.refuse_unreadable()
+            if lock is not None and journal.epoch != self._epoch and not lock.pending:
+                # With something pending, the statement has lost its own beginning: appending will refuse the rest.
+                self._take_back()
             version = self._version
             log = version.log
             try:
@@ -173,7 +179,7 @@ class MapStore(MapState):
                 if self._confirm is not None:
                     self._confirm()
                 if journal is not None and lock is not None and len(log.keys) > log.committed:
-                    sequence = journal.append(payload)
+                    sequence = journal.append(payload, self._epoch)
                     self.applied = lock.pending = sequence
                     self._unsafe.add(sequence, log.committed, journal.durable_sequence)
             except BaseException:
@@ -184,6 +190,7 @@ class MapStore(MapState):
             self._request_checkpoint()
         return answer
 
+    @reports_disk_errors
     def truncate(self) -> int:
         """Removes all rows at once, and gives up a checkpoint of this map that is under way."""
         self._shall_be_empty = True
@@ -220,10 +227,12 @@ class MapStore(MapState):
         self.install((), self.applied, (end, end))
         return count
 
+    @reports_disk_errors
     def load(self, table: pa.Table, mode: LoadMode = "append") -> int:
         """Adds a whole table, all or nothing; returns how many rows it had."""
         return load_table(self, table, mode)
 
+    @reports_disk_errors
     def load_tables(
         self, tables: Iterable[pa.Table], mode: LoadMode = "append", progress: Callable[[int], None] | None = None
     ) -> int:
@@ -233,6 +242,7 @@ class MapStore(MapState):
         """
         return load_tables(self, tables, mode, progress)
 
+    @reports_disk_errors
     def commit_segments(
         self, infos: Sequence[SegmentInfo], mode: LoadMode = "append", delivery: str | None = None
     ) -> int:
@@ -244,10 +254,17 @@ class MapStore(MapState):
     def checkpoint(self) -> None:
         """Folds the log into segments. Writers go on meanwhile: what they write is carried over."""
         with self.structure:
+            if self.fold_log():
+                self._commit_structure(None)
+            self.discard_superseded()
+
+    def fold_log(self) -> bool:
+        """Does all of a checkpoint but its commit; False if there is nothing to do."""
+        with self.structure:
             with self._writer:
                 version, length, folded = self._version, self._version.log.committed, self.applied
             if length == 0:
-                return
+                return False
             if self._journal is not None:
                 # A statement that could still be refused must not get into a segment.
                 self._journal.wait(folded)
@@ -255,13 +272,18 @@ class MapStore(MapState):
                 with asking(self._refuse_needless_fold):
                     shelved = fold(self.shelf, version, self.shelved, length)
             except _NeedlessFoldError:
-                return
+                return False
             with self._writer:
-                before = self.shelved
+                self._superseded.append(self.shelved)
                 self._replace_version(shelved, version.definition, carried=(length, self._version.log.committed))
                 self.folded = folded
-            self._commit_structure(None)
-            self.shelf.discard(before, shelved)
+            return True
+
+    def discard_superseded(self) -> None:
+        """After a commit: lets go of the segments before the checkpoints that it has committed."""
+        with self.structure:
+            while self._superseded:
+                self.shelf.discard(self._superseded.pop(), self.shelved)
 
     def _refuse_needless_fold(self) -> None:
         if self._shall_be_empty:

@@ -79,7 +79,7 @@ def recover(
     if files and files[0].number != manifest.first_log:
         raise FileNotFoundError(ENOENT, "missing", str(log_path(folder / "wal", manifest.first_log)))
     for file in files:
-        for sequence, payload in enumerate(file.payloads, file.first_sequence):
+        for sequence, payload in file.records:
             if not payload:
                 continue
             record = decode_record(payload)

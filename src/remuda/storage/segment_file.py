@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import weakref
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, TypeVar
@@ -178,8 +179,11 @@ def _open_rows(path: Path, definition: MapDefinition, info: SegmentInfo) -> pa.R
 
 
 def _remove_all(folder: Path, segment_id: str) -> None:
-    for path in folder.glob(f"{segment_id}.*"):
-        path.unlink(missing_ok=True)
+    """What cannot be removed is named by no manifest: the next opening of the folder removes it."""
+    with suppress(OSError):
+        for path in folder.glob(f"{segment_id}.*"):
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
 
 
 def _sync_and_digest(path: Path) -> tuple[int, str]:
@@ -201,4 +205,4 @@ def digest(path: Path, pause: Callable[[], None] = no_pause) -> tuple[int, str]:
 def _remove_files(folder: Path, segment_id: str, obsolete: list[tuple[Disposal, int]]) -> None:
     if obsolete:
         disposal, version = obsolete[0]
-        disposal.retire(list(folder.glob(f"{segment_id}.*")), version)
+        disposal.retire(folder.glob(f"{segment_id}.*"), version)

@@ -128,8 +128,8 @@ class SegmentShelf:
             made.extend(self.with_index(each, index) for each in shelved)
         except BaseException:
             for each in made:
-                if self.folder is not None:
-                    index_path(self.folder, each.segment.id, index.id).unlink(missing_ok=True)
+                if self.folder is not None and self.disposal is not None:
+                    self.disposal.retire([index_path(self.folder, each.segment.id, index.id)], 0)
             raise
         return tuple(made)
 

@@ -5,11 +5,13 @@ What is in a folder beside the segments of the maps is the concern of `store_fol
 
 from __future__ import annotations
 
+import logging
 import time
 from typing import TYPE_CHECKING
 
 from remuda.errors import ErrorCode, SqlError, StorageError
 from remuda.storage.confirmation import always_granted
+from remuda.storage.disk_errors import reports_disk_errors, storage_error
 from remuda.storage.inbox import Inbox
 from remuda.storage.manifest import NAME
 from remuda.storage.reader_lease import ReaderLease, leave_lease, take_lease
@@ -26,12 +28,13 @@ if TYPE_CHECKING:
     from remuda.storage.map_store import MapStore
     from remuda.storage.remote_folder import RemoteFolder
     from remuda.storage.store_folder import StoreFolder
-    from remuda.storage.write_ahead_file import LogFile
+    from remuda.storage.write_ahead_file import DroppedTail, LogFile
 
 CLOSING_ENTRIES = 4096
 """A log of at least so many entries is folded at closing: the next opening need not replay it."""
 
 _OPENING_TRIES = 10
+_logger = logging.getLogger("remuda.storage")
 
 
 class Store(StoreState):
@@ -48,6 +51,8 @@ class Store(StoreState):
     ) -> None:
         super().__init__(path, partitions, durability, read_only=read_only, remote=remote)
         self._lease: ReaderLease | None = None
+        self.dropped_tail: DroppedTail | None = None
+        """What the opening cut off of the write-ahead log."""
         self.verification = Verification(lambda: list(self._maps.values()))
         self._inbox = (
             None if self._folder is None or read_only or remote is not None else Inbox(self._folder, self._map_with_id)
@@ -86,24 +91,43 @@ class Store(StoreState):
         if read_only:
             store.refresh()
             return store
-        folder.lock()
         try:
+            folder.lock()
             store._open_for_writing(folder)
             store.verification.start()
             if store._inbox is not None:
                 store._inbox.start()
+        except OSError as error:
+            store._give_up()
+            raise storage_error("the folder cannot be opened", error, path) from error
         except BaseException:
-            folder.unlock()
+            store._give_up()
             raise
         return store
 
+    def _give_up(self) -> None:
+        """Lets go of everything that an opening which failed had got hold of."""
+        self.closed = True
+        if self._inbox is not None:
+            self._inbox.stop()
+        self.verification.stop()
+        if self._journal is not None:
+            self._journal.abandon()
+        if self._folder is not None:
+            self._folder.unlock()
+
     def _open_for_writing(self, folder: StoreFolder) -> None:
         files: list[LogFile] = []
-        if folder.has_manifest():
+        is_new = not folder.has_manifest()
+        if is_new:
+            folder.sync_own_name()
+        else:
             try:
                 files = self._load(folder)
             except FileNotFoundError as error:
                 raise StorageError("a file named in the manifest is missing", error.filename) from error
+        if files and files[-1].dropped is not None:
+            self._report_dropped(files[-1].dropped)
         journal = folder.open_journal(files[-1] if files else None)
         if journal is not None:
             for each in self._maps.values():
@@ -115,8 +139,20 @@ class Store(StoreState):
         for each in self._maps.values():
             each.shelf.remove_strangers(each.shelved, found)
 
+    def _report_dropped(self, dropped: DroppedTail) -> None:
+        self.dropped_tail = dropped
+        _logger.warning(
+            "the end of the write-ahead log had not been synced before a crash and is damaged: %d bytes with at least "
+            "%d statements are cut off (%s, offset %d)",
+            dropped.size,
+            dropped.statements,
+            dropped.path,
+            dropped.offset,
+        )
+
     # Changes of the catalog
 
+    @reports_disk_errors
     def create_map(
         self,
         definition: MapDefinition,
@@ -134,7 +170,7 @@ class Store(StoreState):
             if fill is not None:
                 created.fill_unseen(fill)
             with self._structure:
-                self._refuse_unwritable()
+                self._begin_change()
                 replaced = self._of_that_name(definition, expected=replaces)
                 created.folded = created.applied = self._journal.sequence if self._journal is not None else 0
                 self._exchange_maps(replaced, created)
@@ -160,9 +196,10 @@ class Store(StoreState):
         if new is not None:
             self._maps[new.definition.id] = new
 
+    @reports_disk_errors
     def drop_map(self, definition: MapDefinition) -> None:
         with self._structure:
-            self._refuse_unwritable()
+            self._begin_change()
             dropped = self.map(definition)
             del self._maps[definition.id]
             self._change_catalog(
@@ -170,6 +207,7 @@ class Store(StoreState):
             )
             dropped.destroy()
 
+    @reports_disk_errors
     def create_index(
         self, definition: MapDefinition, index: IndexDefinition, confirm: Confirm = always_granted
     ) -> MapDefinition:
@@ -178,30 +216,34 @@ class Store(StoreState):
         `confirm` is called when it is built, and may still refuse it by raising.
         """
         with self._structure:
-            self._refuse_unwritable()
+            self._begin_change()
             return self._change_indexes(self.map(definition), lambda found: found.create_index(index, confirm))
 
+    @reports_disk_errors
     def drop_index(self, definition: MapDefinition, index: IndexDefinition) -> MapDefinition:
         with self._structure:
-            self._refuse_unwritable()
+            self._begin_change()
             found = self.map(definition)
             if index not in found.definition.indexes:
                 raise SqlError(ErrorCode.INDEX_INVALID, f"the index {index.name} is gone")
             return self._change_indexes(found, lambda found: found.drop_index(index))
 
+    @reports_disk_errors
     def create_view(self, view: ViewDefinition) -> None:
         """Adds the view, or puts it in the place of the one with the same name."""
         with self._structure:
-            self._refuse_unwritable()
+            self._begin_change()
             self._change_catalog(self.catalog.with_view(view), lambda: None)
 
+    @reports_disk_errors
     def drop_view(self, view: ViewDefinition) -> None:
         with self._structure:
-            self._refuse_unwritable()
+            self._begin_change()
             self._change_catalog(self.catalog.without_view(view), lambda: None)
 
     # Readers of a folder
 
+    @reports_disk_errors
     def refresh(self) -> None:
         """Makes a reader see all that was acknowledged by now."""
         folder = self._folder
@@ -241,6 +283,7 @@ class Store(StoreState):
 
     # Life
 
+    @reports_disk_errors
     def verify(self) -> None:
         """Reads every segment and index in full and raises `StorageError` where a byte is not as it was written."""
         with self._structure:
@@ -262,6 +305,7 @@ class Store(StoreState):
         if self._folder is not None:
             self._folder.unlock()
 
+    @reports_disk_errors
     def close(self) -> None:
         """Makes everything durable and gives the folder free. Snapshots stay readable, writes are refused then."""
         if self._inbox is not None:
@@ -269,24 +313,34 @@ class Store(StoreState):
         with self._structure:
             if self.closed:
                 return
-            entries = sum(each.log_length for each in self._maps.values())
             try:
-                if self.path is not None and not self.read_only:
-                    journal = self._journal
-                    healthy = journal is None or not journal.failed
-                    if healthy and (entries >= CLOSING_ENTRIES or (journal is None and entries)):
-                        self.checkpoint()
-                    if journal is not None:
-                        journal.close()
-                        self._commit_manifest(only_changes=True)
+                self._save_before_closing()
             finally:
                 self.closed = True
-                self.verification.stop()
-                if self._lease is not None:
-                    self._lease.release()
-                for each in self._maps.values():
-                    each.refusal = "the store is closed"
-                if self._folder is not None:
-                    self._folder.unlock()
-                    if self._folder.remote is not None:
-                        self._folder.remote.close()
+                try:
+                    if self._journal is not None:
+                        self._journal.close()
+                finally:
+                    self._release()
+
+    def _save_before_closing(self) -> None:
+        journal = self._journal
+        if self.path is None or self.read_only or (journal is not None and journal.failed):
+            return
+        entries = sum(each.log_length for each in self._maps.values())
+        if entries >= CLOSING_ENTRIES or (journal is None and entries):
+            self.checkpoint()
+        if journal is not None:
+            journal.make_safe()
+            self._commit_manifest(only_changes=True)
+
+    def _release(self) -> None:
+        self.verification.stop()
+        if self._lease is not None:
+            self._lease.release()
+        for each in self._maps.values():
+            each.refusal = "the store is closed"
+        if self._folder is not None:
+            self._folder.unlock()
+            if self._folder.remote is not None:
+                self._folder.remote.close()

@@ -12,12 +12,14 @@ It knows nothing of the maps but their entries in the manifest. Its user keeps o
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from remuda.errors import StorageError
+from remuda.storage.disk_errors import disk_errors, storage_error
 from remuda.storage.disposal import Disposal
 from remuda.storage.folder_lock import FolderLock
 from remuda.storage.manifest import (
@@ -28,8 +30,15 @@ from remuda.storage.manifest import (
     view_entry,
     write_manifest,
 )
-from remuda.storage.write_ahead_file import LogFile, log_numbers, log_path, sync_folder
-from remuda.storage.write_ahead_log import Durability, WriteAheadLog
+from remuda.storage.write_ahead_file import (
+    LogFile,
+    holds_nothing,
+    log_numbers,
+    log_path,
+    settle_tail,
+    sync_folder,
+)
+from remuda.storage.write_ahead_log import NO_SPACE, Durability, WriteAheadLog
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable
@@ -79,24 +88,42 @@ class StoreFolder:
                 self.remote.fetch()
         except FileNotFoundError as error:
             raise StorageError("a file named in the manifest is missing", error.filename) from error
-        try:
-            (self.path / "wal").mkdir(parents=True, exist_ok=True)
+        with disk_errors("the folder cannot be written", self.path):
+            _make_folders(self.path)
+            (self.path / "wal").mkdir(exist_ok=True)
             (self.path / "maps").mkdir(exist_ok=True)
             self._lock = FolderLock(self.path / LOCK)
-        except OSError as error:
-            raise StorageError(f"the folder cannot be written: {error.strerror}", self.path) from error
 
     def unlock(self) -> None:
         if self._lock is not None:
             self._lock.release()
 
     def has_manifest(self) -> bool:
-        """Whether there is anything to recover. Files without a manifest are not: it was lost."""
+        """Whether there is anything to recover.
+
+        A folder without a manifest is new, or the first opening of it did not come to an end: then it holds at most
+        a log file without a record, as nothing is written before there is a manifest. Anything else is a store whose
+        manifest was lost.
+        """
         if (self.path / NAME).exists():
             return True
-        if any(self.path.glob("maps/*")) or log_numbers(self.path / "wal"):
+        logs = self.path / "wal"
+        if any(self.path.glob("maps/*")) or any(
+            number > 1 or not holds_nothing(log_path(logs, number)) for number in log_numbers(logs)
+        ):
             raise StorageError("the manifest is missing", self.path / NAME)
         return False
+
+    def sync_own_name(self) -> None:
+        """Makes the name of a new store durable in the folder around it."""
+        try:
+            sync_folder(self.path.parent)
+        except PermissionError:
+            # It can be used but not read, and so not be synced by this process: the store was made in a folder that
+            # somebody else looks after.
+            return
+        except OSError as error:
+            raise storage_error("the name of the folder could not be made durable", error, self.path.parent) from error
 
     def take_up(self, recovered: Recovered) -> None:
         """Goes on from the state that was found."""
@@ -117,16 +144,32 @@ class StoreFolder:
             return None
         folder = self.path / "wal"
         number = self._log_files[-1][0] if last is None else last.number
-        for other in log_numbers(folder):
-            if other > number or (last is None and other == number):
-                log_path(folder, other).unlink()
+        with disk_errors("the write-ahead log cannot be written", folder):
+            for other in log_numbers(folder):
+                if other > number or (last is None and other == number):
+                    log_path(folder, other).unlink()
         if last is None:
-            self.journal = WriteAheadLog(folder, number, self._sequence, self._durability, None)
-            return self.journal
-        safe = self._safe_log == (number, last.length)
-        self.journal = WriteAheadLog(folder, number, last.last_sequence, self._durability, last.length, safe=safe)
-        self.journal.skip_to(self._sequence)
+            self.journal = WriteAheadLog(folder, number, self._sequence, self._durability)
+        elif last.salt is None:
+            self.journal = self._begin_behind(last)
+        else:
+            safe = self._safe_log == (number, last.length)
+            self.journal = WriteAheadLog(folder, number, self._sequence, self._durability, last, safe=safe)
         return self.journal
+
+    def _begin_behind(self, last: LogFile) -> WriteAheadLog:
+        """A file of format 1 is left as it is, and a new one begun."""
+        folder = self.path / "wal"
+        path = log_path(folder, last.number)
+        with disk_errors("the write-ahead log cannot be written", path):
+            descriptor = os.open(path, os.O_WRONLY)
+            try:
+                settle_tail(descriptor, last)
+            finally:
+                os.close(descriptor)
+        journal = WriteAheadLog(folder, last.number + 1, self._sequence, self._durability, previous_length=last.length)
+        self._log_files.append((journal.number, journal.sequence + 1))
+        return journal
 
     def remove_strangers(self, maps: Container[str], version: int) -> None:
         """Files that the manifest of this version does not name: left by a process that was killed, or for readers.
@@ -137,11 +180,12 @@ class StoreFolder:
             return
         first, logs = self._log_files[0][0], self.path / "wal"
         self.disposal.retire((log_path(logs, number) for number in log_numbers(logs) if number < first), version)
-        for folder in (self.path / "maps").iterdir():
-            if folder.name not in maps:
-                self.disposal.retire(folder.iterdir(), version)
-                with suppress(OSError):  # Not empty: somebody reads it.
-                    folder.rmdir()
+        with suppress(OSError):
+            for folder in list((self.path / "maps").iterdir()):
+                if folder.name not in maps:
+                    self.disposal.retire(folder.iterdir(), version)
+                    with suppress(OSError):  # Not empty: somebody reads it.
+                        folder.rmdir()
 
     # Committing
 
@@ -181,11 +225,14 @@ class StoreFolder:
         was_moved = self._lock is not None and not self._lock.is_at(self.path / LOCK)
         if only_changes and (manifest == self._manifest or self._uncertain or was_moved):
             return
-        if self._uncertain:
-            raise StorageError("a manifest could not be made durable: the folder must be opened anew", self.path)
+        self.refuse_after_failure()
         if was_moved:
             raise StorageError("the folder was moved or removed while it was open: open it where it is now", self.path)
-        manifest = replace(manifest, version=version + 1)
+        if self.journal is not None:
+            # What came before the change must be as durable as the change will be.
+            self.journal.make_safe()
+            self._safe_log = self.journal.synced
+        manifest = replace(manifest, version=version + 1, safe_log=self._safe_log)
         if self.remote is None:
             self._sync_names(maps)
             self._write(manifest)
@@ -198,31 +245,55 @@ class StoreFolder:
     def _write(self, manifest: Manifest) -> None:
         """Where the manifest is in its place but not durable, the one before is put back, as the change is undone.
 
-        A crash may leave either of them: the files of both stay, and nothing is committed any more.
+        A crash may leave either of them: the files of both stay, and nothing is written any more, since a record of a
+        map would be lost with the manifest that has the map.
         """
         try:
-            write_manifest(self.path, manifest)
-        except UnsyncedManifestError:
+            self._write_making_room(manifest)
+        except UnsyncedManifestError as error:
             assert self.disposal is not None, "only a writer commits"
             self._uncertain = True
             self.disposal.stop()
+            if self.journal is not None:
+                self.journal.fail(error)
             if self._manifest is not None:
                 with suppress(StorageError):
                     replace_manifest(self.path, self._manifest)
             raise
+
+    def _write_making_room(self, manifest: Manifest) -> None:
+        """On a full disk the log's room makes way: the change may be one that frees space."""
+        try:
+            write_manifest(self.path, manifest)
+        except UnsyncedManifestError:
+            raise
+        except StorageError as error:
+            cause = error.__cause__
+            full = isinstance(cause, OSError) and cause.errno in NO_SPACE
+            if not full or self.journal is None or not self.journal.release_room():
+                raise
+            write_manifest(self.path, manifest)
+
+    def refuse_after_failure(self) -> None:
+        """Refuses writes where it is unknown which manifest a crash would leave."""
+        if self._uncertain:
+            raise StorageError("a manifest could not be made durable: the folder must be opened anew", self.path)
 
     def _sync_names(self, maps: list[MapEntry]) -> None:
         """The names of files must be durable before the manifest that needs them: syncing a file need not do that."""
         folder = self.path / "maps"
         before = {} if self._manifest is None else {entry.id: entry.segments for entry in self._manifest.maps}
         changed = [entry.id for entry in maps if entry.segments and entry.segments != before.get(entry.id)]
-        try:
+        with disk_errors("the folder cannot be written", folder):
             for map_id in changed:
                 sync_folder(folder / map_id)
             if any(not before.get(map_id) for map_id in changed):
                 sync_folder(folder)
-        except OSError as error:
-            raise StorageError(f"the folder cannot be written: {error.strerror}", folder) from error
+
+    def sweep(self) -> None:
+        """Tries again to remove what could not be removed before."""
+        if self.disposal is not None:
+            self.disposal.sweep()
 
     def is_applied(self, delivery: str) -> bool:
         """Whether the committed state has the rows of a delivery that may not be answered yet."""
@@ -248,6 +319,27 @@ class StoreFolder:
             kept.pop(0)
         dropped = self._log_files[: len(self._log_files) - len(kept)]
         if dropped:
-            self._log_files = kept
-            commit()
+            before, self._log_files = self._log_files, kept
+            try:
+                commit()
+            except BaseException:
+                self._log_files = before
+                raise
             self.disposal.retire(log_path(self.path / "wal", number) for number, _ in dropped)
+
+
+def _make_folders(path: Path) -> None:
+    """Makes a folder and those above it that are missing, each with a durable name, or none of them."""
+    made: list[Path] = []
+    try:
+        for folder in reversed([path, *path.parents]):
+            if not folder.exists():
+                folder.mkdir(exist_ok=True)
+                made.append(folder)
+                if folder != path:
+                    sync_folder(folder.parent)
+    except OSError:
+        for folder in reversed(made):
+            with suppress(OSError):
+                folder.rmdir()
+        raise

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from remuda.catalog import Catalog
 from remuda.errors import ErrorCode, SqlError, StorageError
 from remuda.storage.background_checkpoint import BackgroundCheckpoint
+from remuda.storage.disk_errors import reports_disk_errors
 from remuda.storage.manifest import map_entry
 from remuda.storage.map_store import MapStore
 from remuda.storage.recovery import recover
@@ -127,7 +128,7 @@ class StoreState:
             definition,
             self._shelf(definition),
             self._structure,
-            self._commit_manifest,
+            lambda delivery: self._commit_manifest(delivery, changed=definition.id),
             self._checkpoints.request,
             self._journal,
         )
@@ -142,18 +143,45 @@ class StoreState:
 
     # Committing
 
+    @reports_disk_errors
     def checkpoint(self) -> None:
         """Folds every write log into segments and lets go of the write-ahead files that are not needed any more."""
         with self._structure:
             if self.closed or self.read_only:
                 return
+            if self._folder is not None:
+                self._folder.refuse_after_failure()
             if self._folder is not None and any(each.log_length for each in self._maps.values()):
                 self._folder.begin_log_file()
-            for each in self._maps.values():
-                each.checkpoint()
+            if self._journal is None:
+                self._fold_all()
+            else:
+                for each in self._maps.values():
+                    each.checkpoint()
             if self._folder is not None:
+                self._folder.sweep()
                 waiting = [each.folded + 1 for each in self._maps.values() if each.log_length]
                 self._folder.drop_old_logs(waiting, self._commit_manifest)
+
+    def _fold_all(self) -> None:
+        """Folds every write log and commits once.
+
+        Without a write-ahead log nothing would make up for the maps that a crash between two commits leaves behind.
+        """
+        folded = [each for each in self._maps.values() if each.fold_log()]
+        if folded:
+            self._commit_manifest()
+        for each in self._maps.values():
+            each.discard_superseded()
+
+    def _begin_change(self) -> None:
+        """Before the catalog changes: refuses where nothing may be written.
+
+        Without a write-ahead log, what was written before is committed first: the change must not be found without it.
+        """
+        self._refuse_unwritable()
+        if self._folder is not None and self._journal is None:
+            self._fold_all()
 
     def _change_indexes(self, found: MapStore, change: Callable[[MapStore], MapDefinition]) -> MapDefinition:
         definition, shelved = found.definition, found.shelved
@@ -171,12 +199,19 @@ class StoreState:
             undo()
             raise
 
-    def _commit_manifest(self, delivery: str | None = None, *, only_changes: bool = False) -> None:
+    def _commit_manifest(
+        self, delivery: str | None = None, *, only_changes: bool = False, changed: str | None = None
+    ) -> None:
+        """`changed` is the id of the map that has changed its segments, where it was only one."""
         if self._folder is None:
             return
         with self._structure:
             if self.closed:  # a load that was under way: the folder may have another writer, and the maps hold nothing
                 raise StorageError("the store is closed", self.path)
+            if self._journal is None and changed is not None:
+                for each in self._maps.values():
+                    if each.definition.id != changed:
+                        each.fold_log()
             entries = [map_entry(each.definition, each.folded, _saved(each.shelved)) for each in self._maps.values()]
             self._folder.commit(self.partitions, self.catalog, entries, only_changes=only_changes, delivery=delivery)
 
@@ -185,6 +220,8 @@ class StoreState:
             raise StorageError(
                 "the store is closed" if self.closed else "the folder is open for reading only", self.path
             )
+        if self._folder is not None:
+            self._folder.refuse_after_failure()
         if self._journal is not None:
             self._journal.refuse_after_failure()
 

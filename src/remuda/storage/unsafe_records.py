@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 class UnsafeRecords:
@@ -26,6 +30,6 @@ class UnsafeRecords:
         kept._records.extend((sequence, length - start) for sequence, length in self._records if start <= length < stop)
         return kept
 
-    def safe_length(self, durable: int) -> int | None:
-        """How much of the log is safe; None if all of it is."""
-        return next((length for sequence, length in self._records if sequence > durable), None)
+    def first_refused(self, is_refused: Callable[[int], bool]) -> tuple[int, int] | None:
+        """The first record that will never be durable, with the length of the log before it; None if there is none."""
+        return next((record for record in self._records if is_refused(record[0])), None)

@@ -2,6 +2,14 @@
 
 Writers append to a buffer and go on; `group_commit` decides who of those that need their record on disk writes and
 syncs for all of them.
+
+A statement whose record does not get to the disk is refused, and there are two kinds of that:
+
+- The write failed, for want of space for instance, and could be taken back: nothing of the statement is there, nor of
+  those that were appended behind it and may build on it. The log goes on with the next statement (`epoch` tells the
+  maps that they have something to take back first).
+- A sync failed: what is on disk is unknown, and another sync would prove nothing, since the system may take the pages
+  for written. The log refuses everything from then on, until the folder is opened again.
 """
 
 from __future__ import annotations
@@ -9,19 +17,41 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from enum import Enum
+from errno import EDQUOT, EFBIG, ENOSPC
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
-from remuda.errors import StorageError
+from remuda.errors import OutcomeUnknownError, StorageError
 from remuda.storage.group_commit import GroupCommit
-from remuda.storage.write_ahead_file import file_header, log_path, record_header, sync_data, sync_folder, write_at
+from remuda.storage.write_ahead_file import (
+    HEADER_BYTES,
+    RECORD_HEADER_BYTES,
+    file_header,
+    log_path,
+    note,
+    record_header,
+    settle_tail,
+    sync_data,
+    sync_folder,
+    write_at,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from remuda.storage.write_ahead_file import LogFile
 
 LEAST_ROOM, MOST_ROOM = 16 * 1024, 256 * 1024
 """Bytes of zeros that are written ahead of the records: as many as there are records, within these bounds."""
+
+RESERVE = 8 * 1024
+"""Bytes of that room that no record takes: on a full disk they make way for the manifest of a statement that frees
+space (`release_room`)."""
+
+NO_SPACE = frozenset({ENOSPC, EDQUOT, EFBIG})
+"""Errors that end when space is freed."""
+
+_OPEN_AGAIN = "the maps can be read, and written again once the folder is opened anew"
 
 
 class Durability(Enum):
@@ -38,7 +68,10 @@ class Durability(Enum):
 
 
 class WriteAheadLog:
-    """Open for appending to one file; `sequence` is the number of the last record appended."""
+    """Open for appending to one file; `sequence` is the number of the last record appended.
+
+    `epoch` counts how often records that were appended have been refused; the maps compare it with theirs.
+    """
 
     def __init__(
         self,
@@ -46,46 +79,62 @@ class WriteAheadLog:
         number: int,
         sequence: int,
         durability: Durability,
-        length: int | None,
+        resumed: LogFile | None = None,
         *,
         safe: bool = False,
+        previous_length: int = 0,
     ) -> None:
-        """`length` is where an existing file goes on; None makes the file. `safe` says that so much was synced."""
+        """Goes on in the file `resumed`, of which `safe` says that all is durable, or makes a new one."""
         self._folder = folder
         self._durability = durability
         self._append_lock = Lock()
         self._flush_lock = Lock()
         self._failure: StorageError | None = None
+        """Why nothing is written any more."""
+        self._unknown = (0, 0)
+        """The records above the first number, up to the second, may be on disk or not."""
+        self._refused: list[tuple[int, int]] = []
+        """The same of records that were appended and are not on disk."""
+        self._refusal = ""
+        self.epoch = 0
         self.sequence = sequence
         self._group = GroupCommit(self._append_lock, sequence, self._flush)
         self._buffer: list[bytes] = []
         self._unwritten = b""
         """Taken from the buffer, but not in the file yet: it stays here if the thread that writes it is interrupted."""
-        self._begin_file(number, length, safe=safe)
+        if resumed is None:
+            self._begin_file(number, previous_length)
+        else:
+            self._resume_file(resumed, safe=safe)
 
-    def append(self, payload: bytes) -> int:
-        """Adds a record to the buffer and returns its sequence number; nothing is on disk yet."""
-        with self._append_lock:
-            self.refuse_after_failure()
-            self._buffer += (record_header(payload, self._safe_length), payload)
-            self.sequence += 1
-            return self.sequence
+    def append(self, payload: bytes, epoch: int = 0) -> int:
+        """Adds a record to the buffer and returns its sequence number; nothing is on disk yet.
 
-    def skip_to(self, sequence: int) -> None:
-        """Fills the numbers up to this one with empty records.
-
-        They were given to statements that never reached the disk, but a manifest that did already speaks of them: a new
-        record with such a number would be taken for one that is folded.
+        `epoch` is the one whose refusals the caller knows: the statement may build on a later one.
         """
-        while self.sequence < sequence:
-            self.append(b"")
-        self.wait(self.sequence)
+        with self._append_lock:
+            if self._failure is not None or epoch != self.epoch:
+                self._refuse_append()
+            sequence = self.sequence + 1
+            self._buffer += (record_header(payload, self._synced_length, sequence, self._salt), payload)
+            self.sequence = sequence
+            return sequence
 
     def wait(self, sequence: int) -> None:
         """Returns when the record is as durable as promised."""
         while sequence > self._group.durable:
-            self.refuse_after_failure()
+            self._refuse_if_not_kept(sequence)
             self._group.wait(sequence)
+        if self._refused:
+            self._refuse_if_not_kept(sequence)
+
+    def make_safe(self) -> None:
+        """Syncs all that was appended, whatever the durability.
+
+        A manifest that describes a later moment must not outlive the records before it.
+        """
+        with self._flush_lock:
+            self._flush_open_file(sync=True)
 
     def rotate(self) -> None:
         """Goes on in a new file, after everything in the old one is safe."""
@@ -93,19 +142,29 @@ class WriteAheadLog:
             self._flush_open_file(sync=True)
             with self._append_lock:
                 # A record appended meanwhile would carry a length of the old file into the new one.
-                self._store(*self._take(), sync=True)
-                # Only the last file may have room behind its records.
-                os.ftruncate(self._descriptor, self._written)
-                os.fsync(self._descriptor)
-                self._zeroed = self._written
-                before = self._descriptor
+                self._store(*self._take(), sync=True, locked=True)
+                before, end = self._descriptor, self._written
                 # If this fails the old file stays in use: it must not be closed, its number could become another's.
-                self._begin_file(self.number + 1, None)
+                self._begin_file(self.number + 1, end)
+                with suppress(OSError):  # Zeros that are not needed; readers know where the records end.
+                    os.ftruncate(before, end)
                 os.close(before)
+
+    def release_room(self) -> bool:
+        """Gives back the space that is kept for records; False if there is none."""
+        with self._flush_lock:
+            if self._failure is not None or self._zeroed <= self._written:
+                return False
+            try:
+                os.ftruncate(self._descriptor, self._written)
+            except OSError:
+                return False
+            self._zeroed = self._written
+            return True
 
     @property
     def failed(self) -> bool:
-        """Whether a record could not be made durable: nothing is appended from then on."""
+        """Whether a sync has failed: nothing is appended from then on."""
         return self._failure is not None
 
     @property
@@ -118,6 +177,20 @@ class WriteAheadLog:
         """The number of the file and how much of it survives a power failure: for the manifest."""
         return self.number, self._synced_length
 
+    def is_refused(self, sequence: int) -> bool:
+        """Whether the record is not on disk and never will be, or may not be there."""
+        return (self._failure is not None and sequence > self._group.durable) or _within(self._refused, sequence)
+
+    def refuse_after_failure(self) -> None:
+        if self._failure is not None:
+            raise StorageError(f"a write could not be made durable: {_OPEN_AGAIN}", self._path) from self._failure
+
+    def fail(self, failure: StorageError) -> None:
+        """Refuses all writes from now on, because something else that they rely on could not be synced."""
+        with self._flush_lock, self._append_lock:
+            if self._failure is None:
+                self._refusal, self._failure = str(failure), failure
+
     def close(self) -> None:
         with self._flush_lock:
             try:
@@ -126,46 +199,59 @@ class WriteAheadLog:
                     with suppress(OSError):
                         os.ftruncate(self._descriptor, self._written)
             finally:
-                os.close(self._descriptor)
+                self.abandon()
 
-    def _begin_file(self, number: int, length: int | None, *, safe: bool = False) -> None:
-        self._descriptor, self._written = self._open(number, length, safe=safe)
-        self.number = number
-        self._safe_length = self._synced_length = self._written
-        self._zeroed = self._written
-        """Where the room for records ends."""
+    def abandon(self) -> None:
+        """Closes the file and writes nothing more."""
+        descriptor, self._descriptor = self._descriptor, -1
+        self._failure = self._failure or StorageError("the write-ahead log is closed", self._path)
+        if descriptor >= 0:
+            os.close(descriptor)
 
-    def _open(self, number: int, length: int | None, *, safe: bool) -> tuple[int, int]:
+    # Files
+
+    @property
+    def _path(self) -> Path:
+        return log_path(self._folder, self.number)
+
+    def _begin_file(self, number: int, previous_length: int) -> None:
         path = log_path(self._folder, number)
+        salt = int.from_bytes(os.urandom(4), "little")
         try:
-            if length is None:
-                return self._make(path)
-            descriptor = os.open(path, os.O_WRONLY)
-            if not safe or os.fstat(descriptor).st_size != length:
-                os.ftruncate(descriptor, length)
-                os.fsync(descriptor)
+            descriptor = _make(path, file_header(self.sequence + 1, previous_length, salt))
         except OSError as error:
             raise StorageError(f"the write-ahead log cannot be written: {error.strerror}", path) from error
-        return descriptor, length
+        self._use(descriptor, number, HEADER_BYTES, salt)
 
-    def _make(self, path: Path) -> tuple[int, int]:
-        """A new file, whole and with a durable name, or none."""
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+    def _resume_file(self, file: LogFile, *, safe: bool) -> None:
+        assert file.salt is not None, "files of format 1 are not appended to"
+        path = log_path(self._folder, file.number)
+        descriptor = -1
         try:
-            header = file_header(self._group.durable + 1)
-            os.write(descriptor, header)
-            os.fsync(descriptor)
-            sync_folder(self._folder)
-        except BaseException:
-            os.close(descriptor)
-            path.unlink()
-            raise
-        return descriptor, len(header)
+            descriptor = os.open(path, os.O_WRONLY)
+            if not safe or os.fstat(descriptor).st_size != file.length:
+                settle_tail(descriptor, file)
+        except OSError as error:
+            if descriptor >= 0:
+                os.close(descriptor)
+            raise StorageError(f"the write-ahead log cannot be written: {error.strerror}", path) from error
+        self._use(descriptor, file.number, file.length, file.salt)
+
+    def _use(self, descriptor: int, number: int, length: int, salt: int) -> None:
+        self._descriptor, self.number, self._salt = descriptor, number, salt
+        self._written = self._synced_length = length
+        self._zeroed = length
+        """Where the room for records ends."""
+
+    # Flushing
 
     def _flush(self) -> None:
         """Makes all that was appended as durable as promised."""
+        sync = self._durability is Durability.FSYNC
         with self._flush_lock:
-            self._flush_open_file(sync=self._durability is Durability.FSYNC)
+            self._flush_open_file(sync=sync)
+            if sync and not self._buffer and not self._group.is_awaited:
+                self._note_sync()
 
     def _flush_open_file(self, *, sync: bool) -> None:
         """The flush lock is held."""
@@ -181,46 +267,157 @@ class WriteAheadLog:
         self._group.begin(self.sequence)
         return chunk, self.sequence
 
-    def refuse_after_failure(self) -> None:
-        if self._failure is not None:
-            raise self._failure
+    def _store(self, chunk: bytes, upto: int, *, sync: bool, locked: bool = False) -> None:
+        """A thread that is interrupted here leaves the chunk to the next, which writes it to the same place.
 
-    def _store(self, chunk: bytes, upto: int, *, sync: bool) -> None:
-        """Whoever is interrupted here leaves the chunk to the next, who writes it to the same place."""
+        `locked` says that the append lock is held.
+        """
         end = self._written + len(chunk)
+        # What was written before without a sync is not made durable by the sync of what is written now.
+        all_before = self._synced_length == self._written
+        if chunk and sync and self._durability is Durability.FSYNC and end + LEAST_ROOM > self._zeroed:
+            self._make_room(end, locked)
+        synced = sync and all_before
         try:
-            if sync and end > self._zeroed:
-                self._make_room(end)
-            # What was written before without a sync is not made durable by the sync of what is written now.
-            all_before = self._synced_length == self._written
-            write_at(self._descriptor, chunk, self._written, sync=sync and all_before)
-            if sync and not all_before:
-                sync_data(self._descriptor)
+            synced = write_at(self._descriptor, chunk, self._written, sync=synced)
         except OSError as error:
-            path = log_path(self._folder, self.number)
-            self._failure = StorageError(
-                f"a write could not be made durable: {error.strerror}; "
-                "the maps can be read, and written again once they are opened anew",
-                path,
-                self._written,
-            )
-            # What was refused must not come back when the folder is opened again, whole as it may be by chance.
-            with suppress(OSError):
-                os.ftruncate(self._descriptor, self._written)
-            raise self._failure from error
+            self._write_failed(error, upto, locked, synced=synced)
+        if sync and not synced:
+            try:
+                sync_data(self._descriptor)
+            except OSError as error:
+                self._cut_off(sync=False)
+                self._sync_failed(error, upto)
         if sync:
             self._synced_length = end
-        self._written = self._safe_length = end
+        self._written = end
         self._unwritten = b""
         self._group.durable = upto
 
-    def _make_room(self, end: int) -> None:
+    def _note_sync(self) -> None:
+        """Writes down, where nobody is about to write a record that says so, that all records are synced.
+
+        Without a sync: what a power failure may take away is the proof, not what was proven.
+        """
+        if self._written + RECORD_HEADER_BYTES <= self._zeroed:
+            with suppress(OSError):
+                os.pwrite(self._descriptor, note(self._written, self._salt), self._written)
+
+    def _make_room(self, end: int, locked: bool) -> None:
         """Zeros behind `end`: as long as the file does not grow, a sync has its data to write and nothing else."""
-        room = bytes(end - self._written + min(max(end, LEAST_ROOM), MOST_ROOM))
-        with suppress(OSError):
-            if os.pwrite(self._descriptor, room, self._written) == len(room):
+        for room in sorted({LEAST_ROOM, min(max(end, LEAST_ROOM), MOST_ROOM)}, reverse=True):
+            try:
+                _write_all(self._descriptor, bytes(end - self._written + room), self._written)
+                break
+            except OSError as error:
+                with suppress(OSError):
+                    os.ftruncate(self._descriptor, self._zeroed)
+                if room == LEAST_ROOM:
+                    if end + RESERVE > self._zeroed:
+                        self._retract(error, locked)
+                    return
+        try:
+            os.fsync(self._descriptor)
+        except OSError as error:
+            self._sync_failed(error, self._group.durable)
+        self._zeroed = end + room
+
+    # Failures
+
+    def _write_failed(self, error: OSError, upto: int, locked: bool, *, synced: bool) -> NoReturn:
+        """A write that was to be synced at once may have failed in either half, unless it was for want of space.
+
+        Everything before it was synced then, so a later sync has nothing to vouch for but that it was cut off.
+        """
+        certain = error.errno in NO_SPACE or not synced
+        if self._cut_off(sync=certain and self._durability is Durability.FSYNC) and certain:
+            self._retract(error, locked)
+        self._sync_failed(error, upto)
+
+    def _cut_off(self, *, sync: bool) -> bool:
+        """Removes what a refused write has left; False if that fails."""
+        try:
+            os.ftruncate(self._descriptor, self._written)
+            self._zeroed = self._written
+            if sync:
                 os.fsync(self._descriptor)
-                self._zeroed = self._written + len(room)
-                return
-        # The disk is nearly full: there may still be space for the records alone.
-        os.ftruncate(self._descriptor, self._written)
+        except OSError:
+            return False
+        return True
+
+    def _retract(self, error: OSError, locked: bool) -> NoReturn:
+        """Refuses every record that is not durable yet and goes on: none of them is on disk."""
+        if not locked:
+            self._append_lock.acquire()
+        try:
+            first = self._group.durable
+            if self._refused and self._refused[-1][0] == first:
+                self._refused.pop()
+            self._refused.append((first, self.sequence))
+            self._refusal = error.strerror or str(error)
+            self._buffer, self._unwritten = [], b""
+            self.epoch += 1
+        finally:
+            if not locked:
+                self._append_lock.release()
+        raise self._refused_error() from error
+
+    def _sync_failed(self, error: OSError, upto: int) -> NoReturn:
+        """Refuses all writes from now on; the records up to `upto` may be on disk."""
+        self._unknown = (self._group.durable, upto)
+        self._refusal = error.strerror or str(error)
+        self._failure = StorageError(f"a sync failed: {self._refusal}", self._path, self._written)
+        self._failure.__cause__ = error
+        self._refuse_if_not_kept(upto)
+        raise self._unkept_error() from error
+
+    def _refuse_append(self) -> NoReturn:
+        self.refuse_after_failure()
+        raise self._refused_error()
+
+    def _refuse_if_not_kept(self, sequence: int) -> None:
+        if _within([self._unknown], sequence):
+            message = f"it is unknown whether the write is durable, its sync failed: {self._refusal}; {_OPEN_AGAIN}"
+            raise OutcomeUnknownError(message, self._path, self._written) from self._failure
+        if _within(self._refused, sequence):
+            raise self._refused_error()
+        if self._failure is not None and sequence > self._group.durable:
+            raise self._unkept_error() from self._failure
+
+    def _refused_error(self) -> StorageError:
+        message = f"a write could not be made durable: {self._refusal}; nothing of it was kept"
+        return StorageError(message, self._path, self._written)
+
+    def _unkept_error(self) -> StorageError:
+        message = f"a write could not be made durable: {self._refusal}; nothing of it was kept; {_OPEN_AGAIN}"
+        return StorageError(message, self._path, self._written)
+
+
+def _within(ranges: list[tuple[int, int]], sequence: int) -> bool:
+    return any(first < sequence <= last for first, last in ranges)
+
+
+def _make(path: Path, header: bytes) -> int:
+    """Makes a file, whole and with a durable name, or none.
+
+    Only a file that no record was written to can be there already: one that could not be removed when this failed.
+    """
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o644)
+    try:
+        _write_all(descriptor, header, 0)
+        os.fsync(descriptor)
+        sync_folder(path.parent)
+    except BaseException:
+        os.close(descriptor)
+        with suppress(OSError):
+            path.unlink()
+        raise
+    return descriptor
+
+
+def _write_all(descriptor: int, chunk: bytes, place: int) -> None:
+    left = memoryview(chunk)
+    while left:
+        written = os.pwrite(descriptor, left, place)
+        place += written
+        left = left[written:]

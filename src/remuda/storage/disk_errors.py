@@ -1,0 +1,47 @@
+"""Turns errors of the operating system into `StorageError`, where a call of the storage ends.
+
+Code that knows more, such as whether a commit has happened, raises its own error before one gets here.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from remuda.errors import StorageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+@contextmanager
+def disk_errors(message: str, path: Path | None) -> Iterator[None]:
+    """Raises `StorageError` with this message, the reason and the file where the system reports an error."""
+    try:
+        yield
+    except OSError as error:
+        raise storage_error(message, error, path) from error
+
+
+def storage_error(message: str, error: OSError, path: Path | str | None) -> StorageError:
+    """The file that the error names goes before `path`."""
+    reason = error.strerror or (os.strerror(error.errno) if error.errno else str(error))
+    return StorageError(f"{message}: {reason}", error.filename or path)
+
+
+def reports_disk_errors(method: Method) -> Method:
+    """For methods of whatever has a `path`."""
+
+    @wraps(method)
+    def guarded(self: Any, *given: Any, **named: Any) -> Any:
+        try:
+            return method(self, *given, **named)
+        except OSError as error:
+            raise storage_error("a file of the store cannot be used", error, self.path) from error
+
+    return cast("Method", guarded)
