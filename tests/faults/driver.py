@@ -87,7 +87,7 @@ class Run:
             # What an earlier statement that was refused should have made is missing.
             self.errors.append(f"{name}: {error}")
             return "refused", error
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001  (whatever it is, it is what is looked for)
             self.problems.append(f"{name}: a foreign exception: {''.join(traceback.format_exception(error))}")
             return "unknown", error
         return "done", None
@@ -96,7 +96,7 @@ class Run:
         try:
             for definition in self.grid.store.catalog.maps.values():
                 list(self.grid.sql(f"SELECT * FROM {definition.name}"))
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001  (whatever it is, it is what is looked for)
             self.problems.append(f"{statement.name} has failed, and then reading: {error!r}")
 
     def _open(self) -> bool:
@@ -153,7 +153,7 @@ def check(folder: str, states: set[State]) -> str | None:
         again = open_store(folder, "fsync")
         again_found = state_of(again).without("later")
         again.close()
-    except BaseException as error:
+    except BaseException as error:  # noqa: BLE001  (whatever it is, it is what is looked for)
         return f"the folder cannot be used: {''.join(traceback.format_exception(error))}"
     if again_found != found:
         return f"it changes by being opened: {difference(found, again_found)}"
@@ -187,7 +187,7 @@ def in_child(work: Callable[[], object]) -> Any:
         os.close(reading)
         try:
             answer = work()
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001  (whatever it is, it is what is looked for)
             answer = {"problems": ["".join(traceback.format_exception(error))], "outcomes": []}
         with os.fdopen(writing, "w") as file:
             json.dump(answer, file)
@@ -245,7 +245,7 @@ def with_fault(folder: str, durability: str, number: int, mode: str, call: int) 
 def check_lock(folder: str) -> str | None:
     try:
         open_store(folder, "fsync").close()
-    except BaseException as error:
+    except BaseException as error:  # noqa: BLE001  (whatever it is, it is what is looked for)
         return f"the folder cannot be opened again by the same process: {error!r}"
     return None
 

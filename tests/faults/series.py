@@ -67,7 +67,9 @@ def rows_of(numbers: Iterable[int], text: str) -> list[Row]:
 
 def arrow_table(rows: Iterable[Row]) -> pa.Table:
     columns = list(zip(*rows, strict=True))
-    return pa.table([pa.array(columns[0], pa.int64()), pa.array(columns[1]), pa.array(columns[2], pa.int64())], ["id", "v", "n"])
+    return pa.table(
+        [pa.array(columns[0], pa.int64()), pa.array(columns[1]), pa.array(columns[2], pa.int64())], ["id", "v", "n"]
+    )
 
 
 def _insert(table: str, rows: list[Row]) -> Statement:
@@ -119,7 +121,9 @@ def _update(table: str, number: int) -> Statement:
         lambda grid: grid.sql(f"UPDATE {table} SET v = 'updated {number}' WHERE n = 1"),
         lambda state: state.with_table(
             table,
-            state.table(table).having([(key, f"updated {number}", n) for key, _, n in state.table(table).rows if n == 1]),
+            state.table(table).having(
+                [(key, f"updated {number}", n) for key, _, n in state.table(table).rows if n == 1]
+            ),
         ),
     )
 

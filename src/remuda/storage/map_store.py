@@ -169,7 +169,7 @@ class MapStore(MapState):
         with self._writer:
             if not self._readable:
                 self.refuse_unreadable()
-            if lock is not None and journal.epoch != self._epoch and not lock.pending:
+            if journal is not None and lock is not None and journal.epoch != self._epoch and not lock.pending:
                 # With something pending, the statement has lost its own beginning: appending will refuse the rest.
                 self._take_back()
             version = self._version

@@ -209,7 +209,7 @@ def holds_nothing(path: Path) -> bool:
     if format_1.first_sequence_of(raw) is not None:
         return format_1.payloads_of(raw)[1] >= len(raw)
     header = _header_of(raw)
-    if header is not None:
+    if header is not None and header.salt is not None:
         return _statements_in(raw, HEADER_BYTES, header.salt) == 0
     # With the header its salt is lost: whatever looks like the beginning of a record may be one.
     return raw.find(_MARK) < 0 and not format_1.has_record(raw)

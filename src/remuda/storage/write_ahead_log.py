@@ -102,6 +102,10 @@ class WriteAheadLog:
         self._buffer: list[bytes] = []
         self._unwritten = b""
         """Taken from the buffer, but not in the file yet: it stays here if the thread that writes it is interrupted."""
+        self._descriptor, self.number, self._salt = -1, 0, 0
+        self._written = self._synced_length = 0
+        self._zeroed = 0
+        """Where the room for records ends."""
         if resumed is None:
             self._begin_file(number, previous_length)
         else:
@@ -239,9 +243,7 @@ class WriteAheadLog:
 
     def _use(self, descriptor: int, number: int, length: int, salt: int) -> None:
         self._descriptor, self.number, self._salt = descriptor, number, salt
-        self._written = self._synced_length = length
-        self._zeroed = length
-        """Where the room for records ends."""
+        self._written = self._synced_length = self._zeroed = length
 
     # Flushing
 
