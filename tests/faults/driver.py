@@ -28,10 +28,11 @@ from pathlib import Path
 from typing import Any
 
 from remuda.errors import ErrorCode, RemudaError, StorageError
-from tests.faults.series import CLOSE, SERIES, State, Statement, effects, open_store, state_of
+from tests.faults.series import CLOSE, SAVING, SERIES, State, Statement, effects, open_store, state_of
 
 Outcome = list[tuple[str, int]]
-"""How each statement ended: "done", "refused", "unknown", with its place in the series."""
+"""How each statement ended: "done", "refused", "unknown", with its place in the series. "lost" is a close that has
+failed without a write-ahead log: what was written since the last checkpoint may be gone."""
 
 
 def shim() -> Any:
@@ -61,7 +62,7 @@ class Run:
                 continue
             self._run(place, statement)
         if self.grid is not None:
-            self._close()
+            self._lose_after(self._close(), len(SERIES) - 1)
 
     def _run(self, place: int, statement: Statement) -> None:
         self.note(f"begin {place}")
@@ -70,10 +71,15 @@ class Run:
         self.note(f"{outcome} {place}")
         if statement is CLOSE:
             self.grid = None
+            self._lose_after(outcome, place)
         elif outcome != "done":
             self._read_on(statement)
             if outcome == "unknown" or "opened anew" in str(error):
-                self._close()
+                self._lose_after(self._close(), place)
+
+    def _lose_after(self, closing: str, place: int) -> None:
+        if self.durability == "none" and closing != "done":
+            self.outcomes.append(("lost", place))
 
     def _attempt(self, name: str, run: Callable[[], object]) -> tuple[str, BaseException | None]:
         try:
@@ -106,9 +112,10 @@ class Run:
         outcome, _ = self._attempt("open", opening)
         return outcome == "done"
 
-    def _close(self) -> None:
-        self._attempt("close", self.grid.close)
+    def _close(self) -> str:
+        outcome, _ = self._attempt("close", self.grid.close)
         self.grid = None
+        return outcome
 
     def look_for_leaks(self) -> None:
         gc.collect()
@@ -132,12 +139,18 @@ def _target(link: Path) -> str:
 
 def possible_states(outcomes: Outcome) -> set[State]:
     states = {State()}
+    since_saved = set(states)
     for outcome, place in outcomes:
+        if outcome == "lost":
+            states |= since_saved
+            continue
         after = effects(states, SERIES[place])
         if outcome == "done":
             states = after
         elif outcome == "unknown":
             states |= after
+        is_saved = outcome == "done" and SERIES[place].name in SAVING
+        since_saved = set(states) if is_saved else since_saved | states
     return states
 
 

@@ -35,7 +35,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tests.faults.driver import Run, difference, import_all, in_child, shim
-from tests.faults.series import SERIES, State, effects, open_store, state_of
+from tests.faults.series import SAVING, SERIES, State, effects, open_store, state_of
 
 Model = Literal["strict", "ordered", "reordered", "torn", "zeros"]
 MODELS: tuple[Model, ...] = ("strict", "ordered", "reordered", "torn", "zeros")
@@ -44,8 +44,6 @@ OPEN, WRITE, SYNC, RENAME, TRUNCATE, MKDIR, UNLINK, LINK, RMDIR, NOTE = range(1,
 _HEAD = struct.Struct("<IQQIIIQ")
 _SYNCED_WRITE = os.RWF_DSYNC
 _SECTOR = 512
-_DURABLE = ("checkpoint", "close")
-"""Statements after which everything is durable, at any level."""
 PUTS = 12
 """By each thread."""
 
@@ -290,7 +288,7 @@ def series_states(notes: list[str], durability: str) -> set[State]:
         elif word == "done":
             possible.append(effects(possible[-1], SERIES[int(place)]))
             flying = None
-            if SERIES[int(place)].name in _DURABLE:
+            if SERIES[int(place)].name in SAVING:
                 least = len(possible) - 1
     if durability == "fsync":
         least = len(possible) - 1

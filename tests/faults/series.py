@@ -135,6 +135,9 @@ def _unchanged(state: State) -> State:
 _CHECKPOINT = Statement("checkpoint", lambda grid: grid.sql("CHECKPOINT"), _unchanged)
 CLOSE = Statement("close", lambda grid: grid.close(), _unchanged)
 
+SAVING = (_CHECKPOINT.name, CLOSE.name)
+"""Statements after which everything is durable, at any level."""
+
 SERIES: tuple[Statement, ...] = (
     _create("a"),
     _insert("a", rows_of(range(4), "first")),

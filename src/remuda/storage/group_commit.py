@@ -67,11 +67,6 @@ class GroupCommit:
         """The turn that is led; None if nobody leads."""
         self._following: _Turn | None = None
 
-    @property
-    def is_awaited(self) -> bool:
-        """Whether writers wait for the next flush already."""
-        return self._following is not None
-
     def wait(self, sequence: int) -> None:
         """Returns when a flush that was to be waited for has ended: the caller looks whether the record is durable."""
         turn: _Turn | None = None

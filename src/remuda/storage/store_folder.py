@@ -150,7 +150,7 @@ class StoreFolder:
                     log_path(folder, other).unlink()
         if last is None:
             self.journal = WriteAheadLog(folder, number, self._sequence, self._durability)
-        elif last.salt is None:
+        elif last.salt is None or last.syncs is not (self._durability is Durability.FSYNC):
             self.journal = self._begin_behind(last)
         else:
             safe = self._safe_log == (number, last.length)
@@ -158,7 +158,7 @@ class StoreFolder:
         return self.journal
 
     def _begin_behind(self, last: LogFile) -> WriteAheadLog:
-        """A file of format 1 is left as it is, and a new one begun."""
+        """Begins a new file: the last one has format 1, or was written with another durability, which it says."""
         folder = self.path / "wal"
         path = log_path(folder, last.number)
         with disk_errors("the write-ahead log cannot be written", path):

@@ -1,21 +1,24 @@
 """The files of the write-ahead log: their format, and what can be read of them after any crash.
 
     file    magic (8 bytes), lower bound of its sequence numbers (8), synced length of the file before (8), salt (4),
-            checksum of these (4)
+            whether every write is synced (4), checksum of these (4)
     record  mark (4 bytes), length (4), synced (8), sequence number (8), checksum of these with the salt (4),
             checksum of the payload (4), payload
 
-`synced` is how much of the file had been *synced* when the record was appended. A record with the sequence number 0 is
-a note: it has no payload, stands behind the last record until the next one overwrites it, and is written without a
-sync, after a sync. Behind the last record there may be zeros: room that was made for more.
+`synced` is how much of the file had been *synced* when the record was appended. Behind the last record there may be
+zeros: room that was made for more.
 
-Proven is what a later record, a note, the header of the next file or the manifest says to have been synced. Recovery
-treats the two parts of a file differently:
+Proven is what a later record, the header of the next file or the manifest says to have been synced. Recovery treats the
+two parts of a file differently:
 
 - damage below the proven length is an error that names file and offset: what was durable is no longer there;
 - above it lies the tail, which a power failure may have dropped, reordered, torn or filled with zeros, in any mixture.
   It ends at the first record that cannot be read. Whatever follows is cut off, with a warning that counts it: these
   statements were not durable, and a later one is not kept without those before it.
+
+Where every write is synced before it is acknowledged, the tail is the last group of writes, and more is known of it: it
+was written into zeros, or to the end of the file, so that a record which is not there in full lacks a whole sector. One
+that has all its sectors and cannot be read was damaged later, perhaps after it was acknowledged: an error too.
 
 The sequence number and the salt keep bytes of other files, or of other places, from passing for records. Files of
 format 1 are read by `write_ahead_file_1` and never appended to.
@@ -28,6 +31,7 @@ import struct
 import zlib
 from dataclasses import dataclass, field
 from errno import ENOENT, EOPNOTSUPP
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from remuda.errors import StorageError
@@ -40,17 +44,17 @@ if TYPE_CHECKING:
 MAGIC = b"REMUDAW2"
 """The last character is the version of the format."""
 
-HEADER_BYTES = 32
+HEADER_BYTES = 36
 _FAMILY = MAGIC[:-1]
-_file_start = struct.Struct("<8sQQI")
+_file_start = struct.Struct("<8sQQII")
 _MARK = b"\xf5RW\xf6"
 _record_start = struct.Struct("<4sIQQ")
 _checksums = struct.Struct("<II")
 _RECORD_START_BYTES = _record_start.size
 RECORD_HEADER_BYTES = _RECORD_START_BYTES + _checksums.size
-_NOTE = 0
-"""The sequence number of a note."""
 _READING_TRIES = 5
+_SECTOR = 512
+"""What a disk writes wholly or not at all."""
 _SYNCED_WRITE: int | None = getattr(os, "RWF_DSYNC", None)
 """The flag of a write that returns when it is durable: of Linux, and not of all its file systems."""
 
@@ -82,6 +86,8 @@ class LogFile:
     tail: bytes = field(repr=False)
     salt: int | None
     """None in a file of format 1."""
+    syncs: bool
+    """Whether every write to it was synced."""
     dropped: DroppedTail | None
 
     @property
@@ -93,19 +99,14 @@ class LogFile:
 # Writing
 
 
-def file_header(first_sequence: int, previous_length: int, salt: int) -> bytes:
-    start = _file_start.pack(MAGIC, first_sequence, previous_length, salt)
+def file_header(first_sequence: int, previous_length: int, salt: int, *, syncs: bool) -> bytes:
+    start = _file_start.pack(MAGIC, first_sequence, previous_length, salt, syncs)
     return start + zlib.crc32(start).to_bytes(4, "little")
 
 
 def record_header(payload: bytes, synced: int, sequence: int, salt: int) -> bytes:
     start = _pack_start(_MARK, len(payload), synced, sequence)
     return start + _pack_checksums(_checksum(start, salt), _checksum(payload))
-
-
-def note(synced: int, salt: int) -> bytes:
-    """Says, behind the last record, that everything before it was synced."""
-    return record_header(b"", synced, _NOTE, salt)
 
 
 def write_at(descriptor: int, chunk: bytes, place: int, *, sync: bool) -> bool:
@@ -225,18 +226,19 @@ class _Header:
     """`previous_length` and `salt` are None in a file of format 1."""
 
     first_sequence: int
-    previous_length: int | None
-    salt: int | None
+    previous_length: int | None = None
+    salt: int | None = None
+    syncs: bool = False
 
 
 def _header_of(raw: bytes) -> _Header | None:
     if len(raw) < HEADER_BYTES:
         return None
-    magic, first_sequence, previous_length, salt = _file_start.unpack_from(raw, 0)
+    magic, first_sequence, previous_length, salt, syncs = _file_start.unpack_from(raw, 0)
     checksum = int.from_bytes(raw[_file_start.size : HEADER_BYTES], "little")
     if magic != MAGIC or checksum != zlib.crc32(raw[: _file_start.size]):
         return None
-    return _Header(first_sequence, previous_length, salt)
+    return _Header(first_sequence, previous_length, salt, bool(syncs))
 
 
 def _read_header(path: Path) -> _Header:
@@ -246,7 +248,7 @@ def _read_header(path: Path) -> _Header:
 
 def _parse_header(path: Path, raw: bytes) -> _Header:
     first_sequence = format_1.first_sequence_of(raw)
-    header = _header_of(raw) if first_sequence is None else _Header(first_sequence, None, None)
+    header = _header_of(raw) if first_sequence is None else _Header(first_sequence)
     if header is not None:
         return header
     if len(raw) < HEADER_BYTES:
@@ -275,16 +277,19 @@ def _parse_file(path: Path, number: int, raw: bytes, proven: int, following: _He
         raw = raw[:proven]
     if header.salt is None:
         return _parse_format_1(path, number, raw, proven, is_last=following is None)
-    records, end, stopped, claimed = _records_of(raw, header)
-    if raw.count(0, stopped) < len(raw) - stopped:
-        claimed = max(claimed, _claim_beyond(raw, stopped, header.salt))
-        dropped = _tail_beyond(path, raw, end, stopped, header.salt)
-    else:
-        dropped = None
+    records, end, claimed = _records_of(raw, header)
+    dropped = None
+    damaged = False
+    if raw.count(0, end) < len(raw) - end:
+        claimed = max(claimed, _claim_beyond(raw, end, header.salt))
+        damaged = header.syncs and not _lacks_a_sector(raw, end, header.salt)
+        size = len(raw.rstrip(b"\0")) - end
+        dropped = DroppedTail(path, end, size, _statements_in(raw, end, header.salt))
     proven = max(proven, claimed, HEADER_BYTES)
-    if end < proven:
+    if damaged or end < proven:
         raise StorageError("a record of the write-ahead log is damaged", path, end)
-    return LogFile(number, header.first_sequence, records, end, proven, raw[proven:end], header.salt, dropped)
+    tail = raw[proven:end]
+    return LogFile(number, header.first_sequence, records, end, proven, tail, header.salt, header.syncs, dropped)
 
 
 def _parse_format_1(path: Path, number: int, raw: bytes, proven: int, *, is_last: bool) -> LogFile:
@@ -294,27 +299,23 @@ def _parse_format_1(path: Path, number: int, raw: bytes, proven: int, *, is_last
         raise StorageError("a record of the write-ahead log is damaged", path, end)
     first_sequence = format_1.first_sequence_of(raw) or 0
     records = list(enumerate(payloads, first_sequence))
-    return LogFile(number, first_sequence, records, end, max(proven, 0), raw[proven:end], None, None)
+    return LogFile(number, first_sequence, records, end, proven, raw[proven:end], None, syncs=False, dropped=None)
 
 
-def _records_of(raw: bytes, header: _Header) -> tuple[list[tuple[int, bytes]], int, int, int]:
-    """The records, where the last of them ends, where reading stopped behind notes, and the synced length they tell."""
+def _records_of(raw: bytes, header: _Header) -> tuple[list[tuple[int, bytes]], int, int]:
+    """The records, where the last of them ends, and the synced length they tell."""
     assert header.salt is not None, "format 1 has its own reader"
     records: list[tuple[int, bytes]] = []
     last, claimed = header.first_sequence - 1, 0
-    end = offset = HEADER_BYTES
-    while (found := _record_at(raw, offset, header.salt)) is not None:
+    end = HEADER_BYTES
+    while (found := _record_at(raw, end, header.salt)) is not None:
         synced, sequence, payload = found
-        if sequence == _NOTE:
-            offset += RECORD_HEADER_BYTES
-        elif sequence > last:
-            records.append((sequence, payload))
-            last = sequence
-            end = offset = offset + RECORD_HEADER_BYTES + len(payload)
-        else:
+        if sequence <= last:
             break
-        claimed = max(claimed, synced)
-    return records, end, offset, claimed
+        records.append((sequence, payload))
+        last, claimed = sequence, max(claimed, synced)
+        end += RECORD_HEADER_BYTES + len(payload)
+    return records, end, claimed
 
 
 def _record_at(raw: bytes, offset: int, salt: int) -> tuple[int, int, bytes] | None:
@@ -356,13 +357,18 @@ def _statements_in(raw: bytes, start: int, salt: int) -> int:
     """How many headers of statements can be recognised from `start` on."""
     count, found = 0, raw.find(_MARK, start)
     while found >= 0:
-        head = _head_at(raw, found, salt)
-        if head is not None and head[2] != _NOTE:
-            count += 1
+        count += _head_at(raw, found, salt) is not None
         found = raw.find(_MARK, found + 1)
     return count
 
 
-def _tail_beyond(path: Path, raw: bytes, end: int, stopped: int, salt: int) -> DroppedTail:
-    size = len(raw.rstrip(b"\0")) - end
-    return DroppedTail(path, end, size, _statements_in(raw, stopped, salt))
+def _lacks_a_sector(raw: bytes, offset: int, salt: int) -> bool:
+    """Whether the record here was never written in full: the file ends inside it, or a sector of it is all zeros."""
+    head = _head_at(raw, offset, salt)
+    end = offset + RECORD_HEADER_BYTES + (0 if head is None else head[0])
+    if end > len(raw):
+        return True
+    # To the end of its last sector: where what follows there was written, the record's part of it was too.
+    end = min(-(-end // _SECTOR) * _SECTOR, len(raw))
+    cuts = [offset, *range((offset // _SECTOR + 1) * _SECTOR, end, _SECTOR), end]
+    return any(not any(raw[start:stop]) for start, stop in pairwise(cuts))

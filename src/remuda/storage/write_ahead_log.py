@@ -25,10 +25,8 @@ from remuda.errors import OutcomeUnknownError, StorageError
 from remuda.storage.group_commit import GroupCommit
 from remuda.storage.write_ahead_file import (
     HEADER_BYTES,
-    RECORD_HEADER_BYTES,
     file_header,
     log_path,
-    note,
     record_header,
     settle_tail,
     sync_data,
@@ -86,7 +84,7 @@ class WriteAheadLog:
     ) -> None:
         """Goes on in the file `resumed`, of which `safe` says that all is durable, or makes a new one."""
         self._folder = folder
-        self._durability = durability
+        self._syncs = durability is Durability.FSYNC
         self._append_lock = Lock()
         self._flush_lock = Lock()
         self._failure: StorageError | None = None
@@ -126,9 +124,11 @@ class WriteAheadLog:
 
     def wait(self, sequence: int) -> None:
         """Returns when the record is as durable as promised."""
-        while sequence > self._group.durable:
-            self._refuse_if_not_kept(sequence)
-            self._group.wait(sequence)
+        group = self._group
+        while sequence > group.durable:
+            if self._failure is not None or self._refused:
+                self._refuse_if_not_kept(sequence)
+            group.wait(sequence)
         if self._refused:
             self._refuse_if_not_kept(sequence)
 
@@ -222,13 +222,14 @@ class WriteAheadLog:
         path = log_path(self._folder, number)
         salt = int.from_bytes(os.urandom(4), "little")
         try:
-            descriptor = _make(path, file_header(self.sequence + 1, previous_length, salt))
+            descriptor = _make(path, file_header(self.sequence + 1, previous_length, salt, syncs=self._syncs))
         except OSError as error:
             raise StorageError(f"the write-ahead log cannot be written: {error.strerror}", path) from error
         self._use(descriptor, number, HEADER_BYTES, salt)
 
     def _resume_file(self, file: LogFile, *, safe: bool) -> None:
         assert file.salt is not None, "files of format 1 are not appended to"
+        assert file.syncs is self._syncs, "what a file says of its tail is true of all of it"
         path = log_path(self._folder, file.number)
         descriptor = -1
         try:
@@ -249,11 +250,8 @@ class WriteAheadLog:
 
     def _flush(self) -> None:
         """Makes all that was appended as durable as promised."""
-        sync = self._durability is Durability.FSYNC
         with self._flush_lock:
-            self._flush_open_file(sync=sync)
-            if sync and not self._buffer and not self._group.is_awaited:
-                self._note_sync()
+            self._flush_open_file(sync=self._syncs)
 
     def _flush_open_file(self, *, sync: bool) -> None:
         """The flush lock is held."""
@@ -277,7 +275,7 @@ class WriteAheadLog:
         end = self._written + len(chunk)
         # What was written before without a sync is not made durable by the sync of what is written now.
         all_before = self._synced_length == self._written
-        if chunk and sync and self._durability is Durability.FSYNC and end + LEAST_ROOM > self._zeroed:
+        if sync and end + LEAST_ROOM > self._zeroed and chunk and self._syncs:
             self._make_room(end, locked)
         synced = sync and all_before
         try:
@@ -295,15 +293,6 @@ class WriteAheadLog:
         self._written = end
         self._unwritten = b""
         self._group.durable = upto
-
-    def _note_sync(self) -> None:
-        """Writes down, where nobody is about to write a record that says so, that all records are synced.
-
-        Without a sync: what a power failure may take away is the proof, not what was proven.
-        """
-        if self._written + RECORD_HEADER_BYTES <= self._zeroed:
-            with suppress(OSError):
-                os.pwrite(self._descriptor, note(self._written, self._salt), self._written)
 
     def _make_room(self, end: int, locked: bool) -> None:
         """Zeros behind `end`: as long as the file does not grow, a sync has its data to write and nothing else."""
@@ -332,7 +321,7 @@ class WriteAheadLog:
         Everything before it was synced then, so a later sync has nothing to vouch for but that it was cut off.
         """
         certain = error.errno in NO_SPACE or not synced
-        if self._cut_off(sync=certain and self._durability is Durability.FSYNC) and certain:
+        if self._cut_off(sync=certain and self._syncs) and certain:
             self._retract(error, locked)
         self._sync_failed(error, upto)
 
