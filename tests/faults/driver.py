@@ -1,11 +1,10 @@
 """Runs the series under the shim, once for each fault, each time in a process that is forked off for it.
 
-    LD_PRELOAD=shim.so python -m tests.faults.driver count <folder> <durability>
-    LD_PRELOAD=shim.so python -m tests.faults.driver fail <folder> <durability> <error> <once|on|half> <call> ...
-    LD_PRELOAD=shim.so python -m tests.faults.driver record <folder> <durability> <threads> <log>
+    LD_PRELOAD=shim.so python -m tests.faults.driver sample <folder> <durability> <error> <once|on|half> <most>
+    LD_PRELOAD=shim.so python -m tests.faults.driver these <folder> <durability> <error> <once|on|half> <call> ...
 
-`count` prints how many calls there are. `fail` prints a line of JSON for each call: what is wrong, or nothing. A second
-process, in which nothing fails, opens the folder that the first has left.
+Lets so many calls fail, chosen at random but always the same, or these. Prints a line of JSON for each call: what is
+wrong, or nothing. A second process, in which nothing fails, opens the folder that the first has left.
 """
 
 from __future__ import annotations
@@ -16,11 +15,13 @@ import gc
 import json
 import logging
 import os
+import random
 import shutil
 import sys
 import threading
 import time
 import traceback
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from importlib import import_module
@@ -263,19 +264,19 @@ def check_lock(folder: str) -> str | None:
     return None
 
 
-def main(command: str, folder: str, durability: str, *rest: str) -> None:
+def main(command: str, folder: str, durability: str, error: str, mode: str, *given: str) -> None:
     logging.disable()
     import_all(folder)
-    if command == "count":
-        print(with_fault(folder, durability, errno.EIO, "once", 0)["calls"])
-    else:
-        error, mode, *calls = rest
-        for call in calls:
-            answer = with_fault(folder, durability, getattr(errno, error), mode, int(call))
-            done = sum(outcome == "done" for outcome, _ in answer["outcomes"])
-            unknown = sum(outcome == "unknown" for outcome, _ in answer["outcomes"])
-            line = {"call": int(call), "problems": answer["problems"], "done": done, "unknown": unknown}
-            print(json.dumps(line | {"errors": answer.get("errors", [])[:5]}), flush=True)
+    calls = [int(call) for call in given]
+    if command == "sample":
+        count = with_fault(folder, durability, errno.EIO, "once", 0)["calls"]
+        choose = random.Random(f"{durability} {error} {mode}")
+        calls = sorted(choose.sample(range(1, count + 1), min(calls[0], count)))
+    for call in calls:
+        answer = with_fault(folder, durability, getattr(errno, error), mode, call)
+        ended = Counter(outcome for outcome, _ in answer["outcomes"])
+        line = {"call": call, "problems": answer["problems"], "errors": answer.get("errors", [])[:5], **ended}
+        print(json.dumps(line), flush=True)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import shutil
 import subprocess
 import sys
@@ -65,18 +64,14 @@ MORE_FAULTS = [
 
 
 def _fail(shim: Path, folder: Path, durability: str, error: str, mode: str, most: int) -> None:
-    store = folder / "store"
-    (count,) = _lines(shim, "driver", "count", store, durability)
-    assert count > 400
-    calls = sorted(random.Random(f"{durability} {error} {mode}").sample(range(1, count + 1), min(most, count)))
-    answers = _lines(shim, "driver", "fail", store, durability, error, mode, *calls)
-    assert [answer["call"] for answer in answers] == calls
+    answers = _lines(shim, "driver", "sample", folder / "store", durability, error, mode, most)
+    assert len(answers) >= min(most, 400)
     assert [answer for answer in answers if answer["problems"]] == []
 
 
 @pytest.mark.parametrize(("durability", "error", "mode"), FAULTS)
 def test_some_calls_fail(shim: Path, tmp_path: Path, durability: str, error: str, mode: str) -> None:
-    _fail(shim, tmp_path, durability, error, mode, 6)
+    _fail(shim, tmp_path, durability, error, mode, 5)
 
 
 @pytest.mark.slow

@@ -9,6 +9,8 @@ import resource
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -20,7 +22,7 @@ from remuda.errors import OutcomeUnknownError, StorageError
 from remuda.storage import Durability, Lookup, Store
 from remuda.storage.manifest import decode_manifest
 from tests.storage.crash_writer import ROWS, statement_rows
-from tests.storage.folders import abandon, filled, only_map, recorded_length
+from tests.storage.folders import abandon, filled, log_files, only_map, recorded_length
 from tests.storage.maps import contents, index_on, table_of
 
 NOBODY = 65534
@@ -101,7 +103,7 @@ def test_on_a_full_disk_space_can_still_be_freed(small_disk: Path, free: str) ->
         file.write(bytes(_free(small_disk)))
     if free == "truncate":
         orders.truncate()
-        (small_disk / "more").unlink()
+        (small_disk / "ballast").unlink()
         orders.insert([(1, "after", 1.0)])
         assert len(orders) == 1
     else:
@@ -212,6 +214,67 @@ def test_a_statement_of_several_writes_is_taken_back_and_a_snapshot_keeps_what_i
     assert [orders.lookup(key, (0,)) for key in (10, 11, 20, 30)] == [None, (11,), (20,), None]
     assert len(contents(held[0])) == len(before) + 1
     store.close()
+
+
+@pytest.mark.parametrize("durability", [Durability.FSYNC, Durability.OS])
+def test_writers_of_several_maps_go_on_when_there_is_space_again(tmp_path: Path, durability: Durability) -> None:
+    """Statements that read and write, while there is space and while there is none: each is there as told, or not."""
+    store = filled(tmp_path, durability)
+    store.create_map(replace(only_map(store).definition, id="other", name="other"))
+    maps = [store.map(definition) for definition in store.catalog.maps.values()]
+    expected: list[set[int]] = [set(), set()]
+    refused = []
+    stopped = threading.Event()
+
+    def write(thread: int) -> None:
+        place = thread % 2
+        number = 0
+        while not stopped.is_set():
+            number += 1
+            key = thread * 1_000_000 + 2 * number
+            try:
+                with maps[place].writing():
+                    # A statement that reads what others have written, and says so in its row.
+                    before = maps[place].lookup(-1, (2,))
+                    count = 0.0 if before is None else before[0]
+                    maps[place].put([(-1, "count", count + 1), (key, "first", 1.0), (key + 1, "second" * 40, 1.0)])
+            except StorageError as error:
+                refused.append(str(error))
+            else:
+                expected[place] |= {key, key + 1}
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        for turn in range(8):
+            written = sum(map(len, expected))
+            while sum(map(len, expected)) < written + 100:
+                time.sleep(0.001)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (log_files(tmp_path)[-1].stat().st_size // 2, hard))
+            count = len(refused)
+            while len(refused) < count + 50:
+                time.sleep(0.001)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+            if turn % 3 == 2:
+                with suppress(StorageError):  # A record that is refused just then.
+                    store.checkpoint()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        stopped.set()
+        for thread in threads:
+            thread.join()
+    assert all("File too large; nothing of it was kept" in message for message in refused)
+    for found, keys in zip(maps, expected, strict=True):
+        assert {row[0] for row in contents(found.snapshot())} == keys | {-1}
+        assert found.lookup(-1, (2,)) == (len(keys) / 2,)
+    abandon(store)
+    again = Store.open(tmp_path, durability=durability)
+    for found, keys in zip(maps, expected, strict=True):
+        assert {row[0] for row in contents(again.map(found.definition).snapshot())} == keys | {-1}
+        assert again.map(found.definition).lookup(-1, (2,)) == (len(keys) / 2,)
+    again.close()
 
 
 AS_NOBODY = """

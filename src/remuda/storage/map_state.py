@@ -95,8 +95,6 @@ class MapState:
     def attach(self, journal: WriteAheadLog | None) -> None:
         """From now on writes are recorded there: what was replayed before came from it."""
         self._journal = journal
-        self._epoch = 0 if journal is None else journal.epoch
-        """The refusals of the journal that this map has followed."""
         self._journal_lock = None if journal is None else WriterLock(journal, self._take_back)
         self._writer: AbstractContextManager[object] = self._journal_lock or RLock()
 
@@ -107,7 +105,8 @@ class MapState:
         """
         with self._writer:
             assert self._journal is not None
-            self._epoch = self._journal.epoch
+            assert self._journal_lock is not None
+            self._journal_lock.epoch = self._journal.epoch
             found = self._unsafe.first_refused(self._journal.is_refused)
             if found is not None:
                 sequence, length = found

@@ -169,9 +169,6 @@ class MapStore(MapState):
         with self._writer:
             if not self._readable:
                 self.refuse_unreadable()
-            if journal is not None and lock is not None and journal.epoch != self._epoch and not lock.pending:
-                # With something pending, the statement has lost its own beginning: appending will refuse the rest.
-                self._take_back()
             version = self._version
             log = version.log
             try:
@@ -179,7 +176,7 @@ class MapStore(MapState):
                 if self._confirm is not None:
                     self._confirm()
                 if journal is not None and lock is not None and len(log.keys) > log.committed:
-                    sequence = journal.append(payload, self._epoch)
+                    sequence = journal.append(payload, lock.epoch)
                     self.applied = lock.pending = sequence
                     self._unsafe.add(sequence, log.committed, journal.durable_sequence)
             except BaseException:

@@ -144,9 +144,9 @@ class StoreFolder:
             return None
         folder = self.path / "wal"
         number = self._log_files[-1][0] if last is None else last.number
-        with disk_errors("the write-ahead log cannot be written", folder):
-            for other in log_numbers(folder):
-                if other > number or (last is None and other == number):
+        for other in log_numbers(folder):
+            if other > number or (last is None and other == number):
+                with suppress(OSError):  # It holds nothing, and is overwritten when its number comes.
                     log_path(folder, other).unlink()
         if last is None:
             self.journal = WriteAheadLog(folder, number, self._sequence, self._durability)

@@ -211,7 +211,7 @@ def holds_nothing(path: Path) -> bool:
         return format_1.payloads_of(raw)[1] >= len(raw)
     header = _header_of(raw)
     if header is not None and header.salt is not None:
-        return _statements_in(raw, HEADER_BYTES, header.salt) == 0
+        return not any(_heads_in(raw, HEADER_BYTES, header.salt))
     # With the header its salt is lost: whatever looks like the beginning of a record may be one.
     return raw.find(_MARK) < 0 and not format_1.has_record(raw)
 
@@ -284,7 +284,7 @@ def _parse_file(path: Path, number: int, raw: bytes, proven: int, following: _He
         claimed = max(claimed, _claim_beyond(raw, end, header.salt))
         damaged = header.syncs and not _lacks_a_sector(raw, end, header.salt)
         size = len(raw.rstrip(b"\0")) - end
-        dropped = DroppedTail(path, end, size, _statements_in(raw, end, header.salt))
+        dropped = DroppedTail(path, end, size, sum(_heads_in(raw, end, header.salt)))
     proven = max(proven, claimed, HEADER_BYTES)
     if damaged or end < proven:
         raise StorageError("a record of the write-ahead log is damaged", path, end)
@@ -353,13 +353,13 @@ def _claim_beyond(raw: bytes, start: int, salt: int) -> int:
     return claimed
 
 
-def _statements_in(raw: bytes, start: int, salt: int) -> int:
-    """How many headers of statements can be recognised from `start` on."""
-    count, found = 0, raw.find(_MARK, start)
+def _heads_in(raw: bytes, start: int, salt: int) -> Iterator[bool]:
+    """True for each head of a record that can be recognised from `start` on."""
+    found = raw.find(_MARK, start)
     while found >= 0:
-        count += _head_at(raw, found, salt) is not None
+        if _head_at(raw, found, salt) is not None:
+            yield True
         found = raw.find(_MARK, found + 1)
-    return count
 
 
 def _lacks_a_sector(raw: bytes, offset: int, salt: int) -> bool:
