@@ -101,3 +101,36 @@ def test_opening_after_a_clean_close_syncs_nothing(tmp_path: Path, monkeypatch: 
     assert (tmp_path / "MANIFEST").read_bytes() != manifest
     assert contents(only_map(again).snapshot()) == [(1, "a", 1.0), (2, "b", 2.0)]
     again.close()
+
+
+def test_a_file_that_cannot_be_removed_fails_nothing_and_is_tried_again(tmp_path: Path) -> None:
+    store = filled(tmp_path)
+    orders = only_map(store)
+    orders.insert(statement_rows(1))
+    old = log_files(tmp_path)[0]
+    content = old.read_bytes()
+    old.unlink()
+    old.mkdir()  # Removing a file fails here, for the superuser too.
+    store.checkpoint()
+    orders.insert(statement_rows(2))
+    assert old.exists()
+    old.rmdir()
+    old.write_bytes(content)
+    store.checkpoint()
+    assert not old.exists()
+    expected = contents(orders.snapshot())
+    store.close()
+    assert contents(only_map(Store.open(tmp_path)).snapshot()) == expected
+
+
+def test_a_store_that_was_refused_lets_go_of_the_folder(tmp_path: Path) -> None:
+    store = filled(tmp_path)
+    only_map(store).insert(statement_rows(1))
+    abandon(store)
+    manifest = (tmp_path / "MANIFEST").read_bytes()
+    (tmp_path / "MANIFEST").write_bytes(manifest[:-1])
+    for _ in range(2):
+        with pytest.raises(StorageError, match="the manifest is damaged"):
+            Store.open(tmp_path)
+    (tmp_path / "MANIFEST").write_bytes(manifest)
+    Store.open(tmp_path).close()
