@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 import remuda
 from remuda import dbapi
 from remuda.errors import RemudaError
+from remuda.grid.garbage import full_collections_put_off
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
 
@@ -67,6 +69,29 @@ def test_a_fork_has_no_use_of_the_grid(grid: Any, ask: Callable[[Any, Any], Any]
     assert "from which this one was forked" in in_fork(lambda: ask(grid, held))
     grid.sql("INSERT INTO t VALUES (-2, 1)")
     assert grid.sql("SELECT COUNT(*) FROM t").fetchone() == (ROWS + 1,)
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [list, lambda result: result.fetchall(), lambda result: result.fetchone(), lambda result: result.to_arrow()],
+    ids=["list", "fetchall", "fetchone", "to_arrow"],
+)
+def test_a_fork_cannot_read_on(grid: Any, ask: Callable[[Any], Any]) -> None:
+    """The threads that compute the rest of the rows are not in the forked process."""
+    grid.sql("SELECT COUNT(*) FROM t a JOIN t b USING (id)").fetchall()
+    result = grid.sql("SELECT a.id, b.n FROM t a JOIN t b ON a.id = b.n")
+    assert result.fetchone() is not None
+    assert "from which this one was forked" in in_fork(lambda: ask(result))
+    assert len(result.fetchall()) == ROWS - 1
+
+
+def test_a_fork_has_the_collector_as_it_was(grid: Any) -> None:
+    """Rows are fetched in another thread, for which full collections are put off, when the process is forked."""
+    before = gc.get_threshold()
+    with full_collections_put_off:
+        assert gc.get_threshold() != before
+        assert in_fork(gc.get_threshold) == str(before)
+    assert gc.get_threshold() == before
 
 
 def test_closing_it_in_a_fork_does_nothing(grid: Any) -> None:

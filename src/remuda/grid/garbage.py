@@ -9,6 +9,7 @@ while they are made only the young objects are looked through, and all of them w
 from __future__ import annotations
 
 import gc
+import os
 from threading import Lock
 from typing import TYPE_CHECKING, Self
 
@@ -44,10 +45,19 @@ class FullCollectionsPutOff:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         with self._lock:
-            self._inside -= 1
+            self._inside = max(self._inside - 1, 0)
             if not self._inside and gc.get_threshold() == self._during:
                 gc.set_threshold(*self._before)
+
+    def restore_in_child(self) -> None:
+        """In a process that was forked off no other thread is inside, nor holds the lock."""
+        self._lock = Lock()
+        if self._inside and gc.get_threshold() == self._during:
+            gc.set_threshold(*self._before)
+        self._inside = 0
 
 
 full_collections_put_off = FullCollectionsPutOff()
 """The one of the process, as the collector is."""
+
+os.register_at_fork(after_in_child=full_collections_put_off.restore_in_child)

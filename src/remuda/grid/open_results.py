@@ -6,6 +6,7 @@ from threading import Lock
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
+from remuda.errors import ErrorCode, SqlError
 from remuda.runtime.scheduler import closed_error
 
 if TYPE_CHECKING:
@@ -26,6 +27,12 @@ class OpenResults:
                 self._results.add(result)
                 return
         result.end(closed_error())
+
+    def leave(self, reason: str) -> None:
+        """In a process that was forked off: refuse every read. No lock is taken, as its holder is not in this one."""
+        self._ended = True
+        for result in list(self._results):
+            result.leave(SqlError(ErrorCode.GENERIC, reason))
 
     def end(self) -> None:
         """Whoever reads on gets an error, wherever they are."""

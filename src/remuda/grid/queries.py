@@ -77,6 +77,10 @@ class Queries:
             self.store, self.store.catalog, self.search_path, partition_map, self.settings, has_spark, **changes
         )
 
+    def leave(self, reason: str) -> None:
+        """In a process that was forked off: results that are open refuse every read."""
+        self._open_results.leave(reason)
+
     def plan(self, key: PlanKey, query: Query) -> CachedPlan:
         """Plans a query and keeps the plan. Where a map is dropped meanwhile, planning finds the new one, or none."""
         tries = Tries()

@@ -168,6 +168,12 @@ class Result:
         if self._execution is not None:
             self._execution.close()
 
+    def leave(self, error: SqlError) -> None:
+        """Refuse reads with this error and leave the query alone: it runs in the process that this was forked from."""
+        self._end = error
+        self._closed = True
+        self._execution = None
+
     def end(self, error: SqlError) -> None:
         """Stops the query; whoever reads on gets this error."""
         self._end = error
