@@ -62,14 +62,25 @@ def open_grid(
         raise RemudaError(f"durability must be one of {known}, not {durability!r}") from error
     counts = {} if partitions is None else {"partitions": partitions}
     _check_options(path, members=members, **counts)
+    if spark is not None:
+        from remuda.spark.executors import refuse_unusable
+
+        refuse_unusable(spark)
     options = {"durability": chosen, "read_only": read_only, **counts}
     store = _open_store(path, options, filesystem, cache, cache_bytes)
-    if partitions not in {None, store.partitions}:
+    try:
+        _refuse_other_partitions(path, store, partitions)
+        return Grid(store, members, spark)
+    except BaseException:
         store.close()
+        raise
+
+
+def _refuse_other_partitions(path: str | Path | None, store: Store, partitions: int | None) -> None:
+    if partitions not in {None, store.partitions}:
         raise RemudaError(
             f"{path} has {store.partitions} partitions, which stay as they are: open it without partitions={partitions}"
         )
-    return Grid(store, members, spark)
 
 
 def _open_store(
@@ -103,6 +114,8 @@ def _check_options(path: object, **counts: object) -> None:
     for name, value in counts.items():
         if not isinstance(value, int):
             raise RemudaError(f"{name} must be a whole number, not {value!r}")
+        if value < 1:
+            raise RemudaError("a grid has at least one member and one partition")
 
 
 class Grid:
@@ -221,6 +234,7 @@ class Grid:
     def leave(self, reason: str) -> None:
         """Refuses everything from now on, for this reason, and touches nothing: it belongs to another process."""
         self._closed, self._closed_because = True, reason
+        self.queries.leave(reason)
         self.store.leave(reason)
 
     def __repr__(self) -> str:

@@ -7,6 +7,7 @@ import time
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+from remuda.errors import RemudaError
 from remuda.spark.tasks import slot_count
 
 if TYPE_CHECKING:
@@ -54,6 +55,14 @@ class ExecutorWatch:
             before = (self._slots, self._names)
             self._slots, self._names = slot_count(self._session), executor_names(self._session)
             return (self._slots, self._names) != before
+
+
+def refuse_unusable(session: SparkSession) -> None:
+    """Raise for a session that can run no job of ours, before a folder is opened for it."""
+    if type(session).__module__.startswith("pyspark.sql.connect"):
+        raise RemudaError("a Spark Connect session cannot run Remuda's tasks: give a session that has a SparkContext")
+    if session.sparkContext._jsc is None:
+        raise RemudaError("the Spark session is stopped: give one that runs")
 
 
 def executor_names(session: SparkSession) -> tuple[str, ...]:
