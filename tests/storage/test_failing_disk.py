@@ -390,7 +390,7 @@ CHANGES: dict[str, Callable[[Store], object]] = {
     "checkpoint": lambda store: store.checkpoint(),
     "index": lambda store: store.create_index(only_map(store).definition, index_on("customer", "amount")),
     "drop": lambda store: store.drop_map(only_map(store).definition),
-    "create": lambda store: store.create_map(replace(only_map(store).definition, id="other", name="other")),
+    "create": lambda store: store.create_map(replace(only_map(store).definition, id="0123456789abcdef", name="other")),
 }
 
 
@@ -438,7 +438,7 @@ def test_a_store_that_could_not_sync_its_manifest_closes(tmp_path: Path, monkeyp
     only_map(store).insert(statement_rows(1))
     disk.fails = True
     with pytest.raises(StorageError, match="could not be made durable"):
-        store.create_map(replace(only_map(store).definition, id="other", name="other"))
+        store.create_map(replace(only_map(store).definition, id="0123456789abcdef", name="other"))
     store.close()
     disk.fails = False
     assert contents(only_map(Store.open(tmp_path)).snapshot()) == statement_rows(1)

@@ -131,11 +131,12 @@ def test_an_id_may_be_used_again_once_it_is_answered(closed: Path, is_open: bool
     """As by a stream, which commits many batches one after the other."""
     definition = _definition(closed)
     store = Store.open(closed) if is_open else None
+    delivery = new_id()
     for number in (2, 3):
         info = write_segment(
-            delivery_folder(closed, "stream"), definition, table_of(definition, statement_rows(number))
+            delivery_folder(closed, delivery), definition, table_of(definition, statement_rows(number))
         )
-        assert deliver(closed, "stream", definition, [info], "append") == len(statement_rows(number))
+        assert deliver(closed, delivery, definition, [info], "append") == len(statement_rows(number))
     if store is not None:
         store.close()
     with _opened(closed) as orders:
@@ -145,7 +146,7 @@ def test_an_id_may_be_used_again_once_it_is_answered(closed: Path, is_open: bool
 def test_replacing_by_nothing_is_a_delivery_too(closed: Path) -> None:
     definition = _definition(closed)
     with _opened(closed) as orders:
-        assert deliver(closed, "nothing", definition, [], "replace") == 0
+        assert deliver(closed, new_id(), definition, [], "replace") == 0
         _check(orders, [])
 
 
@@ -250,14 +251,15 @@ def test_several_deliveries_at_once(closed: Path, is_open: bool) -> None:
 
 def test_one_that_cannot_be_read_keeps_neither_the_folder_nor_others_waiting(closed: Path) -> None:
     (closed / FOLDER).mkdir()
-    for name, raw in {"garbage": b"\xff{", "other": b'{"mode": "append", "map": {}}'}.items():
+    garbage, other = new_id(), new_id()
+    for name, raw in {garbage: b"\xff{", other: b'{"mode": "append", "map": {}}'}.items():
         (closed / FOLDER / f"{name}{REQUEST}").write_bytes(raw)
     definition = _definition(closed)
     with _opened(closed) as orders:
         assert _deliver(closed, definition, [2]) == len(statement_rows(2))
         _check(orders, _rows_of(1, 2))
-    assert {path.name for path in _inbox(closed)} == {f"garbage{ANSWER}", f"other{ANSWER}"}
-    assert b"cannot be read" in (closed / FOLDER / f"garbage{ANSWER}").read_bytes()
+    assert {path.name for path in _inbox(closed)} == {f"{garbage}{ANSWER}", f"{other}{ANSWER}"}
+    assert b"cannot be read" in (closed / FOLDER / f"{garbage}{ANSWER}").read_bytes()
 
 
 def test_what_was_never_delivered_is_removed_after_a_day(closed: Path) -> None:

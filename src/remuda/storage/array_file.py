@@ -8,7 +8,6 @@ as long as the header says, and the arrays it is told to; `verify_array_file` re
 
 from __future__ import annotations
 
-import mmap
 import os
 import struct
 import zlib
@@ -21,6 +20,7 @@ from xxhash import xxh3_64_hexdigest
 
 from remuda.errors import StorageError
 from remuda.storage.checksum import checksum_of, no_pause
+from remuda.storage.store_files import create_file, map_file, open_for_reading, remove_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -31,6 +31,8 @@ MAGIC = b"REMUDAA1"
 
 _PREFIX = struct.Struct("<8sII")
 _ALIGNMENT = 64
+_LEVELS = 2
+"""Array files lie in the folder of a map, or of a delivery."""
 
 
 class _Array(msgspec.Struct, frozen=True):
@@ -59,7 +61,7 @@ def write_array_file(path: Path, arrays: dict[str, np.ndarray]) -> None:
     header = msgspec.json.encode(_Header(entries))
     body = _aligned(_PREFIX.size + len(header))
     try:
-        with path.open("wb") as file:
+        with create_file(path, levels=_LEVELS) as file:
             file.write(_PREFIX.pack(MAGIC, len(header), zlib.crc32(header)) + header)
             for entry, array in zip(entries, contiguous.values(), strict=True):
                 file.seek(body + entry.offset)
@@ -69,7 +71,7 @@ def write_array_file(path: Path, arrays: dict[str, np.ndarray]) -> None:
             os.fsync(file.fileno())
     except OSError as error:
         with suppress(OSError):  # The next opening of the folder removes it.
-            path.unlink(missing_ok=True)
+            remove_file(path, levels=_LEVELS)
         raise StorageError(f"the file cannot be written: {error.strerror}", path) from error
 
 
@@ -78,15 +80,12 @@ def open_array_file(path: Path, checked: Collection[str] = ()) -> dict[str, np.n
 
     Those in `checked`, which should be small, are compared with their checksums.
     """
-    with path.open("rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        if size < _PREFIX.size:
-            raise StorageError("the file is cut off", path, size)
-        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    mapped = _mapped(path)
+    size = len(mapped)
     magic, length, checksum = _PREFIX.unpack_from(mapped, 0)
     if magic != MAGIC:
         raise StorageError(f"not an array file of format {MAGIC.decode()}", path, 0)
-    raw = mapped[_PREFIX.size : _PREFIX.size + length]
+    raw = bytes(mapped[_PREFIX.size : _PREFIX.size + length])
     if zlib.crc32(raw) != checksum:
         raise StorageError("the header is damaged", path, _PREFIX.size)
     try:
@@ -108,7 +107,7 @@ def open_array_file(path: Path, checked: Collection[str] = ()) -> dict[str, np.n
 def verify_array_file(path: Path, pause: Callable[[], None] = no_pause) -> None:
     """Raises where any byte of any array differs from what was written."""
     open_array_file(path)
-    with path.open("rb") as file:
+    with open_for_reading(path, levels=_LEVELS) as file:
         _, length, _ = _PREFIX.unpack(file.read(_PREFIX.size))
         header = msgspec.json.decode(file.read(length), type=_Header)
         body = _aligned(_PREFIX.size + length)
@@ -116,6 +115,18 @@ def verify_array_file(path: Path, pause: Callable[[], None] = no_pause) -> None:
             size = entry.count * np.dtype(entry.dtype).itemsize
             if size and checksum_of(file, body + entry.offset, size, pause) != entry.checksum:
                 raise _damaged(path, entry, body)
+
+
+def _mapped(path: Path) -> memoryview:
+    try:
+        mapped = map_file(path, levels=_LEVELS)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise StorageError(f"the file cannot be opened: {error.strerror}", path) from error
+    if len(mapped) < _PREFIX.size:
+        raise StorageError("the file is cut off", path, len(mapped))
+    return mapped
 
 
 def _damaged(path: Path, entry: _Array, body: int) -> StorageError:

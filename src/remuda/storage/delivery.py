@@ -13,10 +13,11 @@ import msgspec
 
 from remuda.errors import ErrorCode, SqlError, StorageError
 from remuda.storage.folder_lock import FolderInUseError
-from remuda.storage.inbox import ANSWER, FOLDER, GONE, OWN, REQUEST, Answer, Delivery
+from remuda.storage.inbox import ANSWER, FOLDER, GONE, LEVELS, OWN, REQUEST, Answer, Delivery
 from remuda.storage.manifest import map_entry
 from remuda.storage.segment_file import save_segment
 from remuda.storage.store import Store
+from remuda.storage.store_files import create_file, make_folder, read_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -44,7 +45,7 @@ class FolderInbox:
         """Makes room for a delivery, before anyone saves segments for it."""
         folder = delivery_folder(Path(self.store), delivery_id)
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            make_folder(folder)
         except OSError as error:
             raise StorageError(f"nothing can be delivered: {error.strerror}", folder) from error
 
@@ -89,7 +90,7 @@ def deliver(
                 Store.open(store).close()
             except FolderInUseError:
                 time.sleep(_POLL_SECONDS)
-        outcome = msgspec.json.decode(answer.read_bytes(), type=Answer)
+        outcome = msgspec.json.decode(read_file(answer, levels=LEVELS), type=Answer)
     finally:
         forget(store, delivery_id)
     if outcome.error is not None:
@@ -102,10 +103,11 @@ def hand_in(
 ) -> None:
     """Asks for the segments to be taken over. From now on they will be, though this process may end."""
     folder = store / FOLDER
-    folder.mkdir(exist_ok=True)
+    make_folder(folder)
     request = folder / f"{delivery_id}{REQUEST}"
     fresh = request.with_suffix(".new")
-    fresh.write_bytes(msgspec.json.encode(Delivery(mode, map_entry(definition, 0, [(info, None) for info in infos]))))
+    with create_file(fresh, levels=LEVELS) as file:
+        file.write(msgspec.json.encode(Delivery(mode, map_entry(definition, 0, [(info, None) for info in infos]))))
     fresh.replace(request)
 
 

@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from remuda.storage.reader_lease import oldest_version_read
+from remuda.storage.store_files import remove_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -60,7 +61,7 @@ class Disposal:
                 return
             if oldest is None or oldest >= since:
                 try:
-                    path.unlink(missing_ok=True)
+                    remove_file(path, levels=len(path.relative_to(self._store).parts) - 1)
                 except OSError as error:
                     _logger.warning("a file that is not needed any more cannot be removed: %s", error)
                     self._waiting.append((since, path))

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import fcntl
 import os
+import weakref
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from remuda.errors import StorageError
+from remuda.storage.store_files import open_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,22 +20,28 @@ class FolderInUseError(StorageError):
 
 
 class FolderLock:
-    __slots__ = ("_descriptor",)
+    __slots__ = ("__weakref__", "_descriptor", "_end")
 
     def __init__(self, path: Path) -> None:
-        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        self._descriptor = open_file(path, os.O_RDWR | os.O_CREAT, levels=0)
+        # A grid that is dropped without being closed lets go of its folder, and so does one that fails to open.
+        self._end = weakref.finalize(self, os.close, self._descriptor)
+        try:
+            self._take(path)
+        except BaseException:
+            self.release()
+            raise
+
+    def _take(self, path: Path) -> None:
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            holder = os.read(self._descriptor, 20).decode("ascii", "replace").strip() or "unknown"
-            os.close(self._descriptor)
+            holder = os.read(self._descriptor, 20).decode("ascii", "replace").strip()
             raise FolderInUseError(
-                f"the folder is open for writing in process {holder}; open it with read_only=True to read it",
+                f"the folder is open for writing in process {holder or 'unknown'}; "
+                "open it with read_only=True to read it",
                 path.parent,
             ) from error
-        except BaseException:
-            os.close(self._descriptor)
-            raise
         # Whose it is helps those who find it taken; the lock holds without it.
         with suppress(OSError):
             os.ftruncate(self._descriptor, 0)
@@ -47,6 +55,5 @@ class FolderLock:
             return False
 
     def release(self) -> None:
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
+        self._end()
+        self._descriptor = -1

@@ -15,6 +15,8 @@ been merged with others at once.
 from __future__ import annotations
 
 import logging
+import os
+import re
 import time
 import weakref
 from contextlib import suppress
@@ -25,8 +27,10 @@ from typing import TYPE_CHECKING, cast
 import msgspec
 
 from remuda.errors import ErrorCode, OutcomeUnknownError, RemudaError, StorageError
-from remuda.storage.manifest import MapEntry, map_definition, segment_info
+from remuda.storage.manifest import MapEntry, check_map_names, map_definition, segment_info
+from remuda.storage.segment_file import LEVELS as SEGMENT_LEVELS
 from remuda.storage.segment_file import segment_paths
+from remuda.storage.store_files import DELIVERY_ID, create_file, list_files, make_folder, open_file, read_file
 from remuda.storage.write_ahead_file import sync_folder
 
 if TYPE_CHECKING:
@@ -42,6 +46,11 @@ REQUEST, CLAIMED, ANSWER = ".request", ".claimed", ".answer"
 OWN = "own-"
 GONE = ".gone"
 
+LEVELS = 1
+_TO_TAKE = re.compile(rf"{DELIVERY_ID.pattern}(\.request|\.claimed)")
+_OWN_NAME = re.compile(
+    rf"{DELIVERY_ID.pattern}(\.request|\.claimed|\.answer|\.new|\.gone)?|own-[0-9A-Za-z_-]+(\.gone)?"
+)
 _POLL_SECONDS = 0.05
 ABANDONED_SECONDS = 24 * 3600.0
 """Age at which files that were never delivered belong to a job that is dead."""
@@ -90,16 +99,14 @@ class Inbox:
     def take_all(self) -> None:
         """One that cannot be taken over now, for want of space perhaps, is tried again."""
         try:
-            found = sorted(self._folder.iterdir())
-        except FileNotFoundError:
-            return
+            found = list_files(self._folder, levels=LEVELS, form=_TO_TAKE)
         except OSError as error:
             _logger.warning("the inbox cannot be read: %s", error)
             return
-        for path in found:
-            if path.suffix in {REQUEST, CLAIMED} and not self._stopped.is_set():
+        for name in found:
+            if not self._stopped.is_set():
                 try:
-                    self._take(path)
+                    self._take(self._folder / name)
                 except OSError as error:
                     _logger.warning("a delivery cannot be taken over: %s", error)
 
@@ -111,7 +118,8 @@ class Inbox:
             return  # It was withdrawn.
         answer = self._outcome(claimed)
         fresh = path.with_suffix(".new")
-        fresh.write_bytes(msgspec.json.encode(answer))
+        with create_file(fresh, levels=LEVELS) as file:
+            file.write(msgspec.json.encode(answer))
         fresh.replace(path.with_suffix(ANSWER))
         claimed.unlink(missing_ok=True)
         # It must not be found again after a power failure when no manifest says any more that it is applied.
@@ -130,8 +138,9 @@ class Inbox:
 
     def _apply(self, claimed: Path) -> int:
         try:
-            delivery = msgspec.json.decode(claimed.read_bytes(), type=Delivery)
-        except msgspec.DecodeError as error:
+            delivery = msgspec.json.decode(read_file(claimed, levels=LEVELS), type=Delivery)
+            check_map_names(delivery.map)
+        except (msgspec.DecodeError, ValueError) as error:
             raise StorageError(f"the delivery cannot be read: {error}", claimed) from error
         definition = map_definition(delivery.map)
         infos = [segment_info(entry, definition) for entry in delivery.map.segments]
@@ -157,11 +166,11 @@ class Inbox:
         if not self._folder.is_dir():
             return
         limit = time.time() - ABANDONED_SECONDS
-        found = list(self._folder.iterdir())
+        found = [path for path in self._folder.iterdir() if _OWN_NAME.fullmatch(path.name)]
         waiting = {path.stem for path in found if path.suffix in {REQUEST, CLAIMED}}
         for path in found:
             with suppress(OSError):
-                is_old = path.name.startswith(OWN) or path.suffix == GONE or path.stat().st_mtime < limit
+                is_old = path.name.startswith(OWN) or path.suffix == GONE or path.lstat().st_mtime < limit
                 if path.stem not in waiting and is_old:
                     rmtree(path) if path.is_dir() else path.unlink()
 
@@ -179,8 +188,9 @@ def _watch(found: weakref.ref[Inbox], stopped: Event) -> None:
 def _link(files: Sequence[Path], folder: Path) -> None:
     """The files under a second name in the map's folder: the first stays until the delivery is answered."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         for path in files:
+            os.close(open_file(path, os.O_RDONLY, levels=SEGMENT_LEVELS))  # no link, nor through one
             (folder / path.name).unlink(missing_ok=True)
             (folder / path.name).hardlink_to(path)
     except OSError as error:

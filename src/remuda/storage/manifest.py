@@ -20,10 +20,20 @@ from remuda.catalog import ColumnDefinition, IndexDefinition, IndexKind, MapDefi
 from remuda.errors import OutcomeUnknownError, StorageError
 from remuda.storage.column_summary import ColumnSummary
 from remuda.storage.segment_file import SegmentInfo, files_of
+from remuda.storage.store_files import (
+    DELIVERY_ID,
+    ID,
+    SEGMENT_FILE,
+    SEGMENT_ID,
+    create_file,
+    read_file,
+    remove_file,
+)
 from remuda.storage.write_ahead_file import sync_folder
 from remuda.types import Kind, SqlType
 
 if TYPE_CHECKING:
+    import re
     from collections.abc import Iterator
     from pathlib import Path
 
@@ -127,20 +137,20 @@ def replace_manifest(folder: Path, manifest: Manifest) -> None:
     """Puts it in its place; its name there is durable only once the folder is synced."""
     path, fresh = folder / NAME, folder / (NAME + ".new")
     try:
-        with fresh.open("wb") as file:
+        with create_file(fresh, levels=0) as file:
             file.write(encode_manifest(manifest))
             file.flush()
             os.fsync(file.fileno())
         fresh.replace(path)
     except OSError as error:
         with suppress(OSError):
-            fresh.unlink()
+            remove_file(fresh, levels=0)
         raise StorageError(f"the manifest cannot be written: {error.strerror}", path) from error
 
 
 def read_manifest(folder: Path) -> Manifest:
     path = folder / NAME
-    return decode_manifest(path.read_bytes(), path)
+    return decode_manifest(read_file(path, levels=0), path)
 
 
 def encode_manifest(manifest: Manifest) -> bytes:
@@ -159,9 +169,41 @@ def decode_manifest(raw: bytes, path: Path | str) -> Manifest:
     if words[2] != f"{zlib.crc32(body):08x}":
         raise StorageError("the manifest is damaged", path, len(head) + 1)
     try:
-        return msgspec.json.decode(body, type=Manifest)
-    except msgspec.DecodeError as error:
+        manifest = msgspec.json.decode(body, type=Manifest)
+        _check_names(manifest)
+    except (msgspec.DecodeError, ValueError) as error:
         raise StorageError(f"the manifest cannot be read: {error}", path, len(head) + 1) from error
+    return manifest
+
+
+def _check_names(manifest: Manifest) -> None:
+    """Raise `ValueError` for an id that was not made by `new_id`: names of files are made of ids.
+
+    A checksum guards against damage, not against a stranger who writes a manifest by hand.
+    """
+    for entry in manifest.maps:
+        check_map_names(entry)
+    for delivery in manifest.deliveries:
+        _check_form(DELIVERY_ID, delivery)
+    for view in manifest.views:
+        _check_form(ID, view.id)
+
+
+def check_map_names(entry: MapEntry) -> None:
+    """Raise `ValueError` for an id of a map, an index or a segment that a store does not give."""
+    for each in (entry.id, *(index.id for index in entry.indexes)):
+        _check_form(ID, each)
+    for segment in entry.segments:
+        _check_form(SEGMENT_ID, segment.id)
+        for each in segment.indexes:
+            _check_form(ID, each)
+        if segment.deletion_file is not None:
+            _check_form(SEGMENT_FILE, segment.deletion_file)
+
+
+def _check_form(form: re.Pattern[str], name: str) -> None:
+    if not form.fullmatch(name):
+        raise ValueError(f"{name[:100]!r} is no name that a store gives")
 
 
 def named_files(manifest: Manifest) -> Iterator[tuple[str, SegmentEntry | None]]:

@@ -7,26 +7,40 @@ A reader takes a lease on everything before it reads the manifest, and narrows i
 files are open. The system gives the lock free when a process ends, however it ends: a lease that can be locked is
 nobody's, and is removed. A folder that a reader may not write is read without a lease: files that are mapped stay
 readable all the same, only processes that would open them later, on behalf of this one, could find them gone.
+
+Readers of other users may share the folder through its group. A lease takes the folder's permissions; one that the
+writer still cannot read counts as held until it is `UNREADABLE_SECONDS` old, and one that it cannot remove stays.
 """
 
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
+import re
 import time
 import weakref
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from remuda.catalog import new_id
+from remuda.errors import StorageError
+from remuda.storage.store_files import create_file, list_files, make_folder, open_file, read_file, remove_file
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 FOLDER = "readers"
+LEVELS = 1
+UNREADABLE_SECONDS = 24 * 3600.0
+"""Age at which a lease that the writer may not read is taken for abandoned."""
 _LEASE, _FRESH, _UNTIL = ".lease", ".fresh", ".until"
+_NAME = re.compile(r"[0-9a-f]{16}(\.lease|\.fresh|\.until|\.fresh\.until)")
 _EVERYTHING = 0
 _TRIES = 10
+_logger = logging.getLogger("remuda.storage")
+_warned: set[Path] = set()
+"""Leases that could not be removed, each reported once."""
 
 
 class ReaderLease:
@@ -52,8 +66,8 @@ def take_lease(store: Path) -> ReaderLease | None:
     for _ in range(_TRIES):
         path = folder / (new_id() + _FRESH)
         try:
-            folder.mkdir(exist_ok=True)
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
+            make_folder(folder)
+            descriptor = open_file(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, levels=LEVELS)
         except OSError:
             return None
         try:
@@ -78,47 +92,70 @@ def leave_lease(store: Path, version: int, seconds: float) -> None:
     path = store / FOLDER / new_id()
     fresh = path.with_suffix(_FRESH + _UNTIL)
     with suppress(OSError):
-        fresh.write_text(f"{version} {time.time() + seconds}")
+        with create_file(fresh, levels=LEVELS) as file:
+            file.write(f"{version} {time.time() + seconds}".encode())
         fresh.rename(path.with_suffix(_UNTIL))
 
 
 def oldest_version_read(store: Path) -> int | None:
     """The least version that any living reader needs; None where there is no reader. Removes the leases of the dead."""
-    versions = []
-    with suppress(FileNotFoundError):
-        for path in (store / FOLDER).iterdir():
-            if path.suffix == _UNTIL:
-                versions.extend(_version_if_valid(path))
-                continue
-            content = _content_if_held(path)
-            if content is not None and path.suffix == _LEASE:
-                versions.append(int(content or _EVERYTHING))
+    versions: list[int] = []
+    for name in list_files(store / FOLDER, levels=LEVELS, form=_NAME):
+        path = store / FOLDER / name
+        try:
+            versions += _version_until(path) if path.suffix == _UNTIL else _version_held(path)
+        except FileNotFoundError:
+            continue
+        except (OSError, StorageError) as error:
+            versions += _version_of_unreadable(path, error)
     return min(versions, default=None)
 
 
-def _version_if_valid(path: Path) -> list[int]:
-    with suppress(OSError, ValueError):
-        version, end = path.read_text().split()
+def _version_until(path: Path) -> list[int]:
+    with suppress(ValueError):
+        version, end = read_file(path, levels=LEVELS).split()
         if float(end) > time.time():
             return [int(version)]
-        path.unlink(missing_ok=True)
+    if path.name.endswith(_FRESH + _UNTIL) and time.time() - path.lstat().st_mtime < UNREADABLE_SECONDS:
+        return []  # it is being written
+    _remove(path)
     return []
 
 
-def _content_if_held(path: Path) -> bytes | None:
-    try:
-        descriptor = os.open(path, os.O_RDWR)
-    except FileNotFoundError:
-        return None
+def _version_held(path: Path) -> list[int]:
+    descriptor = open_file(path, os.O_RDONLY, levels=LEVELS)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        return os.read(descriptor, 20)
+        content = os.read(descriptor, 20).strip()
+        # Without a number it is one that has just been made, or a stranger's: everything is kept.
+        return [int(content) if content.isdigit() else _EVERYTHING] if path.suffix == _LEASE else []
     else:
-        path.unlink(missing_ok=True)
-        return None
+        _remove(path)
+        return []
     finally:
         os.close(descriptor)
+
+
+def _version_of_unreadable(path: Path, error: Exception) -> list[int]:
+    _warn_once(path, f"a reader's lease cannot be read, and counts until it is a day old: {error}")
+    with suppress(OSError):
+        if time.time() - path.lstat().st_mtime < UNREADABLE_SECONDS:
+            return [_EVERYTHING]
+    return []
+
+
+def _remove(path: Path) -> None:
+    try:
+        remove_file(path, levels=LEVELS)
+    except OSError as error:
+        _warn_once(path, f"a reader's lease that has ended cannot be removed: {error}")
+
+
+def _warn_once(path: Path, message: str) -> None:
+    if path not in _warned:
+        _warned.add(path)
+        _logger.warning("%s", message)
 
 
 def _content(version: int) -> bytes:

@@ -11,7 +11,6 @@ commit. There is no write-ahead log, and no lock: see `publish`.
 
 from __future__ import annotations
 
-import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,8 +23,6 @@ from remuda.storage.write_ahead_file import log_path
 if TYPE_CHECKING:
     from remuda.storage.manifest import SegmentEntry
     from remuda.storage.remote_place import RemotePlace
-
-_NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]*")
 
 
 class RemoteFolder:
@@ -61,9 +58,6 @@ class RemoteFolder:
             return False
         raw, manifest = found
         files = dict(named_files(manifest))
-        for name in files:
-            if not all(_NAME.fullmatch(part) for part in name.split("/")):
-                raise StorageError(f"the manifest names an impossible file: {name!r}", self.name)
         for folder in ("wal", *{str(Path(name).parent) for name in files}):
             (self.local / folder).mkdir(parents=True, exist_ok=True)
         with ThreadPoolExecutor(TRANSFERS) as pool:

@@ -14,6 +14,7 @@ from remuda.storage.array_file import open_array_file, verify_array_file, write_
 from remuda.storage.checksum import no_pause
 from remuda.storage.segment import Segment, build_index
 from remuda.storage.segment_file import (
+    LEVELS,
     SegmentFiles,
     SegmentInfo,
     index_path,
@@ -23,6 +24,7 @@ from remuda.storage.segment_file import (
     segment_paths,
     verify_segment,
 )
+from remuda.storage.store_files import SEGMENT_FILE, list_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -155,12 +157,13 @@ class SegmentShelf:
 
     def remove_strangers(self, known: Iterable[ShelvedSegment], version: int) -> None:
         """Removes files of segments that are not known to the manifest of this version."""
-        if self.folder is None or self.disposal is None or not self.folder.exists():
+        if self.folder is None or self.disposal is None:
             return
         needed = {
             name for each in known if each.info is not None for name in _file_names(each.info, each.deletion_file)
         }
-        self.disposal.retire((path for path in self.folder.iterdir() if path.name not in needed), version)
+        present = list_files(self.folder, levels=LEVELS, form=SEGMENT_FILE)
+        self.disposal.retire((self.folder / name for name in present if name not in needed), version)
 
     def verify(self, shelved: ShelvedSegment, pause: Callable[[], None] = no_pause) -> None:
         """Compares every byte with its checksum."""

@@ -30,7 +30,10 @@ from remuda.storage.manifest import (
     view_entry,
     write_manifest,
 )
+from remuda.storage.segment_file import LEVELS as SEGMENT_LEVELS
+from remuda.storage.store_files import ID, SEGMENT_FILE, list_files, make_folder, open_file, refuse_link, remove_file
 from remuda.storage.write_ahead_file import (
+    LEVELS,
     LogFile,
     holds_nothing,
     log_numbers,
@@ -50,6 +53,7 @@ if TYPE_CHECKING:
     from remuda.storage.remote_folder import RemoteFolder
 
 LOCK = "LOCK"
+FOLDERS = ("wal", "maps")
 
 
 class StoreFolder:
@@ -90,8 +94,10 @@ class StoreFolder:
             raise StorageError("a file named in the manifest is missing", error.filename) from error
         with disk_errors("the folder cannot be written", self.path):
             _make_folders(self.path)
-            (self.path / "wal").mkdir(exist_ok=True)
-            (self.path / "maps").mkdir(exist_ok=True)
+            for name in FOLDERS:
+                make_folder(self.path / name)
+            refuse_link(self.path / "inbox")
+            refuse_link(self.path / "readers")
             self._lock = FolderLock(self.path / LOCK)
 
     def unlock(self) -> None:
@@ -108,7 +114,7 @@ class StoreFolder:
         if (self.path / NAME).exists():
             return True
         logs = self.path / "wal"
-        if any(self.path.glob("maps/*")) or any(
+        if self._map_folders() or any(
             number > 1 or not holds_nothing(log_path(logs, number)) for number in log_numbers(logs)
         ):
             raise StorageError("the manifest is missing", self.path / NAME)
@@ -147,7 +153,7 @@ class StoreFolder:
         for other in log_numbers(folder):
             if other > number or (last is None and other == number):
                 with suppress(OSError):  # It holds nothing, and is overwritten when its number comes.
-                    log_path(folder, other).unlink()
+                    remove_file(log_path(folder, other), levels=LEVELS)
         if last is None:
             self.journal = WriteAheadLog(folder, number, self._sequence, self._durability)
         elif last.salt is None or last.syncs is not (self._durability is Durability.FSYNC):
@@ -162,7 +168,7 @@ class StoreFolder:
         folder = self.path / "wal"
         path = log_path(folder, last.number)
         with disk_errors("the write-ahead log cannot be written", path):
-            descriptor = os.open(path, os.O_WRONLY)
+            descriptor = open_file(path, os.O_WRONLY, levels=LEVELS)
             try:
                 settle_tail(descriptor, last)
             finally:
@@ -181,11 +187,21 @@ class StoreFolder:
         first, logs = self._log_files[0][0], self.path / "wal"
         self.disposal.retire((log_path(logs, number) for number in log_numbers(logs) if number < first), version)
         with suppress(OSError):
-            for folder in list((self.path / "maps").iterdir()):
+            for folder in self._map_folders():
                 if folder.name not in maps:
-                    self.disposal.retire(folder.iterdir(), version)
-                    with suppress(OSError):  # Not empty: somebody reads it.
+                    files = list_files(folder, levels=SEGMENT_LEVELS, form=SEGMENT_FILE)
+                    self.disposal.retire((folder / name for name in files), version)
+                    with suppress(OSError):  # Not empty: somebody reads it, or has put something there.
                         folder.rmdir()
+
+    def _map_folders(self) -> list[Path]:
+        """Folders that have the form of a map's. What else a system or a person has put there is left alone."""
+        with os.scandir(self.path / "maps") as entries:
+            return [
+                self.path / "maps" / entry.name
+                for entry in entries
+                if ID.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False)
+            ]
 
     # Committing
 

@@ -27,6 +27,7 @@ format 1 are read by `write_ahead_file_1` and never appended to.
 from __future__ import annotations
 
 import os
+import re
 import struct
 import zlib
 from dataclasses import dataclass, field
@@ -36,11 +37,14 @@ from typing import TYPE_CHECKING
 
 from remuda.errors import StorageError
 from remuda.storage import write_ahead_file_1 as format_1
+from remuda.storage.store_files import list_files, open_for_reading, read_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+LEVELS = 1
+_LOG_NAME = re.compile(r"[0-9]{8,}\.log")
 MAGIC = b"REMUDAW2"
 """The last character is the version of the format."""
 
@@ -169,7 +173,7 @@ def log_path(folder: Path, number: int) -> Path:
 
 
 def log_numbers(folder: Path) -> list[int]:
-    return sorted(int(path.stem) for path in folder.glob("*.log") if path.stem.isdigit())
+    return sorted(int(name.removesuffix(".log")) for name in list_files(folder, levels=LEVELS, form=_LOG_NAME))
 
 
 def read_log(folder: Path, first: int, known_safe: tuple[int, int]) -> Iterator[LogFile]:
@@ -204,7 +208,7 @@ def read_log(folder: Path, first: int, known_safe: tuple[int, int]) -> Iterator[
 
 def holds_nothing(path: Path) -> bool:
     """Whether a log file was begun, perhaps not even its header, and no record was ever written to it."""
-    raw = path.read_bytes()
+    raw = read_file(path, levels=LEVELS)
     if raw.startswith(_FAMILY) and raw[len(_FAMILY) : len(MAGIC)] not in (b"", b"\0", b"1", b"2"):
         return False  # A later format: there may be anything in it.
     if format_1.first_sequence_of(raw) is not None:
@@ -217,7 +221,7 @@ def holds_nothing(path: Path) -> bool:
 
 
 def _previous_length(path: Path) -> int:
-    header = _header_of(path.read_bytes())
+    header = _header_of(read_file(path, levels=LEVELS))
     return 0 if header is None or header.previous_length is None else header.previous_length
 
 
@@ -242,7 +246,7 @@ def _header_of(raw: bytes) -> _Header | None:
 
 
 def _read_header(path: Path) -> _Header:
-    with path.open("rb") as file:
+    with open_for_reading(path, levels=LEVELS) as file:
         return _parse_header(path, file.read(HEADER_BYTES))
 
 
@@ -260,12 +264,12 @@ def _parse_header(path: Path, raw: bytes) -> _Header:
 
 def _read_file(path: Path, number: int, proven: int, following: _Header | None) -> LogFile:
     for tries_left in reversed(range(_READING_TRIES)):
-        raw = path.read_bytes()
+        raw = read_file(path, levels=LEVELS)
         try:
             return _parse_file(path, number, raw, proven, following)
         except StorageError:
             # A reader may have met a record that was just being written; damage stays as it is.
-            if not tries_left or path.read_bytes() == raw:
+            if not tries_left or read_file(path, levels=LEVELS) == raw:
                 raise
     raise AssertionError("the last try returns or raises")
 

@@ -23,8 +23,10 @@ from typing import TYPE_CHECKING, NoReturn
 
 from remuda.errors import OutcomeUnknownError, StorageError
 from remuda.storage.group_commit import GroupCommit
+from remuda.storage.store_files import open_file, remove_file
 from remuda.storage.write_ahead_file import (
     HEADER_BYTES,
+    LEVELS,
     file_header,
     log_path,
     record_header,
@@ -89,6 +91,7 @@ class WriteAheadLog:
         self._flush_lock = Lock()
         self._failure: StorageError | None = None
         """Why nothing is written any more."""
+        self._descriptor = -1
         self._unknown = (0, 0)
         """The records above the first number, up to the second, may be on disk or not."""
         self._refused: list[tuple[int, int]] = []
@@ -212,6 +215,11 @@ class WriteAheadLog:
         if descriptor >= 0:
             os.close(descriptor)
 
+    def __del__(self) -> None:
+        """A grid that is dropped without being closed leaves no descriptor."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+
     # Files
 
     @property
@@ -233,7 +241,7 @@ class WriteAheadLog:
         path = log_path(self._folder, file.number)
         descriptor = -1
         try:
-            descriptor = os.open(path, os.O_WRONLY)
+            descriptor = open_file(path, os.O_WRONLY, levels=LEVELS)
             if not safe or os.fstat(descriptor).st_size != file.length:
                 settle_tail(descriptor, file)
         except OSError as error:
@@ -393,7 +401,7 @@ def _make(path: Path, header: bytes) -> int:
 
     Only a file that no record was written to can be there already: one that could not be removed when this failed.
     """
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o644)
+    descriptor = open_file(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, levels=LEVELS)
     try:
         _write_all(descriptor, header, 0)
         os.fsync(descriptor)
@@ -401,7 +409,7 @@ def _make(path: Path, header: bytes) -> int:
     except BaseException:
         os.close(descriptor)
         with suppress(OSError):
-            path.unlink()
+            remove_file(path, levels=LEVELS)
         raise
     return descriptor
 
