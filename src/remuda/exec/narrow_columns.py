@@ -140,7 +140,7 @@ def narrow_column(segment: Segment, name: str, sql_type: SqlType, rows: int) -> 
     if known <= SCANS_BEFORE * segment.rows or segment.rows < FEWEST_ROWS:
         kept[name] = known + rows
         return None
-    made = made_narrow(segment.batch.column(name), sql_type)
+    made = made_narrow(segment.column(segment.definition.position(name)), sql_type)
     kept[name] = made or NOT_NARROW
     return made
 

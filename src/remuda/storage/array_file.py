@@ -31,6 +31,7 @@ MAGIC = b"REMUDAA1"
 
 _PREFIX = struct.Struct("<8sII")
 _ALIGNMENT = 64
+_DTYPES = frozenset(f"<{kind}{size}" for kind in "iuf" for size in (2, 4, 8)) | {"|i1", "|u1", "|b1"}
 _LEVELS = 2
 """Array files lie in the folder of a map, or of a delivery."""
 
@@ -95,6 +96,8 @@ def open_array_file(path: Path, checked: Collection[str] = ()) -> dict[str, np.n
     body = _aligned(_PREFIX.size + length)
     arrays = {}
     for entry in header.arrays:
+        if entry.dtype not in _DTYPES or entry.count < 0 or entry.offset < 0:
+            raise StorageError(f"the header describes an impossible array {entry.name[:100]!r}", path, _PREFIX.size)
         dtype = np.dtype(entry.dtype)
         if body + entry.offset + entry.count * dtype.itemsize > size:
             raise StorageError(f"the array {entry.name} is cut off", path, size)

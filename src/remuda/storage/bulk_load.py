@@ -141,7 +141,7 @@ def _same_hashes(larger: Segment, smaller: Segment) -> tuple[np.ndarray, np.ndar
 def _hashes(segment: Segment) -> np.ndarray:
     definition = segment.definition
     numbers = definition.positions(definition.key)
-    columns = [segment.batch.column(number) for number in numbers]
+    columns = [segment.column(number) for number in numbers]
     return hash_columns(columns, [definition.columns[number].type for number in numbers]).view(np.uint64)
 
 

@@ -37,13 +37,20 @@ KEPT_STRINGS = 1 << 17
 _EXACT = Context(prec=100)
 
 
+def is_proven(hold: object) -> bool:
+    """Whether the files of a segment were verified: see `Segment.proven`. What is in memory has no files."""
+    return getattr(hold, "verified", True)
+
+
 class ColumnReader:
     """The values of one column in stored form, by position."""
 
-    __slots__ = ("_array", "_codes", "_kept", "_nulls", "_numbers", "_to_python", "_type", "_unit", "value")
+    __slots__ = ("_array", "_codes", "_hold", "_kept", "_nulls", "_numbers", "_to_python", "_type", "_unit", "value")
 
-    def __init__(self, array: pa.Array, sql_type: SqlType) -> None:
+    def __init__(self, array: pa.Array, sql_type: SqlType, hold: object = None) -> None:
+        """`hold` is that of the segment. Arrow, which does not check offsets, reads only what is proven."""
         self._array = array
+        self._hold = hold
         self._type = sql_type
         self._nulls = null_mask(array)
         self._to_python, self._unit = python_column_converter(sql_type), NUMPY_UNITS.get(sql_type.kind)
@@ -107,6 +114,8 @@ class ColumnReader:
                 found = [kept[code] for code in self._codes[positions].tolist()]
                 if None not in found:
                     return found
+            return list(map(self.value, positions.tolist()))
+        if not is_proven(self._hold):
             return list(map(self.value, positions.tolist()))
         return stored_list(self._array.take(pa.array(positions)), self._type)
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 
 from remuda.catalog import IndexDefinition, IndexKind, MapDefinition
-from remuda.storage.column_reader import ColumnReader
+from remuda.errors import StorageError
+from remuda.storage.column_reader import ColumnReader, is_proven
 from remuda.storage.hash_index import HashIndex, build_hash_index
 from remuda.storage.key_index import prober
 from remuda.storage.sorted_index import SortedIndex, build_sorted_index
@@ -21,11 +23,11 @@ from remuda.storage.zone_map import ZoneMap, open_zones
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    import pyarrow as pa
-
     from remuda.storage.column_summary import ColumnSummary
 
 Index = HashIndex | SortedIndex
+POSITION_ARRAYS = frozenset({"order", "positions"})
+"""The arrays of an index that hold positions of rows."""
 
 
 class Segment:
@@ -79,6 +81,64 @@ class Segment:
         return int(self.batch.num_rows)
 
     @property
+    def proven(self) -> bool:
+        """Whether every offset, code and position in the files is known to lie inside: see `SegmentFiles.verified`.
+
+        As long as it is not, Arrow, which checks none of them, gets only what was checked before. Python and numpy
+        check each by themselves.
+        """
+        return is_proven(self.hold)
+
+    def column(self, number: int) -> pa.Array:
+        """A column that is safe to read by Arrow, as a whole."""
+        array = self.batch.column(number)
+        if not self.proven:
+            self._validate(array)
+        return array
+
+    def read(self, columns: Sequence[str], start: int, stop: int) -> pa.RecordBatch:
+        """Rows that are safe to read by Arrow. Only these are checked: a small read of a large segment stays small."""
+        batch = self.batch.select(list(columns)).slice(start, stop - start)
+        if not self.proven:
+            self._validate(batch)
+        return batch
+
+    def take(self, columns: Sequence[str], positions: np.ndarray) -> pa.RecordBatch:
+        """Rows at positions, in their order."""
+        if not self.proven and len(positions):
+            self.check_positions(positions)
+            self.read(columns, int(positions.min()), int(positions.max()) + 1)
+        return self.batch.select(list(columns)).take(pa.array(positions))
+
+    def check_positions(self, positions: np.ndarray) -> None:
+        """Raise where a position that was read from a file is not one of this segment's rows."""
+        if len(positions) and not 0 <= int(positions.min()) <= int(positions.max()) < self.rows:
+            raise StorageError("an index of a segment is damaged", getattr(self.hold, "path", None))
+
+    def prove(self) -> None:
+        """Check all that other code relies on, in a segment whose checksums are right: a stranger can make those."""
+        self._validate(self.batch)
+        offsets = self.partition_offsets
+        if len(offsets) != self.definition.partitions + 1 or offsets[0] != 0 or offsets[-1] != self.rows:
+            raise self._damaged("its partitions do not cover its rows")
+        if bool(np.any(np.diff(offsets.astype(np.int64)) < 0)):
+            raise self._damaged("its partitions overlap")
+        if len(self.key_table) and not 0 <= int(self.key_table.min()) <= int(self.key_table.max()) <= self.rows:
+            raise self._damaged("its key table names rows that it does not have")
+        for arrays in self.index_arrays.values():
+            for name in POSITION_ARRAYS & arrays.keys():
+                self.check_positions(arrays[name])
+
+    def _validate(self, rows: pa.Array | pa.RecordBatch) -> None:
+        try:
+            rows.validate(full=True)
+        except pa.ArrowInvalid as error:
+            raise self._damaged(str(error)) from error
+
+    def _damaged(self, what: str) -> StorageError:
+        return StorageError(f"the rows of a segment are damaged: {what}", getattr(self.hold, "path", None))
+
+    @property
     def first_partition(self) -> int:
         """The first partition with a row; the segment covers it to `last_partition`, both included."""
         return int(np.searchsorted(self.partition_offsets, 0, side="right")) - 1
@@ -91,7 +151,8 @@ class Segment:
         """The reader of a column by its number in the definition."""
         found = self._readers.get(column)
         if found is None:
-            found = ColumnReader(self.batch.column(column), self.definition.columns[column].type)
+            # The reader must not hold the segment, which holds it: obsolete files wait for the last reference to go.
+            found = ColumnReader(self.batch.column(column), self.definition.columns[column].type, self.hold)
             self._readers[column] = found
         return found
 
@@ -118,7 +179,10 @@ class Segment:
 
     def zones(self, column: int) -> ZoneMap | None:
         """The zone map of a column; None where its type has none."""
-        return open_zones(self.zone_arrays, column, self.batch.column(column), self.definition.columns[column].type)
+        array = self.batch.column(column)
+        if not self.proven and pa.types.is_dictionary(array.type):
+            self._validate(array.dictionary)
+        return open_zones(self.zone_arrays, column, array, self.definition.columns[column].type)
 
     def with_index(self, definition: IndexDefinition, arrays: dict[str, np.ndarray]) -> Segment:
         """The same segment with one more index; a snapshot that holds this one is not disturbed."""

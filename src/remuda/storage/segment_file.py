@@ -67,12 +67,14 @@ class SegmentInfo:
 class SegmentFiles:
     """The guard of a segment's files: once obsolete, they are removed when nobody in this process holds the segment.
 
-    `verified` says that every byte was compared with its checksum, or has been written by this process.
+    `verified` says that every byte was compared with its checksum and every offset and position lies inside, or that
+    this process has written all of it.
     """
 
-    __slots__ = ("__weakref__", "_obsolete", "verified")
+    __slots__ = ("__weakref__", "_obsolete", "path", "verified")
 
     def __init__(self, folder: Path, segment_id: str, *, verified: bool) -> None:
+        self.path = _rows_path(folder, segment_id)
         self.verified = verified
         # Shared with the finaliser, which must not hold the guard itself: empty as long as the files are needed.
         self._obsolete: list[tuple[Disposal, int]] = []
@@ -189,9 +191,15 @@ def _open_rows(path: Path, definition: MapDefinition, info: SegmentInfo) -> pa.R
     written = (reader.schema.metadata or {}).get(_FORMAT_KEY, b"").decode()
     if written != FORMAT:
         raise StorageError(f"the segment has format {written or 'unknown'}, this version reads {FORMAT}", path, 0)
-    if batch.num_rows != info.rows or batch.schema.names != [column.name for column in definition.columns]:
+    if batch.num_rows != info.rows or not _fits(batch.schema, definition):
         raise StorageError("the segment does not fit its map", path, 0)
     return batch
+
+
+def _fits(schema: pa.Schema, definition: MapDefinition) -> bool:
+    """Whether the columns have the map's names and types; texts may be encoded by a dictionary."""
+    found = [(field.name, getattr(field.type, "value_type", field.type)) for field in schema]
+    return found == [(column.name, column.type.arrow) for column in definition.columns]
 
 
 def _remove_all(folder: Path, segment_id: str) -> None:

@@ -172,6 +172,8 @@ class SegmentShelf:
                 verify_segment(self.folder, shelved.info, pause)
                 if shelved.deletion_file is not None:
                     verify_array_file(self.folder / shelved.deletion_file, pause)
+                shelved.segment.prove()
+                shelved.segment.check_positions(shelved.deleted)
             except FileNotFoundError as error:
                 raise StorageError("a file of a segment is missing", error.filename) from error
             if isinstance(shelved.segment.hold, SegmentFiles):

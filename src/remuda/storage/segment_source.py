@@ -64,7 +64,7 @@ class SegmentSource:
         return zones.heights(descending=descending)
 
     def read(self, columns: Sequence[str], start: int, stop: int) -> pa.RecordBatch:
-        batch = self.segment.batch.select(list(columns)).slice(start, stop - start)
+        batch = self.segment.read(columns, start, stop)
         marks = self._hidden.marks
         if marks is None:
             return batch
@@ -101,7 +101,7 @@ class SegmentSource:
                 yield live
 
     def take(self, columns: Sequence[str], positions: np.ndarray) -> pa.RecordBatch:
-        return self.segment.batch.select(list(columns)).take(pa.array(positions))
+        return self.segment.take(columns, positions)
 
     def rows_at(self, columns: Sequence[int], positions: Sequence[int] | np.ndarray) -> list[tuple[Any, ...]]:
         if not columns:
@@ -132,6 +132,8 @@ class SegmentSource:
 
     def _live(self, positions: np.ndarray, ends: tuple[np.ndarray, np.ndarray] | None) -> np.ndarray:
         """Those of the positions that are not hidden and lie between two of the ends (None: anywhere)."""
+        if not self.segment.proven:
+            self.segment.check_positions(positions)
         if ends is not None and len(positions):
             positions = positions[_inside(positions, *ends)]
         marks = self._hidden.marks

@@ -73,7 +73,7 @@ def _disjoint(segments: Sequence[Segment]) -> tuple[int, ...]:
 def _key_hashes(segment: Segment, positions: np.ndarray | None) -> np.ndarray:
     definition = segment.definition
     numbers = definition.positions(definition.key)
-    columns = [segment.batch.column(number) for number in numbers]
+    columns = [segment.column(number) for number in numbers]
     if positions is not None:
         taken = pa.array(positions)
         columns = [column.take(taken) for column in columns]
