@@ -73,6 +73,7 @@ class StorageError(RemudaError):
     def __init__(self, message: str, path: Path | str | None = None, offset: int | None = None) -> None:
         place = "" if path is None else f" ({path}" + ("" if offset is None else f", offset {offset}") + ")"
         super().__init__(message + place)
+        self.reason = message
         self.path = None if path is None else str(path)
         self.offset = offset
 

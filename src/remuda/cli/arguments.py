@@ -40,6 +40,10 @@ def _run(options: argparse.Namespace) -> int:
             from remuda.cli.script import run_script
 
             return run_script(options.folder, options.execute, options.format)
+        case "check":
+            from remuda.cli.check import run_check
+
+            return run_check(options.path)
         case "demo":
             from remuda.cli.demo import run_demo
 
@@ -67,6 +71,9 @@ def parser() -> argparse.ArgumentParser:
     _add_folder(sql)
     sql.add_argument("-c", "--execute", metavar="SQL", help="the statements; read from standard input if absent")
     sql.add_argument("-f", "--format", choices=["table", "csv", "json"], default="table", help="default: table")
+
+    check = commands.add_parser("check", help="read every file of a folder and say what is damaged")
+    check.add_argument("path", help="the folder of the maps")
 
     demo = commands.add_parser("demo", help="show the engine on a million rows, with plain Spark beside it")
     demo.add_argument("--rows", type=_demo_rows, default=DEMO_ROWS, metavar="N", help=f"default: {DEMO_ROWS:,}")

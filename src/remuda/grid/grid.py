@@ -160,6 +160,9 @@ class Grid:
                 result = None
                 if not error.invalidates_plan:
                     raise self._placed(error, text) from error.__cause__
+            except Exception:
+                self.store.refuse_damaged()
+                raise
             if result is not None:
                 return result
         return self._run_statement(text, entry, parameters, named)
@@ -254,12 +257,12 @@ class Grid:
     ) -> Result:
         """The long way: a plan from the cache, or the whole statement. Parsing is imported with the first of those."""
         self._refuse_closed()
+        if not isinstance(text, str):
+            raise _not_text("a statement", text)
         try:
             key = (self.queries.search_path, text)
             if entry is not None:
                 return self.queries.run(key, entry, positional, named)
-            if not isinstance(text, str):
-                raise _not_text("a statement", text)
             from remuda.grid.statements import run_statement
 
             return run_statement(self.queries, key, positional, named)
@@ -269,6 +272,11 @@ class Grid:
             raise nested_too_deeply() from None
         except (MemoryError, pa.ArrowCapacityError) as error:
             raise as_told(error) from error
+        except RemudaError:
+            raise
+        except Exception:
+            self.store.refuse_damaged()
+            raise
 
     def _placed(self, error: SqlError, text: str) -> SqlError:
         """The error with the text, and of a row that its map does not allow with the place of the value."""

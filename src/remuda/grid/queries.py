@@ -149,7 +149,7 @@ class Queries:
         run = QueryRun(self, key, entry, given, stored, errors, started or time.monotonic())
         if plan.modifies is not None:
             return run.modify()
-        result = Result.of_execution(entry.shape, run.start(), run.restart)
+        result = Result.of_execution(entry.shape, run.start(), run.restart, self.store.refuse_damaged)
         self._open_results.add(result)
         return result
 

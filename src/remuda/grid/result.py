@@ -49,6 +49,7 @@ class Result:
     # Defaults of the class: a result of one row is made in less time than its attributes would take to be set.
     _execution: Execution | None = None
     _restart: Restart | None = None
+    _refuse_damaged: Callable[[], None] | None = None
     _iterator: Iterator[NamedRow] | None = None
     _part: Iterator[NamedRow] | None = None
     """What is left of the part of a batch that rows are handed out of."""
@@ -71,8 +72,12 @@ class Result:
         self._made = made
 
     @classmethod
-    def of_execution(cls, shape: RowShape, execution: Execution, restart: Restart) -> Result:
+    def of_execution(
+        cls, shape: RowShape, execution: Execution, restart: Restart, refuse_damaged: Callable[[], None]
+    ) -> Result:
+        """`refuse_damaged` raises where a damaged file explains an error that nothing else does."""
         result = cls(shape)
+        result._refuse_damaged = refuse_damaged
         result._execution = execution
         result._restart = restart
         return result
@@ -266,6 +271,9 @@ class Result:
                 return self._execution.next_batch()
             except SqlError as error:
                 self._run_again(error)
+            except Exception:
+                self._explain_by_damage()
+                raise
 
     def _all_batches(self) -> list[RowBatch]:
         """Everything that is left, gathered before any of it is handed out: a stale plan on the way is unnoticed."""
@@ -279,10 +287,18 @@ class Result:
                 self._run_again(error)
                 batches.clear()
                 continue
+            except Exception:
+                self._explain_by_damage()
+                raise
             if batch is None:
                 self._handed_out = True
                 return batches
             batches.append(batch)
+
+    def _explain_by_damage(self) -> None:
+        """Raise the damage that is behind an error of a library, where there is one."""
+        if self._refuse_damaged is not None:
+            self._refuse_damaged()
 
     def _run_again(self, error: SqlError) -> None:
         """Starts the query anew after an error that only says that its plan was stale; else raises the error."""

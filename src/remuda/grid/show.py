@@ -16,6 +16,7 @@ from remuda.types import BIGINT, BOOLEAN, DOUBLE, VARCHAR
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from remuda.catalog import MapDefinition
     from remuda.cluster import Cluster
     from remuda.grid.plan_cache import PlanCache
     from remuda.storage import Store
@@ -37,7 +38,27 @@ _COLUMNS: dict[str, tuple[tuple[str, SqlType], ...]] = {
     "PLANS": (("sql", VARCHAR), ("hits", BIGINT), ("seconds_since_use", DOUBLE)),
 }
 
+_CHECK = (
+    ("map", VARCHAR),
+    ("status", VARCHAR),
+    ("file", VARCHAR),
+    ("position", BIGINT),
+    ("problem", VARCHAR),
+)
+
 _UNKNOWN_OF_EXECUTORS = frozenset({"partitions", "fragments_run"})
+
+
+def check(store: Store, definitions: Iterable[MapDefinition]) -> Result:
+    """CHECK TABLE: read every file of the maps, and show for each map what is damaged, or that it is sound."""
+    rows: list[tuple[Any, ...]] = []
+    for definition in definitions:
+        damages = store.check(definition)
+        rows += [(definition.name, "damaged", each.path, each.offset, each.reason) for each in damages]
+        if not damages:
+            rows.append((definition.name, "ok", None, None, None))
+    unknown = {"file", "position", "problem"}
+    return Result(RowShape(tuple(ResultColumn(name, type_, nullable=name in unknown) for name, type_ in _CHECK)), rows)
 
 
 def show(what: str, store: Store, cluster: Cluster, plans: PlanCache) -> Result:

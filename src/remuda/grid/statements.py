@@ -14,14 +14,16 @@ from remuda.grid.describe import describe
 from remuda.grid.explain import explain_query, explain_result
 from remuda.grid.result import Result
 from remuda.grid.settings import Engine, with_option
-from remuda.grid.show import show
+from remuda.grid.show import check, show
 from remuda.grid.views import create_view, drop_view
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from remuda.catalog import MapDefinition
     from remuda.grid.plan_cache import CachedPlan, PlanKey
     from remuda.grid.queries import Queries
+    from remuda.sql.statements import Name
 
 
 def run_statement(queries: Queries, key: PlanKey, positional: tuple[Any, ...], named: Mapping[str, Any]) -> Result:
@@ -79,6 +81,8 @@ def _carry_out(queries: Queries, text: str, statement: sql.Statement, started: f
             return explain_result(explain_query(queries.planner(), text, statement), statement)
         case sql.SetOption():
             _set(queries, statement)
+        case sql.Check():
+            return check(store, _maps_named(queries, statement.name))
         case sql.Checkpoint():
             store.checkpoint()
         case sql.CreateMap():
@@ -109,12 +113,16 @@ def _carry_out(queries: Queries, text: str, statement: sql.Statement, started: f
 
 def _analyze(queries: Queries, statement: sql.Analyze) -> None:
     """Statistics are made anew, and so are plans, which were made for the old ones."""
-    store, name = queries.store, statement.name
-    for definition in (
-        store.catalog.maps.values() if name is None else [definitions.find_map(store, queries.search_path, name)]
-    ):
-        store.map(definition).analyze()
+    for definition in _maps_named(queries, statement.name):
+        queries.store.map(definition).analyze()
     queries.plans.clear()
+
+
+def _maps_named(queries: Queries, name: Name | None) -> list[MapDefinition]:
+    """The map of this name; without one, all maps."""
+    if name is None:
+        return list(queries.store.catalog.maps.values())
+    return [definitions.find_map(queries.store, queries.search_path, name)]
 
 
 def _set(queries: Queries, statement: sql.SetOption) -> None:

@@ -9,6 +9,7 @@ from remuda.sql.bind import BoundQuery, bind
 from remuda.sql.parse import parse
 from remuda.sql.statements import (
     Analyze,
+    Check,
     Checkpoint,
     CopyFrom,
     CopyTo,
@@ -34,6 +35,7 @@ from remuda.sql.statements import (
 __all__ = [
     "Analyze",
     "BoundQuery",
+    "Check",
     "Checkpoint",
     "CopyFrom",
     "CopyTo",

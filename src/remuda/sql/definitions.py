@@ -19,6 +19,7 @@ from remuda.sql.query_definitions import (
 )
 from remuda.sql.statements import (
     Analyze,
+    Check,
     Checkpoint,
     CreateIndex,
     CreateMap,
@@ -278,6 +279,11 @@ def parse_analyze(cursor: Cursor) -> Analyze:
     return Analyze(None if cursor.current is None else cursor.name("the name of a table"))
 
 
+def parse_check(cursor: Cursor) -> Check:
+    """`CHECK TABLE [map]`"""
+    return Check(None if cursor.current is None else cursor.name("the name of a table"))
+
+
 def parse_checkpoint(_: Cursor) -> Checkpoint:
     return Checkpoint()
 
@@ -322,6 +328,7 @@ DEFINITIONS: tuple[tuple[tuple[str, ...], Callable[[Cursor], Statement]], ...] =
     (("COPY",), parse_copy),
     (("SHOW",), parse_show),
     (("SET",), parse_set),
+    (("CHECK", "TABLE"), parse_check),
     (("CHECKPOINT",), parse_checkpoint),
     (("DESCRIBE",), parse_describe),
     (("DESC",), parse_describe),

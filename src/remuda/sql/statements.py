@@ -93,6 +93,13 @@ class Truncate:
 
 
 @dataclass(frozen=True, slots=True)
+class Check:
+    """Every file of one map, or of all, is read and compared with its checksums."""
+
+    name: Name | None
+
+
+@dataclass(frozen=True, slots=True)
 class Analyze:
     """Statistics of one map, or of all, are made anew."""
 
@@ -204,6 +211,7 @@ Statement = (
     | DropView
     | Truncate
     | Analyze
+    | Check
     | CopyFrom
     | CopyTo
     | Checkpoint

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from remuda.catalog import MapDefinition
-    from remuda.storage.recovery import RecoveredMap
+    from remuda.storage.recovery import DamagedMap, RecoveredMap
     from remuda.storage.segment_shelf import SegmentShelf, ShelvedSegment
     from remuda.storage.write_ahead_log import WriteAheadLog
     from remuda.storage.write_log import WriteLog
@@ -46,6 +46,8 @@ class MapState:
         self.destroyed = False
         self.damage: StorageError | None = None
         """What is wrong with the map's files, once it is known."""
+        self.damaged: DamagedMap | None = None
+        """The same where they could not even be opened."""
         self._readable = True
         self._unreadable_because: str | None = None
         self.refusal: str | None = None
@@ -121,6 +123,10 @@ class MapState:
             self.shelved = recovered.shelved
             self._use(recovered.version)
             self.folded, self.applied = recovered.folded, recovered.applied
+            if self.damage is not None or recovered.damaged is not None:
+                self.damaged = recovered.damaged
+                self.damage = None if recovered.damaged is None else recovered.damaged.error
+                self._readable = self.damage is None and not self.destroyed and self._unreadable_because is None
 
     def install(
         self,
@@ -204,5 +210,7 @@ class MapState:
     def refuse_unwritable(self) -> None:
         if self.refusal is not None:
             raise StorageError(self.refusal, self.shelf.folder)
+        if self.damage is not None:
+            self.refuse_unreadable()
         if self._journal is not None:
             self._journal.refuse_after_failure()

@@ -309,6 +309,19 @@ class MapStore(MapState):
         self.forget()
         self.shelf.discard(self.shelved, ())
 
+    def damages(self) -> list[StorageError]:
+        """Verify every segment again, and return what is wrong with each."""
+        found = []
+        for shelved in self.shelved:
+            try:
+                self.shelf.verify(shelved)
+            except StorageError as error:
+                found.append(error)
+        if found:
+            self.damage = found[0]
+            self._readable = False
+        return found
+
     def verify(self, pause: Callable[[], None] = no_pause, *, again: bool = True) -> None:
         """Raises where a byte of any file is not as it was written; from then on so does every read and write.
 

@@ -10,6 +10,7 @@ from errno import ENOENT
 from typing import TYPE_CHECKING, Any
 
 from remuda.catalog import Catalog
+from remuda.errors import StorageError
 from remuda.storage.hidden_rows import HiddenRows
 from remuda.storage.manifest import Manifest, MapEntry, map_definition, read_manifest, segment_info, view_definition
 from remuda.storage.map_version import MapVersion, key_maker
@@ -26,6 +27,14 @@ if TYPE_CHECKING:
     from remuda.storage.segment_shelf import SegmentShelf, ShelvedSegment
 
 
+@dataclass(frozen=True, slots=True)
+class DamagedMap:
+    """Why the segments of a map cannot be opened, and what the manifest says of it: it stays as it is."""
+
+    error: StorageError
+    entry: MapEntry
+
+
 @dataclass(slots=True)
 class RecoveredMap:
     """`folded` is the last record whose effect is in the segments, `applied` the last that was applied at all."""
@@ -35,6 +44,7 @@ class RecoveredMap:
     version: MapVersion
     folded: int
     applied: int
+    damaged: DamagedMap | None = None
 
     def replay(self, kind: int, values: Sequence[Any], sequence: int) -> None:
         """Applies a record of the write-ahead log again."""
@@ -71,10 +81,18 @@ def recover(
     folder: Path,
     shelf_of: Callable[[MapDefinition], SegmentShelf],
     opened: Callable[[str], Sequence[ShelvedSegment]],
+    *,
+    missing_is_damage: bool,
 ) -> Recovered:
-    """`opened` gives the segments of a map that are open already, and need not be opened again."""
+    """`opened` gives the segments of a map that are open already, and need not be opened again.
+
+    A file that is missing is damage for a writer. A reader may have been overtaken by the writer, and tries again.
+    """
     manifest = read_manifest(folder)
-    maps = {entry.id: _recovered_map(entry, shelf_of, opened(entry.id)) for entry in manifest.maps}
+    maps = {
+        entry.id: _recovered_map(entry, shelf_of, opened(entry.id), missing_is_damage=missing_is_damage)
+        for entry in manifest.maps
+    }
     files = list(read_log(folder / "wal", manifest.first_log, manifest.safe_log))
     if files and files[0].number != manifest.first_log:
         raise FileNotFoundError(ENOENT, "missing", str(log_path(folder / "wal", manifest.first_log)))
@@ -85,7 +103,7 @@ def recover(
             record = decode_record(payload)
             found = maps.get(record.map_id)
             # A record of a map that is not in the manifest: the map was dropped later.
-            if found is not None and sequence > found.folded:
+            if found is not None and found.damaged is None and sequence > found.folded:
                 found.replay(record.kind, restore(found.definition, record), sequence)
     return Recovered(manifest, maps, files, max([manifest.sequence, *(file.last_sequence for file in files)]))
 
@@ -98,10 +116,33 @@ def version_of(definition: MapDefinition, shelved: Sequence[ShelvedSegment]) -> 
 
 
 def _recovered_map(
-    entry: MapEntry, shelf_of: Callable[[MapDefinition], SegmentShelf], opened: Sequence[ShelvedSegment]
+    entry: MapEntry,
+    shelf_of: Callable[[MapDefinition], SegmentShelf],
+    opened: Sequence[ShelvedSegment],
+    *,
+    missing_is_damage: bool,
 ) -> RecoveredMap:
+    """A map with a damaged file is there, and says so when it is used: the other maps of the store go on."""
     definition = map_definition(entry)
     shelf = shelf_of(definition)
+    try:
+        shelved = _opened_segments(entry, definition, shelf, opened)
+        version = version_of(definition, shelved)
+    except FileNotFoundError as error:
+        if not missing_is_damage:
+            raise
+        damage = StorageError("a file named in the manifest is missing", error.filename)
+    except StorageError as error:
+        damage = error
+    else:
+        return RecoveredMap(definition, shelved, version, entry.folded, entry.folded)
+    damaged = DamagedMap(damage, entry)
+    return RecoveredMap(definition, (), version_of(definition, ()), entry.folded, entry.folded, damaged)
+
+
+def _opened_segments(
+    entry: MapEntry, definition: MapDefinition, shelf: SegmentShelf, opened: Sequence[ShelvedSegment]
+) -> tuple[ShelvedSegment, ...]:
     by_id = {each.segment.id: each for each in opened}
     shelved = []
     for each in entry.segments:
@@ -110,4 +151,4 @@ def _recovered_map(
         if held is None or (held.info, held.deletion_file) != (info, each.deletion_file):
             held = shelf.open(definition, info, each.deletion_file)
         shelved.append(held)
-    return RecoveredMap(definition, tuple(shelved), version_of(definition, shelved), entry.folded, entry.folded)
+    return tuple(shelved)

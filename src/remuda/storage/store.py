@@ -137,7 +137,8 @@ class Store(StoreState):
         self._commit_manifest(only_changes=True)
         folder.remove_strangers(self._maps, found)
         for each in self._maps.values():
-            each.shelf.remove_strangers(each.shelved, found)
+            if each.damaged is None:
+                each.shelf.remove_strangers(each.shelved, found)
 
     def _report_dropped(self, dropped: DroppedTail) -> None:
         self.dropped_tail = dropped
@@ -252,7 +253,7 @@ class Store(StoreState):
         for attempt in range(_OPENING_TRIES):
             try:
                 with self._structure:
-                    self._refresh_from(folder)
+                    self._refresh_from(folder, is_last=attempt == _OPENING_TRIES - 1)
                 self.verification.start()
                 return
             except FileNotFoundError as error:
@@ -263,12 +264,12 @@ class Store(StoreState):
                     raise StorageError("a file named in the manifest is missing", error.filename) from error
                 time.sleep(0.01 * attempt)
 
-    def _refresh_from(self, folder: StoreFolder) -> None:
+    def _refresh_from(self, folder: StoreFolder, *, is_last: bool) -> None:
         if folder.remote is not None and not folder.remote.fetch():
             raise StorageError("there is no store in this folder", folder.remote.name)
         lease = take_lease(folder.path) if folder.path.exists() else None
         try:
-            self._load(folder, lease)
+            self._load(folder, lease, missing_is_damage=is_last)
         except BaseException:
             # Whoever keeps the error keeps this frame: the writer would have to keep files for nobody.
             if lease is not None:
@@ -289,6 +290,18 @@ class Store(StoreState):
         with self._structure:
             for each in self._maps.values():
                 each.verify()
+
+    def refuse_damaged(self) -> None:
+        """Raise if a file that no thread has verified yet is damaged: for an error that has no other explanation."""
+        for each in list(self._maps.values()):
+            each.verify(again=False)
+
+    def check(self, definition: MapDefinition) -> list[StorageError]:
+        """Read every file of a map in full and return what is damaged, at most once for each segment."""
+        found = self.map(definition)
+        if found.damaged is not None:
+            return [found.damaged.error]
+        return found.damages()
 
     def refuse_reads(self, reason: str) -> None:
         """From now on maps answer nothing, for this reason; snapshots that somebody has stay readable."""

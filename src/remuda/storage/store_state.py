@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from remuda.catalog import MapDefinition
+    from remuda.storage.manifest import MapEntry
     from remuda.storage.reader_lease import ReaderLease
     from remuda.storage.remote_folder import RemoteFolder
     from remuda.storage.remote_place import RemotePlace
@@ -97,11 +98,16 @@ class StoreState:
             taken = again
         return taken
 
-    def _load(self, folder: StoreFolder, lease: ReaderLease | None = None) -> list[LogFile]:
+    def _load(
+        self, folder: StoreFolder, lease: ReaderLease | None = None, *, missing_is_damage: bool = True
+    ) -> list[LogFile]:
         """Reads what the folder holds and then makes all of it visible at once."""
         present = self._maps
         recovered = recover(
-            folder.path, self._shelf, lambda map_id: present[map_id].shelved if map_id in present else ()
+            folder.path,
+            self._shelf,
+            lambda map_id: present[map_id].shelved if map_id in present else (),
+            missing_is_damage=missing_is_damage,
         )
         if lease is not None:
             lease.narrow(recovered.manifest.version)
@@ -160,7 +166,9 @@ class StoreState:
                     each.checkpoint()
             if self._folder is not None:
                 self._folder.sweep()
-                waiting = [each.folded + 1 for each in self._maps.values() if each.log_length]
+                # Records of a map that cannot be opened stay too.
+                maps = [each for each in self._maps.values() if each.log_length or each.damaged is not None]
+                waiting = [each.folded + 1 for each in maps]
                 self._folder.drop_old_logs(waiting, self._commit_manifest)
 
     def _fold_all(self) -> None:
@@ -212,7 +220,7 @@ class StoreState:
                 for each in self._maps.values():
                     if each.definition.id != changed:
                         each.fold_log()
-            entries = [map_entry(each.definition, each.folded, _saved(each.shelved)) for each in self._maps.values()]
+            entries = [_entry_of(each) for each in self._maps.values()]
             self._folder.commit(self.partitions, self.catalog, entries, only_changes=only_changes, delivery=delivery)
 
     def _refuse_unwritable(self) -> None:
@@ -224,6 +232,12 @@ class StoreState:
             self._folder.refuse_after_failure()
         if self._journal is not None:
             self._journal.refuse_after_failure()
+
+
+def _entry_of(each: MapStore) -> MapEntry:
+    if each.damaged is not None:
+        return each.damaged.entry
+    return map_entry(each.definition, each.folded, _saved(each.shelved))
 
 
 def _saved(shelved: Sequence[ShelvedSegment]) -> list[tuple[SegmentInfo, str | None]]:
