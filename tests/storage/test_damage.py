@@ -272,8 +272,9 @@ def test_damage_is_not_copied_into_new_files(settled: Path) -> None:
     raw = path.read_bytes()
     store = Store.open(settled)
     store.verification.stop()
-    path.write_bytes(flipped(raw, raw.index(b"customer 50") + 10))
     orders = only_map(store)
+    orders.snapshot()
+    path.write_bytes(flipped(raw, raw.index(b"customer 50") + 10))
     for segment in orders.shelved:
         assert isinstance(segment.segment.hold, SegmentFiles)
         segment.segment.hold.verified = False

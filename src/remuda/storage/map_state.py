@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from remuda.errors import ErrorCode, SqlError, StorageError
 from remuda.storage.map_version import MapVersion
 from remuda.storage.recovery import version_of
+from remuda.storage.segment_shelf import is_verified
 from remuda.storage.snapshot import MapSnapshot
 from remuda.storage.statements import write_again
 from remuda.storage.unsafe_records import UnsafeRecords
@@ -27,6 +28,11 @@ if TYPE_CHECKING:
     from remuda.storage.segment_shelf import SegmentShelf, ShelvedSegment
     from remuda.storage.write_ahead_log import WriteAheadLog
     from remuda.storage.write_log import WriteLog
+
+
+VERIFIED_FIRST = 8 << 20
+"""Bytes of rows up to which a map is verified before its first use: it takes about two milliseconds. A larger one is
+verified in the background, and until then a damaged value can be read, but no damaged offset or position."""
 
 
 class MapState:
@@ -48,6 +54,8 @@ class MapState:
         """What is wrong with the map's files, once it is known."""
         self.damaged: DamagedMap | None = None
         """The same where they could not even be opened."""
+        self._verified_first = False
+        """Whether the first use is to wait until all files are verified."""
         self._readable = True
         self._unreadable_because: str | None = None
         self.refusal: str | None = None
@@ -123,10 +131,10 @@ class MapState:
             self.shelved = recovered.shelved
             self._use(recovered.version)
             self.folded, self.applied = recovered.folded, recovered.applied
-            if self.damage is not None or recovered.damaged is not None:
-                self.damaged = recovered.damaged
-                self.damage = None if recovered.damaged is None else recovered.damaged.error
-                self._readable = self.damage is None and not self.destroyed and self._unreadable_because is None
+            self.damaged = recovered.damaged
+            self.damage = None if recovered.damaged is None else recovered.damaged.error
+            self._verified_first = self.damage is None and _is_verified_first(self.shelved)
+            self._set_readable()
 
     def install(
         self,
@@ -187,6 +195,11 @@ class MapState:
 
     # Refusals
 
+    def _set_readable(self) -> None:
+        self._readable = not (
+            self._verified_first or self.destroyed or self.damage is not None or self._unreadable_because is not None
+        )
+
     def refuse_reads(self, reason: str) -> None:
         """Nor writes: for good. The files are let go at once, and not when the collector comes by."""
         self._unreadable_because = self.refusal = reason
@@ -214,3 +227,8 @@ class MapState:
             self.refuse_unreadable()
         if self._journal is not None:
             self._journal.refuse_after_failure()
+
+
+def _is_verified_first(shelved: Sequence[ShelvedSegment]) -> bool:
+    unverified = [each.info for each in shelved if each.info is not None and not is_verified(each)]
+    return bool(unverified) and sum(info.row_bytes for info in unverified) <= VERIFIED_FIRST

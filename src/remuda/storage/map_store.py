@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from remuda.errors import StorageError
@@ -308,6 +308,14 @@ class MapStore(MapState):
         """Marks the map as gone; its files go when the last snapshot does."""
         self.forget()
         self.shelf.discard(self.shelved, ())
+
+    def refuse_unreadable(self) -> None:
+        if self._verified_first:
+            with suppress(StorageError):  # What it finds is told below.
+                self.verify(again=False)
+            self._verified_first = False
+            self._set_readable()
+        super().refuse_unreadable()
 
     def damages(self) -> list[StorageError]:
         """Verify every segment again, and return what is wrong with each."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from remuda.catalog import IndexDefinition, IndexKind, MapDefinition
 from remuda.errors import StorageError
@@ -28,12 +29,15 @@ if TYPE_CHECKING:
 Index = HashIndex | SortedIndex
 POSITION_ARRAYS = frozenset({"order", "positions"})
 """The arrays of an index that hold positions of rows."""
+CHECKED_ROWS = 1 << 16
+"""Rows of a block that is checked at its first use: a millisecond where they are texts."""
 
 
 class Segment:
     """`hold` is whatever must live as long as the segment does: the guard of its files."""
 
     __slots__ = (
+        "_checked_blocks",
         "_probe",
         "_readers",
         "batch",
@@ -73,6 +77,7 @@ class Segment:
         self._readers: dict[int, ColumnReader] = {}
         self.open_indexes: dict[str, Index] = {}
         self._probe: Callable[[Any, int], int] | None = None
+        self._checked_blocks: dict[int, np.ndarray] = {}
         self.narrow_columns: dict[str, Any] = {}
         """Kept here by scans, which filter by some columns again and again, as long as the segment is."""
 
@@ -91,24 +96,53 @@ class Segment:
 
     def column(self, number: int) -> pa.Array:
         """A column that is safe to read by Arrow, as a whole."""
-        array = self.batch.column(number)
         if not self.proven:
-            self._validate(array)
-        return array
+            self._check_blocks(number, slice(0, self.rows))
+        return self.batch.column(number)
 
     def read(self, columns: Sequence[str], start: int, stop: int) -> pa.RecordBatch:
-        """Rows that are safe to read by Arrow. Only these are checked: a small read of a large segment stays small."""
-        batch = self.batch.select(list(columns)).slice(start, stop - start)
+        """Rows that are safe to read by Arrow."""
         if not self.proven:
-            self._validate(batch)
-        return batch
+            for name in columns:
+                self._check_blocks(self.definition.position(name), slice(start, stop))
+        return self.batch.select(list(columns)).slice(start, stop - start)
 
     def take(self, columns: Sequence[str], positions: np.ndarray) -> pa.RecordBatch:
         """Rows at positions, in their order."""
         if not self.proven and len(positions):
             self.check_positions(positions)
-            self.read(columns, int(positions.min()), int(positions.max()) + 1)
+            for name in columns:
+                self._check_blocks(self.definition.position(name), positions)
         return self.batch.select(list(columns)).take(pa.array(positions))
+
+    def _check_blocks(self, number: int, rows: slice | np.ndarray) -> None:
+        """Check the offsets or codes of a column, a block at its first use, before Arrow follows them.
+
+        By blocks, as a small read of a large segment must stay small. Numbers of fixed width need no check.
+        """
+        array = self.batch.column(number)
+        is_encoded = pa.types.is_dictionary(array.type)
+        if not is_encoded and array.type not in (pa.string(), pa.binary()):
+            return
+        checked = self._checked_blocks.get(number)
+        if checked is None:
+            if is_encoded:
+                self._validate(array.dictionary)
+            checked = self._checked_blocks[number] = np.zeros(-(-self.rows // CHECKED_ROWS), np.bool_)
+        touched = np.zeros_like(checked)
+        if isinstance(rows, slice):
+            touched[rows.start // CHECKED_ROWS : -(-rows.stop // CHECKED_ROWS)] = True
+        else:
+            touched[rows // CHECKED_ROWS] = True
+        for block in np.flatnonzero(touched & ~checked).tolist():
+            piece = array.slice(block * CHECKED_ROWS, CHECKED_ROWS)
+            self._check_codes(piece) if is_encoded else self._validate(piece)
+            checked[block] = True
+
+    def _check_codes(self, piece: pa.DictionaryArray) -> None:
+        ends = pc.min_max(piece.indices).as_py()
+        if ends["min"] is not None and not 0 <= ends["min"] <= ends["max"] < len(piece.dictionary):
+            raise self._damaged("a value has a code that its dictionary does not have")
 
     def check_positions(self, positions: np.ndarray) -> None:
         """Raise where a position that was read from a file is not one of this segment's rows."""
