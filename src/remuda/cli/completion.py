@@ -19,7 +19,7 @@ COMMANDS = ("\\d", "\\rows", "\\timing", "\\q", "\\?")
 
 # fmt: off
 KEYWORDS = (
-    "ALL", "ANALYZE", "AND", "AS", "ASC", "BETWEEN", "BY", "CASE", "CAST", "CHECKPOINT", "COPY", "COUNT", "CREATE",
+    "ALL", "ANALYZE", "AND", "AS", "ASC", "BETWEEN", "BY", "CASE", "CAST", "CHECK", "CHECKPOINT", "COPY", "COUNT", "CREATE",
     "CROSS", "CURRENT_DATE", "CURRENT_TIMESTAMP", "DELETE", "DESC", "DESCRIBE", "DISTINCT", "DROP", "ELSE", "END",
     "EXCEPT", "EXISTS", "EXPLAIN", "FALSE", "FILTER", "FROM", "FULL", "GROUP", "HASH", "HAVING", "ILIKE", "IN",
     "INDEX", "INNER", "INSERT", "INTERSECT", "INTERVAL", "INTO", "IS", "JOIN", "KEY", "LATERAL", "LEFT", "LIKE",
