@@ -15,9 +15,6 @@ import pyarrow as pa
 import remuda
 from remuda.storage import map_load
 
-map_load.SMALL_LOAD = 0
-"""Loads are to make segments, however small they are."""
-
 Row = tuple[int, str, int]
 
 
@@ -234,4 +231,6 @@ def effects(states: Iterable[State], statement: Statement) -> set[State]:
 
 
 def open_store(path: str, durability: str) -> Any:
+    """Open a store in which loads make segments, however small they are. For processes of their own."""
+    map_load.SMALL_LOAD = 0
     return remuda.open(path, partitions=3, durability=durability)

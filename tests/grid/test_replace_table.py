@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import remuda
-from remuda.errors import SqlError
+from remuda.errors import SqlError, StorageError
 from remuda.storage import MapStore
 from remuda.storage.store_folder import StoreFolder
 
@@ -101,7 +101,7 @@ def test_a_commit_that_fails_leaves_the_old_table(tmp_path: Path, monkeypatch: p
 
         with monkeypatch.context() as patched:
             patched.setattr(StoreFolder, "commit", no_room)
-            with pytest.raises(OSError, match="No space left"):
+            with pytest.raises(StorageError, match="No space left"):
                 grid.sql("CREATE OR REPLACE TABLE t AS SELECT 1 AS one")
         assert rows(grid) == OLD
         grid.sql("INSERT INTO t VALUES (3, 30)")

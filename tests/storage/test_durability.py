@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from remuda.errors import StorageError
-from remuda.storage import Durability, Store
+from remuda.storage import Durability, Store, disposal
 from tests.storage.crash_writer import statement_rows
 from tests.storage.folders import abandon, filled, log_files, only_map
 from tests.storage.maps import contents
@@ -103,19 +103,22 @@ def test_opening_after_a_clean_close_syncs_nothing(tmp_path: Path, monkeypatch: 
     again.close()
 
 
-def test_a_file_that_cannot_be_removed_fails_nothing_and_is_tried_again(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_removed_fails_nothing_and_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store = filled(tmp_path)
     orders = only_map(store)
     orders.insert(statement_rows(1))
     old = log_files(tmp_path)[0]
-    content = old.read_bytes()
-    old.unlink()
-    old.mkdir()  # Removing a file fails here, for the superuser too.
-    store.checkpoint()
-    orders.insert(statement_rows(2))
-    assert old.exists()
-    old.rmdir()
-    old.write_bytes(content)
+
+    def refuse(path: Path, *, levels: int) -> None:
+        raise PermissionError(1, "Operation not permitted", str(path))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(disposal, "remove_file", refuse)
+        store.checkpoint()
+        orders.insert(statement_rows(2))
+        assert old.exists()
     store.checkpoint()
     assert not old.exists()
     expected = contents(orders.snapshot())

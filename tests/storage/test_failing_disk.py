@@ -220,7 +220,7 @@ def test_a_statement_of_several_writes_is_taken_back_and_a_snapshot_keeps_what_i
 def test_writers_of_several_maps_go_on_when_there_is_space_again(tmp_path: Path, durability: Durability) -> None:
     """Statements that read and write, while there is space and while there is none: each is there as told, or not."""
     store = filled(tmp_path, durability)
-    store.create_map(replace(only_map(store).definition, id="other", name="other"))
+    store.create_map(replace(only_map(store).definition, id="0123456789abcdef", name="other"))
     maps = [store.map(definition) for definition in store.catalog.maps.values()]
     expected: list[set[int]] = [set(), set()]
     refused = []

@@ -249,13 +249,14 @@ needs_proc = pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="the 
 @needs_proc
 def test_a_grid_that_is_dropped_without_being_closed_lets_go(store: Path) -> None:
     for read_only in (False, True):
+        gc.collect()
         before = open_descriptors()
         grid = remuda.open(store, read_only=read_only)
         grid.sql("SELECT COUNT(*) FROM t").fetchall()
         grid.store.verification.wait()
         del grid
         gc.collect()
-        assert open_descriptors() == before
+        assert open_descriptors() <= before
     remuda.open(store).close()
 
 
@@ -277,12 +278,13 @@ def test_a_failed_opening_leaves_nothing_open(store: Path) -> None:
     path = store / "MANIFEST"
     kept = path.read_bytes()
     path.write_bytes(b"short")
+    gc.collect()
     before = open_descriptors()
     for read_only in (False, True):
         with pytest.raises(StorageError):
             remuda.open(store, read_only=read_only)
     gc.collect()
-    assert open_descriptors() == before
+    assert open_descriptors() <= before
     path.write_bytes(kept)
     use(store)
 

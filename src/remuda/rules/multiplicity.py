@@ -68,13 +68,31 @@ def _with_semi_joins(node: Any, needed: frozenset[int]) -> LogicalNode | None:
 def _with_semi_join(node: logical.Join, needed: frozenset[int]) -> LogicalNode | None:
     if _multiplies(node):
         for kept, tested in ((node.left, node.right), (node.right, node.left)):
-            if needed.isdisjoint(column.id for column in tested.columns):
+            if needed.isdisjoint(column.id for column in tested.columns) and _is_connected(kept):
                 return logical.Join(JoinKind.SEMI, kept, tested, node.condition)
     needed |= _named(node.condition)
     left, right = _with_semi_joins(node.left, needed), _with_semi_joins(node.right, needed)
     if left is None and right is None:
         return None
     return replace(node, left=left or node.left, right=right or node.right)
+
+
+def _is_connected(node: Any) -> bool:
+    """Whether equalities connect all relations here, so that none is joined with another by every pair.
+
+    Of `a, b, c` with `a.x = c.x AND b.y = c.y` it is `c` that connects the others: as the tested side of a SEMI join it
+    would leave all pairs of `a` and `b`.
+    """
+    match node:
+        case logical.Project() | logical.Filter():
+            return _is_connected(node.input)
+        case logical.Join(kind=JoinKind.INNER):
+            equalities, _ = split_condition(node.condition, node.left.columns, node.right.columns)
+            return bool(equalities) and _is_connected(node.left) and _is_connected(node.right)
+        case logical.Join():
+            return _is_connected(node.left)
+        case _:
+            return True
 
 
 def _multiplies(node: logical.Join) -> bool:

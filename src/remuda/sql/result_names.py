@@ -80,7 +80,8 @@ def _interval(node: Any) -> str:
     """As it is written: sqlglot's own text of '1 day 02:30:00' is '1 DAY'."""
     text, unit = str(node.meta.get("literal", node.name)), node.args.get("unit")
     if not isinstance(node.this, exp.Literal):
-        return f"INTERVAL {_text(node.this)}" + ("" if unit is None else f" {_text(unit).upper()}")
+        value = "" if node.this is None else f" {_text(node.this)}"  # a type has none
+        return f"INTERVAL{value}" + ("" if unit is None else f" {_text(unit).upper()}")
     quoted = "'" + text.replace("'", "''") + "'"
     if isinstance(unit, exp.IntervalSpan):
         return f"INTERVAL {quoted} {unit.this.name.upper()} TO {unit.expression.name.upper()}"

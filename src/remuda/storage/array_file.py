@@ -91,7 +91,7 @@ def open_array_file(path: Path, checked: Collection[str] = ()) -> dict[str, np.n
         raise StorageError("the header is damaged", path, _PREFIX.size)
     try:
         header = msgspec.json.decode(raw, type=_Header)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise StorageError(f"the header cannot be read: {error}", path, _PREFIX.size) from error
     body = _aligned(_PREFIX.size + length)
     arrays = {}

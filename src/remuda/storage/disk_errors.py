@@ -6,7 +6,7 @@ Code that knows more, such as whether a commit has happened, raises its own erro
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -16,6 +16,7 @@ from remuda.errors import StorageError
 if TYPE_CHECKING:
     from pathlib import Path
 
+Item = TypeVar("Item")
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
@@ -34,6 +35,27 @@ def storage_error(message: str, error: OSError, path: Path | str | None) -> Stor
     return StorageError(f"{message}: {reason}", error.filename or path)
 
 
+class _SourceError(Exception):
+    """Carries an error of the caller's own files past the handlers for files of the store."""
+
+    def __init__(self, error: OSError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+def from_source(items: Iterable[Item]) -> Iterator[Item]:
+    """What the caller gives, item by item: an error that it meets there reaches the caller as it is."""
+    given = iter(items)
+    while True:
+        try:
+            item = next(given)
+        except StopIteration:
+            return
+        except OSError as error:
+            raise _SourceError(error) from error
+        yield item
+
+
 def reports_disk_errors(method: Method) -> Method:
     """For methods of whatever has a `path`."""
 
@@ -41,6 +63,8 @@ def reports_disk_errors(method: Method) -> Method:
     def guarded(self: Any, *given: Any, **named: Any) -> Any:
         try:
             return method(self, *given, **named)
+        except _SourceError as error:
+            raise error.error from None
         except OSError as error:
             raise storage_error("a file of the store cannot be used", error, self.path) from error
 

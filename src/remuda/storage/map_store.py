@@ -9,7 +9,7 @@ from remuda.errors import StorageError
 from remuda.expr.going_on import asking
 from remuda.storage.checksum import no_pause
 from remuda.storage.compaction import fold
-from remuda.storage.disk_errors import reports_disk_errors
+from remuda.storage.disk_errors import from_source, reports_disk_errors
 from remuda.storage.encodable import naming_columns, unencodable
 from remuda.storage.map_load import load_table, load_tables, take_over_segments
 from remuda.storage.map_state import MapState
@@ -237,7 +237,7 @@ class MapStore(MapState):
 
         `progress` is told how many rows have been written so far.
         """
-        return load_tables(self, tables, mode, progress)
+        return load_tables(self, from_source(tables), mode, progress)
 
     @reports_disk_errors
     def commit_segments(

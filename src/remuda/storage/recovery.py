@@ -100,12 +100,20 @@ def recover(
         for sequence, payload in file.records:
             if not payload:
                 continue
-            record = decode_record(payload)
-            found = maps.get(record.map_id)
-            # A record of a map that is not in the manifest: the map was dropped later.
-            if found is not None and found.damaged is None and sequence > found.folded:
-                found.replay(record.kind, restore(found.definition, record), sequence)
+            try:
+                _replay(maps, payload, sequence)
+            except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+                path = log_path(folder / "wal", file.number)
+                raise StorageError(f"record {sequence} of the write-ahead log makes no sense: {error}", path) from error
     return Recovered(manifest, maps, files, max([manifest.sequence, *(file.last_sequence for file in files)]))
+
+
+def _replay(maps: Mapping[str, RecoveredMap], payload: bytes, sequence: int) -> None:
+    record = decode_record(payload)
+    found = maps.get(record.map_id)
+    # A record of a map that is not in the manifest: the map was dropped later.
+    if found is not None and found.damaged is None and sequence > found.folded:
+        found.replay(record.kind, restore(found.definition, record), sequence)
 
 
 def version_of(definition: MapDefinition, shelved: Sequence[ShelvedSegment]) -> MapVersion:
