@@ -68,3 +68,19 @@ def test_each_execution_of_a_plan_has_rows_of_its_own(grid: Any) -> None:
     grid.sql("UPDATE m SET n = n - 1 WHERE id = 5")
     assert after[0][0] == before[0][0] + 1
     assert read_by(grid, query)[0] == before
+
+
+def test_a_reader_that_needs_no_rows_leaves_them_to_the_others(grid: Any) -> None:
+    """A join whose other side is empty releases the senders of its rows, but not those of a spool."""
+    rows, _ = read_by(
+        grid,
+        TOTALS + "SELECT COUNT(*) FROM (SELECT a.g FROM totals AS a JOIN m ON m.id = a.g AND m.id IN (-1, -2) "
+        "UNION ALL SELECT b.g FROM totals AS b) AS u",
+    )
+    assert rows == [(400,)]
+
+
+def test_a_correlated_union_shares_the_outer_values(grid: Any) -> None:
+    inner = "SELECT x.n FROM m x WHERE o.g IN (SELECT y.n FROM m y WHERE x.id IN (-1, -2)) UNION ALL SELECT 0"
+    rows, _ = read_by(grid, f"SELECT COUNT(*) FROM m o WHERE o.id < 50 AND 2 >= ANY ({inner})")
+    assert rows == [(50,)]

@@ -10,8 +10,8 @@ from remuda.exec.chosen import gathered
 from remuda.exec.merge import Stream, merge_pending
 from remuda.exec.operator import Exec, IterationResult, UnaryExec
 from remuda.exec.routing import router
-from remuda.plan.physical import Receive
-from remuda.plan.walk import walk
+from remuda.plan.physical import Receive, Spool
+from remuda.plan.walk import inputs
 
 if TYPE_CHECKING:
     from remuda.exec.batch import RowBatch
@@ -20,11 +20,18 @@ if TYPE_CHECKING:
 
 
 def abandon_inputs(node: Any, context: ExecContext) -> None:
-    """Tell the senders below a node of this fragment that no more of their rows are read."""
-    for each in walk(node):
-        if isinstance(each, Receive):
-            for channel in context.incoming[each.edge]:
+    """Tell the senders below a node of this fragment that no more of their rows are read.
+
+    Not those below a spool: another operator of the fragment may read its rows.
+    """
+    match node:
+        case Spool():
+            return
+        case Receive():
+            for channel in context.incoming[node.edge]:
                 channel.abandon()
+    for child in inputs(node):
+        abandon_inputs(child, context)
 
 
 class SendExec(UnaryExec):
