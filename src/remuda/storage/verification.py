@@ -74,8 +74,8 @@ class Verification:
         for each in list(self._maps()):
             try:
                 each.verify(self._pause, again=False)
-            except (StorageError, OSError):
-                _logger.exception("a file is damaged")
+            except (StorageError, OSError) as error:
+                _logger.error("a file is damaged: %s", error)  # noqa: TRY400 - a user needs the file, not the stack
 
     def _pause(self) -> None:
         if self._stopped:
