@@ -38,6 +38,8 @@ from tests.properties import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+PROGRESS = 20_000
+"""Statements between two lines that tell how far it is."""
 MOST_SECONDS = 10.0
 """Processor time of one statement."""
 
@@ -127,7 +129,10 @@ def main() -> int:
             done = next(as_completed(waiting))
             waiting.discard(done)
             name, its_seed, statements, found = done.result()
+            before = counts.total()
             counts[name] += statements
+            if before // PROGRESS != counts.total() // PROGRESS:
+                print(f"{counts.total():,} statements, {faults} faults", flush=True)
             faults += len(found)
             for fault in found:
                 print(f"FAULT: {name}, seed {its_seed}\n{fault}\n", flush=True)
