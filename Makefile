@@ -6,9 +6,10 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --retries 10 --timeout 60
 ROWS ?= 1000000
+STATEMENTS ?= 200000
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow lint format bench clean
+.PHONY: help setup demo test test-slow fuzz lint format bench clean
 
 help: ## List the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,6 +41,9 @@ test: setup ## Run the tests, but for the slow ones
 
 test-slow: setup ## Run all tests, the slow ones too (TPC-DS, whose data is fetched), with many more random cases
 	$(BIN)/python -m pytest -m "slow or not slow" --hypothesis-profile=thorough --timeout=1800
+
+fuzz: setup ## Compare random statements with DuckDB (STATEMENTS=n for another number)
+	$(BIN)/python -m tests.harness.campaign --statements $(STATEMENTS)
 
 lint: setup ## Check style, formatting, types and the direction of imports
 	$(BIN)/ruff check
