@@ -187,6 +187,7 @@ def _unless_null(left: Expression, result: Literal) -> Expression:
     """`result` wherever the column has a value; NULL where it has none.
 
     A column that is never NULL in its map may be NULL here: HAVING asks the rows that ROLLUP makes. Where it is not, a
-    rule removes the question.
+    rule removes the question. It asks for IS NOT NULL, as a query may also group by `left IS NULL`: that key is NULL in
+    the rows that ROLLUP makes, and would be taken for a column that has a value.
     """
-    return Case(((Call("is null", (left,), BOOLEAN), Literal(None, BOOLEAN)),), result, BOOLEAN)
+    return Case(((Call("is not null", (left,), BOOLEAN), result),), Literal(None, BOOLEAN), BOOLEAN)
