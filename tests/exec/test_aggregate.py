@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from remuda.errors import ErrorCode, SqlError
-from remuda.exec.aggregate import HashAggregateExec
+from remuda.exec.aggregate.aggregate import HashAggregateExec
 from remuda.expr import Column
 from remuda.plan.aggregates import AGGREGATES, AggregateCall, partial_type
 from remuda.plan.physical import HashAggregate, Phase

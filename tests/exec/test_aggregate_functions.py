@@ -11,7 +11,7 @@ import pytest
 
 from remuda.errors import SqlError
 from remuda.exec import build_operator
-from remuda.exec.aggregate import HashAggregateExec
+from remuda.exec.aggregate.aggregate import HashAggregateExec
 from remuda.expr import Column
 from remuda.plan.aggregates import AGGREGATES, AggregateCall
 from remuda.plan.physical import HashAggregate, Phase

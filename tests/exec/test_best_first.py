@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import remuda
-from remuda.exec import best_first
+from remuda.exec.scan import best_first
 
 ROWS = 80_000
 COLUMNS = ("whole", "number", "moment", "price")

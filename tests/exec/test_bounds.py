@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from remuda.exec.bounds import (
+from remuda.exec.scan.bounds import (
     MAXIMUM_COMBINATIONS,
     compile_lookups,
     index_lookups,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from remuda.exec import Code, build_operator
-from remuda.exec.expand import ExpandExec
+from remuda.exec.relational.expand import ExpandExec
 from remuda.expr import Column, Literal
 from remuda.plan.physical import Expand
 from remuda.plan.traits import Traits

@@ -7,8 +7,8 @@ import random
 import numpy as np
 import pytest
 
-from remuda.exec import integer_numbers
-from remuda.exec.integer_numbers import ABSENT, IntegerNumbers
+from remuda.exec.keys import integer_numbers
+from remuda.exec.keys.integer_numbers import ABSENT, IntegerNumbers
 
 ENDS = [-(2**63), -(2**63) + 1, -1, 0, 1, 2**63 - 1]
 SPREADS = {"close": 50, "apart": 10**6, "far apart": 2**62}

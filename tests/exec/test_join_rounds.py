@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import remuda
-from remuda.exec.join_table import FIRST_ROUND, PAIRS_AT_ONCE, HeldRows, distinct_rows, in_rounds
+from remuda.exec.join.join_table import FIRST_ROUND, PAIRS_AT_ONCE, HeldRows, distinct_rows, in_rounds
 from remuda.types import BIGINT, VARCHAR
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from remuda.catalog import IndexDefinition
 from remuda.exec import Code, ExecContext
-from remuda.exec.lookup_join import LookupJoinExec
+from remuda.exec.join.lookup_join import LookupJoinExec
 from remuda.expr import Call, Column, Expression, Literal, Parameters
 from remuda.plan.joins import JoinKind
 from remuda.plan.physical import LookupJoin

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from remuda.exec import Exec, IterationResult
-from remuda.exec.exchange import MergingReceiveExec, ReceiveExec
+from remuda.exec.exchange.exchange import MergingReceiveExec, ReceiveExec
 from remuda.expr import Column
 from remuda.plan.physical import Receive
 from remuda.plan.traits import Collation, SortKey, Traits

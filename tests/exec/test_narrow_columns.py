@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 import remuda
-from remuda.exec import narrow_columns
-from remuda.exec.narrow_columns import NarrowColumn, made_narrow
+from remuda.exec.scan import narrow_columns
+from remuda.exec.scan.narrow_columns import NarrowColumn, made_narrow
 from remuda.types import BIGINT, DATE, INTEGER, SMALLINT, TIMESTAMP, decimal
 from remuda.types.arrow_arrays import stored_array
 

@@ -11,8 +11,8 @@ import pytest
 import remuda
 from remuda.exec.batch import ArrowBatch, TupleBatch, positional, slice_batch, without_columns
 from remuda.exec.chosen import ChosenBatch
-from remuda.exec.ordering import concatenate
 from remuda.exec.row_choice import gather
+from remuda.exec.sort.ordering import concatenate
 
 
 def test_rows_are_kept_in_both_forms() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from remuda.errors import ErrorCode, SqlError
 from remuda.exec import TupleBatch, build_operator
-from remuda.exec.recursive import ReplayedChannel
+from remuda.exec.relational.recursive import ReplayedChannel
 from remuda.expr import Call, Column, Literal
 from remuda.plan.joins import JoinKey, JoinKind
 from remuda.plan.logical import Assignment

@@ -11,10 +11,11 @@ import pytest
 
 from remuda.catalog import IndexKind
 from remuda.errors import ErrorCode, SqlError
-from remuda.exec import Code, ExecContext, IterationResult, index_scan
-from remuda.exec.index_scan import IndexScanExec
-from remuda.exec.key_lookup import KeyLookupExec
-from remuda.exec.map_scan import MapScanExec
+from remuda.exec import Code, ExecContext, IterationResult
+from remuda.exec.scan import index_scan
+from remuda.exec.scan.index_scan import IndexScanExec
+from remuda.exec.scan.key_lookup import KeyLookupExec
+from remuda.exec.scan.map_scan import MapScanExec
 from remuda.expr import Call, Column, Expression, Literal, Parameters
 from remuda.plan.bounds import Bound, End, Interval, Points, Pruning
 from remuda.plan.physical import Direction, IndexScan, KeyLookup, MapScan

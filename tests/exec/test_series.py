@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from remuda.errors import ErrorCode, SqlError
 from remuda.exec import Code, build_operator
-from remuda.exec.series import SeriesExec
+from remuda.exec.relational.series import SeriesExec
 from remuda.expr import Call, Column, Expression, Literal
 from remuda.expr.calendar import DAY, add_months
 from remuda.plan.physical import Limit, Series, Values

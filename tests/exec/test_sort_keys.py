@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remuda.exec import sort_keys
 from remuda.exec.batch import positional
-from remuda.exec.ordering import order_codes, sort_positions
-from remuda.exec.sort_keys import Part, changes, sort_parts, sorted_by
+from remuda.exec.sort import sort_keys
+from remuda.exec.sort.ordering import order_codes, sort_positions
+from remuda.exec.sort.sort_keys import Part, changes, sort_parts, sorted_by
 from remuda.plan.traits import SortKey
 
 COUNT = 400

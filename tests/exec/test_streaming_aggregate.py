@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from remuda.exec.aggregate import HashAggregateExec
-from remuda.exec.streaming_aggregate import StreamingAggregateExec
+from remuda.exec.aggregate.aggregate import HashAggregateExec
+from remuda.exec.aggregate.streaming_aggregate import StreamingAggregateExec
 from remuda.expr import Column
 from remuda.plan.aggregates import AGGREGATES, AggregateCall
 from remuda.plan.physical import HashAggregate, Phase, StreamingAggregate

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from remuda.exec import text_groups
-from remuda.exec.text_groups import NULL_NUMBER, TextGroups
+from remuda.exec.keys import text_groups
+from remuda.exec.keys.text_groups import NULL_NUMBER, TextGroups
 from remuda.types import VARBINARY, VARCHAR
 from remuda.types.column_hash import hash_columns
 

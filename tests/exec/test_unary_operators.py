@@ -9,14 +9,14 @@ import pytest
 from remuda.errors import ErrorCode, SqlError
 from remuda.exec import Code, Exec, IterationResult, RowBatch
 from remuda.exec.context import Outgoing
-from remuda.exec.exchange import SendExec
-from remuda.exec.filter import FilterExec
-from remuda.exec.limit import LimitExec
-from remuda.exec.modify import ModifyExec
-from remuda.exec.project import ProjectExec
-from remuda.exec.root import RootExec
-from remuda.exec.sort import SortExec, TopNExec
-from remuda.exec.values import ValuesExec
+from remuda.exec.exchange.exchange import SendExec
+from remuda.exec.relational.filter import FilterExec
+from remuda.exec.relational.limit import LimitExec
+from remuda.exec.relational.modify import ModifyExec
+from remuda.exec.relational.project import ProjectExec
+from remuda.exec.relational.root import RootExec
+from remuda.exec.relational.values import ValuesExec
+from remuda.exec.sort.sort import SortExec, TopNExec
 from remuda.expr import Call, Column, Literal, Parameter
 from remuda.plan.logical import Assignment, Operation
 from remuda.plan.physical import Filter, Limit, Modify, Project, Root, Send, Sort, TopN, Values

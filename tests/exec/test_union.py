@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from remuda.exec import build_operator
-from remuda.exec.union import UnionExec
+from remuda.exec.relational.union import UnionExec
 from remuda.expr import Column
 from remuda.plan.physical import Union
 from remuda.plan.traits import Traits

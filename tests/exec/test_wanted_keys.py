@@ -12,11 +12,11 @@ import pytest
 import remuda
 from remuda.errors import SqlError
 from remuda.exec import Code, Exec
-from remuda.exec import left_first as left_first_module
 from remuda.exec.build import build_operator
-from remuda.exec.join import HashJoinExec, build_join
-from remuda.exec.join_sides import NEEDS_MATCH, ONLY_MATCHES, build_sides
-from remuda.exec.left_first import LeftFirstExec
+from remuda.exec.join import left_first as left_first_module
+from remuda.exec.join.join import HashJoinExec, build_join
+from remuda.exec.join.join_sides import NEEDS_MATCH, ONLY_MATCHES, build_sides
+from remuda.exec.join.left_first import LeftFirstExec
 from remuda.expr import Call, Column
 from remuda.plan.aggregates import AggregateCall
 from remuda.plan.estimate import Estimate

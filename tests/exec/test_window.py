@@ -13,7 +13,7 @@ import pytest
 
 from remuda.errors import SqlError
 from remuda.exec import Code, build_operator
-from remuda.exec.window import WindowExec
+from remuda.exec.window.window import WindowExec
 from remuda.expr import Column, Expression, Literal
 from remuda.plan.physical import Window
 from remuda.plan.traits import Collation, SortKey, Traits

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 import remuda
-from remuda.exec import zone_ranges
-from remuda.exec.zone_ranges import joined
+from remuda.exec.scan import zone_ranges
+from remuda.exec.scan.zone_ranges import joined
 
 COUNT = 60_000
 """In one partition: more than seven blocks, through which `n` grows and `r` does not."""

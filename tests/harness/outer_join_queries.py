@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from remuda.exec import join as hash_join
-from remuda.exec import join_sides, row_join
+from remuda.exec.join import join as hash_join
+from remuda.exec.join import join_sides, row_join
 from remuda.optimizer import cost, pricing
 from remuda.optimizer.search import Search
 from remuda.rules import aggregate_below_join

@@ -15,9 +15,9 @@ import remuda
 from remuda.errors import ErrorCode, SqlError
 from remuda.exec import ExecContext
 from remuda.exec.interruptible import Weight
-from remuda.exec.modify import ModifyExec
-from remuda.exec.sort import SortExec
-from remuda.exec.window import WindowExec
+from remuda.exec.relational.modify import ModifyExec
+from remuda.exec.sort.sort import SortExec
+from remuda.exec.window.window import WindowExec
 from remuda.expr import Column, Parameters
 from remuda.runtime import local
 from remuda.runtime.aside import AsideThreads

@@ -4,31 +4,31 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, assert_never
 
-from remuda.exec.aggregate import HashAggregateExec
+from remuda.exec.aggregate.aggregate import HashAggregateExec
+from remuda.exec.aggregate.streaming_aggregate import StreamingAggregateExec
 from remuda.exec.code import Code
-from remuda.exec.exchange import MergingReceiveExec, ReceiveExec, SendExec
-from remuda.exec.expand import ExpandExec
-from remuda.exec.filter import FilterExec
-from remuda.exec.index_count import IndexCountExec
-from remuda.exec.index_scan import IndexScanExec
-from remuda.exec.join import NestedLoopJoinExec, build_join
-from remuda.exec.join_sides import build_sides
-from remuda.exec.key_lookup import KeyLookupExec
-from remuda.exec.limit import LimitExec
-from remuda.exec.lookup_join import LookupJoinExec
-from remuda.exec.map_scan import MapScanExec
-from remuda.exec.modify import ModifyExec
+from remuda.exec.exchange.exchange import MergingReceiveExec, ReceiveExec, SendExec
+from remuda.exec.join.join import NestedLoopJoinExec, build_join
+from remuda.exec.join.join_sides import build_sides
+from remuda.exec.join.lookup_join import LookupJoinExec
 from remuda.exec.parallel import in_parallel
-from remuda.exec.project import ProjectExec
-from remuda.exec.recursive import RecursiveExec, WorkingTableExec
-from remuda.exec.root import RootExec
-from remuda.exec.series import SeriesExec
-from remuda.exec.sort import SortExec, TopNExec
-from remuda.exec.spool import SpoolExec, SpoolReadExec
-from remuda.exec.streaming_aggregate import StreamingAggregateExec
-from remuda.exec.union import UnionExec
-from remuda.exec.values import ValuesExec
-from remuda.exec.window import WindowExec
+from remuda.exec.relational.expand import ExpandExec
+from remuda.exec.relational.filter import FilterExec
+from remuda.exec.relational.limit import LimitExec
+from remuda.exec.relational.modify import ModifyExec
+from remuda.exec.relational.project import ProjectExec
+from remuda.exec.relational.recursive import RecursiveExec, WorkingTableExec
+from remuda.exec.relational.root import RootExec
+from remuda.exec.relational.series import SeriesExec
+from remuda.exec.relational.spool import SpoolExec, SpoolReadExec
+from remuda.exec.relational.union import UnionExec
+from remuda.exec.relational.values import ValuesExec
+from remuda.exec.scan.index_count import IndexCountExec
+from remuda.exec.scan.index_scan import IndexScanExec
+from remuda.exec.scan.key_lookup import KeyLookupExec
+from remuda.exec.scan.map_scan import MapScanExec
+from remuda.exec.sort.sort import SortExec, TopNExec
+from remuda.exec.window.window import WindowExec
 from remuda.plan import physical
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from remuda.exec.batch import RowBatch
     from remuda.exec.memory import MemoryLimit
     from remuda.exec.operator import Exec
-    from remuda.exec.spool import SpooledRows
+    from remuda.exec.relational.spool import SpooledRows
     from remuda.expr import Parameters
     from remuda.plan.physical import Modify
     from remuda.storage import MapSnapshot

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from remuda.exec.batch import RowBatch
-    from remuda.exec.best_first import Piece
     from remuda.exec.context import ExecContext
+    from remuda.exec.scan.best_first import Piece
 
 
 @dataclass(slots=True)

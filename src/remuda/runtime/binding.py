@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from remuda.exec.bounds import intersect, pruned_partitions
+from remuda.exec.scan.bounds import intersect, pruned_partitions
 from remuda.plan.physical import Route
 
 if TYPE_CHECKING:

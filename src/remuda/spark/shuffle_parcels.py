@@ -17,7 +17,7 @@ from uuid import uuid4
 import pyarrow as pa
 
 from remuda.exec import ArrowBatch
-from remuda.exec.ordering import concatenate
+from remuda.exec.sort.ordering import concatenate
 from remuda.spark.answers import compact
 from remuda.spark.batch_file import BatchFile, BatchFileWriter, Place, from_stream, to_stream
 

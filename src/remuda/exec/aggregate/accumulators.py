@@ -1,0 +1,282 @@
+"""States of aggregates, one for each group, into which rows are added as they come.
+
+Every `add` gets the group of each row, or None where there is but one group, the values, and how many groups there are
+by now. `state` gives one value for each group; NULL where a group has had no value.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from remuda.exec.keys.key_numbers import LONG_DIGITS, from_words, words
+from remuda.exec.sort.ordering import order_codes
+from remuda.expr.cast_floating import nearest_doubles
+from remuda.types import Kind
+from remuda.types.arrow_arrays import fixed_values, null_mask
+
+if TYPE_CHECKING:
+    from remuda.types import SqlType
+
+
+_AT_ONCE = 1 << 18
+
+
+ROWS_OF_COUNT = 4
+"""Rows for each group, at least, that make it worth while to add them up apart from the states, which is faster."""
+
+
+class Accumulator(ABC):
+    """`add` leaves NULLs out and knows which groups have had a value.
+
+    As long as no NULL has come, those are the groups that have rows; `rows`, where given, counts them.
+    """
+
+    def __init__(self, rows: Count | None = None) -> None:
+        self._rows = rows
+        self._seen: np.ndarray | None = None if rows is not None else np.zeros(1, np.bool_)
+
+    def add(self, groups: np.ndarray | None, values: pa.Array, count: int) -> None:
+        nulls = null_mask(values)
+        if nulls is not None:
+            values = values.drop_null()
+            groups = None if groups is None else groups[~nulls]
+            if self._seen is None:
+                assert self._rows is not None
+                self._seen = self._rows.counts(count) > 0
+        if self._seen is not None:
+            self._seen = grown(self._seen, count, False)
+            self._seen[slice(0, bool(len(values))) if groups is None else groups] = True
+        if len(values):
+            self.add_present(groups, values, count)
+
+    def add_where(self, values: pa.Array, chosen: np.ndarray) -> bool:  # noqa: ARG002
+        """Adds those of the values that are chosen, to the only group there is, without gathering them.
+
+        False where that cannot be done: the caller gathers and adds them. None of the values is NULL.
+        """
+        return False
+
+    @abstractmethod
+    def add_present(self, groups: np.ndarray | None, values: pa.Array, count: int) -> None:
+        """Adds values of which none is NULL."""
+
+    @abstractmethod
+    def state(self, count: int) -> pa.Array: ...
+
+    @property
+    def bytes(self) -> int:
+        """What it holds beside a few words for each group."""
+        return 0
+
+    def missing(self, count: int) -> np.ndarray:
+        """The groups that have had no value."""
+        if self._seen is None:
+            assert self._rows is not None
+            empty: np.ndarray = self._rows.counts(count) == 0
+            return empty
+        self._seen = grown(self._seen, count, False)
+        missing: np.ndarray = ~self._seen[:count]
+        return missing
+
+
+def grown(array: np.ndarray, count: int, fill: object) -> np.ndarray:
+    """The array with room for so many groups: twice as much as before where it does not suffice."""
+    if len(array) >= count:
+        return array
+    larger = np.full(max(count, 2 * len(array)), fill, array.dtype)
+    larger[: len(array)] = array
+    return larger
+
+
+def lower_at(lowest: np.ndarray, groups: np.ndarray, codes: np.ndarray) -> None:
+    """Lowers the code of each group to the lowest of its rows.
+
+    In pieces: of numpy's functions this kind alone keeps all other threads waiting until it is done.
+    """
+    for first in range(0, len(codes), _AT_ONCE):
+        rows = slice(first, first + _AT_ONCE)
+        np.minimum.at(lowest, groups[rows], codes[rows])
+
+
+def sum_where(numbers: np.ndarray, chosen: np.ndarray) -> Any:
+    """The sum of the chosen numbers, without an array between: making one takes longer than adding it up."""
+    return np.einsum("i,i->", numbers, chosen)
+
+
+class Count(Accumulator):
+    def __init__(self) -> None:
+        super().__init__()
+        self._counts = np.zeros(1, np.int64)
+
+    def add(self, groups: np.ndarray | None, values: pa.Array, count: int) -> None:
+        nulls = null_mask(values)
+        if nulls is not None and groups is not None:
+            groups = groups[~nulls]
+        self.add_rows(groups, len(values) - values.null_count, count)
+
+    def add_rows(self, groups: np.ndarray | None, rows: int, count: int) -> None:
+        self._counts = grown(self._counts, count, 0)
+        if groups is None:
+            self._counts[0] += rows
+        elif count * ROWS_OF_COUNT <= rows:
+            self._counts[:count] += np.bincount(groups, minlength=count)
+        else:
+            np.add.at(self._counts, groups, 1)
+
+    def add_present(self, groups: np.ndarray | None, values: pa.Array, count: int) -> None:
+        self.add_rows(groups, len(values), count)
+
+    def add_where(self, values: pa.Array, chosen: np.ndarray) -> bool:  # noqa: ARG002
+        self._counts[0] += np.count_nonzero(chosen)
+        return True
+
+    def state(self, count: int) -> pa.Array:
+        return pa.array(self.counts(count))
+
+    def counts(self, count: int) -> np.ndarray:
+        self._counts = grown(self._counts, count, 0)
+        return self._counts[:count]
+
+
+class Reduction(Accumulator):
+    """By a function of numpy over a fixed-width array: floating-point sums and products, bits, extremes."""
+
+    def __init__(
+        self,
+        function: np.ufunc,
+        argument: SqlType,
+        result: SqlType,
+        identity: object,
+        dtype: str,
+        rows: Count | None = None,
+    ) -> None:
+        super().__init__(rows)
+        self._function = function
+        self._argument = argument
+        self._result = result
+        self._identity = identity
+        self._states = np.full(1, identity, dtype)
+
+    def add_present(self, groups: np.ndarray | None, values: pa.Array, count: int) -> None:
+        self._states = grown(self._states, count, self._identity)
+        numbers = self.numbers(values)
+        if groups is None:
+            with np.errstate(invalid="ignore", over="ignore"):  # infinities are values like any other
+                self._states[0] = self._function(self._states[0], self._function.reduce(numbers))
+        elif self._function is np.add and count * ROWS_OF_COUNT <= len(numbers):
+            self._states[:count] += np.bincount(groups, numbers, count)
+        else:
+            with np.errstate(invalid="ignore", over="ignore"):
+                self._function.at(self._states, groups, numbers)
+
+    def add_where(self, values: pa.Array, chosen: np.ndarray) -> bool:
+        """A sum, with zeros for what is not chosen. An infinity or NaN times zero is no zero: then it is not done."""
+        if self._function is not np.add or self._seen is not None:
+            return False
+        total = sum_where(self.numbers(values), chosen)
+        if np.isfinite(total):
+            self._states[0] += total
+        return bool(np.isfinite(total))
+
+    def numbers(self, values: pa.Array) -> np.ndarray:
+        if self._argument.kind is Kind.DECIMAL:
+            decimals: np.ndarray = nearest_doubles(values).to_numpy(zero_copy_only=False)
+            return decimals
+        return fixed_values(values, self._argument).astype(self._states.dtype, copy=False)
+
+    def state(self, count: int) -> pa.Array:
+        missing = self.missing(count)
+        self._states = grown(self._states, count, self._identity)
+        states = pa.array(self._states[:count], mask=missing)
+        return states if states.type == self._result.arrow else states.cast(self._result.arrow)
+
+
+class WordExtreme(Reduction):
+    """MIN and MAX of values that are one word each, as integers that order alike."""
+
+    def __init__(self, argument: SqlType, rows: Count | None = None, *, lowest: bool) -> None:
+        limits = np.iinfo(np.int64)
+        function, identity = (np.minimum, limits.max) if lowest else (np.maximum, limits.min)
+        super().__init__(function, argument, argument, identity, "<i8", rows)
+
+    def numbers(self, values: pa.Array) -> np.ndarray:
+        return words(values, self._argument)
+
+    def state(self, count: int) -> pa.Array:
+        missing = self.missing(count)
+        self._states = grown(self._states, count, self._identity)
+        # Where there is no value, one that every type can hold.
+        return from_words(np.where(missing, 0, self._states[:count]), self._argument, missing)
+
+
+class Chosen(Accumulator):
+    """One of a group's values, of any type: the lowest, the highest, or the first that comes.
+
+    The chosen rows of each batch are kept, and are chosen from again when they have become many.
+    """
+
+    def __init__(self, argument: SqlType, function: str) -> None:
+        super().__init__()
+        self._type = argument
+        self._function = function
+        self._groups: list[np.ndarray] = []
+        self._values: list[pa.Array] = []
+        self._kept = 0
+
+    def add_present(self, groups: np.ndarray | None, values: pa.Array, count: int) -> None:
+        numbers = np.zeros(len(values), np.int64) if groups is None else groups
+        rows = self._choose(numbers, values, count)
+        self._groups.append(numbers[rows])
+        self._values.append(_plain(values.take(pa.array(rows))))
+        self._kept += len(rows)
+        if self._kept > 2 * count + (1 << 17):
+            self._compact(count)
+
+    def _choose(self, groups: np.ndarray, values: pa.Array, count: int) -> np.ndarray:
+        """The position of one row for each group that has some."""
+        places = np.arange(len(values))
+        row_of = np.full(count, -1, np.int64)
+        if self._function == "any_value":
+            row_of[groups[::-1]] = places[::-1]
+        else:
+            codes = order_codes(values)
+            if self._function == "max":
+                codes = -codes
+            best = np.full(count, np.iinfo(np.int64).max)
+            lower_at(best, groups, codes)
+            chosen = np.flatnonzero(best[groups] == codes)
+            row_of[groups[chosen]] = chosen
+        return row_of[row_of >= 0]
+
+    def _compact(self, count: int) -> None:
+        if len(self._groups) > 1:
+            groups, values = np.concatenate(self._groups), pa.concat_arrays(self._values)
+            rows = self._choose(groups, values, count)
+            self._groups, self._values = [groups[rows]], [values.take(pa.array(rows))]
+            self._kept = len(rows)
+
+    @property
+    def bytes(self) -> int:
+        return sum(values.nbytes for values in self._values)
+
+    def state(self, count: int) -> pa.Array:
+        self._compact(count)
+        if not self._groups:
+            return pa.nulls(count, self._type.arrow)
+        row_of = np.full(count, -1, np.int64)
+        row_of[self._groups[0]] = np.arange(len(self._groups[0]))
+        return self._values[0].take(pa.array(row_of, mask=row_of < 0))
+
+
+def _plain(array: pa.Array) -> pa.Array:
+    return array.dictionary_decode() if isinstance(array, pa.DictionaryArray) else array
+
+
+def is_one_word(sql_type: SqlType) -> bool:
+    if sql_type.kind is Kind.DECIMAL:
+        return sql_type.precision <= LONG_DIGITS
+    return sql_type.kind not in {Kind.VARCHAR, Kind.VARBINARY, Kind.NULL}

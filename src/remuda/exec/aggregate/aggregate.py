@@ -1,0 +1,206 @@
+"""Hash aggregation: complete, or partial on the members and final on the initiator."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from remuda.exec.aggregate.accumulators import Count
+from remuda.exec.aggregate.aggregate_calls import MergedCall, SplitCall, WholeCall
+from remuda.exec.batch import ArrowBatch, RowBatch, layout_of, positional
+from remuda.exec.chosen import ChosenBatch
+from remuda.exec.keys.group_numbers import GroupNumbers
+from remuda.exec.memory import bytes_of
+from remuda.exec.operator import BlockingExec, Exec
+from remuda.exec.parallel import ParallelExec, in_parallel
+from remuda.exec.sort.ordering import concatenate
+from remuda.expr import Column
+from remuda.plan.aggregates import AGGREGATES, partial_type
+from remuda.plan.physical import Phase
+
+if TYPE_CHECKING:
+    from remuda.exec.context import ExecContext
+    from remuda.plan.aggregates import AggregateCall
+    from remuda.plan.physical import HashAggregate
+
+Computed = SplitCall | MergedCall | WholeCall
+
+FEW_GROUPS = 10_000
+"""Up to this many groups take no memory worth mentioning."""
+ROWS_OF_GROUP = 64
+"""Rows for each group, at least, that make it worth while for several threads to have states of their own."""
+GATHERED_ROWS = 1 << 23
+"""Where most rows are groups of their own, and so take no more memory than those, up to so many are added at once: many
+keys are numbered by sorting them, few by tables that grow and are made anew."""
+BYTES_OF_KEY, BYTES_OF_STATE = 48, 40
+"""What a group takes, about: a slot, a number and the value for each key; a state and its mark for each call."""
+
+
+class HashAggregateExec(BlockingExec):
+    """Every row is added to the states of its group as it comes; nothing but states is held, where states suffice."""
+
+    def __init__(self, node: HashAggregate, source: Exec) -> None:
+        splits = node.phase is not Phase.FINAL and all(call.splits for call in node.calls)
+        wants_parts = self._wants_parts if splits and node.keys else None
+        super().__init__(in_parallel(source, self._part if splits else None, wants_parts))
+        self._node = node
+        self._context: ExecContext | None = None
+        self._delivers_states = node.phase is Phase.PARTIAL
+        self._begin(node.input.columns, merges=node.phase is Phase.FINAL)
+
+    def _begin(self, columns: tuple[Column, ...], *, merges: bool) -> None:
+        """`merges` says that not rows but states come in."""
+        node = self._node
+        self._columns = columns
+        self._layout = layout_of(columns)
+        self._gathers = False
+        self._waiting: list[pa.RecordBatch] = []
+        self._waiting_rows = self._waiting_bytes = 0
+        self._keys = [self._layout[column.id] for column in node.keys]
+        self._groups = GroupNumbers([column.type for column in node.keys]) if node.keys else None
+        self._rows = Count()
+        self._calls: list[Computed]
+        if merges:
+            self._calls = [self._merged(call, states) for call, states in zip(node.calls, node.states, strict=True)]
+        else:
+            self._calls = [self._computed(call) for call in node.calls]
+
+    def _computed(self, call: AggregateCall) -> Computed:
+        is_split = AGGREGATES[call.function].partials
+        return SplitCall(call, self._layout, self._rows) if is_split else WholeCall(call, self._layout)
+
+    def _merged(self, call: AggregateCall, states: tuple[Column, ...]) -> Computed:
+        places = tuple((self._layout[column.id], column.type) for column in states)
+        return MergedCall(call, places, self._rows)
+
+    def setup(self, context: ExecContext) -> None:
+        super().setup(context)
+        self._context = context
+        if isinstance(self.source, ParallelExec) and self.source.is_reduced:
+            self._merge_parts()
+
+    def _wants_parts(self, rows: int) -> bool:
+        """Asked when the first of so many rows have been added: whether threads shall aggregate the others in parts.
+
+        Not where there are so many groups that merging their states is as much work as adding the rows: so many by now,
+        or, as most of the rows have been groups of their own, so many in the end.
+        """
+        assert self._groups is not None
+        counts = self._rows.counts(self._groups.count)
+        found = np.count_nonzero(counts)
+        if len(counts) * ROWS_OF_GROUP > rows or (found > FEW_GROUPS and 2 * found > counts.sum()):
+            return False
+        arrays = self._arrays(states=True)
+        partial = self._merge_parts()
+        if len(arrays[0]):
+            self.consume(ArrowBatch(partial.columns, positional(arrays)))
+        return True
+
+    def _merge_parts(self) -> HashAggregate:
+        """From here on not rows come in but the states that threads have made of them."""
+        partial = self._partial()
+        self._node = replace(self._node, states=partial.states)
+        self._begin(partial.columns, merges=True)
+        return partial
+
+    def _partial(self) -> HashAggregate:
+        """What each thread does: states whose columns nobody else sees."""
+        node = self._node
+        states = tuple(
+            tuple(
+                Column(-2 - 10 * number - part, function, partial_type(function, call))
+                for part, function in enumerate(AGGREGATES[call.function].partials)
+            )
+            for number, call in enumerate(node.calls)
+        )
+        return replace(node, states=states, phase=Phase.PARTIAL)
+
+    def _part(self, source: Exec) -> Exec:
+        part = HashAggregateExec(self._partial(), source)
+        part._context, part._verify = self._context, self._verify
+        return part
+
+    def consume(self, batch: RowBatch) -> None:
+        if not self._gathers:
+            self._add(batch)
+            return
+        self._waiting.append(batch.arrow())
+        self._waiting_rows += batch.row_count
+        if self._waiting_rows >= GATHERED_ROWS:
+            self._add_waiting()
+        elif self._context is not None and self._context.memory is not None and self._groups is not None:
+            # Once as they came, and once together.
+            self._waiting_bytes += 2 * bytes_of(self._waiting[-1])
+            self._hold(self._groups.count)
+
+    def _add_waiting(self) -> None:
+        waiting, self._waiting, self._waiting_rows, self._waiting_bytes = self._waiting, [], 0, 0
+        if waiting:
+            self._add(ArrowBatch(self._columns, concatenate(waiting)))
+
+    def _add(self, batch: RowBatch) -> None:
+        if self._groups is None and isinstance(batch, ChosenBatch) and batch.is_dense:
+            for call in self._calls:
+                if isinstance(call, SplitCall):
+                    call.add_chosen(batch)
+                else:
+                    call.add(None, batch.arrow(), 1)
+            self._rows.add_rows(None, batch.row_count, 1)
+            self._hold(1)
+            return
+        arrow = batch.arrow()
+        groups, count = None, 1
+        if self._groups is not None:
+            before = self._groups.count
+            groups = self._groups.add([arrow.column(place) for place in self._keys])
+            count = self._groups.count
+            self._gathers = self._gathers or (before > FEW_GROUPS and 2 * (count - before) > arrow.num_rows)
+        for call in self._calls:
+            call.add(groups, arrow, count)
+        self._rows.add_rows(groups, arrow.num_rows, count)
+        self._hold(count)
+
+    def _hold(self, count: int) -> None:
+        if self._context is not None and self._context.memory is not None:
+            self._context.hold(self, "the aggregation", self._bytes(count))
+
+    def _bytes(self, count: int) -> int:
+        width = BYTES_OF_KEY * len(self._keys) + BYTES_OF_STATE * len(self._calls)
+        of_groups = count * width if count > FEW_GROUPS else 0
+        of_texts = 0 if self._groups is None else self._groups.bytes
+        return of_groups + of_texts + sum(call.bytes for call in self._calls) + self._waiting_bytes
+
+    def finish(self) -> RowBatch:
+        self._add_waiting()
+        # Without keys there is one row, even where nothing is asked of it.
+        return ArrowBatch(self._node.columns, positional(self._arrays(states=self._delivers_states), 1))
+
+    def _arrays(self, *, states: bool) -> list[pa.Array]:
+        """The keys of all groups and their results, or the states from which others make those."""
+        if self._groups is None:
+            return self._values(1, states=states)
+        count = self._groups.count
+        # A number may belong to a value that a dictionary has and no row.
+        present = np.flatnonzero(self._rows.counts(count))
+        values = self._values(count, states=states)
+        if len(present) < count:
+            values = [array.take(present) for array in values]
+        return [*self._groups.keys(present), *values]
+
+    def _values(self, count: int, *, states: bool) -> list[pa.Array]:
+        if states:
+            return [state for call in self._calls for state in call.states(count)]
+        values: list[pa.Array] = []
+        for call in self._calls:
+            values.append(call.result(count))
+            self._hold_results(values, count)
+        return values
+
+    def _hold_results(self, values: list[pa.Array], count: int) -> None:
+        """Texts that were codes of a dictionary are written out in the results, and may be much longer there."""
+        if self._context is not None and self._context.memory is not None:
+            written = sum(array.nbytes for array in values if not pa.types.is_primitive(array.type))
+            self._context.hold(self, "the aggregation", self._bytes(count) + written)

@@ -1,0 +1,136 @@
+"""Send and receive: the two ends of an edge between fragments."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from remuda.exec.batch import ArrowBatch, empty_batch, layout_of
+from remuda.exec.chosen import gathered
+from remuda.exec.exchange.routing import router
+from remuda.exec.operator import Exec, IterationResult, UnaryExec
+from remuda.exec.sort.merge import Stream, merge_pending
+from remuda.plan.physical import Receive, Spool
+from remuda.plan.walk import inputs
+
+if TYPE_CHECKING:
+    from remuda.exec.batch import RowBatch
+    from remuda.exec.context import Channel, ExecContext
+    from remuda.plan.physical import Send
+
+
+def abandon_inputs(node: Any, context: ExecContext) -> None:
+    """Tell the senders below a node of this fragment that no more of their rows are read.
+
+    Not those below a spool: another operator of the fragment may read its rows.
+    """
+    match node:
+        case Spool():
+            return
+        case Receive():
+            for channel in context.incoming[node.edge]:
+                channel.abandon()
+    for child in inputs(node):
+        abandon_inputs(child, context)
+
+
+class SendExec(UnaryExec):
+    """Offers its input's batches to the channels of their receivers; what finds no room is offered again."""
+
+    def __init__(self, node: Send, source: Exec) -> None:
+        super().__init__(source)
+        self._node = node
+        self._unsent: deque[tuple[Channel, RowBatch]] = deque()
+        self._source_done = False
+
+    def setup(self, context: ExecContext) -> None:
+        super().setup(context)
+        self._context = context
+        outgoing = context.outgoing[self._node.edge]
+        self._channels = outgoing.channels
+        self._routed = router(self._node, outgoing)
+
+    def advance(self) -> IterationResult:
+        if not self._unsent and not self._source_done:
+            result = self.source.advance()
+            if result is IterationResult.WAIT:
+                return result
+            self._source_done = result is IterationResult.FETCHED_DONE
+            self.current_batch = gathered(self.source.current_batch)
+            if self.current_batch.row_count:
+                self._unsent.extend(self._routed(self.current_batch))
+        if not self._send():
+            return IterationResult.WAIT
+        if self._source_done:
+            for channel in self._channels:
+                channel.finish()
+            abandon_inputs(self._node, self._context)
+            return IterationResult.FETCHED_DONE
+        return IterationResult.FETCHED
+
+    def _send(self) -> bool:
+        """False where something has found no room. A receiver that is slow does not keep the others from theirs."""
+        for _ in range(len(self._unsent)):
+            channel, batch = self._unsent.popleft()
+            if not channel.offer(batch):
+                self._unsent.append((channel, batch))
+        return not self._unsent
+
+
+class ReceiveExec(Exec):
+    """Takes batches from whichever sender has some."""
+
+    def __init__(self, node: Receive) -> None:
+        self._node = node
+
+    def setup(self, context: ExecContext) -> None:
+        self._weight = context.weight
+        self._channels = context.incoming[self._node.edge]
+
+    def advance(self) -> IterationResult:
+        if self._weight.must_move:
+            return IterationResult.WAIT
+        for channel in self._channels:
+            batch = channel.poll()
+            if batch is not None:
+                self._weight.add(batch.row_count)
+                self.current_batch = batch
+                return IterationResult.FETCHED
+        if all(channel.is_finished for channel in self._channels):
+            self.current_batch = empty_batch(self._node.columns)
+            return IterationResult.FETCHED_DONE
+        return IterationResult.WAIT
+
+
+class MergingReceiveExec(Exec):
+    """Merges the ordered streams of several senders into one."""
+
+    def __init__(self, node: Receive) -> None:
+        self._node = node
+        layout = layout_of(node.columns)
+        self._places = [layout[key.column] for key in node.collation]
+
+    def setup(self, context: ExecContext) -> None:
+        self._weight = context.weight
+        self._channels = context.incoming[self._node.edge]
+        self._streams = [Stream() for _ in self._channels]
+
+    def advance(self) -> IterationResult:
+        if self._weight.must_move:
+            return IterationResult.WAIT
+        for stream, channel in zip(self._streams, self._channels, strict=True):
+            while stream.needs_input:
+                batch = channel.poll()
+                if batch is not None:
+                    stream.pending = batch.arrow()
+                    self._weight.add(batch.row_count)
+                elif channel.is_finished:
+                    stream.exhausted = True
+                else:
+                    return IterationResult.WAIT
+        merged = merge_pending(self._streams, self._places, self._node.collation)
+        if merged is None:
+            self.current_batch = empty_batch(self._node.columns)
+            return IterationResult.FETCHED_DONE
+        self.current_batch = ArrowBatch(self._node.columns, merged)
+        return IterationResult.FETCHED

@@ -1,0 +1,193 @@
+"""What a join delivers for the pairs of rows that it has found: the same for all ways of finding them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from remuda.errors import data_error
+from remuda.exec.batch import ArrowBatch, positional
+from remuda.exec.join.candidates import CandidateCode
+from remuda.expr import columns_of, compile_predicate
+from remuda.plan.joins import JoinKind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from remuda.exec.batch import RowBatch
+    from remuda.exec.join.join_table import HeldRows, JoinTable, Pairs
+    from remuda.expr import Column, Expression, Parameters
+    from remuda.plan.physical import HashJoin, NestedLoopJoin
+
+TESTED = {JoinKind.SEMI, JoinKind.ANTI, JoinKind.MARK}
+"""Joins that ask of a left row whether it has a match: the first one settles it."""
+
+SEVERAL_ROWS = "a sub-query that stands for one value returned more than one row"
+
+
+class JoinCode:
+    """What is compiled once for a join: its condition and its comparison over pairs."""
+
+    def __init__(self, node: HashJoin | NestedLoopJoin) -> None:
+        left, right = node.left.columns, node.right.columns
+        self.condition = None if node.condition is None else PairPredicate(node.condition, left, right)
+        self.compared = None if node.compared is None else PairPredicate(node.compared, left, right)
+        used = columns_of(node.condition, node.compared)
+        self.right_places = [place for place, column in enumerate(right) if column.id in used]
+        """The right columns that the two name."""
+        self.candidates = CandidateCode(getattr(node, "branches", ()), left, right)
+
+
+class PairPredicate:
+    """An expression over both sides, evaluated on pairs; of the rows only the columns that it uses are copied."""
+
+    def __init__(self, expression: Expression, left: tuple[Column, ...], right: tuple[Column, ...]) -> None:
+        used = columns_of(expression)
+        self._left = [place for place, column in enumerate(left) if column.id in used]
+        self._right = [place for place, column in enumerate(right) if column.id in used]
+        ids = [*(left[place].id for place in self._left), *(right[place].id for place in self._right)]
+        self._evaluate = compile_predicate(expression, {id_: place for place, id_ in enumerate(ids)})
+
+    def evaluate(
+        self, left: pa.RecordBatch, right: pa.RecordBatch, pairs: Pairs, parameters: Parameters
+    ) -> pa.BooleanArray:
+        lefts, rights = pa.array(pairs.left_positions()), pa.array(pairs.right)
+        arrays = [
+            *(left.column(place).take(lefts) for place in self._left),
+            *(right.column(place).take(rights) for place in self._right),
+        ]
+        return self._evaluate(positional(arrays, len(lefts)), parameters)
+
+
+class JoinResult:
+    """Turns pairs into batches for one execution of a join; `held` is the right side."""
+
+    def __init__(
+        self,
+        node: HashJoin | NestedLoopJoin,
+        code: JoinCode,
+        held: HeldRows,
+        parameters: Parameters,
+    ) -> None:
+        self._kind = node.kind
+        self._span = node.span
+        self._columns = node.columns
+        self._left_columns = node.left.columns
+        self._code = code
+        self._held = held
+        self._parameters = parameters
+        self._met = np.zeros(held.rows, np.bool_) if node.kind.keeps_right else None
+
+    def of(self, left: pa.RecordBatch, found: Iterable[Pairs]) -> Iterator[RowBatch]:
+        """The batches for a batch of left rows; pairs come for all of its rows, in order."""
+        for pairs in found:
+            yield self._paired(left, self.meeting(left, pairs))
+
+    def of_table(
+        self,
+        left: pa.RecordBatch,
+        table: JoinTable,
+        columns: Sequence[pa.Array],
+        verified: Callable[[Iterator[Pairs]], Iterator[Pairs]] = lambda pairs: pairs,
+    ) -> Iterator[RowBatch]:
+        """The batches for a batch of left rows, whose matches are found by these columns."""
+        if self._kind in TESTED:
+            yield self.tested(left, lambda settled: verified(table.pairs_until(columns, settled)))
+        else:
+            yield from self.of(left, verified(table.pairs(columns)))
+
+    def tested(self, left: pa.RecordBatch, find: Callable[[np.ndarray], Iterable[Pairs]]) -> RowBatch:
+        """SEMI, ANTI and MARK: `find` gives pairs as long as there are rows for which what it gets is false."""
+        true, unknown = np.zeros(left.num_rows, np.bool_), np.zeros(left.num_rows, np.bool_)
+        compared = self._code.compared
+        for all_of_them in find(true):
+            pairs = self.meeting(left, all_of_them)
+            positions = pairs.left_positions()
+            if compared is None:
+                true[positions] = True
+            elif len(positions):
+                result = compared.evaluate(left, self._held.batch, pairs, self._parameters)
+                true[positions[_true(result)]] = True
+                if result.null_count:
+                    unknown[positions[result.is_null().to_numpy(zero_copy_only=False)]] = True
+        if self._kind is JoinKind.MARK:
+            return self.marked(left, true, None if compared is None else unknown)
+        return self.chosen(left, true)
+
+    def chosen(self, left: pa.RecordBatch, matched: np.ndarray) -> RowBatch:
+        """SEMI and ANTI: the left rows themselves."""
+        wanted = matched if self._kind is JoinKind.SEMI else ~matched
+        return ArrowBatch(self._columns, left if wanted.all() else left.filter(pa.array(wanted)))
+
+    def marked(self, left: pa.RecordBatch, true: np.ndarray, unknown: np.ndarray | None) -> RowBatch:
+        """MARK: the left rows and what the mark is for each."""
+        mark = pa.array(true, mask=None if unknown is None else unknown & ~true)
+        return ArrowBatch(self._columns, positional([*left.columns, mark]))
+
+    def meeting(self, left: pa.RecordBatch, pairs: Pairs) -> Pairs:
+        """The pairs that meet the condition."""
+        if self._code.condition is None or not len(pairs.right):
+            return pairs
+        met = self._code.condition.evaluate(left, self._held.batch, pairs, self._parameters)
+        if met.true_count == len(pairs.right):
+            return pairs
+        chosen = _true(met)
+        return pairs._replace(left=pairs.left_positions()[chosen], right=pairs.right[chosen])
+
+    def _paired(self, left: pa.RecordBatch, pairs: Pairs) -> RowBatch:
+        if self._met is not None:
+            self._met[pairs.right] = True
+        if self._kind is JoinKind.SINGLE and pairs.left is not None and (pairs.left[1:] == pairs.left[:-1]).any():
+            raise data_error(SEVERAL_ROWS, span=self._span)
+        lefts, right = pairs.left, pa.array(pairs.right)
+        if self._kind.keeps_left and lefts is not None:
+            lefts, right = _with_lonely(pairs, lefts)
+        arrays = [
+            *_taken(left, lefts, pairs),
+            *(_take(array, right) for array in self._held.batch.columns),
+        ]
+        return ArrowBatch(self._columns, positional(arrays, len(right)))
+
+    def right_rows_alone(self) -> RowBatch | None:
+        """At the end of a RIGHT or FULL join: the right rows that no left row met."""
+        if self._met is None or self._met.all():
+            return None
+        alone = self._held.batch.filter(pa.array(~self._met))
+        missing = [pa.nulls(alone.num_rows, column.type.arrow) for column in self._left_columns]
+        return ArrowBatch(self._columns, positional([*missing, *alone.columns], alone.num_rows))
+
+
+def _true(array: pa.BooleanArray) -> np.ndarray:
+    chosen: np.ndarray = pc.fill_null(array, False).to_numpy(zero_copy_only=False)
+    return chosen
+
+
+def _with_lonely(pairs: Pairs, lefts: np.ndarray) -> tuple[np.ndarray | None, pa.Array]:
+    """The pairs and, with NULL for the right row, the left rows that have none; in the order of the left rows."""
+    lonely = np.ones(pairs.stop - pairs.first, np.bool_)
+    lonely[lefts - pairs.first] = False
+    alone = np.flatnonzero(lonely) + pairs.first
+    if not len(alone):
+        return lefts, pa.array(pairs.right)
+    both = np.concatenate([lefts, alone])
+    order = np.argsort(both, kind="stable")
+    rights = np.concatenate([pairs.right, np.full(len(alone), -1, pairs.right.dtype)])[order]
+    right = pa.array(rights, mask=rights < 0)
+    return (None if len(both) == len(lonely) else both[order]), right
+
+
+def _taken(batch: pa.RecordBatch, positions: np.ndarray | None, pairs: Pairs) -> list[pa.Array]:
+    if positions is None:
+        return list(batch.slice(pairs.first, pairs.stop - pairs.first).columns)
+    wanted = pa.array(positions)
+    return [_take(array, wanted) for array in batch.columns]
+
+
+def _take(array: pa.Array, positions: pa.Array) -> pa.Array:
+    return _pyarrow_take(array, positions, boundscheck=False)
+
+
+_pyarrow_take: Callable[..., pa.Array] = pc.take

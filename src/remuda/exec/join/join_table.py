@@ -1,0 +1,205 @@
+"""The held side of a join: its rows, and for each key the rows that have it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from remuda.exec.batch import positional
+from remuda.exec.keys.key_numbers import KeyNumbers
+from remuda.expr.going_on import go_on
+from remuda.types.arrow_arrays import is_dictionary
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from remuda.types import SqlType
+
+PAIRS_AT_ONCE = 1 << 18
+"""Pairs that are made at once: a batch of rows with many matches each is cut, so that memory stays bounded."""
+
+
+FIRST_ROUND = 8
+ROUND_GROWTH = 4
+"""How many candidates of a row are tried first, and how many times as many in each further round."""
+
+MOST_DISTINCT = 0.5
+"""The share of rows above which repeated ones are kept: there are few of them."""
+
+COUNTED_AT_ONCE = 1 << 20
+"""Rows whose keys are counted at once; more where there are more keys, which each piece looks through."""
+
+
+class Pairs(NamedTuple):
+    """Pairs of rows by their positions, for left rows from `first` up to `stop`; `left` is ascending, None stands for
+    each of those rows exactly once.
+    """
+
+    first: int
+    stop: int
+    left: np.ndarray | None
+    right: np.ndarray
+
+    def left_positions(self) -> np.ndarray:
+        return np.arange(self.first, self.stop) if self.left is None else self.left
+
+
+class HeldRows:
+    """Rows that are taken from again and again: strings become dictionaries, of which only codes are copied."""
+
+    def __init__(self, batch: pa.RecordBatch) -> None:
+        arrays = [_coded(array) for array in batch.columns]
+        self.batch = positional(arrays, batch.num_rows)
+        self.rows = batch.num_rows
+
+
+def _coded(array: pa.Array) -> pa.Array:
+    text = pa.types.is_string(array.type) or pa.types.is_binary(array.type)
+    return array.dictionary_encode() if text and not is_dictionary(array) else array
+
+
+def distinct_rows(held: HeldRows, places: Sequence[int], types: Sequence[SqlType]) -> HeldRows:
+    """Of rows that are the same in these columns the first; all of them where that leaves most of them."""
+    numbers = KeyNumbers([held.batch.column(place) for place in places], types, [True] * len(places)).given
+    _, first = np.unique(numbers, return_index=True)
+    if len(first) > MOST_DISTINCT * held.rows:
+        return held
+    return HeldRows(held.batch.take(pa.array(np.sort(first))))
+
+
+class KeyTable:
+    """Knows which keys there are. Nothing changes once it is made: several threads may look into it."""
+
+    def __init__(self, columns: Sequence[pa.Array], types: Sequence[SqlType], null_safe: Sequence[bool]) -> None:
+        self._keys = KeyNumbers(columns, types, null_safe)
+
+    def contains(self, columns: Sequence[pa.Array]) -> np.ndarray:
+        """Whether there is a row with the key, for each row."""
+        found: np.ndarray = self._keys.find(columns) >= 0
+        return found
+
+
+class JoinTable(KeyTable):
+    """Finds rows by key."""
+
+    def __init__(self, columns: Sequence[pa.Array], types: Sequence[SqlType], null_safe: Sequence[bool]) -> None:
+        super().__init__(columns, types, null_safe)
+        numbers = self._keys.given
+        present = np.flatnonzero(numbers >= 0)
+        numbers = numbers[present]
+        go_on()
+        self._row_of: np.ndarray | None = None
+        if len(numbers) == self._keys.count:
+            self._row_of = np.full(self._keys.count + 1, -1, np.int32)
+            self._row_of[numbers] = present
+        else:
+            # One more, of no rows, so that ABSENT as an index from the end finds nothing.
+            self._counts = _counted(numbers, self._keys.count + 1)
+            self._starts = np.cumsum(self._counts) - self._counts
+            go_on()
+            self._rows = present[np.argsort(numbers, kind="stable")]
+
+    @property
+    def rows_of_key(self) -> float:
+        """How many rows a key has on average."""
+        return 1.0 if self._row_of is not None else len(self._rows) / max(1, self._keys.count)
+
+    def pairs(self, columns: Sequence[pa.Array]) -> Iterator[Pairs]:
+        """All pairs of equal keys, for rows of the other side in their order."""
+        numbers = self._keys.find(columns)
+        if self._row_of is None:
+            yield from self._several(numbers)
+            return
+        right = self._row_of[numbers]
+        hits = right >= 0
+        if hits.all():
+            yield Pairs(0, len(numbers), None, right)
+        else:
+            left = np.flatnonzero(hits)
+            yield Pairs(0, len(numbers), left, right[left])
+
+    def pairs_until(self, columns: Sequence[pa.Array], settled: np.ndarray) -> Iterator[Pairs]:
+        """As `pairs`, round by round, for as long as a row is not `settled`, which the caller changes meanwhile."""
+        if self._row_of is not None:
+            return self.pairs(columns)
+        numbers = self._keys.find(columns)
+        return in_rounds(self._starts[numbers], self._counts[numbers], self._rows, settled)
+
+    def runs(self, columns: Sequence[pa.Array]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The rows in an order in which equal keys are together; for each row where its matches start, and how many."""
+        numbers = self._keys.find(columns)
+        if self._row_of is not None:
+            return self._row_of, numbers, (self._row_of[numbers] >= 0).astype(np.int64)
+        return self._rows, self._starts[numbers], self._counts[numbers]
+
+    def _several(self, numbers: np.ndarray) -> Iterator[Pairs]:
+        counts = self._counts[numbers]
+        for first, stop in cuts(counts):
+            matches = counts[first:stop]
+            left = np.repeat(np.arange(first, stop), matches)
+            yield Pairs(first, stop, left, self._rows[_spread(self._starts[numbers[first:stop]], matches)])
+
+
+def _spread(starts: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """So many numbers from each start on.
+
+    >>> _spread(np.array([3, 10]), np.array([2, 3])).tolist()
+    [3, 4, 10, 11, 12]
+    """
+    ends = np.cumsum(counts)
+    total = int(ends[-1]) if len(ends) else 0
+    spread: np.ndarray = np.repeat(starts - ends + counts, counts) + np.arange(total)
+    return spread
+
+
+def in_rounds(starts: np.ndarray, counts: np.ndarray, rows: np.ndarray, settled: np.ndarray) -> Iterator[Pairs]:
+    """Pairs of each left row with `rows[start : start + count]`: a few of them at first, more as long as it is open.
+
+    Where a row has thousands of candidates the first few mostly settle whether one of them meets a condition.
+    """
+    open_ = np.flatnonzero(counts)
+    done, width = 0, FIRST_ROUND if int(counts.sum()) > PAIRS_AT_ONCE else int(counts.max(initial=0))
+    while len(open_):
+        matches = np.minimum(counts[open_] - done, width)
+        for first, stop in cuts(matches):
+            part, number = open_[first:stop], matches[first:stop]
+            left = np.repeat(part, number)
+            yield Pairs(0, len(counts), left, rows[_spread(starts[part] + done, number)])
+        done += width
+        width *= ROUND_GROWTH
+        open_ = open_[(counts[open_] > done) & ~settled[open_]]
+
+
+def _counted(numbers: np.ndarray, count: int) -> np.ndarray:
+    """How often each number comes. numpy lets no other thread do anything meanwhile, so it is asked piece by piece."""
+    size = max(COUNTED_AT_ONCE, count)
+    counts = np.zeros(count, np.intp)
+    for first in range(0, len(numbers), size):
+        counts += np.bincount(numbers[first : first + size], minlength=count)
+    return counts
+
+
+def cuts(counts: np.ndarray, at_once: int = PAIRS_AT_ONCE) -> Iterator[tuple[int, int]]:
+    """Ranges of rows that have no more than so many pairs together, or are one row.
+
+    >>> list(cuts(np.array([1, 2, 3, 9, 1]), 5))
+    [(0, 2), (2, 3), (3, 4), (4, 5)]
+    """
+    total = np.cumsum(counts)
+    first = 0
+    while first < len(counts):
+        before = int(total[first - 1]) if first else 0
+        stop = max(first + 1, int(np.searchsorted(total, before + at_once, side="right")))
+        yield first, stop
+        first = stop
+
+
+def all_pairs(left_rows: int, right_rows: int) -> Iterator[Pairs]:
+    """Every left row with every right row."""
+    step = max(1, PAIRS_AT_ONCE // max(1, right_rows))
+    rights = np.arange(right_rows)
+    for first in range(0, left_rows, step):
+        stop = min(first + step, left_rows)
+        yield Pairs(first, stop, np.repeat(np.arange(first, stop), right_rows), np.tile(rights, stop - first))

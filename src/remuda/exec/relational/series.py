@@ -1,0 +1,164 @@
+"""Series: every row once for each value of its series, a batch of them at a time.
+
+    rows of the input    series of each    batches of five
+    a                    1, 2, 3           a 1, a 2, a 3, b 1, b 2
+    b                    1, 2, 3, 4        b 3, b 4
+
+Of a series only the next value and the number of those that follow are kept, so one of a billion values takes no more
+memory than one of a thousand.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from remuda.errors import data_error
+from remuda.exec.batch import ArrowBatch, empty_batch, layout_of, positional
+from remuda.exec.operator import Exec, IterationResult, UnaryExec
+from remuda.exec.relational.series_values import MONTHS, NUMBERS, is_within
+from remuda.expr import Literal, as_array, compile_batch
+from remuda.types import BIGINT
+from remuda.types.arrow_arrays import fixed_values
+
+if TYPE_CHECKING:
+    from remuda.exec.batch import RowBatch
+    from remuda.exec.code import Code
+    from remuda.exec.context import ExecContext
+    from remuda.expr import BatchExpression
+    from remuda.plan.physical import Series
+    from remuda.plan.series import SeriesCall
+
+ROWS_AT_ONCE = 16_384
+"""Rows of the input whose series are looked at for one batch: counting them up is little beside making the batch."""
+
+
+class SeriesExec(UnaryExec):
+    def __init__(self, node: Series, source: Exec, code: Code) -> None:
+        super().__init__(source)
+        self._node = node
+        self._arguments = code.of(node, _compile)
+        self._left: _Left | None = None
+        self._source_done = False
+        self._expected: int | None = None
+
+    def setup(self, context: ExecContext) -> None:
+        super().setup(context)
+        self._context = context
+        self._most = context.scan_batch_rows
+
+    def expect_rows(self, count: int) -> None:
+        """The first batch is made for them; whoever takes more gets batches of the usual size."""
+        self._expected = max(count, 1)
+        self.source.expect_rows(count)
+
+    def advance(self) -> IterationResult:
+        self._context.verify()
+        if self._context.weight.must_move:
+            return IterationResult.WAIT
+        if self._left is None:
+            result = self.source.advance()
+            if result is IterationResult.WAIT:
+                return result
+            self._source_done = result is IterationResult.FETCHED_DONE
+            self._left = self._begun(self.source.current_batch)
+        self.current_batch = self._next(self._left)
+        self._context.weight.add(self.current_batch.row_count)
+        if self._left.is_empty:
+            self._left = None
+        return IterationResult.FETCHED_DONE if self._left is None and self._source_done else IterationResult.FETCHED
+
+    def _begun(self, batch: RowBatch) -> _Left:
+        arrow = batch.arrow()
+        parameters = self._context.parameters
+        return _Left(
+            self._node.call,
+            arrow,
+            [as_array(argument(arrow, parameters), arrow.num_rows) for argument in self._arguments],
+        )
+
+    def _next(self, left: _Left) -> RowBatch:
+        columns = self._node.columns
+        if left.is_empty:
+            return empty_batch(columns)
+        most = self._most if self._expected is None else min(self._most, self._expected)
+        self._expected = None
+        return ArrowBatch(columns, left.take(most))
+
+
+class _Left:
+    """What is left of the series of a batch: of each row the next value, and how many there are from it on."""
+
+    def __init__(self, call: SeriesCall, batch: pa.RecordBatch, arguments: list[pa.Array]) -> None:
+        self._call = call
+        self._batch = batch
+        type_ = call.column.type
+        self._next = fixed_values(arguments[0], type_).copy()
+        self._stop, self._step = fixed_values(arguments[1], type_), fixed_values(arguments[2], BIGINT)
+        is_known = np.logical_and.reduce([np.asarray(argument.is_valid()) for argument in arguments])
+        if np.any(is_known & (self._step == 0)):
+            raise data_error(f"the step of {call.name} is zero", span=call.span)
+        self._arithmetic = MONTHS if call.is_of_months else NUMBERS
+        step = np.where(is_known, self._step, 1)
+        counts = self._arithmetic.count(self._next, self._stop, step, includes_stop=call.includes_stop)
+        self._counts = np.where(is_known, counts, np.uint64(0))
+        self._row = 0
+        self._places = np.arange(0)
+
+    @property
+    def is_empty(self) -> bool:
+        return bool(self._row >= self._batch.num_rows)
+
+    def take(self, most: int) -> pa.RecordBatch:
+        """The next rows, no more than `most`."""
+        first = self._row
+        counts = np.minimum(self._counts[first : first + ROWS_AT_ONCE], np.uint64(most + 1)).astype(np.int64)
+        ends = np.cumsum(counts)
+        whole = int(np.searchsorted(ends, most, side="right"))
+        if whole < len(counts):
+            counts = counts[: whole + 1]
+            counts[whole] = most - (ends[whole - 1] if whole else 0)
+        self._row = first + whole
+        rows, values = self._values(first, counts)
+        if whole < len(counts) and counts[whole]:
+            self._go_on(self._row, int(values[-1]), int(counts[whole]))
+        return self._rows_with(rows, values)
+
+    def _values(self, first: int, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The next values of the rows from `first` on, so many of each, and the row of each value."""
+        at = self._arithmetic.at
+        if len(counts) == 1:
+            count = int(counts[0])
+            if count > len(self._places):
+                self._places = np.arange(count)
+            rows = np.broadcast_to(first, count)
+            return rows, at(self._next[first], self._step[first], self._places[:count])
+        rows = np.repeat(np.arange(first, first + len(counts)), counts)
+        places = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+        return rows, at(self._next[rows], self._step[rows], places)
+
+    def _go_on(self, row: int, last: int, taken: int) -> None:
+        """The series of this row goes on after the value that was its last."""
+        self._counts[row] -= np.uint64(taken)
+        self._next[row] = self._arithmetic.after(last, int(self._step[row]))
+
+    def _rows_with(self, rows: np.ndarray, values: np.ndarray) -> pa.RecordBatch:
+        call = self._call
+        if call.is_of_months:
+            within = is_within(values, self._stop[rows], self._step[rows], includes_stop=call.includes_stop)
+            rows, values = rows[within], values[within]
+        column = pa.Array.from_buffers(call.column.type.arrow, len(values), [None, pa.py_buffer(values)])
+        passed = self._batch.take(pa.array(rows)).columns if self._batch.num_columns else []
+        return positional([*passed, column])
+
+
+def _compile(node: Series) -> list[BatchExpression]:
+    """An INTERVAL, which is written in the query, counts as the number of its months or microseconds."""
+    layout = layout_of(node.input.columns)
+    start, stop, step = node.call.arguments
+    if step.type.is_interval:
+        assert isinstance(step, Literal), "the binder refuses others"
+        step = Literal(step.value, BIGINT)
+    return [compile_batch(argument, layout) for argument in (start, stop, step)]

@@ -1,0 +1,151 @@
+"""Index scan: the rows within bounds through a HASH or SORTED index, unordered or in the order of the index."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from remuda.exec.batch import ArrowBatch, RowBatch, layout_of
+from remuda.exec.scan.bounds import index_lookups
+from remuda.exec.scan.map_scan import IteratorExec, direct_batches, scan_partitions
+from remuda.exec.scan.scan_filter import remainder_filter, whole_filter
+from remuda.exec.sort.merge import Stream, merge_pending
+from remuda.plan.physical import Direction
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from remuda.exec.code import Code
+    from remuda.exec.context import ExecContext
+    from remuda.plan.physical import IndexScan
+    from remuda.storage import Lookup, Source
+
+FEW_ROWS = 64
+"""Up to this many rows are read one by one: starting Arrow's kernels would cost more."""
+FIRST_CHUNK = 16
+LARGEST_CHUNK = 65_536
+"""An ordered scan reads in growing chunks, as whoever is above it may need only the first. Under a LIMIT the first has
+that many rows: of several sources it is enough then, and MIN and MAX read one row of each."""
+
+
+class IndexScanExec(IteratorExec):
+    def __init__(self, node: IndexScan, code: Code) -> None:
+        super().__init__(node.columns)
+        self._node = node
+        self._code = code
+        self._rows = code.of(node, remainder_filter)
+        self._first_chunk = FIRST_CHUNK
+
+    def expect_rows(self, count: int) -> None:
+        self._first_chunk = min(max(count, 1), LARGEST_CHUNK)
+
+    def setup(self, context: ExecContext) -> None:
+        context.verify()
+        node = self._node
+        partitions = scan_partitions(node, context)
+        lookups = index_lookups(node.bounds, context.parameters.values)
+        sources = context.snapshot(node.map.id).sources
+        if node.direction is not Direction.UNORDERED:
+            self.start(context, self._ordered_batches(sources, lookups, partitions, context))
+        elif self._is_scan_cheaper(sources, lookups):
+            direct = self._code.of(node, whole_filter)
+            self.start(context, direct_batches(node, direct, partitions, context))
+        else:
+            self.start(context, self._batches(sources, lookups, partitions, context))
+
+    def _is_scan_cheaper(self, sources: tuple[Source, ...], lookups: list[Lookup]) -> bool:
+        """By the exact number of entries within the bounds, which an index tells without reading rows."""
+        limit = self._node.scan_above
+        if limit is None:
+            return False
+        index = self._node.index.id
+        return sum(source.count(index, lookup) for source in sources for lookup in lookups) > limit
+
+    def _batches(
+        self, sources: tuple[Source, ...], lookups: list[Lookup], partitions: np.ndarray | None, context: ExecContext
+    ) -> Iterator[RowBatch]:
+        rows = self._rows
+        for source in sources:
+            positions = self._positions(source, lookups, partitions)
+            count = len(positions)
+            context.activity.index_entries += count
+            context.weight.add(count)
+            if count == 0:
+                continue
+            if count <= FEW_ROWS:
+                yield rows.apply_to_tuples(source.rows_at(rows.positions, positions), context.parameters)
+                continue
+            for first in range(0, count, LARGEST_CHUNK):
+                batch = source.take(rows.names, positions[first : first + LARGEST_CHUNK])
+                yield rows.apply_to_arrow(batch, context.parameters)
+
+    def _positions(self, source: Source, lookups: list[Lookup], partitions: np.ndarray | None) -> np.ndarray:
+        index = self._node.index.id
+        if len(lookups) == 1:
+            return source.positions(index, lookups[0], partitions)
+        found = [source.positions(index, lookup, partitions) for lookup in lookups]
+        return np.concatenate(found) if found else np.empty(0, dtype=np.int64)
+
+    def _ordered_batches(
+        self, sources: tuple[Source, ...], lookups: list[Lookup], partitions: np.ndarray | None, context: ExecContext
+    ) -> Iterator[RowBatch]:
+        """Each source is one ordered stream; several are merged."""
+        node = self._node
+        if len(sources) == 1:
+            yield from self._read_in_order(sources[0], lookups, partitions, context)
+            return
+        streams = [Stream() for _ in sources]
+        readers = [self._read_in_order(source, lookups, partitions, context) for source in sources]
+        layout = layout_of(node.columns)
+        collation = node.traits.collation
+        places = [layout[key.column] for key in collation]
+        while True:
+            for stream, reader in zip(streams, readers, strict=True):
+                while stream.needs_input:
+                    batch = next(reader, None)
+                    stream.exhausted = batch is None
+                    stream.pending = None if batch is None else batch.arrow()
+            merged = merge_pending(streams, places, collation)
+            if merged is None:
+                return
+            yield ArrowBatch(node.columns, merged)
+
+    def _read_in_order(
+        self,
+        source: Source,
+        lookups: list[Lookup],
+        partitions: np.ndarray | None,
+        context: ExecContext,
+    ) -> Iterator[RowBatch]:
+        rows = self._rows
+        for chunk in self._ordered_chunks(source, lookups, partitions):
+            context.activity.index_entries += len(chunk)
+            context.weight.add(len(chunk))
+            if len(chunk) <= FEW_ROWS:
+                yield rows.apply_to_tuples(source.rows_at(rows.positions, chunk), context.parameters)
+            else:
+                yield rows.apply_to_arrow(source.take(rows.names, chunk), context.parameters)
+
+    def _ordered_chunks(
+        self, source: Source, lookups: list[Lookup], partitions: np.ndarray | None
+    ) -> Iterator[np.ndarray]:
+        """Positions in growing numbers, those of short lookups together; nothing is found before it is asked for."""
+        index, descending = self._node.index.id, self._node.direction is Direction.DESCENDING
+        size = self._first_chunk
+        held: list[np.ndarray] = []
+        count = 0
+        for lookup in reversed(lookups) if descending else lookups:
+            for found in source.ordered_positions(index, lookup, partitions, descending=descending):
+                held.append(found)
+                count += len(found)
+                if count < size:
+                    continue
+                together = np.concatenate(held) if len(held) > 1 else found
+                first = 0
+                while count - first >= size:
+                    yield together[first : first + size]
+                    first, size = first + size, min(size * 4, LARGEST_CHUNK)
+                held, count = [together[first:]], count - first
+        if count:
+            yield np.concatenate(held)

@@ -1,0 +1,109 @@
+"""The part that all scans share: which columns are read, which rows are kept, which columns are passed on."""
+
+from __future__ import annotations
+
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+from remuda.exec.batch import ArrowBatch, TupleBatch, layout_of
+from remuda.exec.chosen import ChosenBatch
+from remuda.exec.scan.narrow_columns import narrow_comparison
+from remuda.exec.scan.zone_ranges import ZoneRanges
+from remuda.expr import Column, Expression, Parameters, can_fail, columns_of, compile_row, conjuncts
+from remuda.expr.truth import compile_truth
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    import numpy as np
+    import pyarrow as pa
+
+    from remuda.catalog import MapDefinition
+    from remuda.exec.batch import RowBatch
+    from remuda.exec.scan.narrow_columns import NarrowComparison
+    from remuda.expr.truth import Truth
+    from remuda.plan.physical import IndexScan, KeyLookup, MapScan
+    from remuda.storage import Segment
+
+
+class ScanFilter:
+    """`names` and `positions` are the columns to read: those delivered, then those that only the filter needs."""
+
+    def __init__(self, definition: MapDefinition, columns: tuple[Column, ...], predicate: Expression | None) -> None:
+        """Made once for a plan: see `Code`."""
+        delivered = {column.id for column in columns}
+        extra = [column for id_, column in columns_of(predicate).items() if id_ not in delivered]
+        read = (*columns, *extra)
+        self.columns = columns
+        self.names = [column.name for column in read]
+        self.positions = [definition.position(column.name) for column in read]
+        self._width = len(columns)
+        self._all_delivered = not extra
+        layout = layout_of(read)
+        self._parts = [] if predicate is None else _parts(predicate, layout)
+        self.zones = ZoneRanges(predicate)
+        self._row_predicate = None if predicate is None else compile_row(predicate, layout)
+        self._deliver = None if not extra else _picker(self._width)
+
+    def apply_to_arrow(self, batch: pa.RecordBatch, parameters: Parameters) -> RowBatch:
+        if not self._parts or batch.num_rows == 0:
+            return ArrowBatch(self.columns, self._delivered(batch))
+        passing = _all(truth(batch, parameters) for _, truth in self._parts)
+        return ChosenBatch(self.columns, self._delivered(batch), passing)
+
+    def apply_to_segment(self, segment: Segment, first: int, batch: pa.RecordBatch, parameters: Parameters) -> RowBatch:
+        """The same for a batch that is whole rows of a segment, none of them hidden, from `first` on."""
+        if not self._parts or batch.num_rows == 0:
+            return ArrowBatch(self.columns, self._delivered(batch))
+        passing = _all(self._passing(segment, first, batch, parameters))
+        return ChosenBatch(self.columns, self._delivered(batch), passing)
+
+    def _passing(
+        self, segment: Segment, first: int, batch: pa.RecordBatch, parameters: Parameters
+    ) -> Iterator[np.ndarray]:
+        for comparison, truth in self._parts:
+            passing = None
+            if comparison is not None:
+                passing = comparison.passing(segment, first, first + batch.num_rows, parameters)
+            yield truth(batch, parameters) if passing is None else passing
+
+    def apply_to_tuples(self, tuples: Sequence[tuple[Any, ...]], parameters: Parameters) -> RowBatch:
+        passes = self._row_predicate
+        if passes is not None:
+            values = parameters.values
+            tuples = [row for row in tuples if passes(row, values)]
+        if self._deliver is not None:
+            deliver = self._deliver
+            tuples = [deliver(row) for row in tuples]
+        return TupleBatch(self.columns, tuples)
+
+    def _delivered(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        return batch if self._all_delivered else batch.select(list(range(self._width)))
+
+
+def whole_filter(node: MapScan | IndexScan) -> ScanFilter:
+    """Compile the whole filter of a scan, for a scan that reads rows without an index."""
+    return ScanFilter(node.map, node.columns, node.filter)
+
+
+def remainder_filter(node: IndexScan | KeyLookup) -> ScanFilter:
+    """Compile the part of a filter that the index, or the key, does not answer."""
+    return ScanFilter(node.map, node.columns, node.remainder)
+
+
+def _parts(predicate: Expression, layout: dict[int, int]) -> list[tuple[NarrowComparison | None, Truth]]:
+    """What must all be true of a row. What can be an error for some row is asked as a whole: see `compile_truth`."""
+    if can_fail(predicate):
+        return [(None, compile_truth(predicate, layout))]
+    return [(narrow_comparison(each), compile_truth(each, layout)) for each in conjuncts(predicate)]
+
+
+def _all(parts: Iterable[np.ndarray]) -> np.ndarray:
+    first, *others = parts
+    for other in others:
+        first &= other
+    return first
+
+
+def _picker(width: int) -> Any:
+    return itemgetter(slice(0, width))

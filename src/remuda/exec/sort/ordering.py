@@ -1,0 +1,141 @@
+"""Sorting by SQL's order: NULL where the query wants it, NaN above all numbers, strings by code point.
+
+Keys that are numbers of some kind are sorted as such (`sort_keys.py`); others, which are strings without a dictionary,
+by Arrow. That puts NULL and NaN together at one end for all keys, so keys are made that have neither: a column that
+says which rows are NULL, and floating-point values as integers of the same order.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from remuda.exec.batch import positional, without_columns
+from remuda.exec.keys.text_numbers import is_same_memory
+from remuda.exec.sort.sort_keys import changes, sort_parts, sorted_by
+from remuda.expr.going_on import go_on
+from remuda.plan.traits import SortKey
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from remuda.plan.traits import Collation
+
+_ASCENDING = SortKey(0)
+_SIGN = np.int64(-(2**63))
+_NAN_BITS = np.int64(0x7FF8000000000000)
+
+
+def ordered_integers(array: pa.Array) -> pa.Array:
+    """Floating-point values as integers that compare alike; NULL stays NULL.
+
+    >>> ordered_integers(pa.array([-1.5, 0.0, 2.0, float("nan")])).to_pylist() == sorted(
+    ...     ordered_integers(pa.array([-1.5, 0.0, 2.0, float("nan")])).to_pylist()
+    ... )
+    True
+    """
+    values = pc.fill_null(array, 0.0).cast(pa.float64()).to_numpy(zero_copy_only=False) + 0.0
+    bits = values.view(np.int64).copy()
+    bits[np.isnan(values)] = _NAN_BITS
+    negative = bits < 0
+    bits[negative] = ~bits[negative] ^ _SIGN
+    result = pa.array(bits)
+    return pc.if_else(pc.is_valid(array), result, pa.scalar(None, pa.int64())) if array.null_count else result
+
+
+def floats_from_ordered(array: pa.Array, arrow: pa.DataType) -> pa.Array:
+    """The inverse of `ordered_integers`."""
+    bits = pc.fill_null(array, 0).to_numpy(zero_copy_only=False).copy()
+    negative = bits < 0
+    bits[negative] = ~(bits[negative] ^ _SIGN)
+    result = pa.array(bits.view(np.float64)).cast(arrow)
+    return pc.if_else(pc.is_valid(array), result, pa.scalar(None, arrow)) if array.null_count else result
+
+
+def _comparable(array: pa.Array) -> pa.Array:
+    """An array that Arrow orders as SQL does."""
+    if pa.types.is_dictionary(array.type):
+        ranks = pc.rank(array.dictionary, sort_keys="ascending", tiebreaker="min").cast(pa.int64())
+        return ranks.take(array.indices)
+    if pa.types.is_floating(array.type):
+        return ordered_integers(array)
+    return array
+
+
+def _sort_table(
+    batch: pa.RecordBatch, places: Sequence[int], collation: Collation
+) -> tuple[pa.Table, list[tuple[str, str]]]:
+    arrays: list[pa.Array] = []
+    keys: list[tuple[str, str]] = []
+    for place, key in zip(places, collation, strict=True):
+        column = _comparable(batch.column(place))
+        if column.null_count:
+            nulls = pc.is_null(column).cast(pa.int8())
+            keys.append((str(len(arrays)), "descending" if key.nulls_first else "ascending"))
+            arrays.append(nulls)
+        keys.append((str(len(arrays)), "descending" if key.descending else "ascending"))
+        arrays.append(column)
+    return pa.table(arrays, names=[str(number) for number in range(len(arrays))]), keys
+
+
+def sort_positions(batch: pa.RecordBatch, places: Sequence[int], collation: Collation) -> pa.Array:
+    """The positions of the rows in the order; `places` says where the columns of the order stand. Stable."""
+    parts = sort_parts(batch, places, collation)
+    if parts is not None:
+        return pa.array(sorted_by(parts, batch.num_rows))
+    table, keys = _sort_table(batch, places, collation)
+    return pc.sort_indices(table, sort_keys=keys)
+
+
+def top_positions(batch: pa.RecordBatch, places: Sequence[int], collation: Collation, count: int) -> pa.Array:
+    """The positions of the first `count` rows of the order, in that order."""
+    if count >= batch.num_rows:
+        return sort_positions(batch, places, collation)
+    table, keys = _sort_table(batch, places, collation)
+    return pc.select_k_unstable(table, count, keys)
+
+
+def concatenate(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    """One batch of several with the same columns; strings may be dictionaries in one and plain in another."""
+    if len(batches) == 1:
+        return batches[0]
+    places = range(batches[0].num_columns)
+    if not places:
+        return without_columns(sum(batch.num_rows for batch in batches))
+    arrays = [_concatenate_column([batch.column(place) for batch in batches]) for place in places]
+    return pa.RecordBatch.from_arrays(arrays, names=batches[0].schema.names)
+
+
+def _concatenate_column(parts: list[pa.Array]) -> pa.Array:
+    """Dictionaries are united only where that is less work than writing the strings out.
+
+    The parts of one segment have one dictionary, and those of several often the same values.
+    """
+    go_on()
+    dictionaries = [part.dictionary for part in parts if isinstance(part, pa.DictionaryArray)]
+    mixed = 0 < len(dictionaries) < len(parts)
+    if dictionaries and not mixed and all(_are_same(dictionaries[0], other) for other in dictionaries[1:]):
+        codes = pa.concat_arrays([part.indices for part in parts])
+        return pa.DictionaryArray.from_arrays(codes, dictionaries[0], safe=False)
+    if mixed or sum(map(len, dictionaries)) > sum(map(len, parts)):
+        parts = [part.dictionary_decode() if isinstance(part, pa.DictionaryArray) else part for part in parts]
+    return pa.concat_arrays(parts)
+
+
+def _are_same(one: pa.Array, other: pa.Array) -> bool:
+    return is_same_memory(one, other) or bool(one.equals(other))
+
+
+def order_codes(array: pa.Array) -> np.ndarray:
+    """Numbers from 0 that order as the values do, equal ones for equal values; arbitrary at a NULL."""
+    parts = sort_parts(positional([array]), (0,), (_ASCENDING,))
+    if parts is None:
+        ranks: np.ndarray = pc.rank(array, sort_keys="ascending", tiebreaker="dense").to_numpy()
+        return ranks.astype(np.int64) - 1
+    positions = sorted_by(parts, len(array))
+    codes = np.empty(len(array), np.int64)
+    codes[positions] = np.cumsum(changes(parts, positions)) - 1
+    return codes

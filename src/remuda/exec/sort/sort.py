@@ -1,0 +1,139 @@
+"""Sort: all rows in order. TopN: the first rows of the order, holding no more than those."""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from remuda.exec.batch import ArrowBatch, RowBatch, empty_batch, layout_of
+from remuda.exec.interruptible import Weight
+from remuda.exec.memory import bytes_of
+from remuda.exec.operator import BlockingExec, Exec
+from remuda.exec.parallel import in_parallel, scan_passed_on
+from remuda.exec.relational.limit import row_number
+from remuda.exec.row_choice import gather
+from remuda.exec.scan.best_first import Threshold
+from remuda.exec.sort.order_threshold import last_value, reaching, threshold_within
+from remuda.exec.sort.ordering import concatenate, sort_positions, top_positions
+
+if TYPE_CHECKING:
+    from remuda.exec.context import ExecContext
+    from remuda.plan.physical import Sort, TopN
+
+SPARE_ROWS = 128
+"""TopN holds so many rows beyond those wanted, or as many again, before it looks which of them are the first."""
+
+
+class SortExec(BlockingExec):
+    def __init__(self, node: Sort, source: Exec) -> None:
+        super().__init__(in_parallel(source))
+        self._node = node
+        self._batches: list[pa.RecordBatch] = []
+        self._bytes = 0
+
+    def setup(self, context: ExecContext) -> None:
+        super().setup(context)
+        self._context = context
+
+    def consume(self, batch: RowBatch) -> None:
+        self._batches.append(batch.arrow())
+        if self._context.memory is not None:
+            # Once as they came, and once in order.
+            self._bytes += 2 * bytes_of(self._batches[-1])
+            self._context.hold(self, "the sort", self._bytes)
+
+    def finish(self) -> RowBatch:
+        if not self._batches:
+            return empty_batch(self._node.columns)
+        layout = layout_of(self._node.columns)
+        places = [layout[key.column] for key in self._node.collation]
+        together = concatenate(self._batches)
+        return ArrowBatch(self._node.columns, together.take(sort_positions(together, places, self._node.collation)))
+
+
+class TopNExec(BlockingExec):
+    """Holds the rows that may be among the first, and from time to time only those that are, up to then.
+
+    Looking for them costs as much as there are: as many must have come since, or each batch would be paid for again.
+
+    `_threshold` is a value of the first key that so many rows have reached that no row behind it is wanted.
+    """
+
+    def __init__(self, node: TopN, source: Exec) -> None:
+        super().__init__(in_parallel(source, self.part))
+        self._node = node
+        layout = layout_of(node.columns)
+        self._places = [layout[key.column] for key in node.collation]
+        self._descending = node.collation[0].descending
+        self._reached: Threshold | None = None
+        self._scan = scan_passed_on(source)
+        self._begin()
+
+    def _begin(self) -> None:
+        self._held: list[pa.RecordBatch] = []
+        self._held_rows = 0
+        self._threshold: pa.Scalar | None = None
+
+    def setup(self, context: ExecContext) -> None:
+        super().setup(context)
+        self._context = context
+        self._skipped = row_number(self._node.offset, context.parameters.values, "OFFSET")
+        self._wanted = self._skipped + row_number(self._node.count, context.parameters.values, "LIMIT")
+        first = self._node.collation[0]
+        if self._scan is not None and any(column.id == first.column for column in self._scan.columns):
+            self._reached = Threshold(self._node.columns[self._places[0]], descending=self._descending)
+            source: Any = self._node.input
+            expected = source.estimate.rows or self._scan.most_rows
+            looked_at = self._wanted * max(1.0, self._scan.most_rows / max(1.0, expected))
+            self._scan.seek_first(first, self._reached, looked_at)
+
+    def part(self, source: Exec) -> Exec:
+        """The first rows, none skipped, of a part of the input."""
+        forked = copy(self)
+        forked.source, forked._skipped = source, 0
+        forked._begin()
+        forked._weight = Weight()
+        return forked
+
+    def consume(self, batch: RowBatch) -> None:
+        able = self._able(batch.arrow())
+        if able.num_rows:
+            self._held.append(able)
+            self._held_rows += able.num_rows
+            if self._held_rows > self._wanted + max(SPARE_ROWS, self._wanted):
+                self._choose()
+            if self._context.memory is not None:
+                # Once as they came, and once when the first of them are chosen.
+                self._context.hold(self, "the sort", 2 * sum(map(bytes_of, self._held)))
+
+    def _able(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Without the rows that by the first key alone come behind the threshold: nearly all of them."""
+        column = batch.column(self._places[0])
+        if self._threshold is None:
+            self._reach(threshold_within(column, self._wanted, descending=self._descending))
+        if self._threshold is None or column.null_count or pa.types.is_dictionary(column.type):
+            return batch
+        able = reaching(column, self._threshold, descending=self._descending)
+        return gather(batch, able, int(np.count_nonzero(able)))
+
+    def _choose(self) -> None:
+        """Leaves only the first rows of those held."""
+        together = concatenate(self._held)
+        best = together.take(top_positions(together, self._places, self._node.collation, self._wanted))
+        self._held, self._held_rows = [best], best.num_rows
+        if 0 < self._wanted <= best.num_rows:
+            self._reach(last_value(best.column(self._places[0])))
+
+    def _reach(self, threshold: pa.Scalar | None) -> None:
+        self._threshold = threshold
+        if threshold is not None and self._reached is not None:
+            self._reached.reach(threshold)
+
+    def finish(self) -> RowBatch:
+        if not self._held:
+            return empty_batch(self._node.columns)
+        self._choose()
+        return ArrowBatch(self._node.columns, self._held[0].slice(self._skipped))

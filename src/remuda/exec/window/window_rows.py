@@ -1,0 +1,116 @@
+"""The rows of a window in order: where each one's partition begins and ends, and which rows tie with it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from remuda.exec.batch import layout_of
+from remuda.exec.computed_once import computed_once
+from remuda.exec.keys.group_numbers import GroupNumbers
+from remuda.exec.sort.ordering import sort_positions
+from remuda.exec.sort.sort_keys import Part, changes, sort_parts, sorted_by
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from remuda.expr import Column
+    from remuda.plan.traits import Collation
+
+
+class WindowRows:
+    """Sorted rows, by position. Every array has one entry for each row; a peer group is the rows that tie.
+
+    partition_number  0 0 0 0 1      order values  5 7 7 9 5
+    partition_start   0 0 0 0 4      peer_start    0 1 1 3 4
+    partition_stop    4 4 4 4 5      peer_stop     1 3 3 4 5
+                                     group_number  0 1 1 2 3
+
+    What nobody asks for is not computed.
+    """
+
+    def __init__(self, batch: pa.RecordBatch, starts: np.ndarray, group_changes: Callable[[], np.ndarray]) -> None:
+        """`starts` are the rows that begin a partition, `group_changes` finds those that begin a peer group."""
+        self.batch = batch
+        self.count = len(starts)
+        self._starts = starts
+        self._group_changes = group_changes
+
+    @computed_once
+    def partition_number(self) -> np.ndarray:
+        number: np.ndarray = np.cumsum(self._starts) - 1
+        return number
+
+    @computed_once
+    def _partition_bounds(self) -> np.ndarray:
+        return np.append(np.flatnonzero(self._starts), self.count)
+
+    @computed_once
+    def partition_start(self) -> np.ndarray:
+        start: np.ndarray = self._partition_bounds[self.partition_number]
+        return start
+
+    @computed_once
+    def partition_stop(self) -> np.ndarray:
+        stop: np.ndarray = self._partition_bounds[self.partition_number + 1]
+        return stop
+
+    @computed_once
+    def _group_starts(self) -> np.ndarray:
+        starts: np.ndarray = self._starts | self._group_changes()
+        return starts
+
+    @computed_once
+    def group_number(self) -> np.ndarray:
+        number: np.ndarray = np.cumsum(self._group_starts) - 1
+        return number
+
+    @computed_once
+    def group_starts(self) -> np.ndarray:
+        """Where each peer group begins, and the number of rows behind the last."""
+        return np.append(np.flatnonzero(self._group_starts), self.count)
+
+    @computed_once
+    def peer_start(self) -> np.ndarray:
+        start: np.ndarray = self.group_starts[self.group_number]
+        return start
+
+    @computed_once
+    def peer_stop(self) -> np.ndarray:
+        stop: np.ndarray = self.group_starts[self.group_number + 1]
+        return stop
+
+
+def arrange(
+    batch: pa.RecordBatch, columns: Sequence[Column], partition: Sequence[Column], order: Collation
+) -> WindowRows:
+    """Sorts the rows by partition and order, and finds the bounds. Which partition comes first does not matter."""
+    layout = layout_of(columns)
+    places = [layout[column.id] for column in partition]
+    numbers = Part(*_numbers([batch.column(place) for place in places], partition, batch.num_rows))
+    order_places = [layout[key.column] for key in order]
+    parts = sort_parts(batch, order_places, order)
+    if parts is None:
+        # Strings that have no dictionary: in order of their own first, then by the place they have in it.
+        ordered = sort_positions(batch, order_places, order).to_numpy()
+        batch = batch.take(pa.array(ordered))
+        by_id = {column.id: column for column in columns}
+        ties = [by_id[key.column] for key in order]
+        peers = [Part(*_numbers([batch.column(place) for place in order_places], ties, batch.num_rows))]
+        positions = sorted_by([Part(numbers.values[ordered], numbers.width)], batch.num_rows)
+        numbers = Part(numbers.values[ordered], numbers.width)
+    else:
+        peers = parts
+        positions = sorted_by([numbers, *parts], batch.num_rows)
+    starts = changes([numbers], positions)
+    return WindowRows(batch.take(pa.array(positions)), starts, lambda: changes(peers, positions))
+
+
+def _numbers(arrays: Sequence[pa.Array], columns: Sequence[Column], rows: int) -> tuple[np.ndarray, int]:
+    """Equal numbers for equal values, NULL being equal to NULL; and how many bits they have."""
+    if not arrays:
+        return np.zeros(rows, np.uint64), 0
+    groups = GroupNumbers([column.type for column in columns])
+    return groups.add(arrays).astype(np.uint64), groups.count.bit_length()
