@@ -15,7 +15,7 @@ import remuda
 from remuda.exec.batch import ArrowBatch
 from remuda.exec.chosen import ChosenBatch, gathered
 from remuda.expr import Column
-from remuda.expr.truth import true_rows
+from remuda.expr.evaluate.truth import true_rows
 from remuda.types import BIGINT
 
 COUNT = 3_000

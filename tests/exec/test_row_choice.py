@@ -11,7 +11,7 @@ import pytest
 
 from remuda.exec import row_choice
 from remuda.exec.row_choice import gather
-from remuda.expr.truth import true_rows
+from remuda.expr.evaluate.truth import true_rows
 
 COUNT = 300
 

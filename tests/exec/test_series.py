@@ -13,7 +13,7 @@ from remuda.errors import ErrorCode, SqlError
 from remuda.exec import Code, build_operator
 from remuda.exec.relational.series import SeriesExec
 from remuda.expr import Call, Column, Expression, Literal
-from remuda.expr.calendar import DAY, add_months
+from remuda.expr.functions.calendar import DAY, add_months
 from remuda.plan.physical import Limit, Series, Values
 from remuda.plan.series import SeriesCall
 from remuda.plan.traits import Traits

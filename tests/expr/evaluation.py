@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from remuda.errors import SqlError
 from remuda.expr import Expression, Parameters, as_array, compile_batch, compile_row
-from remuda.expr.dictionary import decode
+from remuda.expr.evaluate.dictionary import decode
 from remuda.types import SqlType
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from remuda.expr import Column, Literal, Parameters, call, decimal_words
+from remuda.expr import Column, Literal, Parameters, call
+from remuda.expr.functions import decimal_words
 from remuda.types import SqlType, decimal
 from tests.expr.evaluation import Failure, evaluate_batch, record_batch
 

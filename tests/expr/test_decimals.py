@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from remuda.expr import Cast, Column, Parameters, call
-from remuda.expr.decimals import fit_batch
+from remuda.expr.functions.decimals import fit_batch
 from remuda.types import BIGINT, DOUBLE, INTEGER, REAL, SqlType, decimal, to_stored
 from tests.expr.evaluation import Failure, evaluate_batch, evaluate_row, record_batch
 

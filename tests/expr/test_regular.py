@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from remuda.expr import Column, Literal, Parameters, call, can_fail
-from remuda.expr.regular import named_groups
+from remuda.expr.functions.regular import named_groups
 from remuda.types import BIGINT, VARCHAR
 from tests.expr.evaluation import Failure, evaluate_batch, evaluate_row, record_batch
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remuda.errors import SqlError
-from remuda.expr.functions import FUNCTIONS
+from remuda.expr.registry import FUNCTIONS
 from remuda.types import BIGINT, VARCHAR, SqlType
 from tests.hostile.processes import run_apart
 

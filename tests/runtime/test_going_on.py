@@ -20,8 +20,8 @@ from remuda.exec.relational.pieces import ROWS_AT_ONCE as ROWS_AT_A_TIME
 from remuda.exec.relational.recursive import RecursiveExec
 from remuda.exec.sort.ordering import concatenate
 from remuda.expr import Column, Parameters
-from remuda.expr import by_rows as by_rows_module
-from remuda.expr.by_rows import ROWS_AT_ONCE, by_rows
+from remuda.expr.evaluate import by_rows as by_rows_module
+from remuda.expr.evaluate.by_rows import ROWS_AT_ONCE, by_rows
 from remuda.expr.function import Signature
 from remuda.expr.going_on import NoLongerWantedError, asking, go_on
 from remuda.runtime.aside import AsideThreads

@@ -5,17 +5,17 @@ itself and greater than every number. An expression names columns by their query
 nor plans nor SQL text.
 """
 
-from remuda.expr.batch import BatchExpression, compile_batch, compile_predicate
-from remuda.expr.cast import can_cast
+from remuda.expr.cast.cast import can_cast
 from remuda.expr.constant import FALSE, TRUE, Folding, evaluate_constant, fold
-from remuda.expr.dictionary import as_array
-from remuda.expr.failing import can_fail
+from remuda.expr.evaluate.batch import BatchExpression, compile_batch, compile_predicate
+from remuda.expr.evaluate.dictionary import as_array
+from remuda.expr.evaluate.failing import can_fail
+from remuda.expr.evaluate.row import RowExpression, compile_row
 from remuda.expr.function import Datum, Function, Signature
-from remuda.expr.functions import FUNCTIONS, call, coerce, hints_of
 from remuda.expr.nodes import Call, Case, Cast, Column, Expression, Literal, Parameter
 from remuda.expr.parameters import Parameters
+from remuda.expr.registry import FUNCTIONS, call, coerce, hints_of
 from remuda.expr.render import render
-from remuda.expr.row import RowExpression, compile_row
 from remuda.expr.walk import (
     children,
     columns_of,

@@ -9,9 +9,9 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from remuda.expr.failing import can_fail
-from remuda.expr.functions import FUNCTIONS
+from remuda.expr.evaluate.failing import can_fail
 from remuda.expr.nodes import Call, Case, Cast, Column, Expression
+from remuda.expr.registry import FUNCTIONS
 from remuda.expr.walk import children
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from remuda.expr.functions import FUNCTIONS
 from remuda.expr.nodes import Call, Case, Cast, Column, Expression, Literal, Parameter
+from remuda.expr.registry import FUNCTIONS
 from remuda.types import interval_text, to_python
 
 _PRECEDENCE = {"OR": 1, "AND": 2, "NOT": 3, "=": 4, "<>": 4, "<": 4, "<=": 4, ">": 4, ">=": 4, "LIKE": 4, "ILIKE": 4}

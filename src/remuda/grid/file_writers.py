@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from remuda.errors import data_error
-from remuda.expr.cast_text import floating_text
+from remuda.expr.cast.cast_text import floating_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable

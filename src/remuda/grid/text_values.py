@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from remuda.errors import SqlError, data_error, shown
-from remuda.expr.cast import cast_row
+from remuda.expr.cast.cast import cast_row
 from remuda.types import INTEGER_RANGES, VARCHAR, Kind, datetime_of_text, to_stored
 from remuda.types.arrow_arrays import stored_array
 

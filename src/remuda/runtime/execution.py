@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from remuda.errors import ErrorCode, SqlError, data_error
 from remuda.exec import Exec, IterationResult
+from remuda.expr.functions.text_sizes import memory_limited
 from remuda.expr.going_on import asking
-from remuda.expr.text_sizes import memory_limited
 
 if TYPE_CHECKING:
     from collections.abc import Callable

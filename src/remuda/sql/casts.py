@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from remuda.errors import SqlError, data_error, parsing_error
 from remuda.expr import Cast, Expression, Literal, can_cast, evaluate_constant
-from remuda.expr.cast import cast_can_fail
+from remuda.expr.cast.cast import cast_can_fail
 from remuda.sql.comparison import adapt_literal
 from remuda.sql.intervals import interval_literal, interval_type
 from remuda.sql.nodes import COMMON_PARTS, Binders, Parts

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from remuda.errors import SqlError, constraint_error, data_error, nearest, shown
-from remuda.expr.calendar import FIRST_DAY, FIRST_INSTANT, LAST_DAY, LAST_INSTANT
+from remuda.expr.functions.calendar import FIRST_DAY, FIRST_INSTANT, LAST_DAY, LAST_INSTANT
 from remuda.storage.lossless import can_hold, what_is_lost
 from remuda.storage.row_check import too_long
 from remuda.types import Kind, to_stored

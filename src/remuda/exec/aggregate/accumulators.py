@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from remuda.exec.keys.key_numbers import LONG_DIGITS, from_words, words
 from remuda.exec.sort.ordering import order_codes
-from remuda.expr.cast_floating import nearest_doubles
+from remuda.expr.cast.cast_floating import nearest_doubles
 from remuda.types import Kind
 from remuda.types.arrow_arrays import fixed_values, null_mask
 

@@ -13,9 +13,9 @@ from remuda.exec.aggregate.exact_sum import ExactSum
 from remuda.exec.aggregate.whole_groups import WholeGroups
 from remuda.exec.keys.group_numbers import GroupNumbers
 from remuda.exec.located import located
-from remuda.expr.cast_floating import nearest_doubles
-from remuda.expr.decimals import divide_batch
+from remuda.expr.cast.cast_floating import nearest_doubles
 from remuda.expr.function import Signature
+from remuda.expr.functions.decimals import divide_batch
 from remuda.expr.going_on import go_on
 from remuda.plan.aggregates import AGGREGATES, partial_type
 from remuda.types import BIGINT, Kind, SqlType, exact_digits, from_arrow

@@ -8,13 +8,13 @@ from remuda.exec.batch import RowBatch, TupleBatch, layout_of
 from remuda.exec.chosen import ChosenBatch
 from remuda.exec.operator import Exec, IterationResult, PassingExec
 from remuda.expr import compile_row
-from remuda.expr.truth import compile_truth
+from remuda.expr.evaluate.truth import compile_truth
 
 if TYPE_CHECKING:
     from remuda.exec.code import Code
     from remuda.exec.context import ExecContext
     from remuda.expr import RowExpression
-    from remuda.expr.truth import Truth
+    from remuda.expr.evaluate.truth import Truth
     from remuda.plan.physical import Filter
 
 

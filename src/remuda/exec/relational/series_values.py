@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from remuda.expr.calendar import DAY, add_months_to_days
+from remuda.expr.functions.calendar import DAY, add_months_to_days
 
 if TYPE_CHECKING:
     from collections.abc import Callable

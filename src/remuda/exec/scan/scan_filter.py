@@ -10,7 +10,7 @@ from remuda.exec.chosen import ChosenBatch
 from remuda.exec.scan.narrow_columns import narrow_comparison
 from remuda.exec.scan.zone_ranges import ZoneRanges
 from remuda.expr import Column, Expression, Parameters, can_fail, columns_of, compile_row, conjuncts
-from remuda.expr.truth import compile_truth
+from remuda.expr.evaluate.truth import compile_truth
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from remuda.catalog import MapDefinition
     from remuda.exec.batch import RowBatch
     from remuda.exec.scan.narrow_columns import NarrowComparison
-    from remuda.expr.truth import Truth
+    from remuda.expr.evaluate.truth import Truth
     from remuda.plan.physical import IndexScan, KeyLookup, MapScan
     from remuda.storage import Segment
 

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from remuda.expr.truth import true_rows
+from remuda.expr.evaluate.truth import true_rows
 
 SMALL_SHARE = 0.1
 """Of a batch's rows: a threshold that more of them reach is not worth finding."""

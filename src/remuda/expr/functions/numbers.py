@@ -1,0 +1,175 @@
+"""ROUND, FLOOR, CEIL, TRUNC, SIGN.
+
+A DECIMAL rounds half away from zero, a floating-point number half to even, as in PostgreSQL. Whole numbers that a
+DOUBLE may not have exactly are DECIMALs here.
+"""
+
+from __future__ import annotations
+
+import math
+from contextlib import suppress
+from decimal import ROUND_CEILING, ROUND_DOWN, ROUND_FLOOR, ROUND_HALF_UP, Context, Decimal
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from remuda.expr.evaluate.by_rows import by_rows
+from remuda.expr.function import Datum, Function, Overload, Signature, overloaded
+from remuda.expr.functions.decimals import SAFE_DIGITS, fit_batch, fit_row, wide_enough
+from remuda.types import BIGINT, DOUBLE, INTEGER, MAXIMUM_PRECISION, Kind, SqlType, decimal, exact_digits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+_DIGITS = Context(prec=160)
+
+
+def _resolve_real(given: Sequence[SqlType]) -> Signature | None:
+    """A DOUBLE has every value of the types up to INTEGER, as PostgreSQL's `floor(integer)` does."""
+    if len(given) != 1 or not (given[0].is_numeric or given[0].kind is Kind.NULL):
+        return None
+    return None if given[0].kind in {Kind.DECIMAL, Kind.BIGINT} else Signature((DOUBLE,), DOUBLE)
+
+
+def _resolve_decimal(given: Sequence[SqlType]) -> Signature | None:
+    """A whole number, which may have a digit more: 9.9 rounds to 10. No DOUBLE has all values of a BIGINT."""
+    if len(given) != 1 or given[0].kind not in {Kind.DECIMAL, Kind.BIGINT}:
+        return None
+    exact = decimal(*exact_digits(given[0]))
+    whole = min(exact.precision - exact.scale + 1, MAXIMUM_PRECISION)
+    return Signature((exact,), decimal(whole, 0))
+
+
+def _to_whole(name: str, decimal_mode: str, arrow_mode: str, real: Callable[[float], float]) -> tuple[Overload, ...]:
+    def decimal_row(signature: Signature) -> Callable[[Decimal], Decimal]:
+        fit = fit_row(signature.result)
+        return lambda value: fit(value.to_integral_value(decimal_mode, _DIGITS))
+
+    def decimal_batch(signature: Signature) -> Callable[[Datum], Datum]:
+        scale = signature.arguments[0].scale
+
+        if scale > SAFE_DIGITS:
+            return by_rows(decimal_row(signature), signature)
+
+        def kernel(value: Datum) -> Datum:
+            wide = pc.cast(value, wide_enough(signature.arguments[0].precision + 1)(scale))
+            return fit_batch(pc.round(wide, round_mode=arrow_mode), signature.result)
+
+        return kernel
+
+    def real_row(value: float) -> float:
+        return value if not math.isfinite(value) else math.copysign(float(real(value)), value)
+
+    real_mode = "half_to_even" if name == "round" else arrow_mode
+    return (
+        Overload(_resolve_decimal, decimal_batch, decimal_row),
+        Overload(_resolve_real, lambda _: lambda value: pc.round(value, round_mode=real_mode), lambda _: real_row),
+    )
+
+
+def _resolve_digits(given: Sequence[SqlType]) -> Signature | None:
+    """ROUND and TRUNC to a number of digits that is known only when the row is: the scale stays.
+
+    Whole numbers are DECIMALs here, as in PostgreSQL: `round(25, -1)` is 30.
+    """
+    if len(given) != 2 or not (given[0].is_numeric or given[0].kind is Kind.NULL):
+        return None
+    if not (given[1].is_integer or given[1].kind is Kind.NULL):
+        return None
+    if not given[0].is_exact:
+        return Signature((DOUBLE, BIGINT), DOUBLE)
+    exact = decimal(*exact_digits(given[0]))
+    room = min(exact.precision + 1, MAXIMUM_PRECISION)
+    return Signature((exact, BIGINT), SqlType(Kind.DECIMAL, room, exact.scale))
+
+
+def _to_digits(decimal_mode: str, arrow_mode: str) -> Overload:
+    def row(signature: Signature) -> Callable[[Any, int], Any]:
+        if signature.result == DOUBLE:
+            return lambda value, digits: _round_real(value, digits, arrow_mode)
+        fit = fit_row(signature.result)
+
+        def rounded(value: Decimal, digits: int) -> Decimal:
+            if digits >= signature.result.scale:
+                return fit(value)
+            step = Decimal(1).scaleb(-max(digits, -MAXIMUM_PRECISION - 1))
+            return fit(value.quantize(step, decimal_mode, _DIGITS))
+
+        return rounded
+
+    def batch(signature: Signature) -> Callable[[Datum, Datum], Datum]:
+        one_by_one = by_rows(row(signature), signature)
+        scale = signature.result.scale
+        is_real = signature.result == DOUBLE
+
+        def kernel(value: Datum, digits: Datum) -> Datum:
+            if not isinstance(digits, pa.Scalar) or not digits.is_valid or not isinstance(value, pa.Array):
+                return one_by_one(value, digits)
+            count = digits.as_py()
+            if is_real and abs(count) <= _REAL_DIGITS:
+                with suppress(pa.ArrowInvalid):  # some are too large to have such digits
+                    return pc.round(value, ndigits=count, round_mode=arrow_mode)
+            elif not is_real and scale - SAFE_DIGITS <= count < scale:
+                wide = pc.cast(value, wide_enough(signature.result.precision)(scale))
+                mode = "towards_zero" if decimal_mode == ROUND_DOWN else "half_towards_infinity"
+                return fit_batch(pc.round(wide, ndigits=count, round_mode=mode), signature.result)
+            return one_by_one(value, digits)
+
+        return kernel
+
+    return Overload(_resolve_digits, batch, row)
+
+
+_REAL_DIGITS = 15
+
+
+def _round_real(value: float, digits: int, mode: str) -> float:
+    """A DOUBLE has no digits beyond those that are kept, or none before those that are cut off."""
+    if not math.isfinite(value) or digits > 308:
+        return value
+    if digits < -308:
+        return math.copysign(0.0, value)
+    try:
+        rounded: float = pc.round(pa.scalar(value), ndigits=digits, round_mode=mode).as_py()
+    except pa.ArrowInvalid:  # too large to have such digits
+        return value
+    return rounded
+
+
+def _sign_row(signature: Signature) -> Callable[[Any], Any]:
+    if signature.result == DOUBLE:
+        return lambda value: value if math.isnan(value) else float((value > 0) - (value < 0))
+    return lambda value: (value > 0) - (value < 0)
+
+
+def _sign_batch(signature: Signature) -> Callable[[Datum], Datum]:
+    if signature.result == DOUBLE:
+        return lambda value: pc.add(pc.sign(value), 0.0)
+    return lambda value: pc.cast(pc.sign(value), pa.int32())
+
+
+def _resolve_sign(given: Sequence[SqlType]) -> Signature | None:
+    if len(given) != 1 or not given[0].is_numeric:
+        return None
+    return Signature((given[0],), INTEGER) if given[0].is_exact else Signature((DOUBLE,), DOUBLE)
+
+
+FUNCTIONS = (
+    overloaded(
+        "round",
+        *_to_whole("round", ROUND_HALF_UP, "half_towards_infinity", round),
+        _to_digits(ROUND_HALF_UP, "half_to_even"),
+        can_fail=True,
+        hints=(DOUBLE, BIGINT),
+    ),
+    overloaded(
+        "trunc",
+        *_to_whole("trunc", ROUND_DOWN, "towards_zero", math.trunc),
+        _to_digits(ROUND_DOWN, "towards_zero"),
+        hints=(DOUBLE, BIGINT),
+    ),
+    overloaded("floor", *_to_whole("floor", ROUND_FLOOR, "down", math.floor), can_fail=True, hints=(DOUBLE,)),
+    overloaded("ceil", *_to_whole("ceil", ROUND_CEILING, "up", math.ceil), can_fail=True, hints=(DOUBLE,)),
+    Function("sign", _resolve_sign, _sign_batch, _sign_row, hints=(DOUBLE,)),
+)

@@ -1,0 +1,95 @@
+"""The registry: every function and operator, by name, with its types and its two evaluations.
+
+A new function is one entry in a list of the module that holds its kin: folding, printing and both evaluations find it
+here. Binding finds it here too, unless the parser has a node of its own for it; then that node is listed with it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from remuda.expr.function import Fixed
+from remuda.expr.functions import (
+    analysis,
+    arithmetic,
+    bits,
+    calendar_fields,
+    calendar_units,
+    calendar_values,
+    comparison,
+    drawn,
+    hashes,
+    json,
+    json_values,
+    logic,
+    mean,
+    moment_format,
+    numbers,
+    regular,
+    selection,
+    text,
+    text_codes,
+    text_parts,
+    text_words,
+    whole_numbers,
+    zones,
+)
+from remuda.expr.nodes import Call, Cast, Expression, Literal
+from remuda.types import Kind
+
+if TYPE_CHECKING:
+    from remuda.errors import Span
+    from remuda.expr.function import Function
+    from remuda.types import SqlType
+
+FUNCTIONS: dict[str, Function] = {
+    function.name: function
+    for function in (
+        *logic.FUNCTIONS,
+        *comparison.FUNCTIONS,
+        *selection.FUNCTIONS,
+        *arithmetic.FUNCTIONS,
+        *bits.FUNCTIONS,
+        *numbers.FUNCTIONS,
+        *analysis.FUNCTIONS,
+        *whole_numbers.FUNCTIONS,
+        *hashes.FUNCTIONS,
+        *mean.FUNCTIONS,
+        *text.FUNCTIONS,
+        *regular.FUNCTIONS,
+        *text_parts.FUNCTIONS,
+        *text_words.FUNCTIONS,
+        *text_codes.FUNCTIONS,
+        *calendar_fields.FUNCTIONS,
+        *calendar_units.FUNCTIONS,
+        *calendar_values.FUNCTIONS,
+        *moment_format.FUNCTIONS,
+        *zones.FUNCTIONS,
+        *json.FUNCTIONS,
+        *json_values.FUNCTIONS,
+        *drawn.FUNCTIONS,
+    )
+}
+
+
+def hints_of(function: Function) -> tuple[SqlType, ...]:
+    """The types that bare parameters and strings take as its arguments; none where all have one type."""
+    return function.resolve.arguments if isinstance(function.resolve, Fixed) else function.hints
+
+
+def call(name: str, *arguments: Expression, span: Span | None = None) -> Call | None:
+    """A call with its arguments cast to the types that the function wants; None where no types fit."""
+    signature = FUNCTIONS[name].resolve(tuple(argument.type for argument in arguments))
+    if signature is None:
+        return None
+    cast = tuple(coerce(argument, type_) for argument, type_ in zip(arguments, signature.arguments, strict=True))
+    return Call(name, cast, signature.result, span)
+
+
+def coerce(expression: Expression, target: SqlType) -> Expression:
+    """The expression as a value of `target`; types are equal, or the cast is one that loses nothing."""
+    if expression.type == target:
+        return expression
+    if isinstance(expression, Literal) and (expression.value is None or expression.type.kind is Kind.NULL):
+        return Literal(None, target)
+    return Cast(expression, target)
