@@ -13,7 +13,7 @@ import remuda
 from remuda.errors import ErrorCode, SqlError, StorageError
 from remuda.grid import load
 from remuda.grid.file_writers import WRITERS
-from remuda.sql import query_definitions
+from remuda.sql.parse import query_definitions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -21,7 +21,7 @@ from remuda.plan.bounds import Bound, Interval, Points, Prefix, Ranges
 from remuda.plan.walk import walk
 from remuda.rules.normalize import RuleTrace, normalize
 from remuda.rules.trim import trim_columns
-from remuda.sql.types import TYPE_NAMES
+from remuda.sql.parse.types import TYPE_NAMES
 from remuda.storage import UNBOUNDED, Lookup, hash_values, partition_of
 from remuda.storage.value_order import comparable
 from remuda.types import SqlType, to_stored

@@ -11,7 +11,7 @@ import pytest
 from remuda.catalog import DEFAULT_SCHEMA
 from remuda.errors import ErrorCode, Position, SqlError
 from remuda.sql import Explain, Query, bind, parse
-from remuda.sql.tokens import DIALECT
+from remuda.sql.parse.tokens import DIALECT
 from tests.sql.catalogs import CATALOG
 
 

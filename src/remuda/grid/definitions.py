@@ -19,7 +19,7 @@ from remuda.types import BIGINT
 
 if TYPE_CHECKING:
     from remuda import sql
-    from remuda.sql.statements import Name
+    from remuda.sql.parse.statements import Name
     from remuda.storage import Confirm, Store
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from remuda.catalog import MapDefinition
     from remuda.grid.plan_cache import CachedPlan, PlanKey
     from remuda.grid.queries import Queries
-    from remuda.sql.statements import Name
+    from remuda.sql.parse.statements import Name
 
 
 def run_statement(queries: Queries, key: PlanKey, positional: tuple[Any, ...], named: Mapping[str, Any]) -> Result:

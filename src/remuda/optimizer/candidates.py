@@ -9,7 +9,7 @@ from remuda.expr import FALSE, TRUE, Call, Cast, Column, Expression, Literal, co
 from remuda.expr.like_prefix import following, like_prefix
 from remuda.optimizer.narrowing import narrowed_bound
 from remuda.plan.bounds import Bound, End, Interval, Points, Prefix, Ranges
-from remuda.sql.comparison import compare
+from remuda.sql.bind.expression.comparison import compare
 from remuda.types import Kind, SqlType
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ binding (names, types, parameters, places of errors) is ours. Nothing unsupporte
 with its place in the text. This package knows the catalog and the logical nodes, and nothing of how queries run.
 """
 
-from remuda.sql.bind import BoundQuery, bind
-from remuda.sql.parse import parse
-from remuda.sql.statements import (
+from remuda.sql.bind.bind import BoundQuery, bind
+from remuda.sql.parse.parse import parse
+from remuda.sql.parse.statements import (
     Analyze,
     Check,
     Checkpoint,

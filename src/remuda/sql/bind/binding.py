@@ -1,0 +1,119 @@
+"""The state of binding one statement: what may be named, which parameters there are, which column ids are taken."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from remuda.errors import ErrorCode, Span, SqlError, data_error, nearest
+from remuda.expr import Column, Expression, Folding, Literal, Parameter
+from remuda.types import NULL, TIMESTAMP_TZ, Kind, SqlType, to_stored, type_of_value
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from remuda.catalog import Catalog, ColumnDefinition, MapDefinition, SearchPath, ViewDefinition
+    from remuda.plan.logical import Root
+    from remuda.sql.bind.scope import QueryLevel
+    from remuda.sql.parse.tokens import ParameterNames
+
+
+MAXIMUM_INLINED = 1_000
+
+
+class QueryBinder(Protocol):
+    """Binds a query of any kind; `expected` are the types that its bare parameters take, column by column."""
+
+    def __call__(self, binding: Binding, node: Any, level: QueryLevel, expected: Sequence[SqlType], /) -> Root: ...
+
+
+class ViewParser(Protocol):
+    """The query of a view, as sqlglot's tree; everything in it is at the place that names the view."""
+
+    def __call__(self, view: ViewDefinition, span: Span | None, /) -> Any: ...
+
+
+@dataclass(slots=True)
+class Binding:
+    catalog: Catalog
+    search_path: SearchPath
+    parameters: ParameterNames
+    values: dict[int, Any]
+    bind_query: QueryBinder
+    """Sub-queries, FROM and WITH hold queries again: given here, because they cannot import what imports them."""
+    parse_view: ViewParser
+    next_column: int = 0
+    parameter_types: list[SqlType] = field(default_factory=list)
+    reads_clock: bool = False
+    places: dict[int, Span] = field(default_factory=dict)
+    """Where a column was last named, by column id: for errors found after the name was resolved."""
+    tables: int = 0
+    """The number of working tables of recursive queries so far."""
+    views: dict[str, ViewDefinition] = field(default_factory=dict)
+    """The views that the statement uses, by id: what its plan depends on."""
+    within_views: list[ViewDefinition] = field(default_factory=list)
+    inlined: int = 0
+    """How many queries stand where a view or a name of WITH was written."""
+    folding: Folding = field(default_factory=Folding)
+    reads_catalog: bool = False
+    """Whether rows of the statement are the catalog's of now, so that its plan is for now only."""
+
+    def __post_init__(self) -> None:
+        self.parameter_types = [NULL] * len(self.parameters)
+
+    def count_inlined(self, span: Span | None) -> None:
+        """Each of twenty queries that names the one before it twice would be a million copies of the first."""
+        self.inlined += 1
+        if self.inlined > MAXIMUM_INLINED:
+            message = f"names of WITH and views stand for more than {MAXIMUM_INLINED} queries"
+            raise SqlError(ErrorCode.PARSING, message, span=span)
+
+    def new_column(self, name: str, type_: SqlType, *, nullable: bool = True) -> Column:
+        self.next_column += 1
+        return Column(self.next_column - 1, name, type_, nullable)
+
+    def column_of(self, definition: ColumnDefinition) -> Column:
+        return self.new_column(definition.name, definition.type, nullable=definition.nullable)
+
+    def find_map(self, name: str, schema: str | None, span: Span | None) -> MapDefinition:
+        path = self.search_path if schema is None else (schema,)
+        found = self.catalog.find_map(name, path)
+        if found is None:
+            written = name if schema is None else f"{schema}.{name}"
+            known = [definition.name for definition in self.catalog.maps.values()]
+            known += [view.name for view in self.catalog.views.values()]
+            hint = nearest(name, known) or f"Create it with: CREATE TABLE {name} (..., PRIMARY KEY (...))"
+            raise SqlError(ErrorCode.OBJECT_NOT_FOUND, f"unknown table: {written}", span=span, suggestion=hint)
+        return found
+
+    def find_target(self, name: str, schema: str | None, span: Span | None) -> MapDefinition:
+        """The map that a statement changes; a view is none."""
+        if self.find_view(name, schema) is not None:
+            raise SqlError(ErrorCode.PARSING, f"{name} is a view: only tables can be changed", span=span)
+        return self.find_map(name, schema, span)
+
+    def find_view(self, name: str, schema: str | None) -> ViewDefinition | None:
+        return self.catalog.find_view(name, self.search_path if schema is None else (schema,))
+
+    def parameter(self, written: str, expected: SqlType | None) -> Expression:
+        """The parameter that a placeholder means, with the type that its first use gives it."""
+        index = self.parameters.index_of(written)
+        if index in self.values:
+            return _literal_of(self.values[index], self.parameters.spans[index])
+        known = self.parameter_types[index]
+        if known.kind is Kind.NULL and expected is not None and expected.kind is not Kind.NULL:
+            known = self.parameter_types[index] = expected
+        return Parameter(index, known, span=self.parameters.spans[index])
+
+    def clock(self) -> Parameter:
+        """The instant at which the statement begins: a parameter behind those of the user."""
+        self.reads_clock = True
+        return Parameter(len(self.parameters), TIMESTAMP_TZ, clock=True)
+
+
+def _literal_of(value: Any, span: Span) -> Literal:
+    try:
+        natural = type_of_value(value)
+        return Literal(to_stored(natural, value), natural)
+    except SqlError as error:
+        raise data_error(error.message, span=span, suggestion=error.suggestion) from error

@@ -1,0 +1,212 @@
+"""Binding of scalar expressions: one small function for each kind of node that sqlglot gives, in one table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from remuda.errors import ErrorCode, UntypedParametersError, parsing_error
+from remuda.expr import FUNCTIONS, Expression, Parameter, call, coerce, hints_of
+from remuda.sql.bind import grouping
+from remuda.sql.bind.expression import arithmetic, casts, conditions, literals, patterns, subqueries
+from remuda.sql.bind.functions import aggregates, functions, windows
+from remuda.sql.bind.nodes import COMMON_PARTS, Binders, Parts
+from remuda.sql.bind.scope import table_of
+from remuda.sql.parse.places import place_of, readable, refuse_unknown_parts, unsupported
+from remuda.types import BOOLEAN, NULL, Kind, SqlType, common_type
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from remuda.errors import Span
+    from remuda.expr import Column
+    from remuda.sql.bind.binding import Binding
+    from remuda.sql.bind.expression.subqueries import Subquery
+    from remuda.sql.bind.functions.aggregates import PendingCall
+    from remuda.sql.bind.functions.windows import PendingWindow
+    from remuda.sql.bind.grouping import PendingGrouping
+    from remuda.sql.bind.scope import Scope
+
+
+@dataclass(frozen=True, slots=True)
+class Alias:
+    """An expression of the select list that other clauses may name, and the aliases that it may name itself."""
+
+    node: Any
+    before: dict[str, Alias]
+
+
+@dataclass(slots=True)
+class ExpressionBinder:
+    """Binds expressions against a scope.
+
+    Aggregates, windows, GROUPING() and sub-queries are collected, each in its list: computing them is the work of
+    operators below the one that evaluates the expression. Where a list is absent, there they are not allowed.
+    """
+
+    binding: Binding
+    scope: Scope
+    calls: list[PendingCall] | None = None
+    clause: str = "this clause"
+    inside_aggregate: bool = False
+    windows: list[PendingWindow] | None = None
+    groupings: list[PendingGrouping] | None = None
+    subqueries: list[Subquery] | None = None
+    named_windows: dict[str, Any] = field(default_factory=dict)
+    """What WINDOW has named, by folded name."""
+    drawn: dict[int, Column] = field(default_factory=dict)
+    """The columns that stand for calls of random(), by the identity of the node."""
+    aliases: dict[str, Alias] = field(default_factory=dict)
+    """What the select list has named, by folded name: what a name means that no column has, here or around."""
+
+    def bind(self, node: exp.Expression, expected: SqlType | None = None) -> Expression:
+        """`expected` is the type that a bare parameter takes in this place."""
+        bind_node = _NODES.get(type(node))
+        if bind_node is None:
+            raise unsupported(node, readable(node))
+        refuse_unknown_parts(node, _PARTS.get(type(node), COMMON_PARTS))
+        return self.binding.folding.fold(bind_node(self, node, expected))
+
+    def bind_condition(self, node: exp.Expression) -> Expression:
+        bound = self.bind(node, BOOLEAN)
+        if bound.type.kind not in {Kind.BOOLEAN, Kind.NULL}:
+            raise parsing_error(f"a condition must be BOOLEAN, this is {bound.type}", span=place_of(node))
+        return coerce(bound, BOOLEAN)
+
+    def bind_pair(self, first: exp.Expression, second: exp.Expression) -> tuple[Expression, Expression]:
+        """Two expressions of which one may give a bare parameter or a text on the other side its type."""
+        is_told = literals.is_untyped_text(first) and not isinstance(second, exp.Placeholder)
+        if is_told or isinstance(first, exp.Placeholder):
+            right = self.bind(second)
+            return self.bind(first, right.type), right
+        left = self.bind(first)
+        return left, self.bind(second, left.type)
+
+    def bind_alike(self, nodes: Sequence[Any], expected: SqlType | None = None) -> list[Expression]:
+        """Expressions that become one type: a text takes the type that the others share, as in PostgreSQL.
+
+        `expected` is the type of a bare parameter, and of a text where all are texts.
+        """
+        typed = [None if literals.is_untyped_text(node) else self.bind(node, expected) for node in nodes]
+        wanted = _shared_type([value for value in typed if value is not None]) or expected
+        return [self.bind(node, wanted) if value is None else value for node, value in zip(nodes, typed, strict=True)]
+
+    def refuse_untyped(self, arguments: Sequence[Expression]) -> None:
+        for argument in arguments:
+            if isinstance(argument, Parameter) and argument.type.kind is Kind.NULL:
+                raise untyped(self.binding.parameters.spans[argument.index])
+
+    def call(self, name: str, node: exp.Expression, *arguments: Expression) -> Expression:
+        bound = call(name, *arguments, span=place_of(node))
+        if bound is None:
+            self.refuse_untyped(arguments)
+            name = FUNCTIONS[name].symbol or name
+            types = ", ".join(str(argument.type) for argument in arguments)
+            raise parsing_error(f"{name} does not take ({types})", span=place_of(node))
+        return bound
+
+    def call_with(
+        self, name: str, node: exp.Expression, written: Iterable[Any], expected: SqlType | None = None
+    ) -> Expression:
+        """A call of the registry's function with arguments still to be bound.
+
+        `expected` is the type of the result, and so of a bare parameter, where the arguments have the result's type.
+        """
+        function = FUNCTIONS[name]
+        hints = hints_of(function)
+        if function.keeps_type and expected is not None and expected.is_numeric:
+            hints = (expected,)
+        nodes = list(written)
+        if hints:
+            arguments = [self.bind(each, hints[min(place, len(hints) - 1)]) for place, each in enumerate(nodes)]
+            return self.call(name, node, *arguments)
+        if name in _OF_ANY_TYPES:
+            return self.call(name, node, *(self.bind(each) for each in nodes))
+        bound: dict[int, Expression] = {}
+        first = expected
+        for place, each in enumerate(nodes):
+            if not literals.is_untyped_text(each):
+                bound[place] = self.bind(each, first)
+                first = next(iter(bound.values())).type
+        shared = _shared_type(list(bound.values())) or first
+        return self.call(name, node, *(bound.get(place) or self.bind(each, shared) for place, each in enumerate(nodes)))
+
+
+_OF_ANY_TYPES = frozenset({"xxhash64"})
+"""Functions whose arguments have nothing to do with each other."""
+
+
+def _shared_type(values: Sequence[Expression]) -> SqlType | None:
+    """The type that values have in common; None where there are none, where all are NULL, or where they have none."""
+    shared: SqlType | None = NULL
+    for value in values:
+        shared = None if shared is None else common_type(shared, value.type)
+    return None if shared == NULL else shared
+
+
+def untyped(span: Span) -> UntypedParametersError:
+    return UntypedParametersError(
+        ErrorCode.PARSING,
+        "the type of this parameter cannot be told",
+        span=span,
+        suggestion="Use CAST(? AS type).",
+    )
+
+
+def _bind_column(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
+    if isinstance(node.this, exp.Star):
+        raise parsing_error("* is not a value here", span=place_of(node))
+    span = place_of(node)
+    alias = None if node.table else self.aliases.get(node.name.casefold())
+    if alias is not None and self.scope.find(node.name, None, span) is None:
+        return _bind_alias(self, alias, node)
+    quoted = node.this.args.get("quoted") and not node.table
+    hint = f"Text is written in single quotes: '{node.name}'." if quoted else None
+    column = self.scope.resolve(node.name, table_of(node), span, hint)
+    if span is not None:
+        self.binding.places[column.id] = span
+    return column
+
+
+def _bind_alias(self: ExpressionBinder, alias: Alias, node: Any) -> Expression:
+    """As if the expression were written here. It sees the aliases before its own: `x + 1 AS x` does not name itself."""
+    aliases, self.aliases = self.aliases, alias.before
+    known = len(self.subqueries or ())
+    try:
+        bound = self.bind(alias.node)
+    finally:
+        self.aliases = aliases
+    if any(subquery.drawn is not None for subquery in (self.subqueries or [])[known:]):
+        message = f"{node.name} has another value each time: name it in a query around this one"
+        raise parsing_error(message, span=place_of(node))
+    return bound
+
+
+def _bind_placeholder(self: ExpressionBinder, node: Any, expected: SqlType | None) -> Expression:
+    return self.binding.parameter(str(node.this), expected)
+
+
+def _refuse_parameter(_self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
+    """`$1`, `@name`"""
+    raise parsing_error("a parameter is written ? or :name", span=place_of(node))
+
+
+def _bind_parentheses(self: ExpressionBinder, node: Any, expected: SqlType | None) -> Expression:
+    return self.bind(node.this, expected)
+
+
+_MODULES = (literals, arithmetic, conditions, patterns, casts, functions, aggregates, grouping, windows, subqueries)
+
+_PARTS: Parts = {
+    exp.Column: frozenset({"this", "table", "db"}),
+    **{node: parts for module in _MODULES for node, parts in module.PARTS.items()},
+}
+_NODES: Binders = {
+    exp.Column: _bind_column,
+    exp.Placeholder: _bind_placeholder,
+    exp.Parameter: _refuse_parameter,
+    exp.Paren: _bind_parentheses,
+    **{node: bind for module in _MODULES for node, bind in module.NODES.items()},
+}

@@ -1,0 +1,316 @@
+"""Window functions: calls, partitions, orders and frames, and the operators that compute them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from remuda.errors import nearest, parsing_error
+from remuda.expr import Call, Case, Column, Expression, Literal, coerce, is_constant
+from remuda.plan import logical
+from remuda.plan.aggregates import AGGREGATES
+from remuda.plan.logical import Assignment, LogicalNode
+from remuda.plan.traits import SortKey
+from remuda.plan.windows import DEFAULT_FRAME, Frame, FrameEnd, FrameExclusion, FrameUnit, WindowCall
+from remuda.sql.bind.functions.aggregate_arguments import is_aggregate, read_aggregate
+from remuda.sql.bind.functions.aggregates import bind_arguments
+from remuda.sql.bind.functions.frames import bind_frame
+from remuda.sql.bind.nodes import COMMON_PARTS, Binders, Parts
+from remuda.sql.bind.ordering import OrderEntry, bind_order_entry
+from remuda.sql.parse.places import place_of, readable, refuse_unknown_parts, unsupported
+from remuda.types import BIGINT, BOOLEAN, DOUBLE, common_type
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from remuda.errors import Span
+    from remuda.sql.bind.binding import Binding
+    from remuda.sql.bind.expression.expression import ExpressionBinder
+    from remuda.types import SqlType
+
+_RANKING: dict[type[exp.Expression], tuple[str, SqlType]] = {
+    exp.RowNumber: ("row_number", BIGINT),
+    exp.Rank: ("rank", BIGINT),
+    exp.DenseRank: ("dense_rank", BIGINT),
+    exp.PercentRank: ("percent_rank", DOUBLE),
+    exp.CumeDist: ("cume_dist", DOUBLE),
+}
+_VALUES: dict[type[exp.Expression], str] = {
+    exp.Lag: "lag",
+    exp.Lead: "lead",
+    exp.FirstValue: "first_value",
+    exp.LastValue: "last_value",
+    exp.NthValue: "nth_value",
+    exp.Ntile: "ntile",
+}
+_ALSO_VALUES: dict[type[exp.Expression], str] = {exp.First: "first_value", exp.Last: "last_value"}
+"""Aggregates that are, over a window, a function of another name."""
+_FRAMED = frozenset({"first_value", "last_value", "nth_value"})
+"""Those of the functions that are no aggregates whose answer depends on the frame."""
+_WINDOW_PARTS = frozenset({"this", "partition_by", "order", "spec", "alias", "over"})
+_FUNCTION_PARTS = frozenset({"this", "expressions", "offset", "default"})
+
+
+@dataclass(frozen=True, slots=True)
+class PendingWindow:
+    """A window call that was found in an expression, in which `column` stands for it now."""
+
+    column: Column = field(compare=False)
+    function: str
+    arguments: tuple[Expression, ...]
+    partition: tuple[Expression, ...]
+    order: tuple[OrderEntry, ...]
+    frame: Frame
+    ignores_nulls: bool
+    distinct: bool = False
+    span: Span | None = field(default=None, compare=False)
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        return (*self.arguments, *self.partition, *(entry.expression for entry in self.order))
+
+
+def _bind_window(binder: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
+    """`function(...) OVER (...)` or `OVER name`"""
+    refuse_unknown_parts(node, _WINDOW_PARTS)
+    span = place_of(node.this) or place_of(node)
+    if binder.windows is None:
+        raise parsing_error(f"a window function is not allowed in {binder.clause}", span=span)
+    windows, clause = binder.windows, binder.clause
+    partition_nodes, order_nodes, spec = _definition(binder, node)
+    binder.windows, binder.clause = None, "a window function"
+    try:
+        function, arguments, type_, nullable, ignores_nulls, distinct = _bind_function(binder, node.this)
+        partition = tuple(dict.fromkeys(binder.bind(part) for part in partition_nodes))
+        order = tuple(bind_order_entry(binder, entry) for entry in order_nodes)
+        frame = DEFAULT_FRAME if spec is None else bind_frame(binder, spec, order, place_of(spec) or span)
+    finally:
+        binder.windows, binder.clause = windows, clause
+    if function not in AGGREGATES and function not in _FRAMED:
+        frame = DEFAULT_FRAME
+    column = binder.binding.new_column(function, type_, nullable=nullable)
+    if distinct and not _is_from_the_start(frame):
+        raise unsupported(node.this, "DISTINCT in a window function with this frame")
+    pending = PendingWindow(column, function, arguments, partition, order, frame, ignores_nulls, distinct, span)
+    for known in windows:
+        if known == pending:
+            return known.column
+    windows.append(pending)
+    return column
+
+
+def _definition(binder: ExpressionBinder, node: Any) -> tuple[Sequence[Any], Sequence[Any], Any]:
+    """Partition, order and frame, with what a window named by WINDOW gives."""
+    order = node.args.get("order")
+    partition: Sequence[Any] = node.args.get("partition_by") or []
+    entries: Sequence[Any] = [] if order is None else order.expressions
+    spec = node.args.get("spec")
+    alias = node.args.get("alias")
+    if alias is None:
+        return partition, entries, spec
+    named = binder.named_windows.get(alias.name.casefold())
+    if named is None:
+        hint = nearest(alias.name, binder.named_windows)
+        raise parsing_error(f"unknown window: {alias.name}", span=place_of(alias), suggestion=hint)
+    base_partition, base_entries, base_spec = _definition(binder, named)
+    if base_spec is not None and node.meta.get("is_copy", True):
+        message = f"the window {alias.name} has a frame: it is named without parentheses, OVER {alias.name}"
+        raise parsing_error(message, span=place_of(alias))
+    if partition and base_partition:
+        raise parsing_error(f"the window {alias.name} has its PARTITION BY already", span=place_of(alias))
+    if entries and base_entries:
+        raise parsing_error(f"the window {alias.name} has its ORDER BY already", span=place_of(alias))
+    return partition or base_partition, entries or base_entries, spec or base_spec
+
+
+def named_windows(node: Any) -> dict[str, Any]:
+    """The WINDOW clause of a query, by folded name. Each may be made of those before it."""
+    named: dict[str, Any] = {}
+    for window in node.args.get("windows") or []:
+        name = window.name
+        if name.casefold() in named:
+            raise parsing_error(f"the window {name} is there twice", span=place_of(window.this))
+        alias = window.args.get("alias")
+        if alias is not None and alias.name.casefold() not in named:
+            raise parsing_error(f"unknown window: {alias.name}", span=place_of(alias))
+        named[name.casefold()] = window
+    return named
+
+
+def _is_from_the_start(frame: Frame) -> bool:
+    """Whether a value is in the frame exactly where its first row is. Not of ROWS that tie: either may be first."""
+    if frame.start is not FrameEnd.UNBOUNDED_PRECEDING or frame.exclusion is not FrameExclusion.NO_OTHERS:
+        return False
+    return frame.end is FrameEnd.UNBOUNDED_FOLLOWING or frame.unit is not FrameUnit.ROWS
+
+
+def _bind_function(
+    binder: ExpressionBinder, node: Any
+) -> tuple[str, tuple[Expression, ...], SqlType, bool, bool, bool]:
+    """Name, arguments, type, whether it may be NULL, passes over NULLs, and is of distinct values."""
+    ignores_nulls = isinstance(node, exp.IgnoreNulls)
+    if isinstance(node, exp.IgnoreNulls | exp.RespectNulls):
+        words, node = readable(node), node.this
+        if _VALUES.get(type(node), "ntile") == "ntile" and type(node) not in _ALSO_VALUES:
+            raise parsing_error(
+                f"{words} belongs to LAG, LEAD and the functions of a frame's rows", span=place_of(node)
+            )
+    if type(node) in _RANKING:
+        name, type_ = _RANKING[type(node)]
+        _refuse_arguments(name, node)
+        return name, (), type_, False, False, False
+    if type(node) in _VALUES or type(node) in _ALSO_VALUES:
+        refuse_unknown_parts(node, _FUNCTION_PARTS)
+        name = _VALUES.get(type(node)) or _ALSO_VALUES[type(node)]
+        arguments = _bind_value_arguments(binder, name, node)
+        type_ = BIGINT if name == "ntile" else arguments[0].type
+        return name, arguments, type_, name != "ntile", ignores_nulls, False
+    inner = node.this if isinstance(node, exp.Filter) else node
+    if not is_aggregate(inner):
+        raise parsing_error("this is no window function", span=place_of(node))
+    written = read_aggregate(node)
+    if written.order:
+        raise unsupported(node, "ORDER BY within a window function")
+    call = bind_arguments(binder, written, "a window function")
+    if call.parameters or len(call.arguments) > 1:
+        raise unsupported(node, f"{written.title} as a window function")
+    return call.function, call.arguments, call.column.type, call.column.nullable, ignores_nulls, call.distinct
+
+
+def _refuse_arguments(name: str, node: Any) -> None:
+    """A ranking function has the order of its window, and no other; sqlglot takes `rank(ORDER BY x)` too."""
+    given = [part for part in (node.this, *node.expressions) if part is not None]
+    if given:
+        what = "ORDER BY: its order is that of OVER" if isinstance(given[0], exp.Order) else "arguments"
+        raise parsing_error(f"{name.upper()} takes no {what}", span=place_of(given[0]))
+
+
+def _bind_value_arguments(binder: ExpressionBinder, name: str, node: Any) -> tuple[Expression, ...]:
+    span = place_of(node)
+    if node.this is None:
+        raise parsing_error(f"{name.upper()} needs an argument", span=span)
+    if name == "ntile":
+        buckets = _whole_number(binder, node.this, "NTILE")
+        if isinstance(buckets, Literal) and buckets.value is not None and buckets.value <= 0:
+            raise parsing_error("the number of buckets of NTILE must be positive", span=place_of(node.this))
+        return (buckets,)
+    value = binder.bind(node.this)
+    binder.refuse_untyped([value])
+    offset, default = node.args.get("offset"), node.args.get("default")
+    arguments = [value]
+    if name == "nth_value" and offset is None:
+        raise parsing_error("NTH_VALUE needs a number", span=span)
+    if name in {"lag", "lead", "nth_value"}:
+        number = Literal(1, BIGINT) if offset is None else _whole_number(binder, offset, name.upper())
+        if name == "nth_value" and isinstance(number, Literal) and number.value is not None and number.value <= 0:
+            raise parsing_error("the number of a row for NTH_VALUE must be positive", span=place_of(offset))
+        arguments.append(number)
+    if default is not None:
+        given = binder.bind(default, value.type)
+        shared = common_type(value.type, given.type)
+        if shared is None:
+            message = f"{name.upper()} of {value.type} cannot have a default of {given.type}"
+            raise parsing_error(message, span=place_of(default))
+        arguments[0] = coerce(value, shared)
+        arguments.append(coerce(given, shared))
+    return tuple(arguments)
+
+
+def _whole_number(binder: ExpressionBinder, node: Any, what: str) -> Expression:
+    bound = binder.bind(node, BIGINT)
+    if not bound.type.is_integer or not is_constant(bound):
+        raise parsing_error(f"the number of {what} must be a whole number, the same for all rows", span=place_of(node))
+    return Literal(bound.value, BIGINT) if isinstance(bound, Literal) else coerce(bound, BIGINT)
+
+
+def compute_windows(
+    tree: LogicalNode,
+    windows: Sequence[PendingWindow],
+    replaced: Callable[[Expression], Expression],
+    name_column: Callable[[Expression], Column],
+) -> LogicalNode:
+    """One operator for each different partition and order, over a projection of what they need.
+
+    An aggregate of DISTINCT values sees each value once: in the first of its rows, which is found before.
+    """
+    computed: dict[Expression, Column] = {}
+
+    def column_of(expression: Expression) -> Column:
+        above = replaced(expression)
+        if above not in computed:
+            computed[above] = name_column(above)
+        return computed[above]
+
+    def differs(expression: Expression) -> bool:
+        """Not a constant; but one that is grouped by is NULL where a grouping set leaves it out."""
+        return not is_constant(replaced(expression))
+
+    groups: dict[tuple[tuple[Column, ...], tuple[SortKey, ...]], list[WindowCall]] = {}
+    repeated: list[tuple[tuple[Column, ...], tuple[SortKey, ...], Column, Column]] = []
+    for window in windows:
+        partition = tuple(column_of(part) for part in window.partition if differs(part))
+        order: list[SortKey] = []
+        for entry in window.order:
+            if differs(entry.expression) or _measures(window.frame):
+                key = SortKey(column_of(entry.expression).id, entry.descending, entry.nulls_first)
+                if all(key.column != other.column for other in order):
+                    order.append(key)
+        arguments = tuple(part if is_constant(part) else column_of(part) for part in window.arguments)
+        if window.distinct:
+            value = column_of(window.arguments[0])
+            once = name_column(Literal(None, value.type))
+            repeated.append((partition, tuple(order), value, once))
+            arguments = (once,)
+        call = WindowCall(window.column, window.function, arguments, window.frame, window.ignores_nulls, window.span)
+        groups.setdefault((partition, tuple(order)), []).append(call)
+    present = {column.id for column in tree.columns}
+    added = [Assignment(column, part) for part, column in computed.items() if column.id not in present]
+    if added:
+        tree = logical.Project(tree, (*(Assignment(column, column) for column in tree.columns), *added))
+    for partition, keys, value, once in repeated:
+        tree = _first_of_each(tree, partition, keys, value, once, name_column)
+    for (partition, keys), calls in groups.items():
+        tree = logical.Window(tree, partition, keys, tuple(calls))
+    return tree
+
+
+def _measures(frame: Frame) -> bool:
+    """Whether the frame is so far from the row's own value: RANGE with an offset, which needs an order by any value."""
+    return frame.unit is FrameUnit.RANGE and (frame.start_offset is not None or frame.end_offset is not None)
+
+
+def _first_of_each(
+    tree: LogicalNode,
+    partition: tuple[Column, ...],
+    order: tuple[SortKey, ...],
+    value: Column,
+    once: Column,
+    name_column: Callable[[Expression], Column],
+) -> LogicalNode:
+    """The tree with a column that has each value of a partition in its first row, and NULL in the others."""
+    number = name_column(Literal(1, BIGINT))
+    by_value = tuple(dict.fromkeys((*partition, value)))
+    kept = [Assignment(column, column) for column in tree.columns]
+    tree = logical.Window(tree, by_value, order, (WindowCall(number, "row_number"),))
+    is_first = Call("=", (number, Literal(1, BIGINT)), BOOLEAN)
+    first = Case(((is_first, value),), Literal(None, value.type), value.type)
+    return logical.Project(tree, (*kept, Assignment(once, first)))
+
+
+def numbered(
+    binding: Binding, tree: LogicalNode, partition: tuple[Column, ...], order: tuple[SortKey, ...]
+) -> tuple[LogicalNode, Column]:
+    """The tree with the number of each row within its partition."""
+    number = binding.new_column("row_number", BIGINT, nullable=False)
+    return logical.Window(tree, partition, order, (WindowCall(number, "row_number"),)), number
+
+
+def _refuse_without_over(_: ExpressionBinder, node: Any, _expected: SqlType | None) -> Expression:
+    name = _RANKING[type(node)][0] if type(node) in _RANKING else _VALUES[type(node)]
+    raise parsing_error(f"{name.upper()} needs OVER (...)", span=place_of(node))
+
+
+NODES: Binders = {exp.Window: _bind_window, **dict.fromkeys((*_RANKING, *_VALUES), _refuse_without_over)}
+PARTS: Parts = {exp.Window: COMMON_PARTS | _WINDOW_PARTS, **dict.fromkeys((*_RANKING, *_VALUES), _FUNCTION_PARTS)}

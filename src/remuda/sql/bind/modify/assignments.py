@@ -1,0 +1,140 @@
+"""What is written into a column: a value as one of its type, `SET column = value`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from remuda.errors import Span, SqlError, data_error, parsing_error
+from remuda.expr import Cast, Column, Expression, Literal, can_cast, coerce, evaluate_constant
+from remuda.sql.bind.expression.comparison import adapt_literal
+from remuda.sql.bind.expression.rows import is_row
+from remuda.sql.bind.expression.subqueries import bind_row_value
+from remuda.sql.bind.scope import Scope, ScopeRelation, table_of
+from remuda.sql.parse.places import place_of, refuse_unknown_parts
+from remuda.types import VARCHAR, Kind, SqlType, common_type, to_python, to_stored
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from remuda.catalog import ColumnDefinition, MapDefinition
+    from remuda.sql.bind.expression.expression import ExpressionBinder
+
+
+def store(value: Expression, column: ColumnDefinition, span: Span | None) -> Expression:
+    """The value as one of the column's type: a literal is converted now, a number is checked when it is there."""
+    if value.type == column.type:
+        return value
+    if isinstance(value, Literal):
+        if value.value is None:
+            return Literal(None, column.type)
+        adapted = adapt_literal(value, column.type, span)
+        if adapted.type == column.type:
+            return adapted
+        if _is_written_out(value.type, column.type):
+            return Literal(evaluate_constant(Cast(value, column.type)), column.type)
+        try:
+            return Literal(to_stored(column.type, to_python(value.type, value.value)), column.type)
+        except SqlError as error:
+            are_numbers = value.type.is_numeric and column.type.is_numeric
+            refused = data_error if are_numbers else parsing_error
+            raise refused(f"column {column.name}: {error.message}", span=span, suggestion=error.suggestion) from error
+    if _is_checked(value.type, column.type) or _is_written_out(value.type, column.type):
+        return Cast(value, column.type, span)
+    if not _widens(value.type, column.type):
+        is_told = column.type.json and value.type != VARCHAR
+        hint = "Use to_json(...)." if is_told else f"Use CAST(... AS {column.type})."
+        raise parsing_error(
+            f"{value.type} is not stored in the column {column.name} of type {column.type}", span=span, suggestion=hint
+        )
+    return coerce(value, column.type)
+
+
+def _is_written_out(source: SqlType, target: SqlType) -> bool:
+    """A column of texts takes every value that has a text, as in PostgreSQL: `SET note = 12`."""
+    return target == VARCHAR and source.kind not in {Kind.NULL, Kind.VARCHAR} and can_cast(source, target)
+
+
+def _is_checked(source: SqlType, target: SqlType) -> bool:
+    """`SET stock = stock + 1` of a SMALLINT, `price * 1.1` of a DECIMAL, which rounds: too large is an error, later.
+
+    A sum of BIGINTs, a DECIMAL(38, 0), is a whole number too. Not a fraction as an integer: nobody who stores 2.5
+    wants 3.
+    """
+    is_whole = source.is_exact and source.scale == 0
+    return (source.is_numeric and target.kind is Kind.DECIMAL) or (is_whole and target.is_integer)
+
+
+def _widens(source: SqlType, target: SqlType) -> bool:
+    """Also from one TIMESTAMP to the other, which has the same instants: `SET seen = now()`."""
+    if {source.kind, target.kind} == {Kind.TIMESTAMP, Kind.TIMESTAMP_TZ}:
+        return True
+    return source.kind is Kind.NULL or common_type(source, target) == target
+
+
+def bind_assignments(
+    binder: ExpressionBinder, nodes: Sequence[Any], definition: MapDefinition, relation: ScopeRelation
+) -> dict[int, Expression]:
+    """The values of `SET a = value, (b, c) = (value, value)` by the ids of their columns, all of the updated map."""
+    assigned: dict[int, Expression] = {}
+    for node in nodes:
+        for column, value in _bind_assignment(binder, node, definition, relation):
+            if column.id in assigned:
+                raise parsing_error(f"the column {column.name} is set twice", span=place_of(node))
+            assigned[column.id] = value
+    return assigned
+
+
+def _bind_assignment(
+    binder: ExpressionBinder, assignment: Any, definition: MapDefinition, relation: ScopeRelation
+) -> list[tuple[Column, Expression]]:
+    if not isinstance(assignment, exp.EQ):
+        raise parsing_error("SET takes column = value", span=place_of(assignment))
+    named = assignment.this.expressions if isinstance(assignment.this, exp.Tuple) else [assignment.this]
+    targets = [_bind_target(node, assignment, definition, relation) for node in named]
+    types = [declared.type for _, declared in targets]
+    if not isinstance(assignment.this, exp.Tuple):
+        parts = [assignment.expression]
+        values = [_bind_value(binder, assignment.expression, types[0])]
+    elif isinstance(assignment.expression, exp.Subquery):
+        parts = [assignment.expression] * len(targets)
+        values = [*bind_row_value(binder, assignment.expression, types)]
+    elif is_row(assignment.expression):
+        parts = assignment.expression.expressions
+        if len(parts) != len(targets):
+            message = f"{len(targets)} values are expected, {len(parts)} are given"
+            raise parsing_error(message, span=place_of(assignment.expression))
+        values = [_bind_value(binder, part, type_) for part, type_ in zip(parts, types, strict=True)]
+    else:
+        message = "the columns of a row are set to a row or to a sub-query of so many columns"
+        raise parsing_error(message, span=place_of(assignment.expression))
+    return [
+        (column, store(value, declared, place_of(part)))
+        for (column, declared), value, part in zip(targets, values, parts, strict=True)
+    ]
+
+
+def _bind_value(binder: ExpressionBinder, node: Any, type_: SqlType) -> Expression:
+    refuse_default(node)
+    return binder.bind(node, type_)
+
+
+def _bind_target(
+    node: Any, assignment: Any, definition: MapDefinition, relation: ScopeRelation
+) -> tuple[Column, ColumnDefinition]:
+    if not isinstance(node, exp.Column):
+        raise parsing_error("SET takes column = value", span=place_of(assignment))
+    refuse_unknown_parts(node, frozenset({"this", "table", "db"}))
+    column = Scope((relation,)).resolve(node.name, table_of(node), place_of(node))
+    declared = definition.column(column.name)
+    if declared.name in definition.key:
+        raise parsing_error(f"the key column {declared.name} cannot be updated", span=place_of(node))
+    return column, declared
+
+
+def refuse_default(node: Any) -> None:
+    """`SET column = DEFAULT`, `VALUES (1, DEFAULT)`: to sqlglot it is a name, or a word."""
+    if isinstance(node, exp.Column | exp.Var) and node.sql().upper() == "DEFAULT":
+        hint = "Columns have no other default than NULL."
+        raise parsing_error("DEFAULT is not supported yet", span=place_of(node), suggestion=hint)

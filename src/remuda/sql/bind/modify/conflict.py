@@ -1,0 +1,136 @@
+"""INSERT ... ON CONFLICT: what becomes of rows whose key is there already.
+
+The rows are joined with the map by its key, in the same statement: no other one writes to the map meanwhile.
+`INSERT OR REPLACE` is SINK, `INSERT OR IGNORE` is ON CONFLICT DO NOTHING.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from remuda.errors import parsing_error
+from remuda.expr import Call, Case, Column, Expression, Literal, conjunction
+from remuda.plan import logical
+from remuda.plan.joins import JoinKind
+from remuda.plan.logical import Assignment, LogicalNode, Operation
+from remuda.sql.bind.expression.expression import ExpressionBinder
+from remuda.sql.bind.expression.subqueries import attach
+from remuda.sql.bind.functions.windows import numbered
+from remuda.sql.bind.modify.assignments import bind_assignments
+from remuda.sql.bind.scope import Scope, ScopeRelation
+from remuda.sql.parse.places import place_of, refuse_unknown_parts, unsupported
+from remuda.types import BIGINT, BOOLEAN
+
+if TYPE_CHECKING:
+    from remuda.catalog import MapDefinition
+    from remuda.sql.bind.binding import Binding
+    from remuda.sql.bind.expression.subqueries import Subquery
+    from remuda.sql.bind.scope import QueryLevel
+
+_PARTS = frozenset({"action", "expressions", "conflict_keys", "where"})
+_EXCLUDED = "excluded"
+
+
+def on_conflict(
+    binding: Binding,
+    node: Any,
+    definition: MapDefinition,
+    rows: logical.Project,
+    operation: Operation,
+    level: QueryLevel,
+) -> tuple[LogicalNode, Operation]:
+    """The rows to write, complete, and how. `rows` has the map's columns in declared order, `node` is the INSERT."""
+    conflict, alternative = node.args.get("conflict"), node.args.get("alternative")
+    if conflict is None and alternative is None:
+        return rows, operation
+    if operation is Operation.SINK:
+        raise parsing_error(
+            "SINK replaces a row whose key is there: it has no conflict", span=place_of(conflict or node)
+        )
+    if alternative is not None:
+        match str(alternative).upper():
+            case "REPLACE":
+                return rows, Operation.SINK
+            case "IGNORE":
+                return _new_only(binding, definition, rows), Operation.INSERT
+            case other:
+                raise unsupported(node, f"INSERT OR {other}")
+    if conflict.args.get("duplicate"):
+        raise parsing_error("ON DUPLICATE KEY is written ON CONFLICT (key) DO UPDATE", span=place_of(conflict))
+    if conflict.args.get("constraint") is not None:
+        raise unsupported(conflict.args["constraint"], "ON CONSTRAINT")
+    refuse_unknown_parts(conflict, _PARTS)
+    action = conflict.args["action"].name.upper() if conflict.args.get("action") is not None else ""
+    complete = not conflict.args.get("where") if action == "DO NOTHING" else bool(conflict.expressions)
+    if action not in {"DO NOTHING", "DO UPDATE"} or not complete:
+        raise parsing_error("ON CONFLICT takes DO NOTHING or DO UPDATE SET ... [WHERE ...]", span=place_of(conflict))
+    _check_target(definition, conflict, needed=action == "DO UPDATE")
+    if action == "DO NOTHING":
+        return _new_only(binding, definition, rows), Operation.INSERT
+    return _updated(binding, node, definition, rows, level), Operation.MERGE
+
+
+def _check_target(definition: MapDefinition, conflict: Any, *, needed: bool) -> None:
+    """Rows can only conflict by their key, so `ON CONFLICT (...)` names all of it."""
+    given = [entry.name.casefold() for entry in conflict.args.get("conflict_keys") or []]
+    if not given and not needed:
+        return
+    key = ", ".join(definition.key)
+    if any(definition.column(name).hidden for name in definition.key):
+        raise parsing_error(f"{definition.name} has no PRIMARY KEY: its rows cannot conflict", span=place_of(conflict))
+    if sorted(given) != sorted(name.casefold() for name in definition.key):
+        raise parsing_error(
+            f"rows of {definition.name} conflict by their key: ON CONFLICT ({key})", span=place_of(conflict)
+        )
+
+
+def _new_only(binding: Binding, definition: MapDefinition, rows: logical.Project) -> LogicalNode:
+    """Without the rows whose key is in the map, and of those with one key only the first."""
+    if any(column.hidden for column in definition.columns):
+        return rows
+    key = tuple(rows.columns[position] for position in definition.positions(definition.key))
+    tree, number = numbered(binding, rows, key, ())
+    first = logical.Filter(tree, Call("=", (number, Literal(1, BIGINT)), BOOLEAN))
+    scan = logical.Scan(definition, tuple(binding.column_of(column) for column in definition.columns))
+    joined = logical.Join(JoinKind.ANTI, first, scan, _same_key(definition, rows.columns, scan.columns))
+    return logical.Project(joined, tuple(Assignment(column, column) for column in rows.columns))
+
+
+def _updated(
+    binding: Binding, node: Any, definition: MapDefinition, rows: logical.Project, level: QueryLevel
+) -> LogicalNode:
+    """Rows that are new as they are, others as SET makes them of the row in the map and the new one, `excluded`."""
+    conflict = node.args["conflict"]
+    target = node.this.this if isinstance(node.this, exp.Schema) else node.this
+    scan = logical.Scan(definition, tuple(binding.column_of(column) for column in definition.columns))
+    joined = logical.Join(JoinKind.LEFT, rows, scan, _same_key(definition, rows.columns, scan.columns))
+    delivered = {column.id: column for column in joined.columns}
+    there = tuple(delivered[column.id] for column in scan.columns)
+    relation = ScopeRelation(target.alias or definition.name, there, schema=None if target.alias else definition.schema)
+    scope = Scope((relation, ScopeRelation(_EXCLUDED, rows.columns)), level)
+    subqueries: list[Subquery] = []
+    binder = ExpressionBinder(binding, scope, clause="ON CONFLICT", subqueries=subqueries)
+    assigned = bind_assignments(binder, conflict.expressions, definition, relation)
+    is_new = Call("is null", (there[definition.positions(definition.key)[0]],), BOOLEAN)
+    where = conflict.args.get("where")
+    condition = None if where is None else Call("or", (is_new, binder.bind_condition(where.this)), BOOLEAN)
+    tree: LogicalNode = attach(joined, subqueries)
+    if condition is not None:
+        tree = logical.Filter(tree, condition)
+    return logical.Project(
+        tree,
+        tuple(
+            Assignment(
+                binding.new_column(new.name, new.type),
+                new if new.name in definition.key else Case(((is_new, new),), assigned.get(old.id, old), new.type),
+            )
+            for new, old in zip(rows.columns, there, strict=True)
+        ),
+    )
+
+
+def _same_key(definition: MapDefinition, left: tuple[Column, ...], right: tuple[Column, ...]) -> Expression | None:
+    places = definition.positions(definition.key)
+    return conjunction(Call("=", (left[place], right[place]), BOOLEAN) for place in places)

@@ -1,0 +1,206 @@
+"""Binding of INSERT, SINK, UPDATE and DELETE: each is a query for rows, and a `Modify` on top of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from remuda.errors import Span, SqlError, nearest, parsing_error
+from remuda.expr import Call, Column, Expression, Literal
+from remuda.plan import logical
+from remuda.plan.joins import JoinKind
+from remuda.plan.logical import Assignment, LogicalNode, Operation
+from remuda.sql.bind.ctes import check_unused, with_ctes
+from remuda.sql.bind.expression.expression import ExpressionBinder
+from remuda.sql.bind.expression.subqueries import Subquery, attach
+from remuda.sql.bind.from_clause import Source, bind_map_entry, bind_sources
+from remuda.sql.bind.functions.windows import numbered
+from remuda.sql.bind.modify.assignments import bind_assignments, refuse_default, store
+from remuda.sql.bind.modify.conflict import on_conflict
+from remuda.sql.bind.query import bind_query
+from remuda.sql.bind.scope import QueryLevel, Scope
+from remuda.sql.bind.select import filtered
+from remuda.sql.bind.values import rows_of
+from remuda.sql.parse.places import place_of, refuse_unknown_parts
+from remuda.types import BIGINT, BOOLEAN
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from remuda.catalog import ColumnDefinition, MapDefinition
+    from remuda.sql.bind.binding import Binding
+
+
+def bind_insert(binding: Binding, node: Any, *, upsert: bool) -> logical.Root:
+    refuse_unknown_parts(node, frozenset({"this", "expression", "with_", "conflict", "alternative"}))
+    level, defined = with_ctes(node, QueryLevel())
+    target = node.this.this if isinstance(node.this, exp.Schema) else node.this
+    if not isinstance(target, exp.Table) or not isinstance(target.this, exp.Identifier):
+        raise parsing_error("INSERT INTO needs the name of a table", span=place_of(target))
+    definition = binding.find_target(target.name, target.db or None, place_of(target))
+    given = _target_columns(definition, node)
+    rows = node.expression
+    if rows is None:
+        raise parsing_error("INSERT needs VALUES or a query", span=place_of(target))
+    if isinstance(rows, exp.Values) and rows.args.get("alias") is not None:  # VALUES (1, 2) (3, 4)
+        span = place_of(rows.args["alias"]) or place_of(rows)
+        raise parsing_error("a comma is missing between the rows of VALUES", span=span)
+    if isinstance(rows, exp.Values) and not rows.args.get("order") and not rows.args.get("limit"):
+        tree: LogicalNode = _bind_values(binding, rows, given, level)
+        sources = tree.columns
+    else:
+        query = bind_query(binding, rows, level, [column.type for column in given])
+        if len(query.columns) != len(given):
+            raise _wrong_width(len(given), len(query.columns), place_of(rows))
+        tree, sources = query.input, query.columns  # type: ignore[assignment]
+    assignments = _complete_row(binding, definition, given, sources, place_of(node))
+    operation = Operation.SINK if upsert else Operation.INSERT
+    tree, operation = on_conflict(binding, node, definition, logical.Project(tree, assignments), operation, level)
+    check_unused(binding, defined)
+    return _root(logical.Modify(tree, definition, operation))
+
+
+def _target_columns(definition: MapDefinition, node: Any) -> list[ColumnDefinition]:
+    if not isinstance(node.this, exp.Schema):
+        return list(definition.visible_columns)
+    columns: list[ColumnDefinition] = []
+    for name in node.this.expressions:
+        column = definition.find_column(name.name)
+        if column is None:
+            names = [column.name for column in definition.columns]
+            raise parsing_error(
+                f"unknown column: {name.name}", span=place_of(name), suggestion=nearest(name.name, names)
+            )
+        if column in columns:
+            raise parsing_error(f"the column {column.name} is there twice", span=place_of(name))
+        columns.append(column)
+    return columns
+
+
+def _bind_values(binding: Binding, node: Any, given: Sequence[ColumnDefinition], level: QueryLevel) -> LogicalNode:
+    columns = tuple(binding.new_column(column.name, column.type) for column in given)
+    rows: list[tuple[list[Expression], list[Subquery]]] = []
+    for row in node.expressions:
+        values = row.expressions if isinstance(row, exp.Tuple) else [row]
+        if len(values) != len(given):
+            raise _wrong_width(len(given), len(values), place_of(row))
+        for value in values:
+            refuse_default(value)
+        subqueries: list[Subquery] = []
+        binder = ExpressionBinder(binding, Scope((), level), clause="VALUES", subqueries=subqueries)
+        stored = [
+            store(binder.bind(value, column.type), column, place_of(value))
+            for value, column in zip(values, given, strict=True)
+        ]
+        rows.append((stored, subqueries))
+    return rows_of(binding, columns, rows)
+
+
+def _wrong_width(expected: int, found: int, span: Span | None) -> SqlError:
+    return parsing_error(f"{expected} values are expected, {found} are given", span=span)
+
+
+def _complete_row(
+    binding: Binding,
+    definition: MapDefinition,
+    given: Sequence[ColumnDefinition],
+    columns: Sequence[Column],
+    span: Span | None,
+) -> tuple[Assignment, ...]:
+    """The map's columns in declared order; what is not given is NULL, if it may be."""
+    by_name = {declared.name: column for declared, column in zip(given, columns, strict=True)}
+    assignments: list[Assignment] = []
+    for declared in definition.columns:
+        source = by_name.get(declared.name)
+        if source is None:
+            if not declared.hidden and (declared.name in definition.key or not declared.nullable):
+                raise parsing_error(f"the column {declared.name} needs a value", span=span)
+            value: Expression = Literal(None, declared.type)
+        else:
+            value = store(source, declared, span)
+        assignments.append(Assignment(binding.new_column(declared.name, declared.type), value))
+    return tuple(assignments)
+
+
+def bind_update(binding: Binding, node: Any) -> logical.Root:
+    """`UPDATE map SET column = value, ... [FROM ...] [WHERE ...]`"""
+    refuse_unknown_parts(node, frozenset({"this", "expressions", "where", "from_", "with_"}))
+    level, defined = with_ctes(node, QueryLevel())
+    target = bind_map_entry(binding, node.this)
+    scan, relation = target.tree, target.relations[0]
+    assert isinstance(scan, logical.Scan)
+    from_clause = node.args.get("from_")
+    others = [] if from_clause is None else [from_clause.this]  # which has the joins after it
+    source = _with_others(binding, target, others, level)
+    scope = Scope(source.relations, level)
+    subqueries: list[Subquery] = []
+    binder = ExpressionBinder(binding, scope, clause="UPDATE", subqueries=subqueries)
+    if not node.expressions:
+        raise parsing_error("SET takes column = value")
+    assigned = bind_assignments(binder, node.expressions, scan.map, relation)
+    tree = attach(filtered(binding, source.tree, scope, node.args.get("where")), subqueries)
+    check_unused(binding, defined)
+    if others:
+        tree = _once_each(binding, tree, scan)
+    row = tuple(
+        Assignment(
+            binding.new_column(column.name, column.type) if column.id in assigned else column,
+            assigned.get(column.id, column),
+        )
+        for column in scan.columns
+    )
+    return _root(logical.Modify(logical.Project(tree, row), scan.map, Operation.UPDATE))
+
+
+def _with_others(binding: Binding, target: Source, entries: Sequence[Any], level: QueryLevel) -> Source:
+    """The map with the tables of UPDATE ... FROM or DELETE ... USING: all pairs, which WHERE chooses from."""
+    if not entries:
+        return target
+    others = bind_sources(binding, entries, level)
+    own = target.relations[0].alias.casefold()
+    if any(relation.alias.casefold() == own for relation in others.relations):
+        raise parsing_error(
+            f"the table {target.relations[0].alias} is there twice: give it an alias", span=place_of(entries[0])
+        )
+    tree = logical.Join(JoinKind.INNER, target.tree, others.tree)
+    return Source(tree, (*target.relations, *others.relations))
+
+
+def _once_each(binding: Binding, tree: LogicalNode, scan: logical.Scan) -> LogicalNode:
+    """A row of the map that was paired several times is updated once, from one of its pairs."""
+    key = tuple(scan.columns[position] for position in scan.map.positions(scan.map.key))
+    tree, number = numbered(binding, tree, key, ())
+    return logical.Filter(tree, Call("=", (number, Literal(1, BIGINT)), BOOLEAN))
+
+
+def bind_delete(binding: Binding, node: Any) -> logical.Root:
+    """`DELETE FROM map [USING ...] [WHERE ...]`"""
+    refuse_unknown_parts(node, frozenset({"this", "where", "using", "with_"}))
+    level, defined = with_ctes(node, QueryLevel())
+    target = bind_map_entry(binding, node.this)
+    scan = target.tree
+    assert isinstance(scan, logical.Scan)
+    entries = node.args.get("using") or []
+    source = _with_others(binding, target, _joined_by_commas(entries), level)
+    tree = filtered(binding, source.tree, Scope(source.relations, level), node.args.get("where"))
+    check_unused(binding, defined)
+    key = tuple(scan.columns[position] for position in scan.map.positions(scan.map.key))
+    tree = logical.Project(tree, tuple(Assignment(column, column) for column in key))
+    if entries:
+        tree = logical.Aggregate(tree, key, ())
+    return _root(logical.Modify(tree, scan.map, Operation.DELETE))
+
+
+def _joined_by_commas(entries: Sequence[Any]) -> list[Any]:
+    """USING a, b: sqlglot gives a list of tables."""
+    joined = list(entries[:1])
+    for entry in entries[1:]:
+        join = exp.Join(this=entry)
+        join.meta["word"] = ","
+        joined.append(join)
+    return joined
+
+
+def _root(modify: logical.Modify) -> logical.Root:
+    return logical.Root(modify, modify.columns, ("count",))

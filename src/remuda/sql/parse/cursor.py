@@ -1,0 +1,111 @@
+"""Reading a statement token by token: what the parser of definitions stands on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlglot.tokens import Token, TokenType
+
+from remuda.errors import Span, parsing_error
+from remuda.sql.parse.statements import Name
+from remuda.sql.parse.tokens import span_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from remuda.errors import SqlError
+
+
+class Cursor:
+    """A place in the list of tokens. Keywords are compared by their text, without regard to case."""
+
+    def __init__(self, tokens: Sequence[Token], text: str) -> None:
+        self.tokens = tokens
+        self.text = text
+        self.place = 0
+        self._end = Span(len(text.rstrip().rstrip(";")), len(text.rstrip().rstrip(";")) + 1)
+
+    @property
+    def current(self) -> Token | None:
+        return self.tokens[self.place] if self.place < len(self.tokens) else None
+
+    @property
+    def span(self) -> Span:
+        return self._end if self.current is None else span_of(self.current)
+
+    def at(self, *keywords: str) -> bool:
+        """Whether the next tokens are these keywords."""
+        window = self.tokens[self.place : self.place + len(keywords)]
+        texts = [token.text.upper() for token in window if token.token_type is not TokenType.STRING]
+        return texts == [keyword.upper() for keyword in keywords]
+
+    def accept(self, *keywords: str) -> bool:
+        """Steps over the keywords if they come next. sqlglot joins some pairs (PARTITION BY) into one token."""
+        if self.at(*keywords):
+            self.place += len(keywords)
+            return True
+        if len(keywords) > 1 and self.at(" ".join(keywords)):
+            self.place += 1
+            return True
+        return False
+
+    def expect(self, *keywords: str) -> None:
+        if not self.accept(*keywords):
+            raise self.unexpected(" ".join(keywords))
+
+    def unexpected(self, wanted: str) -> SqlError:
+        found = "the end of the statement" if self.current is None else f"{self.current.text!r}"
+        return parsing_error(f"expected {wanted}, found {found}", span=self.span)
+
+    def unsupported(self, reason: str) -> SqlError:
+        """The next word is SQL, but not here."""
+        word = "" if self.current is None else self.current.text.upper()
+        return parsing_error(f"{word} is not supported: {reason}", span=self.span)
+
+    def take(self, wanted: str) -> Token:
+        token = self.current
+        if token is None:
+            raise self.unexpected(wanted)
+        self.place += 1
+        return token
+
+    def name(self, wanted: str = "a name") -> Name:
+        """An identifier, quoted or not, perhaps qualified by a schema."""
+        first = self._identifier(wanted)
+        if self.accept("."):
+            second = self._identifier(wanted)
+            return Name(second.text, Span(first.start, second.end + 1), schema=first.text)
+        return Name(first.text, span_of(first))
+
+    def _identifier(self, wanted: str) -> Token:
+        token = self.current
+        if token is None or token.token_type in {TokenType.STRING, TokenType.NUMBER}:
+            raise self.unexpected(wanted)
+        if token.token_type is not TokenType.IDENTIFIER and not token.text.isidentifier():
+            raise self.unexpected(wanted)
+        return self.take(wanted)
+
+    def names(self) -> tuple[Name, ...]:
+        """`(a, b, c)`"""
+        self.expect("(")
+        names = [self.name("a column")]
+        while self.accept(","):
+            names.append(self.name("a column"))
+        self.expect(")")
+        return tuple(names)
+
+    def integer(self) -> int:
+        token = self.current
+        if token is None or token.token_type is not TokenType.NUMBER or not token.text.isdigit():
+            raise self.unexpected("a whole number")
+        return int(self.take("a whole number").text)
+
+    def string(self, wanted: str) -> str:
+        token = self.current
+        if token is None or token.token_type is not TokenType.STRING:
+            raise self.unexpected(wanted)
+        return self.take(wanted).text
+
+    def finish(self) -> None:
+        if self.current is not None:
+            raise self.unexpected("the end of the statement")

@@ -1,0 +1,162 @@
+"""Definitions that hold a query: CREATE VIEW, CREATE TABLE AS, COPY."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, get_args
+
+from sqlglot.tokens import Token, TokenType
+
+from remuda.errors import nearest, parsing_error
+from remuda.sql.parse.parse_query import begins_select, parse_query
+from remuda.sql.parse.statements import CopyFrom, CopyTo, CreateMapAs, CreateView, CsvOptions, DropView
+from remuda.storage import LoadMode
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from remuda.errors import Span
+    from remuda.sql.parse.cursor import Cursor
+    from remuda.sql.parse.statements import Name, Query
+
+FORMATS = ("parquet", "csv", "json", "arrow", "feather")
+_CSV: dict[str, tuple[str, ...]] = {"HEADER": ("true", "false", "on", "off"), "DELIMITER": ()}
+
+
+def parse_create_view(cursor: Cursor, *, or_replace: bool = False) -> CreateView:
+    """`CREATE [OR REPLACE] VIEW name [(column, ...)] AS query`"""
+    if_not_exists = not or_replace and cursor.accept("IF", "NOT", "EXISTS")
+    name = cursor.name("the name of a view")
+    columns = cursor.names() if cursor.at("(") else ()
+    cursor.expect("AS")
+    query, text = _rest(cursor)
+    return CreateView(name, columns, query, text.strip(), or_replace, if_not_exists)
+
+
+def parse_create_or_replace_view(cursor: Cursor) -> CreateView:
+    return parse_create_view(cursor, or_replace=True)
+
+
+def parse_drop_view(cursor: Cursor) -> DropView:
+    if_exists = cursor.accept("IF", "EXISTS")
+    return DropView(cursor.name("the name of a view"), if_exists)
+
+
+def parse_create_map_as(
+    cursor: Cursor,
+    name: Name,
+    key: tuple[Name, ...],
+    partitioned_by: tuple[Name, ...],
+    *,
+    replicated: bool,
+    if_not_exists: bool,
+) -> CreateMapAs:
+    cursor.expect("AS")
+    query, text = _rest(cursor)
+    return CreateMapAs(name, key, partitioned_by, replicated, query, text, if_not_exists)
+
+
+def _rest(cursor: Cursor) -> tuple[Query, str]:
+    """The query that the statement ends with."""
+    if not begins_select(cursor):
+        raise cursor.unexpected("a query")
+    tokens = cursor.tokens[cursor.place :]
+    cursor.place = len(cursor.tokens)
+    return _query_of(cursor, tokens)
+
+
+def _query_of(cursor: Cursor, tokens: Sequence[Token]) -> tuple[Query, str]:
+    """The query of some tokens, and its text where it stands: places in the one are places in the other."""
+    start, end = tokens[0].start, tokens[-1].end + 1
+    before = re.sub(r"[^\n]", " ", cursor.text[:start])
+    return parse_query(tokens, cursor.text), before + cursor.text[start:end]
+
+
+def parse_copy(cursor: Cursor) -> CopyFrom | CopyTo:
+    """`COPY map FROM 'path' [(FORMAT csv, MODE append)]`, `COPY map | (query) TO 'path' [(FORMAT csv)]`"""
+    begin = cursor.place
+    if cursor.at("("):
+        inside = _parenthesised(cursor)
+        query, text = _query_of(cursor, inside)
+        cursor.expect("TO")
+    else:
+        name = cursor.name("the name of a table or a query in parentheses")
+        if cursor.accept("FROM"):
+            span = cursor.span
+            path = cursor.string("the path of a file, in quotes")
+            options = _options(cursor, {"FORMAT": FORMATS, "MODE": get_args(LoadMode), **_CSV, "NULL": ()})
+            csv = _csv_options(options, path, span)
+            return CopyFrom(name, path, span, options.get("FORMAT"), options.get("MODE", "append"), csv)
+        named = cursor.tokens[begin : cursor.place]
+        cursor.expect("TO")
+        first = named[0]
+        table = Token(TokenType.TABLE, "TABLE", first.line, first.col, first.start, first.end, [])
+        query = parse_query([table, *named], cursor.text)
+        text = f"TABLE {cursor.text[first.start : named[-1].end + 1]}"
+    span = cursor.span
+    path = cursor.string("the path of a file, in quotes")
+    options = _options(cursor, {"FORMAT": FORMATS, **_CSV})
+    return CopyTo(query, text, path, span, options.get("FORMAT"), _csv_options(options, path, span))
+
+
+def _csv_options(options: dict[str, str], path: str, span: Span) -> CsvOptions | None:
+    """None where none is given."""
+    given = [option for option in ("HEADER", "DELIMITER", "NULL") if option in options]
+    if not given:
+        return None
+    kind = options.get("FORMAT")
+    if kind != "csv" and (kind is not None or not path.casefold().endswith(".csv")):
+        raise parsing_error(f"{given[0]} is an option of CSV files", span=span)
+    header = options.get("HEADER", "true") in {"true", "on"}
+    return CsvOptions(header, options.get("DELIMITER", ","), options.get("NULL"))
+
+
+def _parenthesised(cursor: Cursor) -> list[Token]:
+    """The tokens between the parenthesis that comes next and its counterpart."""
+    cursor.expect("(")
+    if not begins_select(cursor):
+        raise cursor.unexpected("a query")
+    inside: list[Token] = []
+    depth = 1
+    while True:
+        token = cursor.take(")")
+        depth += {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1}.get(token.token_type, 0)
+        if depth == 0:
+            return inside
+        inside.append(token)
+
+
+def _options(cursor: Cursor, known: dict[str, tuple[str, ...]]) -> dict[str, str]:
+    """`[WITH] (FORMAT csv, ...)`; an option without known values takes a string."""
+    found: dict[str, str] = {}
+    cursor.accept("WITH")
+    if not cursor.accept("("):
+        return found
+    while True:
+        span = cursor.span
+        option = cursor.take("an option").text.upper()
+        if option not in known:
+            raise parsing_error(f"unknown option: {option}", span=span, suggestion=nearest(option, known))
+        found[option] = _option_value(cursor, option, known[option])
+        if not cursor.accept(","):
+            break
+    cursor.expect(")")
+    return found
+
+
+def _option_value(cursor: Cursor, option: str, choices: tuple[str, ...]) -> str:
+    place = cursor.span
+    if not choices:
+        text = cursor.string("a text in quotes")
+        if option == "DELIMITER" and len(text) != 1:
+            raise parsing_error("DELIMITER takes one character", span=place)
+        if option == "DELIMITER" and (text in '\0\r\n"' or not text.isascii()):
+            raise parsing_error("DELIMITER takes an ASCII character that is no quote and no line break", span=place)
+        return text
+    if option == "HEADER" and (cursor.at(",") or cursor.at(")")):
+        return "true"
+    value = cursor.take(" or ".join(choices)).text.casefold()
+    if value not in choices:
+        message = f"{option} must be {', '.join(choices[:-1])} or {choices[-1]}, not {value}"
+        raise parsing_error(message, span=place)
+    return value

@@ -1,0 +1,223 @@
+"""The statements, parsed: what definitions and settings say, and queries as sqlglot's tree, still unbound."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+    from remuda.catalog import ColumnDefinition, IndexKind
+    from remuda.errors import Span
+    from remuda.sql.parse.tokens import ParameterNames
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A name as written, perhaps with its schema, and its place."""
+
+    text: str
+    span: Span
+    schema: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CreateMap:
+    name: Name
+    columns: tuple[ColumnDefinition, ...]
+    key: tuple[Name, ...]
+    partitioned_by: tuple[Name, ...]
+    replicated: bool
+    if_not_exists: bool
+    or_replace: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CreateMapAs:
+    """`CREATE TABLE name [(PRIMARY KEY (k, ...))] AS query`: the map has the query's columns and rows."""
+
+    name: Name
+    key: tuple[Name, ...]
+    partitioned_by: tuple[Name, ...]
+    replicated: bool
+    query: Query
+    text: str
+    """The query alone, at its place in the text."""
+    if_not_exists: bool
+    or_replace: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CreateView:
+    name: Name
+    columns: tuple[Name, ...]
+    query: Query
+    text: str
+    """The text of the query alone."""
+    or_replace: bool
+    if_not_exists: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DropView:
+    name: Name
+    if_exists: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DropMap:
+    name: Name
+    if_exists: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CreateIndex:
+    name: Name
+    map: Name
+    columns: tuple[Name, ...]
+    kind: IndexKind
+    if_not_exists: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DropIndex:
+    name: Name
+    if_exists: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Truncate:
+    name: Name
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Every file of one map, or of all, is read and compared with its checksums."""
+
+    name: Name | None
+
+
+@dataclass(frozen=True, slots=True)
+class Analyze:
+    """Statistics of one map, or of all, are made anew."""
+
+    name: Name | None
+
+
+@dataclass(frozen=True, slots=True)
+class CsvOptions:
+    """How a CSV file is written: whether its first line has names, what separates values, which text is NULL."""
+
+    header: bool = True
+    delimiter: str = ","
+    null: str | None = None
+    """Absent: an empty value that is not quoted."""
+
+
+@dataclass(frozen=True, slots=True)
+class CopyFrom:
+    """`COPY map FROM 'path'`; without FORMAT the name of the file says what it is."""
+
+    name: Name
+    path: str
+    span: Span
+    format: str | None
+    mode: str
+    csv: CsvOptions | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CopyTo:
+    """`COPY (query) TO 'path'`, `COPY map TO 'path'`"""
+
+    query: Query
+    text: str
+    """The query alone, at its place in the text."""
+    path: str
+    span: Span
+    format: str | None
+    csv: CsvOptions | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Show:
+    """`SHOW TABLES`, `VIEWS`, `INDEXES`, `PARTITIONS`, `MEMBERS`, `PLANS`."""
+
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class SetOption:
+    option: str
+    value: str
+    span: Span
+    """The place of the value."""
+    option_span: Span
+
+
+class ExplainMode(Enum):
+    PLAN = "PLAN"
+    LOGICAL = "LOGICAL"
+    MEMO = "MEMO"
+
+
+class ExplainFormat(Enum):
+    TEXT = "TEXT"
+    JSON = "JSON"
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """SELECT, INSERT, SINK, UPDATE or DELETE: `tree` is sqlglot's, `upsert` tells SINK from INSERT."""
+
+    tree: exp.Expression = field(compare=False)
+    span: Span
+    """The place of its first word: where an error is shown that has no better one."""
+    parameters: ParameterNames = field(compare=False)
+    upsert: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Explain:
+    """`analyze` runs the query and shows what each operator did."""
+
+    query: Query
+    mode: ExplainMode = ExplainMode.PLAN
+    analyze: bool = False
+    format: ExplainFormat = ExplainFormat.TEXT
+
+
+@dataclass(frozen=True, slots=True)
+class Describe:
+    """`DESCRIBE name`, `SHOW COLUMNS FROM name`, `DESCRIBE query`: the columns of its rows. A name is a query, too."""
+
+    query: Query
+
+
+Statement = (
+    CreateMap
+    | CreateMapAs
+    | DropMap
+    | CreateIndex
+    | DropIndex
+    | CreateView
+    | DropView
+    | Truncate
+    | Analyze
+    | Check
+    | CopyFrom
+    | CopyTo
+    | Checkpoint
+    | Show
+    | SetOption
+    | Query
+    | Explain
+    | Describe
+)
