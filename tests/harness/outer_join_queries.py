@@ -16,7 +16,7 @@ from remuda.exec.join import join as hash_join
 from remuda.exec.join import join_sides, row_join
 from remuda.optimizer import cost, pricing
 from remuda.optimizer.search import Search
-from remuda.rules import aggregate_below_join
+from remuda.rules.explore import aggregate_below_join
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -19,8 +19,8 @@ from remuda.optimizer import Optimized, OptimizerSettings, optimize
 from remuda.plan import logical
 from remuda.plan.traits import Convention
 from remuda.plan.walk import walk
-from remuda.rules.normalize import normalize
-from remuda.rules.trim import trim_columns
+from remuda.rules.normalize.normalize import normalize
+from remuda.rules.normalize.trim import trim_columns
 from remuda.sql import BoundQuery, Query, bind, parse
 from remuda.types import BIGINT, BOOLEAN, DATE, DOUBLE, INTEGER, VARCHAR, SqlType
 

@@ -19,8 +19,8 @@ from remuda.optimizer.pruning import prune
 from remuda.plan import logical
 from remuda.plan.bounds import Bound, Interval, Points, Prefix, Ranges
 from remuda.plan.walk import walk
-from remuda.rules.normalize import RuleTrace, normalize
-from remuda.rules.trim import trim_columns
+from remuda.rules.normalize.normalize import RuleTrace, normalize
+from remuda.rules.normalize.trim import trim_columns
 from remuda.sql.parse.types import TYPE_NAMES
 from remuda.storage import UNBOUNDED, Lookup, hash_values, partition_of
 from remuda.storage.value_order import comparable

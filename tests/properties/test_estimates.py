@@ -18,8 +18,8 @@ from remuda.errors import SqlError
 from remuda.optimizer.selectivity import of_map, selectivity
 from remuda.plan import logical
 from remuda.plan.walk import walk
-from remuda.rules.normalize import normalize
-from remuda.rules.trim import trim_columns
+from remuda.rules.normalize.normalize import normalize
+from remuda.rules.normalize.trim import trim_columns
 from remuda.sql import Query, bind, parse
 from tests.harness.databases import DuckDatabase
 

@@ -9,10 +9,10 @@ import pytest
 from remuda.plan import logical
 from remuda.plan.checker import check_logical
 from remuda.plan.walk import walk
-from remuda.rules.decorrelate import decorrelate
-from remuda.rules.free_columns import free_columns
-from remuda.rules.normalize import NORMALIZE_RULES, RuleTrace, normalize
-from remuda.rules.trim import trim_columns
+from remuda.rules.decorrelate.decorrelate import decorrelate
+from remuda.rules.decorrelate.free_columns import free_columns
+from remuda.rules.normalize.normalize import NORMALIZE_RULES, RuleTrace, normalize
+from remuda.rules.normalize.trim import trim_columns
 from tests.rules.interpreter import Interpreter
 from tests.rules.random_trees import RandomTrees, random_rows
 

@@ -22,13 +22,14 @@ from remuda.plan import logical
 from remuda.plan.joins import JoinKind
 from remuda.plan.walk import walk
 from remuda.plan.windows import WindowCall
-from remuda.rules import aggregate, aggregate_below_join, empty, filter_join, join, join_inference, limit
-from remuda.rules import filter as filters
-from remuda.rules.decorrelate import decorrelate
-from remuda.rules.free_columns import free_columns
+from remuda.rules.decorrelate.decorrelate import decorrelate
+from remuda.rules.decorrelate.free_columns import free_columns
+from remuda.rules.explore import aggregate_below_join
 from remuda.rules.new_columns import NewColumns
-from remuda.rules.normalize import RuleTrace, normalize
-from remuda.rules.trim import trim_columns
+from remuda.rules.normalize import aggregate, empty, filter_join, join, join_inference, limit
+from remuda.rules.normalize import filter as filters
+from remuda.rules.normalize.normalize import RuleTrace, normalize
+from remuda.rules.normalize.trim import trim_columns
 from remuda.types import BIGINT, BOOLEAN
 from tests.rules.interpreter import Interpreter
 from tests.rules.random_trees import MAPS, RandomTrees, random_rows

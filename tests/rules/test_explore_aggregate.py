@@ -16,9 +16,9 @@ from remuda.plan.aggregates import AGGREGATES, AggregateCall
 from remuda.plan.checker import check_logical
 from remuda.plan.joins import JoinKind
 from remuda.plan.logical import Assignment
-from remuda.rules.aggregate import remove_aggregate_of_unique
-from remuda.rules.explore import AGGREGATE_RULES
+from remuda.rules.explore.explore import AGGREGATE_RULES
 from remuda.rules.new_columns import NewColumns
+from remuda.rules.normalize.aggregate import remove_aggregate_of_unique
 from remuda.types import BIGINT, BOOLEAN
 from tests.rules.interpreter import Interpreter
 from tests.rules.random_trees import RandomTrees, random_rows

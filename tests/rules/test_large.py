@@ -11,9 +11,9 @@ import remuda
 from remuda import sql
 from remuda.plan import logical
 from remuda.plan.walk import walk
-from remuda.rules.decorrelate import decorrelate
-from remuda.rules.normalize import RuleTrace, normalize
-from remuda.rules.trim import trim_columns
+from remuda.rules.decorrelate.decorrelate import decorrelate
+from remuda.rules.normalize.normalize import RuleTrace, normalize
+from remuda.rules.normalize.trim import trim_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

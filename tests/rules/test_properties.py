@@ -14,9 +14,9 @@ from remuda.plan.aggregates import AggregateCall
 from remuda.plan.joins import JoinKind
 from remuda.plan.logical import Assignment
 from remuda.plan.walk import walk
-from remuda.rules.decorrelate import decorrelate
-from remuda.rules.free_columns import free_columns
-from remuda.rules.normalize import normalize
+from remuda.rules.decorrelate.decorrelate import decorrelate
+from remuda.rules.decorrelate.free_columns import free_columns
+from remuda.rules.normalize.normalize import normalize
 from remuda.rules.properties import has_exactly_one_row, not_null_columns, unique_keys
 from remuda.types import BIGINT, BOOLEAN
 from tests.rules.interpreter import Interpreter

@@ -14,7 +14,7 @@ from remuda.plan import logical
 from remuda.plan.checker import check_logical
 from remuda.plan.explain import explain_logical
 from remuda.plan.walk import walk
-from remuda.rules.free_columns import free_columns
+from remuda.rules.decorrelate.free_columns import free_columns
 from remuda.sql import CreateIndex, CreateMap, DropMap, Explain, ExplainMode, Query, SetOption, Show, bind, parse
 from remuda.types import BIGINT, BOOLEAN, DATE, DOUBLE, INTEGER, TIMESTAMP_TZ, VARCHAR, decimal
 from tests.sql.catalogs import CATALOG, bound

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from remuda import sql
 from remuda.grid.explain import explain_query
-from remuda.rules.decorrelate import decorrelate
-from remuda.rules.normalize import RuleTrace, normalize
+from remuda.rules.decorrelate.decorrelate import decorrelate
+from remuda.rules.normalize.normalize import RuleTrace, normalize
+from remuda.rules.normalize.trim import trim_columns
 from remuda.rules.trace import describe_steps
-from remuda.rules.trim import trim_columns
 
 if TYPE_CHECKING:
     from remuda.grid.queries import Queries

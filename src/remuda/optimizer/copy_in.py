@@ -9,7 +9,7 @@ from remuda.optimizer.join_graph import is_reorderable, join_graph
 from remuda.optimizer.join_order import MAXIMUM_PAIRS, explore_join_orders
 from remuda.optimizer.properties import group_count
 from remuda.plan.walk import change_inputs
-from remuda.rules.explore import explore
+from remuda.rules.explore.explore import explore
 
 if TYPE_CHECKING:
     from collections.abc import Callable

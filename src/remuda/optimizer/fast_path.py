@@ -16,8 +16,8 @@ from remuda.optimizer.selectivity import of_map, selectivity
 from remuda.plan import logical, physical
 from remuda.plan.bounds import Points
 from remuda.plan.traits import ROOT, Convention, Traits
-from remuda.rules.explore import split_disjunction
-from remuda.rules.implement_relational import project_over
+from remuda.rules.explore.explore import split_disjunction
+from remuda.rules.implement.implement_relational import project_over
 
 if TYPE_CHECKING:
     from remuda.catalog import MapStatistics

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from remuda.plan import logical
 from remuda.plan.joins import JoinKind
-from remuda.rules.explore import semi_join_as_inner
+from remuda.rules.explore.explore import semi_join_as_inner
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -14,9 +14,9 @@ from remuda.plan import logical, physical
 from remuda.plan.checker import check_logical, check_physical
 from remuda.plan.traits import Convention
 from remuda.plan.walk import walk
-from remuda.rules.decorrelate import decorrelate
-from remuda.rules.normalize import RuleTrace, normalize
-from remuda.rules.trim import trim_columns
+from remuda.rules.decorrelate.decorrelate import decorrelate
+from remuda.rules.normalize.normalize import RuleTrace, normalize
+from remuda.rules.normalize.trim import trim_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable

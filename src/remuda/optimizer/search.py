@@ -31,8 +31,8 @@ from remuda.optimizer.pricing import Pricing
 from remuda.plan import logical, physical
 from remuda.plan.traits import ROOT, Convention, DistributionKind, Traits
 from remuda.plan.walk import inputs, walk
-from remuda.rules.implement import alternatives
-from remuda.rules.join_sides import JoinSides, join_sides
+from remuda.rules.implement.implement import alternatives
+from remuda.rules.implement.join_sides import JoinSides, join_sides
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from remuda.plan import logical
     from remuda.plan.physical import PhysicalNode, ScanNode
     from remuda.plan.traits import Traits
-    from remuda.rules.join_sides import JoinSides
+    from remuda.rules.implement.join_sides import JoinSides
     from remuda.types import SqlType
 
 

@@ -10,7 +10,7 @@ from remuda.plan.explain import explain_logical
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from remuda.rules.normalize import RuleStep
+    from remuda.rules.normalize.normalize import RuleStep
 
 
 def describe_steps(steps: Iterable[RuleStep]) -> str:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from remuda.plan import logical
 from remuda.plan.aggregates import AGGREGATES
+from remuda.rules.explore.split_aggregate import put_together, split_calls
 from remuda.rules.properties import is_unique
-from remuda.rules.split_aggregate import put_together, split_calls
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -19,9 +19,9 @@ from remuda.expr import Call, Column, Expression, columns_of, conjunction, conju
 from remuda.plan import logical
 from remuda.plan.joins import JoinKind
 from remuda.plan.logical import Assignment
+from remuda.rules.decorrelate.free_columns import free_columns
+from remuda.rules.decorrelate.numbered import first_of_each, order_of
 from remuda.rules.filtered import filtered
-from remuda.rules.free_columns import free_columns
-from remuda.rules.numbered import first_of_each, order_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -15,10 +15,10 @@ from remuda.plan.aggregates import AGGREGATES
 from remuda.plan.joins import JoinKind
 from remuda.plan.logical import Assignment
 from remuda.plan.walk import walk
-from remuda.rules.conditions import told_apart
+from remuda.rules.explore.split_aggregate import put_together, split_calls
+from remuda.rules.normalize.conditions import told_apart
 from remuda.rules.nulls import is_null_without
 from remuda.rules.properties import is_unique
-from remuda.rules.split_aggregate import put_together, split_calls
 from remuda.types import Kind
 
 if TYPE_CHECKING:

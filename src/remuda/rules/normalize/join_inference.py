@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from remuda.expr import Column, Expression, substitute
 from remuda.plan import logical
 from remuda.plan.joins import JoinKind
-from remuda.rules.conditions import implied_by_sides
 from remuda.rules.join_keys import split_condition
-from remuda.rules.restrict import known_predicates, restrict
+from remuda.rules.normalize.conditions import implied_by_sides
+from remuda.rules.normalize.restrict import known_predicates, restrict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -26,10 +26,10 @@ from remuda.plan import logical
 from remuda.plan.joins import JoinKind
 from remuda.plan.logical import Assignment
 from remuda.plan.walk import change_inputs, walk
-from remuda.rules.defaults import with_defaults
-from remuda.rules.free_columns import expressions_of, free_columns
-from remuda.rules.numbered import first_of_each
-from remuda.rules.trim import trim
+from remuda.rules.decorrelate.defaults import with_defaults
+from remuda.rules.decorrelate.free_columns import expressions_of, free_columns
+from remuda.rules.decorrelate.numbered import first_of_each
+from remuda.rules.normalize.trim import trim
 from remuda.types import BOOLEAN
 
 if TYPE_CHECKING:

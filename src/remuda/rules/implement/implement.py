@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from remuda.plan import logical
-from remuda.rules import (
+from remuda.rules.implement import (
     implement_aggregate,
     implement_join,
     implement_lookup,

@@ -9,7 +9,7 @@ from remuda.expr import columns_of
 from remuda.plan import logical
 from remuda.plan.joins import JoinKind
 from remuda.plan.walk import with_inputs
-from remuda.rules.project import narrowest
+from remuda.rules.normalize.project import narrowest
 from remuda.rules.properties import matches_at_most_once
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from remuda.plan import logical
 from remuda.plan.checker import check_logical
 from remuda.plan.logical import LogicalNode
 from remuda.plan.walk import change_inputs
-from remuda.rules import (  # modules are named after their operators
+from remuda.rules.normalize import (  # modules are named after their operators
     aggregate,
     empty,
     filter,  # noqa: A004
@@ -25,7 +25,7 @@ from remuda.rules import (  # modules are named after their operators
     sort,
     union,
 )
-from remuda.rules.trim import trim_columns
+from remuda.rules.normalize.trim import trim_columns
 
 NormalizeRule = Callable[[LogicalNode], LogicalNode | None]
 

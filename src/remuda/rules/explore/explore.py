@@ -13,8 +13,8 @@ from remuda.expr import Call, Column, Expression, Literal, conjunction, conjunct
 from remuda.plan import logical
 from remuda.plan.joins import JoinKind
 from remuda.plan.traits import SortKey
-from remuda.rules import explore_aggregate
-from remuda.rules.aggregate_below_join import aggregate_below_join
+from remuda.rules.explore import explore_aggregate
+from remuda.rules.explore.aggregate_below_join import aggregate_below_join
 from remuda.rules.join_keys import split_condition
 from remuda.types import BIGINT, BOOLEAN
 

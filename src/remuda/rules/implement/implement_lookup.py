@@ -17,7 +17,7 @@ from remuda.types import BOOLEAN
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from remuda.rules.join_sides import JoinSides
+    from remuda.rules.implement.join_sides import JoinSides
 
 _KINDS = {JoinKind.INNER, JoinKind.LEFT, JoinKind.SEMI, JoinKind.ANTI}
 
