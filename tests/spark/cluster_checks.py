@@ -19,7 +19,7 @@ import pytest
 
 import remuda
 import remuda.spark
-from remuda.spark.tasks import run_tasks, slot_count
+from remuda.spark.session.tasks import run_tasks, slot_count
 from tests.harness.shuffled import exchanges, shuffles_for_nothing
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ QUICK_START = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[SparkSession]:
-    session = remuda.spark.session(
+    session = remuda.spark.session.session(
         master=os.environ["REMUDA_TEST_MASTER"],
         config={
             "spark.executor.memory": "512m",
@@ -138,7 +138,7 @@ def test_members_are_the_executors(
             time.sleep(0.2)
         pytest.fail("the members stayed the same")
 
-    monkeypatch.setattr("remuda.spark.shuffle_stages.TASK_BYTES", 500_000)
+    monkeypatch.setattr("remuda.spark.query.shuffle_stages.TASK_BYTES", 500_000)
     wait_for_executors(cluster)
     grid.load("numbers", numbers(cluster))
     before = members()

@@ -9,9 +9,9 @@ import pytest
 
 from remuda.exec import ArrowBatch
 from remuda.expr import Column
-from remuda.spark import answers
-from remuda.spark.answers import batches_of, send, task_of
-from remuda.spark.stage_job import AnswerChannel
+from remuda.spark.query import answers
+from remuda.spark.query.answers import batches_of, send, task_of
+from remuda.spark.query.stage_job import AnswerChannel
 from remuda.types import BIGINT, VARCHAR
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import remuda
-from remuda.spark import shuffle_stages
+from remuda.spark.query import shuffle_stages
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -79,7 +79,7 @@ def slowly(batches):
         time.sleep(0.5)
         yield batch
 
-spark = remuda.spark.session("local[2]")
+spark = remuda.spark.session.session("local[2]")
 grid = remuda.open(sys.argv[1], spark=spark)
 grid.sql("CREATE TABLE numbers (id BIGINT, PRIMARY KEY (id))")
 grid.sql("INSERT INTO numbers VALUES (-1)")

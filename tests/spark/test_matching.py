@@ -18,7 +18,7 @@ from pyspark.sql.types import (
 )
 
 from remuda.errors import ErrorCode, SqlError
-from remuda.spark.matching import match_columns
+from remuda.spark.load.matching import match_columns
 from tests.spark.maps import orders
 
 

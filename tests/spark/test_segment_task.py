@@ -10,17 +10,17 @@ import pyarrow as pa
 import pytest
 
 from remuda.errors import SqlError
-from remuda.spark import segment_task
-from remuda.spark.batch_file import BatchFile, BatchFileWriter
-from remuda.spark.exchange_task import travelling_name, write_lots_in_arrow, written_rows
-from remuda.spark.load_progress import rows_in
-from remuda.spark.segment_task import (
+from remuda.spark.load import segment_task
+from remuda.spark.load.exchange_task import travelling_name, write_lots_in_arrow, written_rows
+from remuda.spark.load.load_progress import rows_in
+from remuda.spark.load.segment_task import (
     RowsInFile,
     SegmentWork,
     build_part,
     cut_parts,
     segment_infos,
 )
+from remuda.spark.query.batch_file import BatchFile, BatchFileWriter
 from remuda.storage.segment_builder import partition_ids
 from tests.spark.maps import orders
 
@@ -71,7 +71,7 @@ def test_strings_travel_as_codes_where_they_are_repeated(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("slots", [1, 2, 3, 7])
 def test_parts_have_about_equally_many_rows(tmp_path: Path, slots: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("remuda.spark.segment_task.LEAST_ROWS", 100)
+    monkeypatch.setattr("remuda.spark.load.segment_task.LEAST_ROWS", 100)
     definition = orders()
     written = cut(tmp_path, definition, batches(definition, 20_000))
     parts = cut_parts(definition, written, slots)

@@ -10,7 +10,7 @@ import pytest
 
 import remuda
 from remuda.errors import ErrorCode, SqlError
-from remuda.spark import shuffle_stages
+from remuda.spark.query import shuffle_stages
 from tests.harness.shuffled import exchanges, shuffles_for_nothing
 from tests.spark.leftovers import left_behind
 

@@ -19,16 +19,16 @@ from remuda.plan.checker import check_physical
 from remuda.plan.fragments import PartitionMap, Plan, split
 from remuda.plan.traits import Convention
 from remuda.plan.walk import change_inputs, walk
-from remuda.spark import shuffle_stages
-from remuda.spark.shuffle_parcels import INLINE_BYTES, PARCEL_ROWS, OpenedParcels, Parcel, ParcelWriter, Post
-from remuda.spark.shuffle_stages import stages_of
+from remuda.spark.query import shuffle_stages
+from remuda.spark.query.shuffle_parcels import INLINE_BYTES, PARCEL_ROWS, OpenedParcels, Parcel, ParcelWriter, Post
+from remuda.spark.query.shuffle_stages import stages_of
 from remuda.types import BIGINT
 from tests.optimizer.maps import define, plan
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from remuda.spark.shuffle_stages import Stages
+    from remuda.spark.query.shuffle_stages import Stages
 
 MAP = define("SORTED(a, b)")
 REPLICATED = define(replicated=True)

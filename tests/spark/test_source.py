@@ -13,7 +13,7 @@ import pytest
 
 import remuda
 import remuda.spark
-from remuda.spark.source_read import MapReader
+from remuda.spark.source.source_read import MapReader
 from tests.spark.test_forgotten import wait_until
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ def test_maps_join_with_what_else_spark_has(session: SparkSession, shop: str) ->
     ],
 )
 def test_mistakes_are_named(session: SparkSession, shop: str, options: dict[str, str | None], message: str) -> None:
-    from remuda.spark.source import RemudaSource
+    from remuda.spark.source.source import RemudaSource
 
     given = {name: shop if value is None else value for name, value in options.items()}
     with pytest.raises(remuda.RemudaError, match=message):
@@ -250,7 +250,7 @@ def test_an_open_grid_takes_over_what_spark_wrote(session: SparkSession, target:
 
 
 def test_a_map_without_a_key_is_written_with_generated_ones(session: SparkSession, tmp_path: Path) -> None:
-    from remuda.spark.source import RemudaSource
+    from remuda.spark.source.source import RemudaSource
 
     path = str(tmp_path / "events.remuda")
     with remuda.open(path) as grid:

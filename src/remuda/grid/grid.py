@@ -63,7 +63,7 @@ def open_grid(
     counts = {} if partitions is None else {"partitions": partitions}
     _check_options(path, members=members, **counts)
     if spark is not None:
-        from remuda.spark.executors import refuse_unusable
+        from remuda.spark.session.executors import refuse_unusable
 
         refuse_unusable(spark)
     options = {"durability": chosen, "read_only": read_only, **counts}
@@ -190,7 +190,7 @@ class Grid:
         if str(mode) not in get_args(LoadMode):
             raise data_error(f"mode must be one of {', '.join(get_args(LoadMode))}, not {mode!r}")
         if is_spark_dataframe(data):
-            from remuda.spark.load import load_dataframe
+            from remuda.spark.load.load import load_dataframe
 
             target = self.store.map(self._definition(name))
             bar = ProgressBar(f"loading {name}", None)

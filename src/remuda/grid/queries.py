@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from remuda.grid.planner import Planner
     from remuda.plan.fragments import Plan
     from remuda.spark import SparkSession
-    from remuda.spark.executors import ExecutorWatch
+    from remuda.spark.session.executors import ExecutorWatch
     from remuda.sql import Query
     from remuda.storage import Confirm, Store
 
@@ -167,7 +167,7 @@ class Queries:
         parameters = Parameters(stored, plan.parameters)
         remote = None
         if self.spark is not None:
-            from remuda.spark.runtime import SparkFragments
+            from remuda.spark.query.runtime import SparkFragments
 
             shared = None if self.store.read_only or self.store.remote is not None else self.store.path
             remote = SparkFragments(self.spark, plan, parameters, by_id, shared, self.settings.memory_limit, entry.code)
@@ -324,7 +324,7 @@ class Tries:
 def _watch(spark: SparkSession | None) -> ExecutorWatch | None:
     if spark is None:
         return None
-    from remuda.spark.executors import ExecutorWatch
+    from remuda.spark.session.executors import ExecutorWatch
 
     return ExecutorWatch(spark)
 

@@ -6,8 +6,8 @@ storage, plans and operators; it must not know the grid, which decides when Spar
 
 from typing import TYPE_CHECKING
 
-from remuda.spark.java import find_java
-from remuda.spark.session import session
+from remuda.spark.session.java import find_java
+from remuda.spark.session.session import session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession as SparkSession
@@ -17,6 +17,6 @@ __all__ = ["find_java", "register", "session"]
 
 def register(spark: "SparkSession") -> None:
     """Makes `spark.read.format("remuda")`, `df.write` and `df.writeStream` work in a session."""
-    from remuda.spark.source import register
+    from remuda.spark.source.source import register
 
     register(spark)

@@ -18,8 +18,8 @@ import pyarrow as pa
 
 from remuda.exec import ArrowBatch
 from remuda.exec.sort.ordering import concatenate
-from remuda.spark.answers import compact
-from remuda.spark.batch_file import BatchFile, BatchFileWriter, Place, from_stream, to_stream
+from remuda.spark.query.answers import compact
+from remuda.spark.query.batch_file import BatchFile, BatchFileWriter, Place, from_stream, to_stream
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

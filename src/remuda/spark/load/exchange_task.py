@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from remuda.errors import RemudaError, SqlError
-from remuda.spark.batch_file import BatchFileWriter, Place
+from remuda.spark.query.batch_file import BatchFileWriter, Place
 from remuda.storage.conforming import conform
 from remuda.storage.row_memory import rows_of
 from remuda.storage.segment_builder import DICTIONARY_SHARE, mostly_distinct, partition_ids

@@ -12,8 +12,8 @@ from remuda.exec.measure import Measures
 from remuda.exec.memory import MemoryLimit
 from remuda.plan.physical import Receive, Route, Send
 from remuda.plan.walk import inputs, walk
-from remuda.spark.answers import measured_answer, send
-from remuda.spark.shuffle_parcels import MEASURED_EDGE, OpenedParcels, Parcel, ParcelWriter
+from remuda.spark.query.answers import measured_answer, send
+from remuda.spark.query.shuffle_parcels import MEASURED_EDGE, OpenedParcels, Parcel, ParcelWriter
 from remuda.storage import SnapshotDescription, open_snapshot
 
 if TYPE_CHECKING:

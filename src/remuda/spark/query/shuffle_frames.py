@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from remuda.errors import RemudaError
-from remuda.spark.answers import measured_answer
-from remuda.spark.session import make_importable
-from remuda.spark.shuffle_parcels import MEASURED_EDGE
-from remuda.spark.stage_task import TaskWork, answer, send_parcels
-from remuda.spark.tasks import freeze_garbage
+from remuda.spark.query.answers import measured_answer
+from remuda.spark.query.shuffle_parcels import MEASURED_EDGE
+from remuda.spark.query.stage_task import TaskWork, answer, send_parcels
+from remuda.spark.session.session import make_importable
+from remuda.spark.session.tasks import freeze_garbage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pyspark import RDD
     from pyspark.sql import SparkSession
 
-    from remuda.spark.shuffle_parcels import Parcel
+    from remuda.spark.query.shuffle_parcels import Parcel
 
 _SENT = "target INT, sender INT, number INT, parcel BINARY"
 _SENT_SCHEMA = pa.schema({"target": pa.int32(), "sender": pa.int32(), "number": pa.int32(), "parcel": pa.binary()})

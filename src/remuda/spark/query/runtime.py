@@ -21,10 +21,10 @@ from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from remuda.exec.measure import Measures
-from remuda.spark.shuffle_stages import stages_of
-from remuda.spark.stage_job import ReadersEnd, SparkJob
-from remuda.spark.stage_task import TaskWork, add_measured
-from remuda.spark.tasks import slot_count
+from remuda.spark.query.shuffle_stages import stages_of
+from remuda.spark.query.stage_job import ReadersEnd, SparkJob
+from remuda.spark.query.stage_task import TaskWork, add_measured
+from remuda.spark.session.tasks import slot_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from remuda.expr import Parameters
     from remuda.plan.fragments import Fragment, Plan
     from remuda.runtime import QueryState
-    from remuda.spark.shuffle_parcels import Post
-    from remuda.spark.shuffle_stages import Stage, Stages
+    from remuda.spark.query.shuffle_parcels import Post
+    from remuda.spark.query.shuffle_stages import Stage, Stages
     from remuda.storage import MapSnapshot, SnapshotDescription
 
 

@@ -28,8 +28,9 @@ from typing import TYPE_CHECKING, Any, cast
 from pyspark.sql.datasource import DataSource
 
 from remuda.errors import data_error
-from remuda.spark.session import make_importable
-from remuda.spark.source_read import (
+from remuda.spark.session.session import make_importable
+from remuda.spark.session.tasks import slot_count
+from remuda.spark.source.source_read import (
     FilteringMapReader,
     MapReader,
     QueryReader,
@@ -39,8 +40,7 @@ from remuda.spark.source_read import (
     query_columns,
     read_columns,
 )
-from remuda.spark.source_write import MODES, MapStreamWriter, MapWriter, find_target
-from remuda.spark.tasks import slot_count
+from remuda.spark.source.source_write import MODES, MapStreamWriter, MapWriter, find_target
 
 if TYPE_CHECKING:
     from collections.abc import MutableMapping

@@ -11,13 +11,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from remuda.errors import RemudaError
-from remuda.spark.exchange_task import write_lots
+from remuda.spark.load.exchange_task import write_lots
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from remuda.catalog import MapDefinition
-    from remuda.spark.parquet_frame import RowGroup
+    from remuda.spark.load.parquet_frame import RowGroup
 
 TASK_ROWS = 4_000_000
 """What one task reads at most, if row groups are not larger: what fails is read again as a whole."""

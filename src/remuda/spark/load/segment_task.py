@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from remuda.spark.batch_file import BatchFile, Place
-from remuda.spark.exchange_task import WrittenRows, fitting
+from remuda.spark.load.exchange_task import WrittenRows, fitting
+from remuda.spark.query.batch_file import BatchFile, Place
 from remuda.storage.bulk_load import MOST_PARTS, build_segments
 from remuda.storage.segment_builder import compacted, partition_ids
 from remuda.storage.segment_file import save_segment

@@ -19,7 +19,7 @@ from uuid import uuid4
 import pyarrow as pa
 
 from remuda.exec import ArrowBatch
-from remuda.spark.batch_file import BatchFile, BatchFileWriter, from_stream, to_stream
+from remuda.spark.query.batch_file import BatchFile, BatchFileWriter, from_stream, to_stream
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -15,10 +15,10 @@ import pyarrow as pa
 
 from remuda.catalog import new_id
 from remuda.errors import StorageError, data_error
-from remuda.spark.exchange_job import write_rows
-from remuda.spark.load_progress import watched
-from remuda.spark.matching import match_columns, source_column
-from remuda.spark.segment_task import (
+from remuda.spark.load.exchange_job import write_rows
+from remuda.spark.load.load_progress import watched
+from remuda.spark.load.matching import match_columns, source_column
+from remuda.spark.load.segment_task import (
     RowsInFile,
     SegmentWork,
     build_part,
@@ -26,7 +26,7 @@ from remuda.spark.segment_task import (
     part_count,
     segment_infos,
 )
-from remuda.spark.tasks import run_tasks, slot_count
+from remuda.spark.session.tasks import run_tasks, slot_count
 from remuda.storage.delivery import own_folder, remove_while_written
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructField
 
     from remuda.catalog import MapDefinition
-    from remuda.spark.exchange_task import WrittenRows
+    from remuda.spark.load.exchange_task import WrittenRows
     from remuda.storage import LoadMode, MapStore, SegmentInfo
 
     TakeKeys = Callable[[int], range]

@@ -11,11 +11,11 @@ from pathlib import Path
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING
 
-from remuda.spark.answers import batches_of, measured_of, task_of
-from remuda.spark.shuffle_frames import chain_stages
-from remuda.spark.shuffle_parcels import Post
-from remuda.spark.stage_task import run_between, run_last
-from remuda.spark.tasks import cancel_tasks, run_partitions, run_tasks
+from remuda.spark.query.answers import batches_of, measured_of, task_of
+from remuda.spark.query.shuffle_frames import chain_stages
+from remuda.spark.query.shuffle_parcels import Post
+from remuda.spark.query.stage_task import run_between, run_last
+from remuda.spark.session.tasks import cancel_tasks, run_partitions, run_tasks
 from remuda.storage.delivery import own_folder, remove_while_written
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from remuda.exec import RowBatch
     from remuda.expr import Column
     from remuda.runtime import QueryState
-    from remuda.spark.shuffle_stages import Stage, Stages
-    from remuda.spark.stage_task import TaskWork
+    from remuda.spark.query.shuffle_stages import Stage, Stages
+    from remuda.spark.query.stage_task import TaskWork
     from remuda.storage import MapSnapshot
 
     WorksOf = Callable[[Stage, Post], dict[int, TaskWork]]
