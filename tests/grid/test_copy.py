@@ -11,8 +11,8 @@ import pytest
 
 import remuda
 from remuda.errors import ErrorCode, SqlError, StorageError
-from remuda.grid import load
-from remuda.grid.file_writers import WRITERS
+from remuda.grid.files import load
+from remuda.grid.files.file_writers import WRITERS
 from remuda.sql.parse import query_definitions
 
 if TYPE_CHECKING:

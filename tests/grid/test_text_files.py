@@ -13,7 +13,7 @@ import pytest
 
 import remuda
 from remuda.errors import ErrorCode, SqlError
-from remuda.grid import load, text_files
+from remuda.grid.files import load, text_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

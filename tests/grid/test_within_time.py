@@ -11,7 +11,7 @@ import pytest
 
 from remuda.errors import ErrorCode, SqlError
 from remuda.expr.going_on import go_on
-from remuda.grid.load import gathered
+from remuda.grid.files.load import gathered
 from remuda.grid.within_time import within_time
 from remuda.runtime.aside import AsideThreads
 

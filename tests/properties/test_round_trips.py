@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import remuda
-from remuda.grid import text_files
+from remuda.grid.files import text_files
 
 TYPES: dict[str, st.SearchStrategy[Any]] = {
     "BOOLEAN": st.booleans(),

@@ -11,11 +11,11 @@ import pyarrow as pa
 
 from remuda.cluster import Cluster
 from remuda.errors import ConstraintError, ErrorCode, RemudaError, SqlError, data_error, nested_too_deeply
+from remuda.grid.files.load import TABLE_ROWS, is_spark_dataframe, open_source, suggest_create, with_keys
+from remuda.grid.files.progress import ProgressBar
 from remuda.grid.forks import leave_at_fork
-from remuda.grid.load import TABLE_ROWS, is_spark_dataframe, open_source, suggest_create, with_keys
 from remuda.grid.map import Map
 from remuda.grid.modify import generated_keys
-from remuda.grid.progress import ProgressBar
 from remuda.grid.queries import Queries
 from remuda.runtime.execution import as_told
 from remuda.storage import Durability, LoadMode, Store
@@ -169,7 +169,7 @@ class Grid:
 
     def explain(self, text: str, /) -> str:
         """The plan of a query, as SQL's EXPLAIN prints it."""
-        from remuda.grid.statements import explain_text
+        from remuda.grid.statements.statements import explain_text
 
         self._refuse_closed()
         if not isinstance(text, str):
@@ -263,7 +263,7 @@ class Grid:
             key = (self.queries.search_path, text)
             if entry is not None:
                 return self.queries.run(key, entry, positional, named)
-            from remuda.grid.statements import run_statement
+            from remuda.grid.statements.statements import run_statement
 
             return run_statement(self.queries, key, positional, named)
         except SqlError as error:

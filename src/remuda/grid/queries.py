@@ -22,7 +22,7 @@ from remuda.grid.plan_cache import CachedPlan, PlanCache, PlanKey
 from remuda.grid.result import Result
 from remuda.grid.rows import RowShape
 from remuda.grid.settings import Settings
-from remuda.grid.shortcuts import compile_shortcut
+from remuda.grid.shortcuts.shortcuts import compile_shortcut
 from remuda.grid.within_time import Answer, within_time
 from remuda.runtime import Execution, LocalRuntime, Scheduler
 from remuda.runtime.aside import AsideThreads

@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from remuda.expr import Expression, Parameter, compile_row
-from remuda.grid.read_shortcuts import compile_index_select, compile_key_select
 from remuda.grid.result import Result
-from remuda.grid.shortcut_parts import (
+from remuda.grid.shortcuts.read_shortcuts import compile_index_select, compile_key_select
+from remuda.grid.shortcuts.shortcut_parts import (
     RowComputation,
     Shortcut,
     Values,

@@ -10,7 +10,7 @@ from remuda.exec.scan.bounds import compile_lookups, pruned_partitions
 from remuda.expr import Parameter
 from remuda.grid.result import Result
 from remuda.grid.rows import RowShape
-from remuda.grid.shortcut_parts import RowComputation, Shortcut, Values, key_reader, value_converter
+from remuda.grid.shortcuts.shortcut_parts import RowComputation, Shortcut, Values, key_reader, value_converter
 from remuda.plan.bounds import End, Interval, Points
 from remuda.storage import index_read, row_form
 

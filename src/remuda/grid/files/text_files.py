@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from remuda.errors import data_error, nearest, shown
-from remuda.grid.text_values import WrongValueError, typed_column
+from remuda.grid.files.text_values import WrongValueError, typed_column
 from remuda.sql import CsvOptions
 from remuda.types import Kind
 

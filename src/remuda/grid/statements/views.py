@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from remuda import sql
 from remuda.catalog import SearchPath, ViewDefinition, new_id
 from remuda.errors import ErrorCode, SqlError, nearest, parsing_error
-from remuda.grid.definitions import schema_of
+from remuda.grid.statements.definitions import schema_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -16,9 +16,9 @@ import pyarrow as pa
 
 from remuda.errors import SqlError, StorageError, data_error
 from remuda.expr.going_on import go_on
+from remuda.grid.files.text_files import guess_csv, guess_json, read_csv, read_json
+from remuda.grid.files.text_values import WrongValueError, typed_column
 from remuda.grid.modify import generated_keys
-from remuda.grid.text_files import guess_csv, guess_json, read_csv, read_json
-from remuda.grid.text_values import WrongValueError, typed_column
 from remuda.types import from_arrow
 
 if TYPE_CHECKING:
