@@ -56,6 +56,6 @@ def spark() -> Iterator[SparkSession]:
     """One local Spark for the whole run: starting one takes longer than all the tests that use it."""
     import remuda.spark
 
-    session = remuda.spark.session.session(master="local[2]")
+    session = remuda.spark.session(master="local[2]")
     yield session
     session.stop()

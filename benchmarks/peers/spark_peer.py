@@ -20,7 +20,7 @@ class SparkPeer:
     def __init__(self, data: Data, folder: Path) -> None:
         import remuda.spark
 
-        self.session: Any = remuda.spark.session.session(master=f"local[{SLOTS}]")
+        self.session: Any = remuda.spark.session(master=f"local[{SLOTS}]")
         self._folder = folder
         self.dataframe = self.session.read.parquet(_write(data, folder / "orders"))
         self.dataframe.createOrReplaceTempView("orders_parquet")

@@ -19,7 +19,7 @@ import pytest
 
 import remuda
 import remuda.spark
-from remuda.spark.session.tasks import run_tasks, slot_count
+from remuda.spark.driver.tasks import run_tasks, slot_count
 from tests.harness.shuffled import exchanges, shuffles_for_nothing
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ QUICK_START = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[SparkSession]:
-    session = remuda.spark.session.session(
+    session = remuda.spark.session(
         master=os.environ["REMUDA_TEST_MASTER"],
         config={
             "spark.executor.memory": "512m",

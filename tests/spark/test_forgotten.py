@@ -79,7 +79,7 @@ def slowly(batches):
         time.sleep(0.5)
         yield batch
 
-spark = remuda.spark.session.session("local[2]")
+spark = remuda.spark.session("local[2]")
 grid = remuda.open(sys.argv[1], spark=spark)
 grid.sql("CREATE TABLE numbers (id BIGINT, PRIMARY KEY (id))")
 grid.sql("INSERT INTO numbers VALUES (-1)")

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from remuda.errors import RemudaError
-from remuda.spark.session import java
-from remuda.spark.session.java import Java, find_java, home_for_spark
+from remuda.spark.driver import java
+from remuda.spark.driver.java import Java, find_java, home_for_spark
 
 if TYPE_CHECKING:
     from pathlib import Path

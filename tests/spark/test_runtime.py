@@ -8,8 +8,8 @@ import pytest
 
 import remuda
 from remuda.errors import ErrorCode, SqlError
+from remuda.spark.driver.executors import ExecutorWatch
 from remuda.spark.query import shuffle_stages
-from remuda.spark.session.executors import ExecutorWatch
 from tests.spark.leftovers import left_behind
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def test_explain_says_which_engine_and_why(grid: Grid) -> None:
 
 
 def test_executors_that_come_make_plans_anew(spark: SparkSession, grid: Grid, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("remuda.spark.session.executors._PERIOD", 0.0)
+    monkeypatch.setattr("remuda.spark.driver.executors._PERIOD", 0.0)
     watch = ExecutorWatch(spark)
     assert watch.slots == 2
     assert not watch.has_changed()

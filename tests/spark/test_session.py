@@ -12,7 +12,7 @@ import pytest
 
 import remuda.spark
 from remuda.errors import RemudaError
-from remuda.spark.session.session import make_importable
+from remuda.spark.driver.session import make_importable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -55,9 +55,9 @@ def test_environment_of_this_process_stays_as_it_was(spark: SparkSession) -> Non
 
 
 def test_session_is_shared_and_another_master_refused(spark: SparkSession) -> None:
-    assert remuda.spark.session.session(master="local[2]") is spark
+    assert remuda.spark.session(master="local[2]") is spark
     with pytest.raises(RemudaError, match=r"on local\[2\] is running"):
-        remuda.spark.session.session(master="local[1]")
+        remuda.spark.session(master="local[1]")
 
 
 def test_package_is_made_importable_once(spark: SparkSession) -> None:
@@ -80,7 +80,7 @@ def test_starting_is_silent(tmp_path: Path) -> None:
     }
     for name, command in found.items():
         (commands / name).symlink_to(command)
-    program = "import remuda.spark; s = remuda.spark.session.session('local[1]'); print(s.range(3).count()); s.stop()"
+    program = "import remuda.spark; s = remuda.spark.session('local[1]'); print(s.range(3).count()); s.stop()"
     environment = {**os.environ, "PYTHONPATH": str(PACKAGE_ROOT), "PATH": str(commands), "JAVA_HOME": ""}
     answer = subprocess.run(
         [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from remuda.errors import ErrorCode, Span, SqlError, StorageError
-from remuda.spark.session.tasks import cancel_tasks, run_tasks, slot_count
+from remuda.spark.driver.tasks import cancel_tasks, run_tasks, slot_count
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -27,7 +27,7 @@ def start_spark(messages: Path) -> Any:
 
     try:
         with _messages_of_children_in(messages):
-            return remuda.spark.session.session(master="local[*]")
+            return remuda.spark.session(master="local[*]")
     except BaseException:
         sys.stderr.write(messages.read_text(encoding="utf-8", errors="replace"))
         raise

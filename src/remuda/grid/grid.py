@@ -63,7 +63,7 @@ def open_grid(
     counts = {} if partitions is None else {"partitions": partitions}
     _check_options(path, members=members, **counts)
     if spark is not None:
-        from remuda.spark.session.executors import refuse_unusable
+        from remuda.spark.driver.executors import refuse_unusable
 
         refuse_unusable(spark)
     options = {"durability": chosen, "read_only": read_only, **counts}

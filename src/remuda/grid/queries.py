@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from remuda.grid.planner import Planner
     from remuda.plan.fragments import Plan
     from remuda.spark import SparkSession
-    from remuda.spark.session.executors import ExecutorWatch
+    from remuda.spark.driver.executors import ExecutorWatch
     from remuda.sql import Query
     from remuda.storage import Confirm, Store
 
@@ -324,7 +324,7 @@ class Tries:
 def _watch(spark: SparkSession | None) -> ExecutorWatch | None:
     if spark is None:
         return None
-    from remuda.spark.session.executors import ExecutorWatch
+    from remuda.spark.driver.executors import ExecutorWatch
 
     return ExecutorWatch(spark)
 

@@ -6,8 +6,8 @@ storage, plans and operators; it must not know the grid, which decides when Spar
 
 from typing import TYPE_CHECKING
 
-from remuda.spark.session.java import find_java
-from remuda.spark.session.session import session
+from remuda.spark.driver.java import find_java
+from remuda.spark.driver.session import session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession as SparkSession

@@ -7,13 +7,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from remuda.errors import RemudaError
+from remuda.spark.driver.failures import as_sql_error
+from remuda.spark.driver.session import make_importable
+from remuda.spark.driver.tasks import run_tasks, slot_count
 from remuda.spark.load.exchange_task import ANSWER_SCHEMA, travelling_name, write_lots_in_arrow, written_rows
 from remuda.spark.load.matching import source_column
 from remuda.spark.load.parquet_frame import row_groups
 from remuda.spark.load.parquet_task import FileUnreadableError, ParquetWork, cut_groups, write_parquet
-from remuda.spark.session.failures import as_sql_error
-from remuda.spark.session.session import make_importable
-from remuda.spark.session.tasks import run_tasks, slot_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from remuda.catalog import new_id
 from remuda.errors import StorageError, data_error
+from remuda.spark.driver.tasks import run_tasks, slot_count
 from remuda.spark.load.exchange_job import write_rows
 from remuda.spark.load.load_progress import watched
 from remuda.spark.load.matching import match_columns, source_column
@@ -26,7 +27,6 @@ from remuda.spark.load.segment_task import (
     part_count,
     segment_infos,
 )
-from remuda.spark.session.tasks import run_tasks, slot_count
 from remuda.storage.delivery import own_folder, remove_while_written
 
 if TYPE_CHECKING:

@@ -21,10 +21,10 @@ from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from remuda.exec.measure import Measures
+from remuda.spark.driver.tasks import slot_count
 from remuda.spark.query.shuffle_stages import stages_of
 from remuda.spark.query.stage_job import ReadersEnd, SparkJob
 from remuda.spark.query.stage_task import TaskWork, add_measured
-from remuda.spark.session.tasks import slot_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

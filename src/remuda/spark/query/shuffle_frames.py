@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from remuda.errors import RemudaError
+from remuda.spark.driver.session import make_importable
+from remuda.spark.driver.tasks import freeze_garbage
 from remuda.spark.query.answers import measured_answer
 from remuda.spark.query.shuffle_parcels import MEASURED_EDGE
 from remuda.spark.query.stage_task import TaskWork, answer, send_parcels
-from remuda.spark.session.session import make_importable
-from remuda.spark.session.tasks import freeze_garbage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

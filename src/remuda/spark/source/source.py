@@ -28,8 +28,8 @@ from typing import TYPE_CHECKING, Any, cast
 from pyspark.sql.datasource import DataSource
 
 from remuda.errors import data_error
-from remuda.spark.session.session import make_importable
-from remuda.spark.session.tasks import slot_count
+from remuda.spark.driver.session import make_importable
+from remuda.spark.driver.tasks import slot_count
 from remuda.spark.source.source_read import (
     FilteringMapReader,
     MapReader,

@@ -25,7 +25,7 @@ from remuda.expr import Column, Parameters, conjunction
 from remuda.optimizer.access_paths import access_paths
 from remuda.plan import logical
 from remuda.plan.traits import Convention, Traits
-from remuda.spark.session.tasks import freeze_garbage
+from remuda.spark.driver.tasks import freeze_garbage
 from remuda.spark.source.source_filters import as_expression
 from remuda.storage import SnapshotDescription, Store, open_snapshot
 

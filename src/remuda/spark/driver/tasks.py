@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from remuda.errors import RemudaError
-from remuda.spark.session.failures import as_sql_error
-from remuda.spark.session.session import make_importable
+from remuda.spark.driver.failures import as_sql_error
+from remuda.spark.driver.session import make_importable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

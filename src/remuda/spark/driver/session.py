@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from remuda.errors import RemudaError
-from remuda.spark.session.home import linked_home
-from remuda.spark.session.java import find_java, home_for_spark
+from remuda.spark.driver.home import linked_home
+from remuda.spark.driver.java import find_java, home_for_spark
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

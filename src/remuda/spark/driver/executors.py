@@ -8,7 +8,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from remuda.errors import RemudaError
-from remuda.spark.session.tasks import slot_count
+from remuda.spark.driver.tasks import slot_count
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -1,4 +1,0 @@
-"""Spark sessions: finding a Java, starting and describing a session, running a job of tasks, reading its failures.
-
-Nothing here knows plans or maps.
-"""
