@@ -19,10 +19,9 @@ from remuda.exec.join.join_sides import NEEDS_MATCH, ONLY_MATCHES, build_sides
 from remuda.exec.join.left_first import LeftFirstExec
 from remuda.expr import Call, Column
 from remuda.plan.aggregates import AggregateCall
-from remuda.plan.estimate import Estimate
 from remuda.plan.joins import JoinKey, JoinKind
 from remuda.plan.logical import Assignment
-from remuda.plan.physical import Filter, HashAggregate, HashJoin, Phase, Project
+from remuda.plan.physical import Estimate, Filter, HashAggregate, HashJoin, Phase, Project
 from remuda.plan.traits import Traits
 from remuda.types import BIGINT, BOOLEAN, VARCHAR
 from tests.exec.scripted import FORMS, SHAPES, Rows, ScriptedExec, drain, script, source_node

@@ -3,65 +3,541 @@
 These nodes are the body of a `Plan`: plain data that pickles and travels to the members and tasks that run it.
 """
 
-from remuda.plan.estimate import UNPRICED, Estimate
-from remuda.plan.physical_aggregates import HashAggregate, Phase, StreamingAggregate
-from remuda.plan.physical_exchanges import (
-    BroadcastExchange,
-    ExchangeNode,
-    HashExchange,
-    Receive,
-    RootExchange,
-    Route,
-    Send,
-)
-from remuda.plan.physical_joins import HashJoin, LookupJoin, NestedLoopJoin
-from remuda.plan.physical_orders import Sort, TopN, Window
-from remuda.plan.physical_recursion import Recursive, WorkingTable
-from remuda.plan.physical_results import Modify, Root
-from remuda.plan.physical_rows import Expand, Filter, Limit, Project, Series, Union, Values
-from remuda.plan.physical_scans import Direction, IndexCount, IndexScan, KeyLookup, MapScan, ScanNode
-from remuda.plan.physical_spools import Spool, SpoolRead
+from __future__ import annotations
 
-__all__ = [
-    "UNPRICED",
-    "BroadcastExchange",
-    "Direction",
-    "Estimate",
-    "ExchangeNode",
-    "Expand",
-    "Filter",
-    "HashAggregate",
-    "HashExchange",
-    "HashJoin",
-    "IndexCount",
-    "IndexScan",
-    "KeyLookup",
-    "Limit",
-    "LookupJoin",
-    "MapScan",
-    "Modify",
-    "NestedLoopJoin",
-    "Phase",
-    "PhysicalNode",
-    "Project",
-    "Receive",
-    "Recursive",
-    "Root",
-    "RootExchange",
-    "Route",
-    "ScanNode",
-    "Send",
-    "Series",
-    "Sort",
-    "Spool",
-    "SpoolRead",
-    "StreamingAggregate",
-    "TopN",
-    "Union",
-    "Values",
-    "Window",
-    "WorkingTable",
-]
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from remuda.plan.joins import joined_columns
+from remuda.plan.logical import MODIFIED_COUNT
+
+if TYPE_CHECKING:
+    from remuda.catalog import IndexDefinition, MapDefinition
+    from remuda.errors import Span
+    from remuda.expr import Column, Expression
+    from remuda.plan.aggregates import AggregateCall
+    from remuda.plan.bounds import Bound, Points, Pruning
+    from remuda.plan.joins import CandidateBranch, JoinKey, JoinKind
+    from remuda.plan.logical import Assignment, Operation, Relation
+    from remuda.plan.series import SeriesCall
+    from remuda.plan.traits import Collation, Traits
+    from remuda.plan.windows import WindowCall
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """`rows` that come out, and the cost of everything up to here, in units of `optimizer.cost`."""
+
+    rows: float = 0.0
+    cost: float = 0.0
+
+
+UNPRICED = Estimate()
+"""What a node has before the optimizer has priced it."""
+
+
+# Rows made, changed and chosen one by one.
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Expression, ...], ...]
+    traits: Traits
+    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    input: Relation
+    condition: Expression
+    traits: Traits
+    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.input.columns
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    input: Relation
+    assignments: tuple[Assignment, ...]
+    traits: Traits
+    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return tuple(assignment.column for assignment in self.assignments)
+
+
+@dataclass(frozen=True, slots=True)
+class Expand:
+    """Every row of the input once for each of `projections`."""
+
+    input: Relation
+    columns: tuple[Column, ...]
+    projections: tuple[tuple[Expression, ...], ...]
+    traits: Traits
+    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Every row of the input once for each value of its series, in their order: the input's order is kept."""
+
+    input: Relation
+    call: SeriesCall
+    traits: Traits
+    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return (*self.input.columns, self.call.column)
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """Passes `count` rows on after skipping `offset`, in whatever order they come, and then stops its input."""
+
+    input: Relation
+    count: Expression | None
+    offset: Expression | None
+    traits: Traits
+    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.input.columns
+
+
+@dataclass(frozen=True, slots=True)
+class Union:
+    """The inputs' rows, one input after the other or as they come; `sources[i]` are the columns of input i."""
+
+    inputs: tuple[Relation, ...]
+    columns: tuple[Column, ...]
+    sources: tuple[tuple[Column, ...], ...]
+    traits: Traits
+    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
+
+
+# Reads of a map.
+
+
+@dataclass(frozen=True, slots=True)
+class MapScan:
+    """Reads the partitions that pruning leaves, keeps the rows that pass `filter`."""
+
+    map: MapDefinition
+    columns: tuple[Column, ...]
+    filter: Expression | None
+    pruning: Pruning | None
+    traits: Traits
+    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
+
+
+class Direction(Enum):
+    """In which order an index scan delivers; UNORDERED where nobody needs one."""
+
+    UNORDERED = "unordered"
+    ASCENDING = "ascending"
+    DESCENDING = "descending"
+
+    __hash__ = object.__hash__
+
+
+@dataclass(frozen=True, slots=True)
+class IndexScan:
+    """Reads the rows within `bounds`, one for each leading index column, and keeps what passes `remainder`.
+
+    Where no order is needed and more than `scan_above` entries lie within the bounds, known exactly once the
+    parameters are, the map is scanned directly with the whole `filter` instead: that is cheaper then.
+    """
+
+    map: MapDefinition
+    index: IndexDefinition
+    columns: tuple[Column, ...]
+    bounds: tuple[Bound, ...]
+    remainder: Expression | None
+    direction: Direction
+    pruning: Pruning | None
+    traits: Traits
+    filter: Expression | None = None
+    scan_above: int | None = None
+    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexCount:
+    """How many rows lie within the bounds of an index, as one row; no row is read for it."""
+
+    map: MapDefinition
+    index: IndexDefinition
+    bounds: tuple[Bound, ...]
+    column: Column
+    pruning: Pruning | None
+    traits: Traits
+    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return (self.column,)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyLookup:
+    """Finds rows by their whole key: `key` has the points of each key column, in the order of the key."""
+
+    map: MapDefinition
+    columns: tuple[Column, ...]
+    key: tuple[Points, ...]
+    remainder: Expression | None
+    pruning: Pruning | None
+    traits: Traits
+    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
+
+    @property
+    def is_single(self) -> bool:
+        return all(points.is_single for points in self.key)
+
+
+ScanNode = MapScan | IndexScan | IndexCount | KeyLookup
+
+
+# Joins.
+
+
+@dataclass(frozen=True, slots=True)
+class HashJoin:
+    """Builds a table of the right side by its keys, then probes it with the left rows as they come.
+
+    `condition` is what must hold beside the keys; `compared` and `mark` are those of a logical MARK join. A MARK join
+    without keys whose `compared` is `left column = right column` looks that up in a table too: x IN (SELECT y ...).
+    """
+
+    kind: JoinKind
+    left: Relation
+    right: Relation
+    keys: tuple[JoinKey, ...]
+    condition: Expression | None
+    compared: Expression | None
+    mark: Column | None
+    traits: Traits
+    span: Span | None = field(default=None, compare=False, repr=False, kw_only=True)
+    """Where the sub-query of a SINGLE join is written."""
+    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return joined_columns(self.kind, self.left.columns, self.right.columns, self.mark)
+
+
+@dataclass(frozen=True, slots=True)
+class NestedLoopJoin:
+    """Holds the right side and compares every left row with all of it: for conditions without an equality.
+
+    With `branches` a left row is compared only with the right rows that one of them finds for it: each branch of an OR
+    has its own hash table or its own order of the right rows.
+    """
+
+    kind: JoinKind
+    left: Relation
+    right: Relation
+    condition: Expression | None
+    compared: Expression | None
+    mark: Column | None
+    traits: Traits
+    branches: tuple[CandidateBranch, ...] = ()
+    span: Span | None = field(default=None, compare=False, repr=False, kw_only=True)
+    """Where the sub-query of a SINGLE join is written."""
+    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return joined_columns(self.kind, self.left.columns, self.right.columns, self.mark)
+
+
+@dataclass(frozen=True, slots=True)
+class LookupJoin:
+    """Finds the matches of each input row in a map: by its whole key, or by equality of an index's leading columns.
+
+    `keys` are expressions over the input, of the types of the key columns or of the index's leading columns. `filter`
+    is the scan's own filter, `condition` what must hold of a pair beside the keys. Kinds: INNER, LEFT, SEMI, ANTI.
+    """
+
+    kind: JoinKind
+    input: Relation
+    map: MapDefinition
+    index: IndexDefinition | None
+    map_columns: tuple[Column, ...]
+    keys: tuple[Expression, ...]
+    filter: Expression | None
+    condition: Expression | None
+    traits: Traits
+    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return joined_columns(self.kind, self.input.columns, self.map_columns, None)
+
+
+# Groups, in one step or in two.
+
+
+class Phase(Enum):
+    """COMPLETE does all of it in one place; PARTIAL leaves states that FINAL merges."""
+
+    COMPLETE = "complete"
+    PARTIAL = "partial"
+    FINAL = "final"
+
+    __hash__ = object.__hash__
+
+
+@dataclass(frozen=True, slots=True)
+class HashAggregate:
+    """`states` has, for each call, the columns of its partial results: what PARTIAL delivers and FINAL takes."""
+
+    input: Relation
+    keys: tuple[Column, ...]
+    calls: tuple[AggregateCall, ...]
+    states: tuple[tuple[Column, ...], ...]
+    phase: Phase
+    traits: Traits
+    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        if self.phase is Phase.PARTIAL:
+            return (*self.keys, *(column for state in self.states for column in state))
+        return (*self.keys, *(call.column for call in self.calls))
+
+
+@dataclass(frozen=True, slots=True)
+class StreamingAggregate:
+    """Aggregates rows that come in an order of all `keys`: one group after the other, delivered in that order."""
+
+    input: Relation
+    keys: tuple[Column, ...]
+    calls: tuple[AggregateCall, ...]
+    traits: Traits
+    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return (*self.keys, *(call.column for call in self.calls))
+
+
+# Orders, and the window functions that look along one.
+
+
+@dataclass(frozen=True, slots=True)
+class Sort:
+    input: Relation
+    collation: Collation
+    traits: Traits
+    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.input.columns
+
+
+@dataclass(frozen=True, slots=True)
+class TopN:
+    """The first `count` rows of the order after `offset`, without sorting the rest."""
+
+    input: Relation
+    collation: Collation
+    count: Expression
+    offset: Expression | None
+    traits: Traits
+    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.input.columns
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    input: Relation
+    partition: tuple[Column, ...]
+    order: Collation
+    calls: tuple[WindowCall, ...]
+    traits: Traits
+    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return (*self.input.columns, *(call.column for call in self.calls))
+
+
+# Exchanges, and the two ends of the edge that each of them becomes.
+
+
+@dataclass(frozen=True, slots=True)
+class RootExchange:
+    """Brings the rows of all members to the initiator; where the input has an order, the streams are merged in it."""
+
+    input: Relation
+    traits: Traits
+    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.input.columns
+
+
+@dataclass(frozen=True, slots=True)
+class HashExchange:
+    """Brings every row to the member that owns the partition of `keys`: where a map partitioned by them has its rows.
+
+    Partitions are those of the partition table, the hash is that of keys, so both sides of a join agree.
+    """
+
+    input: Relation
+    keys: tuple[Column, ...]
+    traits: Traits
+    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.input.columns
+
+
+@dataclass(frozen=True, slots=True)
+class BroadcastExchange:
+    """Brings every row to every member."""
+
+    input: Relation
+    traits: Traits
+    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.input.columns
+
+
+ExchangeNode = RootExchange | HashExchange | BroadcastExchange
+
+
+class Route(Enum):
+    """Where the rows of an edge go: to the initiator, to the owner of their keys' partition, to every member."""
+
+    ROOT = "root"
+    HASH = "hash"
+    BROADCAST = "broadcast"
+
+    __hash__ = object.__hash__
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """The top of a fragment that feeds another: one end of an edge. `keys` are what HASH routes by."""
+
+    input: Relation
+    edge: int
+    traits: Traits
+    route: Route = Route.ROOT
+    keys: tuple[Column, ...] = ()
+    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.input.columns
+
+
+@dataclass(frozen=True, slots=True)
+class Receive:
+    """The other end of an edge: a leaf of the fragment that is fed. With `collation` the streams are merged."""
+
+    columns: tuple[Column, ...]
+    edge: int
+    collation: Collation
+    traits: Traits
+    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
+
+
+# Rows that are computed once for several readers.
+
+
+@dataclass(frozen=True, slots=True)
+class Spool:
+    """Delivers the rows of its input and keeps them for the `SpoolRead`s of the same number, in the same fragment."""
+
+    input: Relation
+    number: int
+    traits: Traits
+    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.input.columns
+
+
+@dataclass(frozen=True, slots=True)
+class SpoolRead:
+    """Delivers the rows of a `Spool` again, as columns of its own: `columns[i]` is column i of the spool."""
+
+    number: int
+    columns: tuple[Column, ...]
+    traits: Traits
+    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
+
+
+# A query that reads its own rows.
+
+
+@dataclass(frozen=True, slots=True)
+class Recursive:
+    """Runs its first input once and its second again and again over the rows found last, on the initiator."""
+
+    inputs: tuple[Relation, Relation]
+    columns: tuple[Column, ...]
+    sources: tuple[tuple[Column, ...], tuple[Column, ...]]
+    table: int
+    distinct: bool
+    traits: Traits
+    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkingTable:
+    table: int
+    columns: tuple[Column, ...]
+    traits: Traits
+    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
+
+
+# The tops of trees: what is written, and what is handed out.
+
+
+@dataclass(frozen=True, slots=True)
+class Modify:
+    input: Relation
+    map: MapDefinition
+    operation: Operation
+    traits: Traits
+    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return (MODIFIED_COUNT,)
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """Hands the user those columns of the input that are in the result, under their names."""
+
+    input: Relation
+    columns: tuple[Column, ...]
+    names: tuple[str, ...]
+    traits: Traits
+    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
+
 
 PhysicalNode = (
     MapScan
