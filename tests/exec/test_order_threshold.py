@@ -10,8 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from remuda.exec.sort.order_threshold import last_value, reaching, threshold_within
-from remuda.exec.sort.sort import SortExec, TopNExec
+from remuda.exec.sort.sort import SortExec, TopNExec, last_value, reaching, threshold_within
 from remuda.expr import Column, Literal
 from remuda.plan.physical import Sort, TopN
 from remuda.plan.traits import SortKey, Traits

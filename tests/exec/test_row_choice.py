@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from remuda.exec import row_choice
-from remuda.exec.row_choice import gather
+from remuda.exec import chosen as row_choice
+from remuda.exec.chosen import gather
 from remuda.expr.evaluate.truth import true_rows
 
 COUNT = 300

@@ -13,8 +13,7 @@ from remuda.exec.exchange.exchange import SendExec
 from remuda.exec.relational.filter import FilterExec
 from remuda.exec.relational.limit import LimitExec
 from remuda.exec.relational.modify import ModifyExec
-from remuda.exec.relational.project import ProjectExec
-from remuda.exec.relational.root import RootExec
+from remuda.exec.relational.project import ProjectExec, RootExec
 from remuda.exec.relational.values import ValuesExec
 from remuda.exec.sort.sort import SortExec, TopNExec
 from remuda.expr import Call, Column, Literal, Parameter

@@ -12,11 +12,11 @@ import pytest
 import remuda
 from remuda.errors import ErrorCode, SqlError
 from remuda.exec import ArrowBatch, ExecContext, IterationResult
+from remuda.exec.batch import ROWS_AT_ONCE as ROWS_AT_A_TIME
 from remuda.exec.batch import positional
 from remuda.exec.interruptible import Weight
 from remuda.exec.join import join, join_table
 from remuda.exec.relational.modify import ModifyExec
-from remuda.exec.relational.pieces import ROWS_AT_ONCE as ROWS_AT_A_TIME
 from remuda.exec.relational.recursive import RecursiveExec
 from remuda.exec.sort.ordering import concatenate
 from remuda.expr import Column, Parameters

@@ -13,9 +13,11 @@ import pyarrow as pa
 from remuda.types.arrow_arrays import stored_list
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
+    from remuda.exec.context import ExecContext
     from remuda.expr import Column
+
 
 Tuple = tuple[Any, ...]
 
@@ -151,3 +153,17 @@ def conformed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         for array, field in zip(batch.columns, schema, strict=True)
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+# Batches cut so that whoever turns their rows into Python objects can be interrupted.
+
+
+ROWS_AT_ONCE = 16_384
+"""Rows that become Python objects at once, 5 to 10 ms in which no other thread does anything."""
+
+
+def pieces(batch: RowBatch, context: ExecContext) -> Iterator[RowBatch]:
+    """The batch in pieces of so many rows; before each it is asked whether the query goes on."""
+    for start in range(0, batch.row_count, ROWS_AT_ONCE):
+        context.verify()
+        yield slice_batch(batch, start, min(ROWS_AT_ONCE, batch.row_count - start))

@@ -16,15 +16,13 @@ from remuda.exec.relational.expand import ExpandExec
 from remuda.exec.relational.filter import FilterExec
 from remuda.exec.relational.limit import LimitExec
 from remuda.exec.relational.modify import ModifyExec
-from remuda.exec.relational.project import ProjectExec
+from remuda.exec.relational.project import ProjectExec, RootExec
 from remuda.exec.relational.recursive import RecursiveExec, WorkingTableExec
-from remuda.exec.relational.root import RootExec
 from remuda.exec.relational.series import SeriesExec
 from remuda.exec.relational.spool import SpoolExec, SpoolReadExec
 from remuda.exec.relational.union import UnionExec
 from remuda.exec.relational.values import ValuesExec
-from remuda.exec.scan.index_count import IndexCountExec
-from remuda.exec.scan.index_scan import IndexScanExec
+from remuda.exec.scan.index_scan import IndexCountExec, IndexScanExec
 from remuda.exec.scan.key_lookup import KeyLookupExec
 from remuda.exec.scan.map_scan import MapScanExec
 from remuda.exec.sort.sort import SortExec, TopNExec

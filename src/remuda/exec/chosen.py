@@ -2,21 +2,118 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from remuda.exec.batch import ArrowBatch
-from remuda.exec.computed_once import computed_once
-from remuda.exec.row_choice import gather
+from remuda.types.arrow_arrays import is_dictionary
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import pyarrow as pa
+    from collections.abc import Callable, Sequence
 
     from remuda.exec.batch import Row, RowBatch, Tuple
     from remuda.expr import Column
+
+# Gathering the rows that a condition has chosen.
+#
+# Of many rows, numpy: their positions are found once and each column gathered from its memory, which is faster than
+# Arrow's own filter. Few among many that are not chosen are Arrow's: it passes 64 of those at a time, numpy eight.
+
+
+NEARLY_ALL = 0.95
+"""The share of the rows above which Arrow's filter, which copies whole stretches of rows, is the faster one."""
+
+SPARSE = 0.08
+"""The share up to which Arrow's filter is the faster one (measured: 1 % of 262,144 rows, two columns, 195 µs with the
+packing of the truth values against 283, 5 % 377 against 519, 20 % 860 against 543)."""
+
+HANDFUL = 1_000
+"""Up to so many rows one call of Arrow's for all columns is done before one of numpy's for each."""
+
+_DTYPES = {1: "<i1", 2: "<i2", 4: "<i4", 8: "<i8"}
+
+
+def gather(batch: pa.RecordBatch, chosen: np.ndarray, count: int) -> pa.RecordBatch:
+    """The rows whose truth value is true; `count` is how many those are."""
+    if count == batch.num_rows:
+        return batch
+    if count == 0:
+        return batch.slice(0, 0)
+    if not batch.num_columns:
+        return batch.slice(0, count)
+    if not SPARSE * batch.num_rows < count <= NEARLY_ALL * batch.num_rows:
+        return batch.filter(_packed(chosen))
+    positions = np.flatnonzero(chosen)
+    if count <= HANDFUL:
+        return batch.take(pa.array(positions))
+    wanted: pa.Array | None = None
+    arrays: list[pa.Array] = []
+    for array in batch.columns:
+        gathered = _gathered(array, positions)
+        if gathered is None:
+            wanted = pa.array(positions) if wanted is None else wanted
+            gathered = _take(array, wanted)
+        arrays.append(gathered)
+    return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
+
+
+def _packed(chosen: np.ndarray) -> pa.BooleanArray:
+    """numpy packs truth values in a third of the time that Arrow takes."""
+    bits = np.packbits(chosen, bitorder="little")
+    return pa.Array.from_buffers(pa.bool_(), len(chosen), [None, pa.py_buffer(bits)])
+
+
+def _gathered(array: pa.Array, positions: np.ndarray) -> pa.Array | None:
+    """The values at these positions, where they are of fixed width and none is NULL; else None."""
+    if is_dictionary(array):
+        codes = _gathered(array.indices, positions)
+        return None if codes is None else pa.DictionaryArray.from_arrays(codes, array.dictionary, safe=False)
+    if array.null_count or not pa.types.is_primitive(array.type) or pa.types.is_boolean(array.type):
+        return None
+    dtype = _DTYPES.get(array.type.bit_width // 8)
+    if dtype is None:
+        return None
+    width = array.type.bit_width // 8
+    values = np.frombuffer(array.buffers()[1], dtype, len(array), array.offset * width)
+    # Arrow keeps the memory it has freed, where numpy would ask the system for it again with every batch.
+    buffer = pa.allocate_buffer(len(positions) * width)
+    values.take(positions, out=np.frombuffer(buffer, dtype), mode="clip")
+    return pa.Array.from_buffers(array.type, len(positions), [None, buffer])
+
+
+def _take(array: pa.Array, positions: pa.Array) -> pa.Array:
+    return _arrow_take(array, positions, boundscheck=False)
+
+
+_arrow_take: Callable[..., pa.Array] = pc.take
+
+
+# An attribute that is computed when it is first asked for.
+
+
+T = TypeVar("T")
+
+
+class computed_once(Generic[T]):  # noqa: N801  (used as a decorator)
+    """What `functools.cached_property` is from Python 3.12 on.
+
+    Before, it holds one lock for all objects of a class while it computes: two threads that gather the rows of two
+    batches wait for each other, and a scan on two cores takes as long as on one. Two threads that ask the same object
+    may both compute here, and one of the equal results is kept.
+    """
+
+    def __init__(self, compute: Callable[[Any], T]) -> None:
+        self._compute = compute
+        self._name = compute.__name__
+        self.__doc__ = compute.__doc__
+
+    def __get__(self, instance: Any, owner: type | None = None) -> T:
+        value = self._compute(instance)
+        instance.__dict__[self._name] = value
+        return value
 
 
 DENSE = 0.25

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from remuda.errors import ErrorCode, SqlError, data_error
 from remuda.exec.aggregate.accumulators import Accumulator, Chosen, Count, Reduction, WordExtreme, is_one_word
 from remuda.exec.aggregate.exact_sum import ExactSum
 from remuda.exec.aggregate.whole_groups import WholeGroups
 from remuda.exec.keys.group_numbers import GroupNumbers
-from remuda.exec.located import located
 from remuda.expr.cast.cast_floating import nearest_doubles
 from remuda.expr.function import Signature
 from remuda.expr.functions.decimals import divide_batch
@@ -21,10 +22,28 @@ from remuda.plan.aggregates import AGGREGATES, partial_type
 from remuda.types import BIGINT, Kind, SqlType, exact_digits, from_arrow
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
+    from remuda.errors import Span
     from remuda.exec.chosen import ChosenBatch
     from remuda.plan.aggregates import AggregateCall
+
+# The place in the statement of what is an error only when it is computed.
+
+
+@contextmanager
+def located(span: Span | None) -> Iterator[None]:
+    """Within it an error of the data that has no place of its own has this one.
+
+    States and kernels do not know for which call of a statement they work; who computes the call does.
+    """
+    try:
+        yield
+    except SqlError as error:
+        if error.span is not None or error.code is not ErrorCode.DATA_EXCEPTION:
+            raise
+        raise data_error(error.message, span=span, suggestion=error.suggestion) from error
+
 
 BYTES_OF_SEEN = 64
 """What a value takes, about, that DISTINCT must not count again."""

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from remuda.exec.batch import Row, RowBatch
+from remuda.exec.batch import Row, RowBatch, pieces
 from remuda.exec.memory import bytes_of_tuples
 from remuda.exec.operator import BlockingExec, Exec
-from remuda.exec.relational.pieces import pieces
 from remuda.expr.going_on import asking
 
 if TYPE_CHECKING:

@@ -12,11 +12,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from remuda.exec.batch import ArrowBatch, RowBatch, TupleBatch, empty_batch
+from remuda.exec.batch import ArrowBatch, RowBatch, TupleBatch, empty_batch, pieces
 from remuda.exec.interruptible import ROWS_OF_ROUND
 from remuda.exec.memory import bytes_held, bytes_of_tuples
 from remuda.exec.operator import Exec, IterationResult
-from remuda.exec.relational.pieces import pieces
 from remuda.exec.relational.union import Picker
 from remuda.plan.physical import Receive
 from remuda.plan.walk import walk

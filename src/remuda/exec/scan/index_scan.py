@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from remuda.exec.batch import ArrowBatch, RowBatch, layout_of
+from remuda.exec.batch import ArrowBatch, Row, RowBatch, layout_of
 from remuda.exec.scan.bounds import index_lookups
 from remuda.exec.scan.map_scan import IteratorExec, direct_batches, scan_partitions
 from remuda.exec.scan.scan_filter import remainder_filter, whole_filter
@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
     from remuda.exec.code import Code
     from remuda.exec.context import ExecContext
-    from remuda.plan.physical import IndexScan
+    from remuda.plan.physical import IndexCount, IndexScan
     from remuda.storage import Lookup, Source
+
 
 FEW_ROWS = 64
 """Up to this many rows are read one by one: starting Arrow's kernels would cost more."""
@@ -149,3 +150,26 @@ class IndexScanExec(IteratorExec):
                 held, count = [together[first:]], count - first
         if count:
             yield np.concatenate(held)
+
+
+# Index count: how many rows lie within bounds, from the index alone.
+
+
+class IndexCountExec(IteratorExec):
+    def __init__(self, node: IndexCount) -> None:
+        super().__init__(node.columns)
+        self._node = node
+
+    def setup(self, context: ExecContext) -> None:
+        context.verify()
+        self.start(context, self._count(scan_partitions(self._node, context), context))
+
+    def _count(self, partitions: np.ndarray | None, context: ExecContext) -> Iterator[RowBatch]:
+        """Positions are looked at, as an entry may be hidden by a later write; the rows themselves are not."""
+        node = self._node
+        count = 0
+        for source in context.snapshot(node.map.id).sources:
+            for lookup in index_lookups(node.bounds, context.parameters.values):
+                count += len(source.positions(node.index.id, lookup, partitions))
+        context.activity.index_entries += count
+        yield Row(node.columns, (count,))

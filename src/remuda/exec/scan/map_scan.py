@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from remuda.exec.batch import RowBatch, empty_batch
 from remuda.exec.operator import Exec, IterationResult
 from remuda.exec.scan import best_first
 from remuda.exec.scan.bounds import intersect, pruned_partitions
-from remuda.exec.scan.kept_memory import keep_dropped_memory
 from remuda.exec.scan.scan_filter import whole_filter
 from remuda.exec.scan.zone_ranges import SMALLEST_GAP
 from remuda.storage.segment_source import SegmentSource
@@ -17,8 +19,6 @@ from remuda.storage.zone_map import ZONE_ROWS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import numpy as np
-
     from remuda.exec.code import Code
     from remuda.exec.context import ExecContext
     from remuda.exec.scan.best_first import Piece, Threshold
@@ -26,6 +26,24 @@ if TYPE_CHECKING:
     from remuda.expr import Column
     from remuda.plan.physical import MapScan, ScanNode
     from remuda.plan.traits import SortKey
+
+# Memory for the arrays that kernels make and drop with every batch.
+#
+# The C library asks the system for every large array and gives it back when it is dropped, so that its pages are
+# cleared and mapped anew for each batch, which can take longer than the kernel itself. It learns from what a program drops:
+# once an array of some size has been dropped, arrays up to that size come from memory that is kept.
+#
+# Measured: five groups of four million rows, 99 ms of processor time before it has learnt and 30 ms after.
+
+
+KEPT_BYTES = 24 << 20
+"""Above what a kernel needs for a batch; the library's own highest limit is 32 MiB."""
+
+
+@cache
+def keep_dropped_memory() -> None:
+    """Teaches it, once in a process. The array is dropped at once and none of its pages is ever touched."""
+    np.empty(KEPT_BYTES, np.uint8)
 
 
 def scan_partitions(node: ScanNode, context: ExecContext) -> np.ndarray | None:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from remuda.exec.aggregate.aggregate_calls import located
 from remuda.exec.batch import ArrowBatch, RowBatch, empty_batch, layout_of, positional
 from remuda.exec.interruptible import ROWS_OF_PAIRS
-from remuda.exec.located import located
 from remuda.exec.memory import bytes_of
 from remuda.exec.operator import BlockingExec, Exec
 from remuda.exec.sort.ordering import concatenate

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from remuda.exec.batch import layout_of
-from remuda.exec.computed_once import computed_once
+from remuda.exec.chosen import computed_once
 from remuda.exec.keys.group_numbers import GroupNumbers
 from remuda.exec.sort.ordering import sort_positions
 from remuda.exec.sort.sort_keys import Part, changes, sort_parts, sorted_by
