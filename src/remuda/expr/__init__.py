@@ -12,8 +12,7 @@ from remuda.expr.evaluate.dictionary import as_array
 from remuda.expr.evaluate.failing import can_fail
 from remuda.expr.evaluate.row import RowExpression, compile_row
 from remuda.expr.function import Datum, Function, Signature
-from remuda.expr.nodes import Call, Case, Cast, Column, Expression, Literal, Parameter
-from remuda.expr.parameters import Parameters
+from remuda.expr.nodes import Call, Case, Cast, Column, Expression, Literal, Parameter, Parameters
 from remuda.expr.registry import FUNCTIONS, call, coerce, hints_of
 from remuda.expr.render import render
 from remuda.expr.walk import (

@@ -9,8 +9,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from remuda.expr.evaluate.failing import can_fail
-from remuda.expr.nodes import Call, Case, Cast, Column, Expression
+from remuda.expr import Call, Case, Cast, Column, Expression, can_fail
 from remuda.expr.registry import FUNCTIONS
 from remuda.expr.walk import children
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from remuda.expr import FALSE, TRUE, Call, Cast, Column, Expression, Literal, conjuncts, disjuncts, is_constant
-from remuda.expr.like_prefix import following, like_prefix
+from remuda.expr.functions.text import following, like_prefix
 from remuda.optimizer.narrowing import narrowed_bound
 from remuda.plan.bounds import Bound, End, Interval, Points, Prefix, Ranges
 from remuda.sql.bind.expression.comparison import compare

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from remuda.errors import data_error
+from remuda.errors import SqlError, data_error
 from remuda.expr.cast.cast_floating import decimal_to_floating_batch, floating_to_decimal, floating_to_decimal_batch
 from remuda.expr.cast.cast_text import BY_VALUE_FROM_TEXT, BY_VALUE_TO_TEXT, not_a_value, read_moment
 from remuda.expr.evaluate.by_rows import by_rows
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from remuda.expr.function import Datum
+
 
 _WIDEST = 76
 """Digits of Arrow's wider decimal."""
@@ -194,3 +195,39 @@ def cast_row(source: SqlType, target: SqlType) -> Callable[[Any], Any]:
         return one
     low, high = INTEGER_RANGES[target.kind]
     return lambda value: value if low <= value <= high else one(value)
+
+
+# TRY_CAST: the conversion of CAST, with NULL for a value that CAST refuses.
+
+
+_FEW = 16
+"""Rows that are rather converted one by one than halved again."""
+
+
+def try_cast_row(source: SqlType, target: SqlType) -> Callable[[Any], Any]:
+    convert = cast_row(source, target)
+
+    def try_convert(value: Any) -> Any:
+        try:
+            return convert(value)
+        except SqlError:
+            return None
+
+    return try_convert
+
+
+def try_cast_batch(source: SqlType, target: SqlType) -> Callable[[Datum], Datum]:
+    """A column with a value that is refused is halved until it is found: few such values cost little."""
+    convert = cast_batch(source, target)
+    one_by_one = by_rows(try_cast_row(source, target), Signature((source,), target))
+
+    def try_convert(value: Datum) -> Datum:
+        try:
+            return convert(value)
+        except (SqlError, pa.ArrowInvalid):
+            if isinstance(value, pa.Scalar) or len(value) <= _FEW:
+                return one_by_one(value)
+        middle = len(value) // 2
+        return pa.concat_arrays([try_convert(value[:middle]), try_convert(value[middle:])])
+
+    return try_convert

@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, assert_never
 import pyarrow as pa
 
 from remuda.errors import SqlError, data_error
-from remuda.expr.cast.cast import cast_batch
-from remuda.expr.cast.cast_lenient import try_cast_batch
+from remuda.expr.cast.cast import cast_batch, try_cast_batch
 from remuda.expr.evaluate.conditional import Part, evaluate_case, evaluate_in_turn
 from remuda.expr.evaluate.dictionary import apply_to_dictionaries, as_array
 from remuda.expr.evaluate.failing import can_fail
 from remuda.expr.function import Datum, Signature
 from remuda.expr.functions.decimals import DIVISION_BY_ZERO, OVERFLOW
-from remuda.expr.nodes import Call, Case, Cast, Column, Expression, Literal, Parameter
-from remuda.expr.parameters import Parameters, stored_scalar
+from remuda.expr.nodes import Call, Case, Cast, Column, Expression, Literal, Parameter, Parameters, stored_scalar
 from remuda.expr.registry import FUNCTIONS
 from remuda.expr.walk import columns_of
 

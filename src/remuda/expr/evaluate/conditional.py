@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from remuda.expr.function import Datum
-    from remuda.expr.parameters import Parameters
+    from remuda.expr.nodes import Parameters
 
 
 _FEW = 16

@@ -9,8 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, assert_never
 
 from remuda.errors import SqlError, data_error
-from remuda.expr.cast.cast import cast_row
-from remuda.expr.cast.cast_lenient import try_cast_row
+from remuda.expr.cast.cast import cast_row, try_cast_row
 from remuda.expr.function import Signature
 from remuda.expr.nodes import Call, Case, Cast, Column, Expression, Literal, Parameter
 from remuda.expr.registry import FUNCTIONS

@@ -40,7 +40,7 @@ from remuda.types.arrow_arrays import (
 from remuda.types.partition_hash import unscaled
 
 if TYPE_CHECKING:
-    from remuda.expr.parameters import Parameters
+    from remuda.expr.nodes import Parameters
 
 Truth = Callable[[pa.RecordBatch, "Parameters"], np.ndarray]
 """For each row whether it passes; the array is the caller's, who may change it."""

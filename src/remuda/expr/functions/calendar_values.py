@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from remuda.errors import data_error
+from remuda.expr.evaluate.by_rows import plain_function
 from remuda.expr.function import Datum, Function, Signature
 from remuda.expr.functions.calendar import (
     DAY,
@@ -22,7 +23,6 @@ from remuda.expr.functions.calendar import (
     day_to_date,
     overflow,
 )
-from remuda.expr.functions.plain import plain_function
 from remuda.types import BIGINT, DATE, DOUBLE, TIME, TIMESTAMP, TIMESTAMP_TZ, VARCHAR, Kind
 
 if TYPE_CHECKING:

@@ -11,10 +11,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from remuda.errors import data_error, shown
-from remuda.expr.evaluate.by_rows import by_rows
+from remuda.expr.evaluate.by_rows import by_rows, plain_function
 from remuda.expr.function import Function, Signature
 from remuda.expr.functions.calendar_values import DAYS, MONTHS
-from remuda.expr.functions.plain import plain_function
 from remuda.types import TIMESTAMP, VARCHAR, Kind, to_python, to_stored
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""LIKE, ILIKE and SIMILAR TO, letters and length. LIKE is case-sensitive, ILIKE is not; `\\` escapes a wildcard."""
+r"""LIKE, ILIKE and SIMILAR TO, letters and length. LIKE is case-sensitive, ILIKE is not; `\` escapes a wildcard."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from remuda.errors import data_error
+from remuda.expr.evaluate.by_rows import plain_function
 from remuda.expr.function import Datum, Function, Overload, fixed, overloaded
-from remuda.expr.functions.plain import plain_function
 from remuda.expr.functions.regular import by_pattern, fails_unless_constant, has_values
 from remuda.types import BIGINT, BOOLEAN, VARBINARY, VARCHAR
 
@@ -151,3 +151,41 @@ FUNCTIONS = (
         hints=(VARCHAR,),
     ),
 )
+
+
+# What strings that match a LIKE pattern begin with, and the range in which they lie.
+
+
+_LAST = 0x10FFFF
+_BEFORE_SURROGATES, _AFTER_SURROGATES = 0xD7FF, 0xE000
+
+
+def like_prefix(pattern: str) -> tuple[str, bool]:
+    """The text before the first wildcard, and whether `text%` is all there is to the pattern.
+
+    >>> like_prefix("ab%"), like_prefix("ab%c"), like_prefix("a_"), like_prefix("10\\\\%%"), like_prefix("ab")
+    (('ab', True), ('ab', False), ('a', False), ('10%', True), ('ab', False))
+    """
+    prefix: list[str] = []
+    characters = iter(pattern)
+    for character in characters:
+        if character in {"%", "_"}:
+            return "".join(prefix), character == "%" and next(characters, None) is None
+        if character == "\\":
+            character = next(characters, "")  # noqa: PLW2901  a pattern that ends so is refused where it is matched
+        prefix.append(character)
+    return "".join(prefix), False
+
+
+def following(prefix: str) -> str | None:
+    """The least string above all that begin with the prefix; None where there is none.
+
+    >>> following("ab"), following("a\U0010ffff"), following("")
+    ('ac', 'b', None)
+    """
+    for length in range(len(prefix), 0, -1):
+        code = ord(prefix[length - 1])
+        if code < _LAST:
+            after = _AFTER_SURROGATES if code == _BEFORE_SURROGATES else code + 1
+            return prefix[: length - 1] + chr(after)
+    return None

@@ -8,9 +8,8 @@ import hashlib
 from typing import TYPE_CHECKING, Any
 
 from remuda.errors import data_error, shown
-from remuda.expr.evaluate.by_rows import by_rows
+from remuda.expr.evaluate.by_rows import by_rows, plain_function
 from remuda.expr.function import Function, Overload, Signature, fixed, overloaded
-from remuda.expr.functions.plain import plain_function
 from remuda.types import BIGINT, INTEGER, VARBINARY, VARCHAR, SqlType
 
 if TYPE_CHECKING:

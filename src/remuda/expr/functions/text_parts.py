@@ -9,9 +9,8 @@ import pyarrow.compute as pc
 
 from remuda.errors import data_error
 from remuda.expr.cast.cast import can_cast
-from remuda.expr.evaluate.by_rows import by_rows
+from remuda.expr.evaluate.by_rows import by_rows, plain_function
 from remuda.expr.function import Datum, Function, Signature
-from remuda.expr.functions.plain import plain_function
 from remuda.expr.functions.text_sizes import (
     LONGEST,
     bytes_of_texts,
