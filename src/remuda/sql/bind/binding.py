@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from remuda.errors import ErrorCode, Span, SqlError, data_error, nearest
 from remuda.expr import Column, Expression, Folding, Literal, Parameter
 from remuda.types import NULL, TIMESTAMP_TZ, Kind, SqlType, to_stored, type_of_value
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+
+    from sqlglot import exp
 
     from remuda.catalog import Catalog, ColumnDefinition, MapDefinition, SearchPath, ViewDefinition
     from remuda.plan.logical import Root
+    from remuda.sql.bind.expression.expression import ExpressionBinder
     from remuda.sql.bind.scope import QueryLevel
     from remuda.sql.parse.tokens import ParameterNames
+
+# The shape of the tables in which a module says which of sqlglot's nodes it binds.
+
+
+Binder: TypeAlias = "Callable[[ExpressionBinder, Any, SqlType | None], Expression]"
+Binders: TypeAlias = "dict[type[exp.Expression], Binder]"
+Parts: TypeAlias = "dict[type[exp.Expression], frozenset[str]]"
+"""What a node may consist of; anything else that sqlglot found in the text would be lost if it were not refused."""
+
+COMMON_PARTS = frozenset({"this", "expression", "expressions"})
 
 
 MAXIMUM_INLINED = 1_000

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from remuda.errors import parsing_error
+from remuda.errors import SqlError, parsing_error
 from remuda.expr import coerce
 from remuda.plan import logical
 from remuda.plan.logical import Assignment
@@ -19,8 +19,35 @@ from remuda.types import common_type
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from remuda.catalog import ViewDefinition
     from remuda.errors import Span
     from remuda.sql.bind.binding import Binding
+
+# Views: a stored query in the place of its name, bound in the schemas that it was created in.
+
+
+def bind_view(binding: Binding, view: ViewDefinition, span: Span | None) -> NamedRelation:
+    """The rows of a view. What is wrong in its text now (a map is gone) is told at the place that names the view."""
+    if view in binding.within_views:
+        raise parsing_error(f"the view {view.name} is made of itself", span=span)
+    binding.count_inlined(span)
+    binding.views[view.id] = view
+    path = binding.search_path
+    binding.search_path = view.search_path
+    binding.within_views.append(view)
+    try:
+        query = binding.bind_query(binding, binding.parse_view(view, span), QueryLevel(), ())
+    except SqlError as error:
+        raise SqlError(error.code, f"in the view {view.name}: {error.message}", span=span) from error
+    finally:
+        binding.within_views.pop()
+        binding.search_path = path
+    titles = [*view.columns, *query.names[len(view.columns) :]]
+    if len(titles) > len(query.columns):
+        message = f"the view {view.name} names {len(view.columns)} columns, its query has {len(query.columns)} now"
+        raise parsing_error(message, span=span)
+    return named_relation(binding, query, titles)
+
 
 _PARTS = frozenset({"this", "alias", "materialized"})
 

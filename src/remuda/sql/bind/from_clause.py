@@ -12,7 +12,7 @@ from remuda.expr import Column, substitute
 from remuda.plan import logical
 from remuda.plan.joins import JoinKind
 from remuda.plan.logical import Assignment, LogicalNode
-from remuda.sql.bind.ctes import bind_reference
+from remuda.sql.bind.ctes import bind_reference, bind_view
 from remuda.sql.bind.expression.expression import ExpressionBinder
 from remuda.sql.bind.expression.subqueries import named_relation
 from remuda.sql.bind.information_schema import bind_information
@@ -20,7 +20,6 @@ from remuda.sql.bind.joins import bind_join, is_comma, join_kind
 from remuda.sql.bind.scope import QueryLevel, Scope, ScopeRelation, over_join
 from remuda.sql.bind.series import bind_table_function, is_table_function
 from remuda.sql.bind.values import one_row
-from remuda.sql.bind.views import bind_view
 from remuda.sql.parse.places import place_of, refuse_unknown_parts, unsupported
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from remuda.errors import ErrorCode, SqlError, nearest
 from remuda.expr import Literal
 from remuda.plan import logical
-from remuda.sql.bind.views import bind_view
+from remuda.sql.bind.ctes import bind_view
 from remuda.types import BIGINT, VARCHAR, Kind
 
 if TYPE_CHECKING:

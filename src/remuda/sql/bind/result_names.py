@@ -13,7 +13,7 @@ from sqlglot import exp
 from sqlglot.errors import ErrorLevel
 
 from remuda.expr import Column
-from remuda.sql.bind.expression.intervals import is_number
+from remuda.sql.bind.expression.literals import is_number
 from remuda.sql.parse.tokens import DIALECT
 from remuda.sql.parse.types import TYPE_NAMES
 

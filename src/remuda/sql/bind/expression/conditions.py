@@ -9,11 +9,11 @@ from sqlglot import exp
 from remuda.catalog.definitions import GENERATED_KEY
 from remuda.errors import parsing_error
 from remuda.expr import Call, Case, Column, Expression, Literal, coerce
+from remuda.sql.bind.binding import COMMON_PARTS, Binders, Parts
 from remuda.sql.bind.expression.comparison import compare
 from remuda.sql.bind.expression.literals import is_untyped_text
 from remuda.sql.bind.expression.rows import compare_rows, is_row, key_row
 from remuda.sql.bind.expression.subqueries import bind_in_query, bind_quantified, bind_row_query
-from remuda.sql.bind.nodes import COMMON_PARTS, Binders, Parts
 from remuda.sql.bind.scope import table_of
 from remuda.sql.parse.places import place_of, refuse_unknown_parts, unsupported
 from remuda.types import BOOLEAN, SqlType, common_type

@@ -10,9 +10,9 @@ from sqlglot import exp
 from remuda.errors import ErrorCode, UntypedParametersError, parsing_error
 from remuda.expr import FUNCTIONS, Expression, Parameter, call, coerce, hints_of
 from remuda.sql.bind import grouping
+from remuda.sql.bind.binding import COMMON_PARTS, Binders, Parts
 from remuda.sql.bind.expression import arithmetic, casts, conditions, literals, patterns, subqueries
 from remuda.sql.bind.functions import aggregates, functions, windows
-from remuda.sql.bind.nodes import COMMON_PARTS, Binders, Parts
 from remuda.sql.bind.scope import table_of
 from remuda.sql.parse.places import place_of, readable, refuse_unknown_parts, unsupported
 from remuda.types import BOOLEAN, NULL, Kind, SqlType, common_type

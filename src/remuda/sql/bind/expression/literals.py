@@ -7,17 +7,98 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from remuda.errors import SqlError, parsing_error, shown
-from remuda.expr import Expression, Literal
+from remuda.errors import SqlError, data_error, parsing_error, shown
+from remuda.expr import Expression, Literal, coerce
 from remuda.sql.bind.expression.comparison import adapt_literal
-from remuda.sql.bind.expression.intervals import bind_interval
-from remuda.sql.parse.places import place_of
-from remuda.types import BOOLEAN, DOUBLE, INTEGER, NULL, VARBINARY, VARCHAR, type_of_value
+from remuda.sql.parse.places import place_of, unsupported
+from remuda.types import (
+    BIGINT,
+    BOOLEAN,
+    DOUBLE,
+    INTEGER,
+    INTERVAL_MONTHS,
+    INTERVAL_TIME,
+    NULL,
+    VARBINARY,
+    VARCHAR,
+    Kind,
+    parse_interval,
+    type_of_value,
+)
 
 if TYPE_CHECKING:
+    from remuda.errors import Span
+    from remuda.sql.bind.binding import Binders, Parts
     from remuda.sql.bind.expression.expression import ExpressionBinder
-    from remuda.sql.bind.nodes import Binders, Parts
     from remuda.types import SqlType
+
+# INTERVAL literals: `INTERVAL '1 year 2 months'`, `INTERVAL '3' DAY`, `INTERVAL '1 02:03:04' DAY TO SECOND`.
+
+
+_SPANS = {"YEAR": {"MONTH"}, "DAY": {"HOUR", "MINUTE", "SECOND"}, "HOUR": {"MINUTE", "SECOND"}, "MINUTE": {"SECOND"}}
+"""Which units may stand after TO."""
+
+
+def is_number(text: str) -> bool:
+    return text.strip().lstrip("+-").replace(".", "", 1).isdecimal()
+
+
+def bind_interval(binder: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
+    span = place_of(node)
+    if not isinstance(node.this, exp.Literal):
+        return _bind_number_of_units(binder, node)
+    if "literal" not in node.meta:
+        raise unsupported(node, "INTERVAL of anything but a literal")
+    return interval_literal(str(node.meta["literal"]), node.args.get("unit"), span)
+
+
+def _bind_number_of_units(binder: ExpressionBinder, node: Any) -> Expression:
+    """`INTERVAL (n) DAY`: so many times one day."""
+    unit = node.args.get("unit")
+    if unit is None or isinstance(unit, exp.IntervalSpan):
+        raise parsing_error("INTERVAL of an expression needs one unit", span=place_of(node))
+    number = binder.bind(node.this, BIGINT)
+    if not number.type.is_integer and number.type.kind is not Kind.NULL:
+        raise parsing_error(f"INTERVAL takes a whole number of units, this is {number.type}", span=place_of(node.this))
+    return binder.call("*", node, coerce(number, BIGINT), interval_literal("1", unit, place_of(node)))
+
+
+def interval_literal(text: str, unit: Any, span: Span | None) -> Literal:
+    """`unit` is what is written after the text: nothing, a unit or a span of units."""
+    first = last = _first_unit(unit)
+    is_counted = first is not None and is_number(text) and not isinstance(unit, exp.IntervalSpan)
+    if isinstance(unit, exp.IntervalSpan):
+        last = unit.expression.name.upper()
+        if last not in _SPANS.get(str(first), ()):
+            raise parsing_error(f"INTERVAL has no {first} TO {last}", span=span)
+        if first == "MINUTE":
+            text = f"0:{text.strip()}"  # else the first of two numbers would be hours
+    elif is_counted:
+        text = f"{text} {str(first).lower()}"
+    try:
+        type_, value = parse_interval(text)
+    except SqlError as error:
+        raise data_error(error.message, span=span) from None
+    if last is not None and not is_counted and not _is_within(type_, value, last):
+        raise parsing_error(f"{text!r} is not an INTERVAL of whole {last.lower()}s", span=span)
+    return Literal(value, type_)
+
+
+def _is_within(type_: SqlType, value: int, unit: str) -> bool:
+    """Whether an interval has nothing below its last unit, which PostgreSQL would cut off."""
+    unit_type, size = parse_interval(f"1 {unit.lower()}")
+    return type_ == unit_type and (unit.startswith("SECOND") or value % size == 0)
+
+
+def _first_unit(unit: Any) -> str | None:
+    if unit is None:
+        return None
+    return str((unit.this if isinstance(unit, exp.IntervalSpan) else unit).name).upper()
+
+
+def interval_type(unit: Any) -> SqlType:
+    """The kind that `CAST(x AS INTERVAL unit)` means; without a unit, the one that has days and a time."""
+    return INTERVAL_MONTHS if _first_unit(unit) in {"YEAR", "MONTH", "QUARTER"} else INTERVAL_TIME
 
 
 def is_untyped_text(node: Any) -> bool:

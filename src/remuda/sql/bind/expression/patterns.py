@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from remuda.expr import Call
-from remuda.sql.bind.nodes import COMMON_PARTS
+from remuda.sql.bind.binding import COMMON_PARTS
 from remuda.sql.parse.places import unsupported
 from remuda.types import BOOLEAN, VARCHAR
 
 if TYPE_CHECKING:
     from remuda.expr import Expression
+    from remuda.sql.bind.binding import Binders, Parts
     from remuda.sql.bind.expression.expression import ExpressionBinder
-    from remuda.sql.bind.nodes import Binders, Parts
     from remuda.types import SqlType
 
 _OPERATORS: dict[type[exp.Expression], str] = {

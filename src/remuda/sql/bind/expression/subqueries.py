@@ -12,8 +12,8 @@ from remuda.expr import Call, Column, columns_of
 from remuda.plan import logical
 from remuda.plan.joins import JoinKind
 from remuda.plan.logical import Assignment, LogicalNode
+from remuda.sql.bind.binding import COMMON_PARTS, Binders, Parts
 from remuda.sql.bind.expression.rows import compare_rows, is_row, key_row
-from remuda.sql.bind.nodes import COMMON_PARTS, Binders, Parts
 from remuda.sql.bind.ordering import OrderEntry
 from remuda.sql.bind.scope import QueryLevel
 from remuda.sql.parse.places import place_of

@@ -8,8 +8,8 @@ from sqlglot import exp
 
 from remuda.errors import parsing_error
 from remuda.expr import Case, Expression, Literal, coerce
+from remuda.sql.bind.binding import COMMON_PARTS, Binder, Binders, Parts
 from remuda.sql.bind.expression.comparison import compare
-from remuda.sql.bind.nodes import COMMON_PARTS, Binder, Binders, Parts
 from remuda.sql.parse.places import place_of
 from remuda.types import VARCHAR, common_type
 

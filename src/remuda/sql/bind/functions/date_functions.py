@@ -15,8 +15,8 @@ from remuda.types import BIGINT, DATE, DOUBLE, INTERVAL_TIME, TIME, TIMESTAMP, T
 
 if TYPE_CHECKING:
     from remuda.expr import Expression
+    from remuda.sql.bind.binding import Binder, Binders, Parts
     from remuda.sql.bind.expression.expression import ExpressionBinder
-    from remuda.sql.bind.nodes import Binder, Binders, Parts
     from remuda.types import SqlType
 
 

@@ -12,8 +12,8 @@ from remuda.types import BIGINT
 
 if TYPE_CHECKING:
     from remuda.expr import Expression
+    from remuda.sql.bind.binding import Binder, Binders, Parts
     from remuda.sql.bind.expression.expression import ExpressionBinder
-    from remuda.sql.bind.nodes import Binder, Binders, Parts
     from remuda.types import SqlType
 
 _NAMES = {"random": "random", "gen_random_uuid": "gen_random_uuid", "uuid": "gen_random_uuid"}

@@ -14,8 +14,8 @@ from remuda.types import VARCHAR
 
 if TYPE_CHECKING:
     from remuda.expr import Expression
+    from remuda.sql.bind.binding import Binder, Binders, Parts
     from remuda.sql.bind.expression.expression import ExpressionBinder
-    from remuda.sql.bind.nodes import Binder, Binders, Parts
     from remuda.types import SqlType
 
 _PLACES = {"format": re.compile(r"\{\{|\}\}|\{\}"), "printf": re.compile(r"%%|%s|%d")}

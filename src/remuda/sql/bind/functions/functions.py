@@ -13,6 +13,7 @@ from sqlglot import exp
 from remuda.errors import nearest, parsing_error
 from remuda.expr import FUNCTIONS, Expression
 from remuda.plan.aggregates import AGGREGATES
+from remuda.sql.bind.binding import COMMON_PARTS, Binder, Binders, Parts
 from remuda.sql.bind.functions import (
     aggregates,
     conditional_functions,
@@ -23,7 +24,6 @@ from remuda.sql.bind.functions import (
     number_functions,
     text_functions,
 )
-from remuda.sql.bind.nodes import COMMON_PARTS, Binder, Binders, Parts
 from remuda.sql.parse.places import place_of
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from remuda.errors import parsing_error
 from remuda.expr import Expression, Literal
-from remuda.sql.bind.nodes import COMMON_PARTS, Binder, Binders, Parts
+from remuda.sql.bind.binding import COMMON_PARTS, Binder, Binders, Parts
 from remuda.sql.parse.places import place_of, unsupported
 from remuda.types import BIGINT, INTEGER_RANGES, JSON, VARCHAR, Kind
 

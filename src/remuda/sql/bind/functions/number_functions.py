@@ -10,8 +10,8 @@ from remuda.sql.parse.places import place_of
 from remuda.types import MAXIMUM_PRECISION, Kind, decimal
 
 if TYPE_CHECKING:
+    from remuda.sql.bind.binding import Binder, Binders, Parts
     from remuda.sql.bind.expression.expression import ExpressionBinder
-    from remuda.sql.bind.nodes import Binder, Binders, Parts
     from remuda.types import SqlType
 
 
