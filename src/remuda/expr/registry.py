@@ -22,7 +22,6 @@ from remuda.expr.functions import (
     json,
     json_values,
     logic,
-    mean,
     moment_format,
     numbers,
     regular,
@@ -31,7 +30,6 @@ from remuda.expr.functions import (
     text_codes,
     text_parts,
     text_words,
-    whole_numbers,
     zones,
 )
 from remuda.expr.nodes import Call, Cast, Expression, Literal
@@ -52,9 +50,7 @@ FUNCTIONS: dict[str, Function] = {
         *bits.FUNCTIONS,
         *numbers.FUNCTIONS,
         *analysis.FUNCTIONS,
-        *whole_numbers.FUNCTIONS,
         *hashes.FUNCTIONS,
-        *mean.FUNCTIONS,
         *text.FUNCTIONS,
         *regular.FUNCTIONS,
         *text_parts.FUNCTIONS,

@@ -11,16 +11,144 @@ from contextlib import suppress
 from decimal import ROUND_CEILING, ROUND_DOWN, ROUND_FLOOR, ROUND_HALF_UP, Context, Decimal
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from remuda.errors import data_error
 from remuda.expr.evaluate.by_rows import by_rows
-from remuda.expr.function import Datum, Function, Overload, Signature, overloaded
-from remuda.expr.functions.decimals import SAFE_DIGITS, fit_batch, fit_row, wide_enough
-from remuda.types import BIGINT, DOUBLE, INTEGER, MAXIMUM_PRECISION, Kind, SqlType, decimal, exact_digits
+from remuda.expr.function import Datum, Function, Overload, Signature, fixed, overloaded
+from remuda.expr.functions.decimals import (
+    OVERFLOW,
+    OVERLOADS,
+    SAFE_DIGITS,
+    divide_batch,
+    fit_batch,
+    fit_row,
+    wide_enough,
+)
+from remuda.types import (
+    BIGINT,
+    DOUBLE,
+    INTEGER,
+    INTEGER_RANGES,
+    MAXIMUM_PRECISION,
+    Kind,
+    SqlType,
+    decimal,
+    exact_digits,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+# From a sum and a count to the mean: what AVG is where it is computed in two logical steps. It has no name in SQL.
+
+
+MEAN = "mean of sum"
+_COUNT = SqlType(Kind.DECIMAL, *exact_digits(BIGINT))
+_MORE_DIGITS = 4
+
+
+def _resolve(given: Sequence[SqlType]) -> Signature | None:
+    """Of a DECIMAL with the four digits more that AVG has, but as wide as can be."""
+    if len(given) != 2 or given[1] != BIGINT:
+        return None
+    total = given[0]
+    if total.kind is Kind.DECIMAL:
+        return Signature(
+            (total, BIGINT), decimal(MAXIMUM_PRECISION, min(total.scale + _MORE_DIGITS, MAXIMUM_PRECISION))
+        )
+    return Signature((DOUBLE, BIGINT), DOUBLE) if total == DOUBLE else None
+
+
+def _batch(signature: Signature) -> Callable[[Datum, Datum], Datum]:
+    total_type, result = signature.arguments[0], signature.result
+    divide = None if result == DOUBLE else divide_batch(Signature((total_type, _COUNT), result))
+
+    def mean(total: Datum, count: Datum) -> Datum:
+        values = pc.if_else(pc.equal(count, 0), pa.scalar(None, pa.int64()), count)
+        if divide is None:
+            return pc.divide(total, pc.cast(values, pa.float64(), safe=False))  # rounded, as Python does
+        return divide(total, pc.cast(values, _COUNT.arrow))
+
+    return mean
+
+
+def _row(signature: Signature) -> Callable[[Any, int], Any]:
+    if signature.result == DOUBLE:
+        return lambda total, count: total / count if count else None
+    divide = OVERLOADS["/"].row(Signature((signature.arguments[0], _COUNT), signature.result))
+    return lambda total, count: divide(total, count) if count else None
+
+
+"""Strict; and NULL where there is nothing to divide by."""
+
+
+# Functions of whole numbers: GCD, LCM, FACTORIAL.
+
+
+_HIGHEST = INTEGER_RANGES[Kind.BIGINT][1]
+_FACTORIAL_TYPE = decimal(38, 0)
+_FACTORIALS = [Decimal(math.factorial(number)) for number in range(34)]
+"""All that 38 digits hold."""
+
+
+def _checked(operation: Callable[[int, int], int]) -> Callable[[int, int], int]:
+    def checked(left: int, right: int) -> int:
+        result = operation(left, right)
+        if result > _HIGHEST:
+            raise data_error(OVERFLOW.format(BIGINT))
+        return result
+
+    return checked
+
+
+def _greatest_divisors(left: Datum, right: Datum) -> Datum:
+    """NumPy's has no sign but for the lowest of all numbers, whose opposite overflows."""
+    if isinstance(left, pa.Scalar) and isinstance(right, pa.Scalar):
+        return _greatest_divisors(pa.repeat(left, 1), right)[0]
+    valid = pc.and_(pc.is_valid(left), pc.is_valid(right))
+    divisors = pa.array(np.gcd(_numbers(left), _numbers(right)), pa.int64())
+    if pc.any(pc.and_(valid, pc.less(divisors, 0))).as_py():
+        raise data_error(OVERFLOW.format(BIGINT))
+    return pc.if_else(valid, divisors, pa.scalar(None, pa.int64()))
+
+
+def _numbers(datum: Datum) -> np.ndarray:
+    if isinstance(datum, pa.Array):
+        return np.asarray(pc.fill_null(datum, 0))
+    return np.asarray(datum.as_py() if datum.is_valid else 0, np.int64)
+
+
+def _least_multiples(left: Datum, right: Datum) -> Datum:
+    left = pc.if_else(pc.equal(right, 0), pc.multiply(left, 0), left)  # and NULL stays NULL
+    right = pc.if_else(pc.equal(left, 0), pc.multiply(right, 0), right)
+    divisor = _greatest_divisors(left, right)
+    divisor = pc.if_else(pc.equal(divisor, 0), pa.scalar(1, pa.int64()), divisor)
+    return pc.abs_checked(pc.multiply_checked(pc.divide(left, divisor), right))
+
+
+def _factorial(number: int) -> Decimal:
+    if number < 0:
+        raise data_error("a negative number has no factorial")
+    if number >= len(_FACTORIALS):
+        raise data_error(OVERFLOW.format(_FACTORIAL_TYPE))
+    return _FACTORIALS[number]
+
+
+def _factorial_batch(value: Datum) -> Datum:
+    if isinstance(value, pa.Scalar):
+        return _factorial_batch(pa.repeat(value, 1))[0]
+    ends = pc.min_max(value).as_py()
+    if ends["min"] is not None:
+        _factorial(ends["min"])
+        _factorial(ends["max"])
+    return pa.array(_FACTORIALS, _FACTORIAL_TYPE.arrow).take(value)
+
+
+_PAIR = fixed([BIGINT, BIGINT], BIGINT)
+
 
 _DIGITS = Context(prec=160)
 
@@ -172,4 +300,10 @@ FUNCTIONS = (
     overloaded("floor", *_to_whole("floor", ROUND_FLOOR, "down", math.floor), can_fail=True, hints=(DOUBLE,)),
     overloaded("ceil", *_to_whole("ceil", ROUND_CEILING, "up", math.ceil), can_fail=True, hints=(DOUBLE,)),
     Function("sign", _resolve_sign, _sign_batch, _sign_row, hints=(DOUBLE,)),
+    Function("gcd", _PAIR, lambda _: _greatest_divisors, lambda _: _checked(math.gcd), can_fail=True),
+    Function("lcm", _PAIR, lambda _: _least_multiples, lambda _: _checked(math.lcm), can_fail=True),
+    Function(
+        "factorial", fixed([BIGINT], _FACTORIAL_TYPE), lambda _: _factorial_batch, lambda _: _factorial, can_fail=True
+    ),
+    Function(MEAN, _resolve, _batch, _row, can_fail=True),
 )

@@ -16,12 +16,42 @@ from remuda.sql.bind.expression.rows import compare_rows, is_row, key_row
 from remuda.sql.bind.expression.subqueries import bind_in_query, bind_quantified, bind_row_query
 from remuda.sql.bind.scope import table_of
 from remuda.sql.parse.places import place_of, refuse_unknown_parts, unsupported
-from remuda.types import BOOLEAN, SqlType, common_type
+from remuda.types import BOOLEAN, VARCHAR, SqlType, common_type
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from remuda.sql.bind.expression.expression import ExpressionBinder
+
+# Binding of what matches text: LIKE, ILIKE, with ESCAPE, SIMILAR TO, and the regular expressions of `~`.
+
+
+_OPERATORS: dict[type[exp.Expression], str] = {
+    exp.Like: "like",
+    exp.ILike: "ilike",
+    exp.SimilarTo: "similar to",
+    exp.RegexpLike: "~",
+    exp.RegexpILike: "~*",
+}
+
+
+def _bind_match(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
+    return _matched(self, node, self.bind(node.expression, VARCHAR))
+
+
+def _bind_escape(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
+    """The pattern is rewritten with the escape character that LIKE has without the clause."""
+    inner = node.this
+    if not isinstance(inner, exp.Like | exp.ILike | exp.SimilarTo):
+        raise unsupported(node, "ESCAPE here")
+    written = [self.bind(inner.expression, VARCHAR), self.bind(node.expression, VARCHAR)]
+    return _matched(self, inner, self.call("like pattern", node, *written))
+
+
+def _matched(self: ExpressionBinder, node: Any, pattern: Expression) -> Expression:
+    matched = self.call(_OPERATORS[type(node)], node, self.bind(node.this, VARCHAR), pattern)
+    return Call("not", (matched,), BOOLEAN) if node.args.get("negate") else matched
+
 
 COMPARISONS: dict[type[exp.Expression], str] = {
     exp.EQ: "=",
@@ -216,10 +246,13 @@ NODES: Binders = {
     exp.Case: _bind_case,
     exp.NullSafeEQ: _bind_distinct,
     exp.NullSafeNEQ: _bind_distinct,
+    **dict.fromkeys(_OPERATORS, _bind_match),
+    exp.Escape: _bind_escape,
 }
 PARTS: Parts = {
     exp.In: COMMON_PARTS | {"query"},
     exp.Is: COMMON_PARTS | {"negate"},
     exp.Between: COMMON_PARTS | {"low", "high", "symmetric"},
     exp.Case: COMMON_PARTS | {"ifs", "default"},
+    **dict.fromkeys(_OPERATORS, COMMON_PARTS | {"negate"}),
 }

@@ -11,7 +11,7 @@ from remuda.errors import ErrorCode, UntypedParametersError, parsing_error
 from remuda.expr import FUNCTIONS, Expression, Parameter, call, coerce, hints_of
 from remuda.sql.bind import grouping
 from remuda.sql.bind.binding import COMMON_PARTS, Binders, Parts
-from remuda.sql.bind.expression import arithmetic, casts, conditions, literals, patterns, subqueries
+from remuda.sql.bind.expression import arithmetic, casts, conditions, literals, subqueries
 from remuda.sql.bind.functions import aggregates, functions, windows
 from remuda.sql.bind.scope import table_of
 from remuda.sql.parse.places import place_of, readable, refuse_unknown_parts, unsupported
@@ -197,7 +197,7 @@ def _bind_parentheses(self: ExpressionBinder, node: Any, expected: SqlType | Non
     return self.bind(node.this, expected)
 
 
-_MODULES = (literals, arithmetic, conditions, patterns, casts, functions, aggregates, grouping, windows, subqueries)
+_MODULES = (literals, arithmetic, conditions, casts, functions, aggregates, grouping, windows, subqueries)
 
 _PARTS: Parts = {
     exp.Column: frozenset({"this", "table", "db"}),

@@ -16,13 +16,8 @@ from remuda.plan.aggregates import AGGREGATES
 from remuda.sql.bind.binding import COMMON_PARTS, Binder, Binders, Parts
 from remuda.sql.bind.functions import (
     aggregates,
-    conditional_functions,
     date_functions,
-    drawn_functions,
-    format_functions,
-    json_functions,
-    number_functions,
-    text_functions,
+    special_forms,
 )
 from remuda.sql.parse.places import place_of
 
@@ -31,13 +26,8 @@ if TYPE_CHECKING:
     from remuda.types import SqlType
 
 _MODULES = (
-    conditional_functions,
     date_functions,
-    drawn_functions,
-    format_functions,
-    json_functions,
-    number_functions,
-    text_functions,
+    special_forms,
 )
 
 ALIASES: dict[str, str] = {
