@@ -33,7 +33,7 @@ from remuda.plan.physical import (
 )
 from remuda.plan.traits import SortKey, Traits
 from remuda.runtime import QueryState, Scheduler
-from remuda.runtime.workers import FragmentWorkers
+from remuda.runtime.local import FragmentWorkers
 from remuda.types import BIGINT, BOOLEAN, DOUBLE, VARCHAR, decimal
 
 HERE = Traits()

@@ -12,7 +12,7 @@ import pytest
 
 import remuda
 from remuda.exec import parallel
-from remuda.runtime.workers import FragmentWorkers
+from remuda.runtime.local import FragmentWorkers
 
 ROWS = 300_000
 QUERIES = {

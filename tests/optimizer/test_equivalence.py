@@ -13,8 +13,8 @@ from remuda.exec.scan.bounds import index_lookups, pruned_partitions
 from remuda.expr import Column, Expression, Literal, call, compile_row, evaluate_constant
 from remuda.expr.functions.text import like_prefix
 from remuda.grid.parameters import to_stored_values
+from remuda.optimizer.access_paths import bind_index, bind_key
 from remuda.optimizer.candidates import find_candidates
-from remuda.optimizer.index_binding import bind_index, bind_key
 from remuda.optimizer.pruning import prune
 from remuda.plan import logical
 from remuda.plan.bounds import Bound, Interval, Points, Prefix, Ranges

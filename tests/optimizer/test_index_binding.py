@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from remuda.expr import render
+from remuda.optimizer.access_paths import bind_index, bind_key
 from remuda.optimizer.candidates import find_candidates
-from remuda.optimizer.index_binding import bind_index, bind_key
 from remuda.plan.explain import describe
 from remuda.plan.physical import Direction, IndexScan
 from remuda.plan.traits import Traits

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
+import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import remuda
@@ -12,6 +15,18 @@ from remuda.errors import RemudaError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+# `remuda bench`: the benchmarks live beside the source, not in the installed package; this finds and runs them.
+
+
+def run_benchmarks(arguments: Sequence[str]) -> int:
+    checkout = Path(__file__).parents[3]
+    if not (checkout / "benchmarks" / "__main__.py").is_file():
+        raise RemudaError("the benchmarks are part of the source, not of the installed package: run this in a checkout")
+    if importlib.util.find_spec("duckdb") is None:
+        raise RemudaError('the benchmarks need the peers. Run: pip install -e ".[spark,dev]"')
+    return subprocess.run([sys.executable, "-m", "benchmarks", *arguments], cwd=checkout, check=False).returncode
+
 
 DEMO_ROWS = 1_000_000
 SMALLEST_DEMO = 1_000
@@ -41,7 +56,7 @@ def _run(options: argparse.Namespace) -> int:
 
             return run_script(options.folder, options.execute, options.format)
         case "check":
-            from remuda.cli.check import run_check
+            from remuda.cli.script import run_check
 
             return run_check(options.path)
         case "demo":
@@ -49,7 +64,7 @@ def _run(options: argparse.Namespace) -> int:
 
             return run_demo(options.rows, with_spark=options.spark)
         case "bench":
-            from remuda.cli.bench import run_benchmarks
+            from remuda.cli.arguments import run_benchmarks
 
             return run_benchmarks(options.rest)
         case _:

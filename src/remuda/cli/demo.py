@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow.parquet as pq
 
 import remuda
-from remuda.cli.demo_data import DEFINITION, orders
-from remuda.cli.demo_queries import access_path, changes, index_choice, questions
+from remuda.cli.demo_queries import DEFINITION, access_path, best_of, changes, index_choice, orders, questions, timed
 from remuda.cli.demo_spark import PlainSpark, start_spark
-from remuda.cli.demo_time import best_of, timed
 from remuda.cli.output import counted, duration
 
 if TYPE_CHECKING:

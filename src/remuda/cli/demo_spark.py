@@ -8,7 +8,7 @@ import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from remuda.cli.demo_time import best_of
+from remuda.cli.demo_queries import best_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

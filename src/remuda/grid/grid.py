@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import time
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, get_args
+from weakref import WeakSet
 
 import pyarrow as pa
 
 from remuda.cluster import Cluster
 from remuda.errors import ConstraintError, ErrorCode, RemudaError, SqlError, data_error, nested_too_deeply
-from remuda.grid.files.load import TABLE_ROWS, is_spark_dataframe, open_source, suggest_create, with_keys
-from remuda.grid.files.progress import ProgressBar
-from remuda.grid.forks import leave_at_fork
+from remuda.grid.files.load import TABLE_ROWS, ProgressBar, is_spark_dataframe, open_source, suggest_create, with_keys
 from remuda.grid.map import Map
 from remuda.grid.modify import generated_keys
 from remuda.grid.queries import Queries
@@ -303,3 +303,29 @@ class Grid:
 
 def _not_text(what: str, given: object) -> SqlError:
     return data_error(f"{what} is text, not a {type(given).__name__}")
+
+
+# What becomes of open grids in a process that is forked off.
+#
+# The child has their memory and their open files, but not their threads: a query that needs one would wait for ever,
+# and two processes would write one log. So a grid answers only in the process that opened it; the child is told to
+# open its own. It also lets go of the folder's lock, which would otherwise outlive the parent in it.
+
+
+REASON = "the grid was opened by another process, from which this one was forked: open one here"
+
+_open: WeakSet[Grid] = WeakSet()
+
+
+def leave_at_fork(grid: Grid) -> None:
+    """From now on a fork leaves this grid to the process that has it now."""
+    _open.add(grid)
+
+
+def _leave_all() -> None:
+    for grid in list(_open):
+        grid.leave(REASON)
+    _open.clear()
+
+
+os.register_at_fork(after_in_child=_leave_all)

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from remuda.expr import Column
+from remuda.expr import Column, conjunction
+from remuda.plan import logical
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from remuda.expr import Expression
+    from remuda.plan.logical import LogicalNode
     from remuda.types import SqlType
 
 
@@ -25,3 +30,12 @@ class NewColumns:
     def copy(self, column: Column) -> Column:
         """Another column with the name and the type of this one."""
         return self.add(column.name, column.type, nullable=column.nullable)
+
+
+# A relation of which conditions are asked.
+
+
+def filtered(node: LogicalNode, conditions: Iterable[Expression]) -> LogicalNode:
+    """Filter(node, all conditions), or the node itself where there are none."""
+    condition = conjunction(conditions)
+    return node if condition is None else logical.Filter(node, condition)

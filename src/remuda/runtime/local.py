@@ -14,18 +14,49 @@ from remuda.exec.interruptible import Weight
 from remuda.exec.memory import MemoryLimit
 from remuda.plan.traits import Convention
 from remuda.runtime.aside import AsideThreads
+from remuda.runtime.channel import BoundedChannel
 from remuda.runtime.edges import Edges
 from remuda.runtime.execution import Execution, QueryState
 from remuda.runtime.scheduler import FragmentTask, Scheduler
-from remuda.runtime.workers import FragmentWorkers
 
 if TYPE_CHECKING:
     from remuda.cluster import Cluster
-    from remuda.exec import Exec
+    from remuda.exec import Channel, Exec
     from remuda.expr import Parameters
     from remuda.plan.fragments import Fragment, Plan
     from remuda.runtime.binding import FragmentPlacement
     from remuda.storage import MapSnapshot
+
+# The threads that a fragment uses beside its own: those of the scheduler, like everybody's.
+
+
+@dataclass(frozen=True, slots=True)
+class FragmentWorkers:
+    """`wake` puts the fragment back into the queue; `cancels` are called when the query ends."""
+
+    scheduler: Scheduler
+    state: QueryState
+    wake: Callable[[], None]
+    cancels: list[Callable[[], None]]
+
+    @property
+    def parallelism(self) -> int:
+        return self.scheduler.parallelism
+
+    def start(self, feed: Callable[[Channel], Exec]) -> Channel:
+        channel = BoundedChannel(self.wake)
+        task = FragmentTask(
+            feed(channel), _nothing_to_set_up, self.state.check, self.state.fail, self.state.memory_limit
+        )
+        channel.signal_sender = task.signal
+        self.cancels.append(task.signal)
+        self.scheduler.submit(task)
+        return channel
+
+
+def _nothing_to_set_up() -> None:
+    pass
+
 
 RemoteFragments = Callable[["Fragment", "QueryState"], tuple[tuple[ReceivingEnd, ...], Callable[[], None]]]
 """Starts a fragment of another backend that sends to the initiator, and all that feeds it; gives the channels it fills

@@ -22,13 +22,13 @@ from remuda.storage.value_order import comparable, number_keys
 from remuda.types import Kind, SqlType
 from remuda.types.arrow_arrays import (
     code_values,
+    distinct_values,
     fixed_values,
     is_dictionary,
     is_fixed_width,
     null_mask,
     stored_list,
 )
-from remuda.types.distinct import distinct_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

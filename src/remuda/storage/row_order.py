@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from remuda.types.distinct import distinct_values
+from remuda.types.arrow_arrays import distinct_values
 
 _WORD = 64
 _REPAIRED_SHARE = 0.25

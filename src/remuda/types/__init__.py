@@ -10,8 +10,7 @@ This package knows no expressions, no catalog and no data.
 
 from remuda.types.intervals import clock_text, interval_text, interval_words, parse_interval
 from remuda.types.moment_text import datetime_of_text
-from remuda.types.python_columns import NUMPY_UNITS, python_column_converter
-from remuda.types.row_converter import convert_each
+from remuda.types.python_columns import NUMPY_UNITS, convert_each, python_column_converter
 from remuda.types.sql_type import (
     BIGINT,
     BOOLEAN,

@@ -14,13 +14,13 @@ from xxhash import xxh64_intdigest
 from remuda.types.arrow_arrays import (
     code_values,
     decimal_words,
+    distinct_values,
     fixed_values,
     flat,
     is_dictionary,
     null_mask,
     string_parts,
 )
-from remuda.types.distinct import distinct_values
 from remuda.types.partition_hash import LONG_DECIMAL_DIGITS, NANOSECONDS, SEED, big_integer_bytes
 from remuda.types.sql_type import Kind, SqlType
 

@@ -18,9 +18,8 @@ import pyarrow.compute as pc
 
 from remuda.exec.keys.integer_numbers import IntegerNumbers
 from remuda.exec.keys.text_numbers import is_same_memory
-from remuda.types.arrow_arrays import code_values, is_dictionary, null_mask
+from remuda.types.arrow_arrays import code_values, distinct_values, is_dictionary, null_mask
 from remuda.types.column_hash import hash_columns
-from remuda.types.distinct import distinct_values
 
 if TYPE_CHECKING:
     from remuda.types import SqlType

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+import sys
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 from urllib.parse import unquote
 
 import numpy as np
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
     from remuda.catalog import ColumnDefinition, MapDefinition
     from remuda.sql import CsvOptions
+
 
 TABLE_ROWS = 4_000_000
 """Rows that are held at a time when the data comes in batches."""
@@ -300,3 +303,45 @@ def _type_name(arrow: pa.DataType) -> str:
         return str(from_arrow(arrow))
     except SqlError:
         return "?"
+
+
+# A progress bar on a terminal; nothing where nobody looks.
+
+
+_WIDTH = 30
+_PERIOD = 0.1
+"""Seconds between two drawings."""
+
+
+class ProgressBar:
+    """Draws `label ━━━━━━╸      62 %  6,200,000 rows  3.1 s` over and over, on one line of standard error."""
+
+    def __init__(self, label: str, total: int | None, stream: TextIO | None = None) -> None:
+        self._label = label
+        self._total = total
+        self._stream = stream or sys.stderr
+        self._started = self._drawn = time.monotonic()
+        self._shown = self._stream.isatty()
+
+    def advance(self, rows: int) -> None:
+        """`rows` are done so far."""
+        now = time.monotonic()
+        if self._shown and now - self._drawn >= _PERIOD:
+            self._drawn = now
+            self._stream.write("\r" + self.line(rows, now - self._started))
+            self._stream.flush()
+
+    def line(self, rows: int, seconds: float) -> str:
+        counted = f"{rows:,} rows  {seconds:.1f} s"
+        if not self._total:
+            return f"{self._label}  {counted}"
+        share = min(1.0, rows / self._total)
+        filled = int(share * _WIDTH)
+        bar = "━" * filled + ("╸" if filled < _WIDTH else "") + " " * (_WIDTH - filled - 1)
+        return f"{self._label} {bar} {share:4.0%}  {counted}"
+
+    def finish(self) -> None:
+        """Takes the bar off the screen."""
+        if self._shown:
+            self._stream.write("\r\033[K")
+            self._stream.flush()

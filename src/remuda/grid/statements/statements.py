@@ -12,10 +12,10 @@ from remuda.grid.settings import Engine, with_option
 from remuda.grid.statements import definitions
 from remuda.grid.statements.analyze import analyze_query
 from remuda.grid.statements.copy import copy_from, copy_to, create_map_as
+from remuda.grid.statements.definitions import create_view, drop_view
 from remuda.grid.statements.describe import describe
 from remuda.grid.statements.explain import explain_query, explain_result
 from remuda.grid.statements.show import check, show
-from remuda.grid.statements.views import create_view, drop_view
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

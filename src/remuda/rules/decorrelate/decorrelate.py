@@ -32,8 +32,7 @@ from remuda.rules.decorrelate.free_columns import free_columns
 from remuda.rules.decorrelate.one_row import join_one_row
 from remuda.rules.decorrelate.pull_up import Pulled, PullUp
 from remuda.rules.decorrelate.push_domain import PushDomain, calls_volatile, without_limits
-from remuda.rules.filtered import filtered
-from remuda.rules.new_columns import NewColumns
+from remuda.rules.new_columns import NewColumns, filtered
 from remuda.rules.normalize.filter_join import turn_mark_join_semi
 from remuda.rules.properties import unique_keys
 from remuda.types import BIGINT, BOOLEAN

@@ -2,15 +2,46 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, assert_never
 
-from remuda.expr import Column, columns_of
+from remuda.expr import Call, Column, Literal, columns_of
 from remuda.plan import logical
+from remuda.plan.logical import Aggregate, Assignment
 from remuda.plan.walk import inputs
 
 if TYPE_CHECKING:
     from remuda.expr import Expression
+    from remuda.plan.aggregates import AggregateCall
     from remuda.plan.logical import LogicalNode
+    from remuda.rules.new_columns import NewColumns
+
+# What aggregates without keys are where there is no row: COUNT is 0, the others are NULL.
+#
+# An aggregate without keys has one row over nothing. Computed for many outer rows at once it has keys, and nothing
+# gives no row; after an outer join its columns are NULL there, which is right for SUM and wrong for COUNT.
+
+
+COUNTS = frozenset({"count", "count_if", "approx_count_distinct", "regr_count"})
+"""The aggregates that are 0 over no rows."""
+
+
+def with_defaults(
+    aggregate: Aggregate, calls: tuple[AggregateCall, ...], new_columns: NewColumns
+) -> tuple[Aggregate, tuple[Assignment, ...]]:
+    """The aggregate with its counts under other names, and what each call is above an outer join with it."""
+    renamed: list[AggregateCall] = []
+    items: list[Assignment] = []
+    for call in calls:
+        if call.function not in COUNTS:
+            renamed.append(call)
+            items.append(Assignment(call.column, call.column))
+            continue
+        found = new_columns.copy(call.column)
+        renamed.append(replace(call, column=found))
+        value = Call("coalesce", (found, Literal(0, found.type)), found.type)
+        items.append(Assignment(call.column, value))
+    return replace(aggregate, calls=tuple(renamed)), tuple(items)
 
 
 def free_columns(node: Any) -> dict[int, Column]:

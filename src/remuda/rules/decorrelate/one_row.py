@@ -15,8 +15,7 @@ from remuda.expr import FALSE, TRUE, Call, Case, Expression, Literal, conjunctio
 from remuda.plan import logical
 from remuda.plan.joins import JoinKind
 from remuda.plan.logical import Assignment
-from remuda.rules.decorrelate.defaults import with_defaults
-from remuda.rules.decorrelate.free_columns import free_columns
+from remuda.rules.decorrelate.free_columns import free_columns, with_defaults
 from remuda.rules.decorrelate.pull_up import PullUp
 from remuda.rules.decorrelate.push_domain import PushDomain
 from remuda.types import BOOLEAN

@@ -26,9 +26,8 @@ from remuda.plan import logical
 from remuda.plan.joins import JoinKind
 from remuda.plan.logical import Assignment
 from remuda.plan.walk import change_inputs, walk
-from remuda.rules.decorrelate.defaults import with_defaults
-from remuda.rules.decorrelate.free_columns import expressions_of, free_columns
-from remuda.rules.decorrelate.numbered import first_of_each
+from remuda.rules.decorrelate.free_columns import expressions_of, free_columns, with_defaults
+from remuda.rules.decorrelate.pull_up import first_of_each
 from remuda.rules.normalize.trim import trim
 from remuda.types import BOOLEAN
 

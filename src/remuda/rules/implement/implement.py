@@ -10,11 +10,8 @@ from remuda.rules.implement import (
     implement_join,
     implement_lookup,
     implement_relational,
-    implement_series,
     implement_sort,
-    implement_streaming,
     implement_union,
-    implement_window,
 )
 
 if TYPE_CHECKING:
@@ -34,7 +31,7 @@ IMPLEMENT_RULES: dict[type, tuple[Any, ...]] = {
         implement_aggregate.aggregate_in_place,
         implement_aggregate.aggregate_in_two_phases,
         implement_aggregate.aggregate_at_root,
-        implement_streaming.aggregate_ordered_rows,
+        implement_aggregate.aggregate_ordered_rows,
     ),
     logical.Sort: (implement_sort.require_order,),
     logical.Limit: (implement_sort.limit_by_top_n, implement_sort.limit_ordered_rows),
@@ -45,9 +42,9 @@ IMPLEMENT_RULES: dict[type, tuple[Any, ...]] = {
         implement_lookup.lookup_join,
     ),
     logical.Union: (implement_union.union_in_place,),
-    logical.Window: (implement_window.window_in_place, implement_window.window_at_root),
+    logical.Window: (implement_sort.window_in_place, implement_sort.window_at_root),
     logical.Expand: (implement_union.implement_expand,),
-    logical.Series: (implement_series.series_in_place, implement_series.series_in_its_own_order),
+    logical.Series: (implement_union.series_in_place, implement_union.series_in_its_own_order),
     logical.Recursive: (implement_union.implement_recursive,),
     logical.WorkingTable: (implement_union.implement_working_table,),
     logical.Modify: (implement_relational.implement_modify,),

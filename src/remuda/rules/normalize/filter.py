@@ -20,7 +20,7 @@ from remuda.expr import (
     substitute,
 )
 from remuda.plan import logical
-from remuda.rules.filtered import filtered
+from remuda.rules.new_columns import filtered
 from remuda.rules.normalize.conditions import factor_common, simplify_asked, told_apart
 from remuda.rules.properties import not_null_columns
 

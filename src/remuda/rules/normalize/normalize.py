@@ -21,8 +21,6 @@ from remuda.rules.normalize import (  # modules are named after their operators
     limit,
     multiplicity,
     project,
-    series,
-    sort,
     union,
 )
 from remuda.rules.normalize.trim import trim_columns
@@ -72,7 +70,7 @@ NORMALIZE_RULES: dict[type, tuple[NormalizeRule, ...]] = {
         join.factor_join_condition,
         join.push_join_condition_to_side,
         # What stands between two joins goes.
-        sort.remove_sort_below_join,
+        limit.remove_sort_below_join,
         join.remove_distinct_below_semi_join,
         multiplicity.turn_join_semi_below_semi_join,
         join.limit_tested_rows,
@@ -86,7 +84,7 @@ NORMALIZE_RULES: dict[type, tuple[NormalizeRule, ...]] = {
         union.remove_union_of_one,
         union.merge_unions,
         union.merge_renaming_below_union,
-        sort.remove_sort_below_join,
+        limit.remove_sort_below_join,
     ),
     logical.Project: (
         empty.prune_empty,
@@ -101,7 +99,7 @@ NORMALIZE_RULES: dict[type, tuple[NormalizeRule, ...]] = {
     logical.Aggregate: (
         empty.prune_empty,
         # Orders that nobody needs go.
-        sort.remove_sort_below_aggregate,
+        limit.remove_sort_below_aggregate,
         aggregate.remove_distinct_of_unique,
         multiplicity.turn_join_semi_below_distinct,
         aggregate.remove_aggregate_of_unique,
@@ -110,14 +108,14 @@ NORMALIZE_RULES: dict[type, tuple[NormalizeRule, ...]] = {
     ),
     logical.Window: (
         empty.prune_empty,
-        sort.remove_sort_below_aggregate,
+        limit.remove_sort_below_aggregate,
     ),
     logical.Expand: (empty.prune_empty,),
-    logical.Series: (empty.prune_empty, series.empty_series, series.write_out_series),
+    logical.Series: (empty.prune_empty, project.empty_series, project.write_out_series),
     logical.Recursive: (empty.prune_empty_recursion,),
     logical.Sort: (
         empty.prune_empty,
-        sort.remove_sort_below_sort,
+        limit.remove_sort_below_sort,
     ),
     logical.Root: (project.remove_renaming_below_root,),
     logical.Limit: (
