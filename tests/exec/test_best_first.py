@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import remuda
-from remuda.exec.scan import best_first
+from remuda.exec.scan import zone_order
 
 ROWS = 80_000
 COLUMNS = ("whole", "number", "moment", "price")
@@ -94,7 +94,7 @@ def test_the_first_rows(
     for condition, expected in (("TRUE", ids), ("id % 97 = 5", [id_ for id_ in ids if id_ % 97 == 5])):
         text = f"SELECT id, {column} FROM m WHERE {condition} ORDER BY {column} {direction} NULLS {nulls}, id"
         for blocks, count, skipped in ((64, 1, 0), (64, 10, 0), (1, 10, 45), (2, 700, 100)):
-            monkeypatch.setattr(best_first, "FIRST_BLOCKS", blocks)
+            monkeypatch.setattr(zone_order, "FIRST_BLOCKS", blocks)
             found = grid.sql(f"{text} LIMIT {count} OFFSET {skipped}").fetchall()
             assert [row[0] for row in found] == expected[skipped : skipped + count]
 
@@ -102,7 +102,7 @@ def test_the_first_rows(
 @pytest.fixture(autouse=True)
 def _always(monkeypatch: pytest.MonkeyPatch) -> None:
     """However few blocks there are."""
-    monkeypatch.setattr(best_first, "BLOCKS_FOR_EACH", 0)
+    monkeypatch.setattr(zone_order, "BLOCKS_FOR_EACH", 0)
 
 
 @pytest.mark.parametrize("direction", ["ASC", "DESC"])
@@ -154,7 +154,7 @@ def test_every_type_that_can_be_ordered() -> None:
 
 
 def test_where_many_blocks_would_be_needed_all_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(best_first, "BLOCKS_FOR_EACH", 4)
+    monkeypatch.setattr(zone_order, "BLOCKS_FOR_EACH", 4)
     with remuda.open(partitions=1) as opened:
         opened.sql("CREATE TABLE m (id BIGINT, n BIGINT, PRIMARY KEY (id))")
         opened.load("m", pa.table({"id": np.arange(ROWS), "n": np.arange(ROWS)}))

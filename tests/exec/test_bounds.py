@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from remuda.exec.scan.bounds import (
+from remuda.exec.scan.concrete_bounds import (
     MAXIMUM_COMBINATIONS,
     compile_lookups,
     index_lookups,

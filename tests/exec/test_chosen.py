@@ -13,9 +13,9 @@ import pytest
 
 import remuda
 from remuda.exec.batch import ArrowBatch
-from remuda.exec.chosen import ChosenBatch, gathered
+from remuda.exec.selection import ChosenBatch, gathered
 from remuda.expr import Column
-from remuda.expr.evaluate.truth import true_rows
+from remuda.expr.evaluate.mask import true_rows
 from remuda.types import BIGINT
 
 COUNT = 3_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
-from remuda.exec.chosen import computed_once
+from remuda.exec.selection import computed_once
 
 HANGS = 60
 """Seconds after which nobody will come any more."""

@@ -7,8 +7,8 @@ import random
 import numpy as np
 import pytest
 
-from remuda.exec.keys import integer_numbers
-from remuda.exec.keys.integer_numbers import ABSENT, IntegerNumbers
+from remuda.exec.keys import integer_interner
+from remuda.exec.keys.integer_interner import ABSENT, IntegerNumbers
 
 ENDS = [-(2**63), -(2**63) + 1, -1, 0, 1, 2**63 - 1]
 SPREADS = {"close": 50, "apart": 10**6, "far apart": 2**62}
@@ -17,14 +17,14 @@ SPREADS = {"close": 50, "apart": 10**6, "far apart": 2**62}
 @pytest.fixture(params=["few", "many"])
 def many(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.param == "many":
-        monkeypatch.setattr(integer_numbers, "MANY", 20)
+        monkeypatch.setattr(integer_interner, "MANY", 20)
 
 
 @pytest.mark.usefixtures("many")
 @pytest.mark.parametrize("spread", SPREADS)
 @pytest.mark.parametrize("seed", range(8))
 def test_equal_integers_have_one_number(seed: int, spread: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(integer_numbers, "FREE_SLOTS", 64)
+    monkeypatch.setattr(integer_interner, "FREE_SLOTS", 64)
     chance = random.Random(seed)
     numbers, seen = IntegerNumbers(np.empty(0, np.int64)), {}
     pool = [chance.randrange(-SPREADS[spread], SPREADS[spread]) for _ in range(200)] + ENDS * (seed % 2)

@@ -12,7 +12,7 @@ import pytest
 from remuda.errors import ErrorCode, SqlError
 from remuda.exec import Code, build_operator
 from remuda.exec.join import join_table
-from remuda.exec.join.join import HashJoinExec, NestedLoopJoinExec, build_join
+from remuda.exec.join.hash_join import HashJoinExec, NestedLoopJoinExec, build_join
 from remuda.expr import Call, Column, Expression, compile_row
 from remuda.plan.joins import JoinKey, JoinKind
 from remuda.plan.physical import HashJoin, NestedLoopJoin

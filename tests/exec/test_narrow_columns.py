@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 import remuda
-from remuda.exec.scan import narrow_columns
-from remuda.exec.scan.narrow_columns import NarrowColumn, made_narrow
+from remuda.exec.scan import frame_of_reference
+from remuda.exec.scan.frame_of_reference import NarrowColumn, made_narrow
 from remuda.types import BIGINT, DATE, INTEGER, SMALLINT, TIMESTAMP, decimal
 from remuda.types.arrow_arrays import stored_array
 
@@ -118,11 +118,11 @@ def test_scans_find_the_same_rows(monkeypatch: pytest.MonkeyPatch, members: int)
 
         grid.sql("CHECKPOINT")
         before = answers()
-        monkeypatch.setattr(narrow_columns, "SCANS_BEFORE", -1)
-        monkeypatch.setattr(narrow_columns, "FEWEST_ROWS", 0)
+        monkeypatch.setattr(frame_of_reference, "SCANS_BEFORE", -1)
+        monkeypatch.setattr(frame_of_reference, "FEWEST_ROWS", 0)
         made = []
-        make = narrow_columns.made_narrow
-        monkeypatch.setattr(narrow_columns, "made_narrow", lambda *given: made.append(given) or make(*given))
+        make = frame_of_reference.made_narrow
+        monkeypatch.setattr(frame_of_reference, "made_narrow", lambda *given: made.append(given) or make(*given))
         assert answers() == before
         assert made
         # Rows that later writes hide, and rows of the log, are as they are.
@@ -137,14 +137,14 @@ def test_scans_find_the_same_rows(monkeypatch: pytest.MonkeyPatch, members: int)
 
 
 def test_a_column_is_kept_when_it_has_been_asked_about_enough(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(narrow_columns, "FEWEST_ROWS", 0)
+    monkeypatch.setattr(frame_of_reference, "FEWEST_ROWS", 0)
     with remuda.open() as grid:
         grid.sql("CREATE TABLE m (id BIGINT, n INTEGER, PRIMARY KEY (id))")
         grid.load("m", pa.table({"id": range(1_000), "n": [row % 5 for row in range(1_000)]}))
         grid.sql("CHECKPOINT")
         made: list[str] = []
-        make = narrow_columns.made_narrow
-        monkeypatch.setattr(narrow_columns, "made_narrow", lambda *given: made.append("made") or make(*given))
+        make = frame_of_reference.made_narrow
+        monkeypatch.setattr(frame_of_reference, "made_narrow", lambda *given: made.append("made") or make(*given))
         counts = []
         for _ in range(6):
             assert grid.sql("SELECT COUNT(id) FROM m WHERE n = 2").fetchall() == [(200,)]

@@ -10,7 +10,7 @@ import pytest
 
 import remuda
 from remuda.exec.batch import ArrowBatch, TupleBatch, positional, slice_batch, without_columns
-from remuda.exec.chosen import ChosenBatch, gather
+from remuda.exec.selection import ChosenBatch, gather
 from remuda.exec.sort.ordering import concatenate
 
 

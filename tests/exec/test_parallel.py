@@ -11,7 +11,7 @@ import pytest
 import remuda
 from remuda.errors import SqlError
 from remuda.exec import Code, ExecContext, IterationResult, build_operator, parallel
-from remuda.exec.interruptible import Weight
+from remuda.exec.offload import Weight
 from remuda.exec.parallel import ParallelExec, in_parallel
 from remuda.expr import Call, Column, Literal, Parameters
 from remuda.plan.aggregates import AggregateCall

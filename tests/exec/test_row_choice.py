@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from remuda.exec import chosen as row_choice
-from remuda.exec.chosen import gather
-from remuda.expr.evaluate.truth import true_rows
+from remuda.exec import selection as row_choice
+from remuda.exec.selection import gather
+from remuda.expr.evaluate.mask import true_rows
 
 COUNT = 300
 

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from remuda.exec.keys import text_groups
-from remuda.exec.keys.text_groups import NULL_NUMBER, TextGroups
+from remuda.exec.keys import text_group_ids
+from remuda.exec.keys.text_group_ids import NULL_NUMBER, TextGroups
 from remuda.types import VARBINARY, VARCHAR
 from remuda.types.column_hash import hash_columns
 
@@ -45,7 +45,7 @@ def drawn(chance: random.Random, words: list[str], form: str) -> pa.Array:
 def hashing(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     kinds = {"hashes": 2**62, "equal hashes": 16, "all hashes equal": 1}
     monkeypatch.setattr(
-        text_groups, "hash_columns", lambda columns, types: hash_columns(columns, types) % kinds[request.param] * 4
+        text_group_ids, "hash_columns", lambda columns, types: hash_columns(columns, types) % kinds[request.param] * 4
     )
 
 

@@ -13,10 +13,10 @@ import remuda
 from remuda.errors import SqlError
 from remuda.exec import Code, Exec
 from remuda.exec.build import build_operator
-from remuda.exec.join import left_first as left_first_module
-from remuda.exec.join.join import HashJoinExec, build_join
-from remuda.exec.join.join_sides import NEEDS_MATCH, ONLY_MATCHES, build_sides
-from remuda.exec.join.left_first import LeftFirstExec
+from remuda.exec.join import spooled_probe as left_first_module
+from remuda.exec.join.filtered_sides import NEEDS_MATCH, ONLY_MATCHES, build_sides
+from remuda.exec.join.hash_join import HashJoinExec, build_join
+from remuda.exec.join.spooled_probe import LeftFirstExec
 from remuda.expr import Call, Column
 from remuda.plan.aggregates import AggregateCall
 from remuda.plan.joins import JoinKey, JoinKind

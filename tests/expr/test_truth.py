@@ -12,7 +12,7 @@ import pytest
 
 from remuda.errors import SqlError
 from remuda.expr import Call, Column, Expression, Literal, Parameter, Parameters, call, compile_predicate
-from remuda.expr.evaluate.truth import compile_truth, true_rows
+from remuda.expr.evaluate.mask import compile_truth, true_rows
 from remuda.types import (
     BIGINT,
     BOOLEAN,

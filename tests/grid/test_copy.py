@@ -11,9 +11,9 @@ import pytest
 
 import remuda
 from remuda.errors import ErrorCode, SqlError, StorageError
-from remuda.grid.files import load
+from remuda.grid.files import inputs
 from remuda.grid.files.file_writers import WRITERS
-from remuda.sql.parse import query_definitions
+from remuda.sql.parse import query_definition_parser
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -105,7 +105,7 @@ def test_a_query_with_parameters_into_a_file_whose_name_says_nothing(grid: Any, 
 
 
 def test_every_format_can_be_read_and_written() -> None:
-    assert list(WRITERS) == list(load.FORMATS.values()) == list(query_definitions.FORMATS)
+    assert list(WRITERS) == list(inputs.FORMATS.values()) == list(query_definition_parser.FORMATS)
 
 
 def test_columns_of_csv_files_are_found_whatever_the_case_of_their_names(grid: Any, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 import remuda
 from remuda.errors import ErrorCode, SqlError
-from remuda.grid.files import load, text_files
+from remuda.grid.files import inputs, text_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -257,12 +257,12 @@ def test_columns_in_the_names_of_folders(grid: Any, tmp_path: Path) -> None:
 
 
 def test_tables_of_bounded_size(grid: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(load, "TABLE_BYTES", 1_000)
+    monkeypatch.setattr(inputs, "TABLE_BYTES", 1_000)
     monkeypatch.setattr(text_files, "JSON_BLOCK", 200)
     rows = [{"n": number, "s": "x" * 40} for number in range(500)]
     path = tmp_path / "t.json"
     path.write_text(lines(*rows))
-    source = load.open_source(path, grid.store.catalog.find_map("t", grid.queries.search_path).columns)
+    source = inputs.open_source(path, grid.store.catalog.find_map("t", grid.queries.search_path).columns)
     assert max(table.nbytes for table in source.tables) < 2_000
     assert grid.load("t", path) == 500
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "t.parquet", row_group_size=10)

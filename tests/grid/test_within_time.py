@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 
 from remuda.errors import ErrorCode, SqlError
-from remuda.expr.going_on import go_on
-from remuda.grid.files.load import gathered
-from remuda.grid.within_time import within_time
-from remuda.runtime.aside import AsideThreads
+from remuda.expr.cancellation import go_on
+from remuda.grid.deadline import within_time
+from remuda.grid.files.inputs import gathered
+from remuda.runtime.offload_pool import AsideThreads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from remuda.exec.join import join as hash_join
-from remuda.exec.join import join_sides, row_join
-from remuda.optimizer import cost, pricing
+from remuda.exec.join import filtered_sides, hash_join, row_join
+from remuda.optimizer import cost, costing
 from remuda.optimizer.search import Search
 from remuda.rules.explore import aggregate_below_join
 
@@ -86,11 +85,11 @@ def any_plan(random: Random) -> Iterator[None]:
 
     honest, by_promise = cost.operator_cost, Search._by_promise
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pricing, "operator_cost", drawn)
+        patch.setattr(costing, "operator_cost", drawn)
         patch.setattr(Search, "_by_promise", promising)
         patch.setattr(aggregate_below_join, "MOST_ROWS_LEFT", 2.0)
-        patch.setattr(join_sides, "FEWEST_RIGHT_ROWS", 0)
-        patch.setattr(join_sides, "LEFT_SHARE", 1e9)
+        patch.setattr(filtered_sides, "FEWEST_RIGHT_ROWS", 0)
+        patch.setattr(filtered_sides, "LEFT_SHARE", 1e9)
         patch.setattr(hash_join, "MOST_ASKED_FOR", 1e9)
         patch.setattr(hash_join, "FEW_ROWS", random.choice((0, row_join.FEW_ROWS)))
         yield

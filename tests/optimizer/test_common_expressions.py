@@ -12,7 +12,7 @@ import remuda
 from remuda.errors import SqlError
 from remuda.expr import Call, Case, Column, Expression, Literal, call, compile_row, walk
 from remuda.optimizer.common_expressions import CommonExpressions
-from remuda.optimizer.pricing import Pricing
+from remuda.optimizer.costing import Pricing
 from remuda.plan import physical
 from remuda.plan.logical import Assignment
 from remuda.plan.traits import ROOT, Convention, Traits

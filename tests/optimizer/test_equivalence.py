@@ -9,19 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remuda.catalog import DEFAULT_SCHEMA, ColumnDefinition, IndexDefinition, IndexKind, MapDefinition
-from remuda.exec.scan.bounds import index_lookups, pruned_partitions
+from remuda.exec.scan.concrete_bounds import index_lookups, pruned_partitions
 from remuda.expr import Column, Expression, Literal, call, compile_row, evaluate_constant
 from remuda.expr.functions.text import like_prefix
 from remuda.grid.parameters import to_stored_values
 from remuda.optimizer.access_paths import bind_index, bind_key
-from remuda.optimizer.candidates import find_candidates
 from remuda.optimizer.pruning import prune
+from remuda.optimizer.sargable import find_candidates
 from remuda.plan import logical
 from remuda.plan.bounds import Bound, Interval, Points, Prefix, Ranges
 from remuda.plan.walk import walk
 from remuda.rules.normalize.normalize import RuleTrace, normalize
 from remuda.rules.normalize.trim import trim_columns
-from remuda.sql.parse.types import TYPE_NAMES
+from remuda.sql.parse.type_names import TYPE_NAMES
 from remuda.storage import UNBOUNDED, Lookup, hash_values, partition_of
 from remuda.storage.value_order import comparable
 from remuda.types import SqlType, to_stored

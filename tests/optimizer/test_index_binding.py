@@ -6,7 +6,7 @@ import pytest
 
 from remuda.expr import render
 from remuda.optimizer.access_paths import bind_index, bind_key
-from remuda.optimizer.candidates import find_candidates
+from remuda.optimizer.sargable import find_candidates
 from remuda.plan.explain import describe
 from remuda.plan.physical import Direction, IndexScan
 from remuda.plan.traits import Traits

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from remuda.catalog import MapDefinition
-from remuda.exec.scan.bounds import pruned_partitions
+from remuda.exec.scan.concrete_bounds import pruned_partitions
 from remuda.optimizer.pruning import prune
 from remuda.storage import hash_values, partition_of
 from tests.optimizer.maps import define, filter_of, scan_of

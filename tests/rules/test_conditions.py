@@ -20,7 +20,7 @@ from remuda.expr import (
     render,
     substitute,
 )
-from remuda.rules.normalize.conditions import factor_common, implied_by_sides, simplify, simplify_asked
+from remuda.rules.normalize.simplify import factor_common, implied_by_sides, simplify, simplify_asked
 from remuda.rules.nulls import is_never_null, outcomes, rejects_nulls
 from remuda.types import BIGINT, BOOLEAN
 

@@ -16,16 +16,16 @@ import pytest
 from remuda.catalog import ColumnStatistics, MapStatistics
 from remuda.errors import SqlError
 from remuda.expr import Call, Literal
-from remuda.optimizer.copy_in import EXPLORE_RULE, copy_in
 from remuda.optimizer.memo import GroupReference, Memo
+from remuda.optimizer.populate import EXPLORE_RULE, copy_in
 from remuda.plan import logical
 from remuda.plan.joins import JoinKind
 from remuda.plan.walk import walk
 from remuda.plan.windows import WindowCall
+from remuda.rules.construct import NewColumns
 from remuda.rules.decorrelate.decorrelate import decorrelate
 from remuda.rules.decorrelate.free_columns import free_columns
 from remuda.rules.explore import aggregate_below_join
-from remuda.rules.new_columns import NewColumns
 from remuda.rules.normalize import aggregate, empty, filter_join, join, join_inference, limit
 from remuda.rules.normalize import filter as filters
 from remuda.rules.normalize.normalize import RuleTrace, normalize

@@ -16,8 +16,8 @@ from remuda.plan.aggregates import AGGREGATES, AggregateCall
 from remuda.plan.checker import check_logical
 from remuda.plan.joins import JoinKind
 from remuda.plan.logical import Assignment
+from remuda.rules.construct import NewColumns
 from remuda.rules.explore.explore import AGGREGATE_RULES
-from remuda.rules.new_columns import NewColumns
 from remuda.rules.normalize.aggregate import remove_aggregate_of_unique
 from remuda.types import BIGINT, BOOLEAN
 from tests.rules.interpreter import Interpreter

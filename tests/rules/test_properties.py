@@ -17,7 +17,7 @@ from remuda.plan.walk import walk
 from remuda.rules.decorrelate.decorrelate import decorrelate
 from remuda.rules.decorrelate.free_columns import free_columns
 from remuda.rules.normalize.normalize import normalize
-from remuda.rules.properties import has_exactly_one_row, not_null_columns, unique_keys
+from remuda.rules.tree_properties import has_exactly_one_row, not_null_columns, unique_keys
 from remuda.types import BIGINT, BOOLEAN
 from tests.rules.interpreter import Interpreter
 from tests.rules.random_trees import RandomTrees, random_rows

@@ -14,18 +14,18 @@ from remuda.errors import ErrorCode, SqlError
 from remuda.exec import ArrowBatch, ExecContext, IterationResult
 from remuda.exec.batch import ROWS_AT_ONCE as ROWS_AT_A_TIME
 from remuda.exec.batch import positional
-from remuda.exec.interruptible import Weight
-from remuda.exec.join import join, join_table
+from remuda.exec.join import hash_join, join_table
+from remuda.exec.offload import Weight
 from remuda.exec.relational.modify import ModifyExec
 from remuda.exec.relational.recursive import RecursiveExec
 from remuda.exec.sort.ordering import concatenate
 from remuda.expr import Column, Parameters
+from remuda.expr.cancellation import NoLongerWantedError, asking, go_on
 from remuda.expr.evaluate import by_rows as by_rows_module
 from remuda.expr.evaluate.by_rows import ROWS_AT_ONCE, by_rows
 from remuda.expr.function import Signature
-from remuda.expr.going_on import NoLongerWantedError, asking, go_on
-from remuda.runtime.aside import AsideThreads
 from remuda.runtime.execution import Execution, QueryState
+from remuda.runtime.offload_pool import AsideThreads
 from remuda.runtime.scheduler import FragmentTask
 from remuda.types import BIGINT
 from tests.exec.scripted import ScriptedExec
@@ -168,8 +168,8 @@ def test_a_join_whose_reader_has_left_makes_no_table(monkeypatch: pytest.MonkeyP
             result.close()
             return concatenate(batches)
 
-        monkeypatch.setattr(join, "concatenate", close_first)
-        monkeypatch.setattr(join, "JoinTable", type("Table", (table,), {"__init__": hold}))
+        monkeypatch.setattr(hash_join, "concatenate", close_first)
+        monkeypatch.setattr(hash_join, "JoinTable", type("Table", (table,), {"__init__": hold}))
         result = grid.sql("SELECT a.n, b.n FROM m a JOIN m b ON a.id = b.n + 1")
         with pytest.raises(SqlError):
             result.to_arrow()

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 from remuda.errors import ErrorCode, SqlError
-from remuda.spark.load.exchange_job import batch_rows
-from remuda.spark.load.load import load_dataframe
+from remuda.spark.load.load_job import load_dataframe
+from remuda.spark.load.partition_job import batch_rows
 from remuda.storage import Lookup, Range, Store
 from tests.spark.maps import orders
 
@@ -256,7 +256,7 @@ def test_limit_of_bytes_that_the_user_has_set_stays_one(
 ) -> None:
     """Even the attempt without a limit would be one too many for whoever has set it."""
     name = "spark.sql.execution.arrow.maxBytesPerBatch"
-    monkeypatch.setattr("remuda.spark.load.exchange_job._NO_LIMIT", "no number: Spark would refuse it")
+    monkeypatch.setattr("remuda.spark.load.partition_job._NO_LIMIT", "no number: Spark would refuse it")
     spark.conf.set(name, "4096")
     try:
         assert load_dataframe(empty, dataframe(spark), "append") == ROWS

@@ -139,7 +139,7 @@ def test_row_groups_are_shared_out_evenly() -> None:
 def test_rows_arrive_without_spark_reading_them(
     spark: SparkSession, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, statement: str
 ) -> None:
-    monkeypatch.setattr("remuda.spark.load.exchange_job._through_spark", None)
+    monkeypatch.setattr("remuda.spark.load.partition_job._through_spark", None)
     with remuda.open(str(tmp_path / "grid.remuda"), spark=spark) as grid:
         grid.sql(statement)
         assert grid.load("t", spark.read.parquet(str(folder))) == 2 * ROWS
@@ -155,7 +155,7 @@ def test_file_that_changes_meanwhile_is_read_by_spark(
     frame = spark.read.parquet(str(folder))
     gone = row_groups(frame, {field.name: field for field in frame.schema.fields})
     pq.write_table(table(ROWS), folder / "b.parquet", row_group_size=ROWS)
-    monkeypatch.setattr("remuda.spark.load.exchange_job.row_groups", lambda *_: gone)
+    monkeypatch.setattr("remuda.spark.load.partition_job.row_groups", lambda *_: gone)
     with remuda.open(str(tmp_path / "grid.remuda"), spark=spark) as grid:
         grid.sql(CREATE)
         assert grid.load("t", spark.read.parquet(str(folder))) == 2 * ROWS

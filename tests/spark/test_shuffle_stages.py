@@ -20,7 +20,7 @@ from remuda.plan.fragments import PartitionMap, Plan, split
 from remuda.plan.traits import Convention
 from remuda.plan.walk import change_inputs, walk
 from remuda.spark.query import shuffle_stages
-from remuda.spark.query.shuffle_parcels import INLINE_BYTES, PARCEL_ROWS, OpenedParcels, Parcel, ParcelWriter, Post
+from remuda.spark.query.shuffle_blocks import INLINE_BYTES, PARCEL_ROWS, OpenedParcels, Parcel, ParcelWriter, Post
 from remuda.spark.query.shuffle_stages import stages_of
 from remuda.types import BIGINT
 from tests.optimizer.maps import define, plan

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import remuda
 from remuda.cli.output import as_records, as_table, counted, printable, render, widest_line
-from remuda.cli.statements import first_word, is_blank, split
+from remuda.cli.split_statements import first_word, is_blank, split
 from remuda.errors import StorageError
 
 if TYPE_CHECKING:

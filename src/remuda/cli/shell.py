@@ -13,7 +13,7 @@ import remuda
 from remuda.cli.completion import install
 from remuda.cli.output import as_table, counted, duration, printable
 from remuda.cli.script import run_script, run_statement, show_statement
-from remuda.cli.statements import is_blank, split
+from remuda.cli.split_statements import is_blank, split
 from remuda.errors import RemudaError
 
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any, assert_never
 
 from remuda.exec.aggregate.aggregate import HashAggregateExec
 from remuda.exec.aggregate.streaming_aggregate import StreamingAggregateExec
-from remuda.exec.code import Code
 from remuda.exec.exchange.exchange import MergingReceiveExec, ReceiveExec, SendExec
-from remuda.exec.join.join import NestedLoopJoinExec, build_join
-from remuda.exec.join.join_sides import build_sides
+from remuda.exec.expression_cache import Code
+from remuda.exec.join.filtered_sides import build_sides
+from remuda.exec.join.hash_join import NestedLoopJoinExec, build_join
 from remuda.exec.join.lookup_join import LookupJoinExec
 from remuda.exec.parallel import in_parallel
 from remuda.exec.relational.expand import ExpandExec

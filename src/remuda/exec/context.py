@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from remuda.errors import ErrorCode, SqlError
-from remuda.exec.interruptible import Weight
+from remuda.exec.offload import Weight
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from remuda.exec.batch import slice_batch
 from remuda.exec.context import SCAN_BATCH_ROWS
-from remuda.exec.interruptible import Weight
+from remuda.exec.offload import Weight
 
 if TYPE_CHECKING:
     from remuda.exec.batch import RowBatch

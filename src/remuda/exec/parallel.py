@@ -18,19 +18,19 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from remuda.exec.batch import empty_batch
-from remuda.exec.chosen import gathered
-from remuda.exec.interruptible import LIGHT_ROWS
+from remuda.exec.offload import LIGHT_ROWS
 from remuda.exec.operator import Exec, IterationResult, PassingExec, UnaryExec
 from remuda.exec.relational.filter import FilterExec
 from remuda.exec.relational.project import ProjectExec
 from remuda.exec.scan.map_scan import MapScanExec
+from remuda.exec.selection import gathered
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from remuda.exec.batch import RowBatch
     from remuda.exec.context import Channel, ExecContext, ReceivingEnd
-    from remuda.exec.scan.best_first import Piece
+    from remuda.exec.scan.zone_order import Piece
 
 PARALLEL_ROWS = 500_000
 """A scan of fewer rows is done before other threads have begun."""

@@ -7,10 +7,10 @@ nor plans nor SQL text.
 
 from remuda.expr.cast.cast import can_cast
 from remuda.expr.constant import FALSE, TRUE, Folding, evaluate_constant, fold
-from remuda.expr.evaluate.batch import BatchExpression, compile_batch, compile_predicate
+from remuda.expr.evaluate.batch_evaluation import BatchExpression, compile_batch, compile_predicate
 from remuda.expr.evaluate.dictionary import as_array
 from remuda.expr.evaluate.failing import can_fail
-from remuda.expr.evaluate.row import RowExpression, compile_row
+from remuda.expr.evaluate.row_evaluation import RowExpression, compile_row
 from remuda.expr.function import Datum, Function, Signature
 from remuda.expr.nodes import Call, Case, Cast, Column, Expression, Literal, Parameter, Parameters
 from remuda.expr.registry import FUNCTIONS, call, coerce, hints_of

@@ -6,7 +6,7 @@ from operator import is_not
 from typing import Any
 
 from remuda.errors import SqlError
-from remuda.expr.evaluate.row import compile_row
+from remuda.expr.evaluate.row_evaluation import compile_row
 from remuda.expr.nodes import Call, Case, Cast, Column, Expression, Literal, Parameter
 from remuda.expr.walk import children, is_volatile, with_children
 from remuda.types import BOOLEAN

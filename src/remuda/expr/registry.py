@@ -17,19 +17,19 @@ from remuda.expr.functions import (
     calendar_units,
     calendar_values,
     comparison,
-    drawn,
     hashes,
     json,
     json_values,
     logic,
     moment_format,
-    numbers,
     regular,
+    rounding,
     selection,
     text,
     text_codes,
     text_parts,
     text_words,
+    volatile,
     zones,
 )
 from remuda.expr.nodes import Call, Cast, Expression, Literal
@@ -48,7 +48,7 @@ FUNCTIONS: dict[str, Function] = {
         *selection.FUNCTIONS,
         *arithmetic.FUNCTIONS,
         *bits.FUNCTIONS,
-        *numbers.FUNCTIONS,
+        *rounding.FUNCTIONS,
         *analysis.FUNCTIONS,
         *hashes.FUNCTIONS,
         *text.FUNCTIONS,
@@ -63,7 +63,7 @@ FUNCTIONS: dict[str, Function] = {
         *zones.FUNCTIONS,
         *json.FUNCTIONS,
         *json_values.FUNCTIONS,
-        *drawn.FUNCTIONS,
+        *volatile.FUNCTIONS,
     )
 }
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from operator import is_not
 from typing import TYPE_CHECKING, assert_never
 
-from remuda.expr.functions.drawn import VOLATILE
+from remuda.expr.functions.volatile import VOLATILE
 from remuda.expr.nodes import Call, Case, Cast, Column, Expression, Literal, Parameter
 from remuda.types import BOOLEAN
 

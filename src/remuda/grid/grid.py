@@ -13,10 +13,10 @@ import pyarrow as pa
 
 from remuda.cluster import Cluster
 from remuda.errors import ConstraintError, ErrorCode, RemudaError, SqlError, data_error, nested_too_deeply
-from remuda.grid.files.load import TABLE_ROWS, ProgressBar, is_spark_dataframe, open_source, suggest_create, with_keys
+from remuda.grid.files.inputs import TABLE_ROWS, ProgressBar, is_spark_dataframe, open_source, suggest_create, with_keys
 from remuda.grid.map import Map
-from remuda.grid.modify import generated_keys
 from remuda.grid.queries import Queries
+from remuda.grid.write_rows import generated_keys
 from remuda.runtime.execution import as_told
 from remuda.storage import Durability, LoadMode, Store
 
@@ -169,7 +169,7 @@ class Grid:
 
     def explain(self, text: str, /) -> str:
         """The plan of a query, as SQL's EXPLAIN prints it."""
-        from remuda.grid.statements.statements import explain_text
+        from remuda.grid.statements.dispatch import explain_text
 
         self._refuse_closed()
         if not isinstance(text, str):
@@ -190,7 +190,7 @@ class Grid:
         if str(mode) not in get_args(LoadMode):
             raise data_error(f"mode must be one of {', '.join(get_args(LoadMode))}, not {mode!r}")
         if is_spark_dataframe(data):
-            from remuda.spark.load.load import load_dataframe
+            from remuda.spark.load.load_job import load_dataframe
 
             target = self.store.map(self._definition(name))
             bar = ProgressBar(f"loading {name}", None)
@@ -263,7 +263,7 @@ class Grid:
             key = (self.queries.search_path, text)
             if entry is not None:
                 return self.queries.run(key, entry, positional, named)
-            from remuda.grid.statements.statements import run_statement
+            from remuda.grid.statements.dispatch import run_statement
 
             return run_statement(self.queries, key, positional, named)
         except SqlError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from remuda import sql
-from remuda.grid.statements.explain import explain_query
+from remuda.grid.statements.explain_statement import explain_query
 from remuda.rules.decorrelate.decorrelate import decorrelate
 from remuda.rules.normalize.normalize import RuleTrace, normalize
 from remuda.rules.normalize.trim import trim_columns

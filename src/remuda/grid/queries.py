@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 from remuda.catalog import DEFAULT_SCHEMA, SearchPath
 from remuda.errors import ErrorCode, SqlError, data_error
 from remuda.expr import Parameters
-from remuda.expr.going_on import asking
+from remuda.expr.cancellation import asking
+from remuda.grid.deadline import Answer, within_time
 from remuda.grid.garbage import full_collections_put_off
-from remuda.grid.modify import apply_modification
 from remuda.grid.open_results import OpenResults
 from remuda.grid.parameters import arrange, to_stored_values
 from remuda.grid.plan_cache import CachedPlan, PlanCache, PlanKey
@@ -23,10 +23,10 @@ from remuda.grid.result import Result
 from remuda.grid.rows import RowShape
 from remuda.grid.settings import Settings
 from remuda.grid.shortcuts.shortcuts import compile_shortcut
-from remuda.grid.within_time import Answer, within_time
+from remuda.grid.write_rows import apply_modification
 from remuda.runtime import Execution, LocalRuntime, Scheduler
-from remuda.runtime.aside import AsideThreads
 from remuda.runtime.execution import QueryState
+from remuda.runtime.offload_pool import AsideThreads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -167,7 +167,7 @@ class Queries:
         parameters = Parameters(stored, plan.parameters)
         remote = None
         if self.spark is not None:
-            from remuda.spark.query.runtime import SparkFragments
+            from remuda.spark.query.spark_runtime import SparkFragments
 
             shared = None if self.store.read_only or self.store.remote is not None else self.store.path
             remote = SparkFragments(self.spark, plan, parameters, by_id, shared, self.settings.memory_limit, entry.code)

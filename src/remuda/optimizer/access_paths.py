@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from remuda.catalog import IndexDefinition, IndexKind, MapStatistics
 from remuda.expr import Expression, conjunction, conjuncts
-from remuda.optimizer.candidates import Candidate, Candidates, find_candidates, merge_intervals
 from remuda.optimizer.cost import ScanSize, operator_cost, pruned_share, scan_above
 from remuda.optimizer.pruning import prune
+from remuda.optimizer.sargable import Candidate, Candidates, find_candidates, merge_intervals
 from remuda.optimizer.selectivity import bound_selectivity, has_unknown_values, of_map, selectivity
 from remuda.plan import logical, physical
 from remuda.plan.bounds import Bound, Interval, Points, Prefix, Pruning, Ranges

@@ -26,7 +26,7 @@ from remuda.plan.walk import inputs, with_inputs
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from remuda.optimizer.pricing import Pricing
+    from remuda.optimizer.costing import Pricing
     from remuda.plan.physical import PhysicalNode
     from remuda.types import SqlType
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, assert_never
 
 from remuda.catalog import IndexDefinition, IndexKind
 from remuda.expr import Column, Expression, Literal
-from remuda.optimizer.properties import UNKNOWN_LIMIT
+from remuda.optimizer.group_properties import UNKNOWN_LIMIT
 from remuda.optimizer.pruning import expected_partitions
 from remuda.plan import physical
 from remuda.plan.traits import Convention, DistributionKind

@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from remuda.optimizer.access_paths import access_paths
-from remuda.optimizer.candidates import find_candidates
-from remuda.optimizer.pricing import Pricing
+from remuda.optimizer.costing import Pricing
+from remuda.optimizer.sargable import find_candidates
 from remuda.optimizer.selectivity import of_map, selectivity
 from remuda.plan import logical, physical
 from remuda.plan.bounds import Points

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from remuda.optimizer.memo import Memo
     from remuda.plan.physical import PhysicalNode
     from remuda.plan.traits import Traits
-    from remuda.rules.context import Alternative
+    from remuda.rules.rule_context import Alternative
 
 
 class Searching(Protocol):

@@ -17,7 +17,7 @@ from remuda.rules.join_keys import Equality, split_condition
 
 if TYPE_CHECKING:
     from remuda.catalog import ColumnStatistics
-    from remuda.optimizer.properties import Properties
+    from remuda.optimizer.group_properties import Properties
     from remuda.plan import logical
 
 UNMATCHED = 0.1

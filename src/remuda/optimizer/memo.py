@@ -24,7 +24,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from remuda.optimizer.properties import Properties, derive
+from remuda.optimizer.group_properties import Properties, derive
 from remuda.plan.walk import inputs
 
 if TYPE_CHECKING:

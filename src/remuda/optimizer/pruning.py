@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from remuda.expr import Expression, columns_of, conjunction, conjuncts, disjuncts
-from remuda.optimizer.candidates import Candidate, find_candidates, merge_intervals
+from remuda.optimizer.sargable import Candidate, find_candidates, merge_intervals
 from remuda.plan.bounds import Bound, Points, Pruning
 from remuda.types import Kind, SqlType
 

@@ -18,28 +18,28 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from remuda.expr import Column, Expression
-from remuda.expr.going_on import go_on
+from remuda.expr.cancellation import go_on
 from remuda.optimizer import cost
 from remuda.optimizer.access_paths import access_paths, reduced_scan
-from remuda.optimizer.copy_in import copy_in
 from remuda.optimizer.cost import least_join_cost
+from remuda.optimizer.costing import Pricing
 from remuda.optimizer.enforcers import Enforcer, enforcers
 from remuda.optimizer.first_rows import cheapest_first_rows, makes_groups
 from remuda.optimizer.join_order import MAXIMUM_PAIRS, MAXIMUM_PAIRS_SPREAD
 from remuda.optimizer.memo import Group, GroupReference, Memo
-from remuda.optimizer.pricing import Pricing
+from remuda.optimizer.populate import copy_in
 from remuda.plan import logical, physical
 from remuda.plan.traits import ROOT, Convention, DistributionKind, Traits
 from remuda.plan.walk import inputs, walk
 from remuda.rules.implement.implement import alternatives
-from remuda.rules.implement.join_sides import JoinSides, join_sides
+from remuda.rules.implement.join_inputs import JoinSides, join_sides
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from remuda.catalog import MapStatistics
     from remuda.plan.physical import PhysicalNode
-    from remuda.rules.context import Alternative
+    from remuda.rules.rule_context import Alternative
     from remuda.types import SqlType
 
     Candidate = Callable[[float], PhysicalNode | None]

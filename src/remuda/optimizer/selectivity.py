@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, assert_never
 
 from remuda.expr import Call, Column, Expression, Literal, conjuncts, disjuncts
-from remuda.optimizer.candidates import Candidate, as_candidate, merge_intervals
+from remuda.optimizer.sargable import Candidate, as_candidate, merge_intervals
 from remuda.plan.bounds import Bound, Interval, Points, Prefix, Ranges
 from remuda.storage.value_order import comparable
 

@@ -5,10 +5,10 @@ threads at all. The other fragments are advanced by the few threads of the sched
 that has to wait leaves its thread. This package runs what a plan says; it knows neither SQL nor the plan cache.
 """
 
-from remuda.runtime.binding import FragmentPlacement, place_all
 from remuda.runtime.channel import BoundedChannel
 from remuda.runtime.execution import Execution, QueryState
 from remuda.runtime.local import LocalRuntime
+from remuda.runtime.placement import FragmentPlacement, place_all
 from remuda.runtime.scheduler import Scheduler
 
 __all__ = [

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from remuda.exec.context import Outgoing
 from remuda.plan.physical import Route
 from remuda.plan.traits import Convention
-from remuda.runtime.binding import place_all, receiver_of_partition
 from remuda.runtime.channel import BoundedChannel
+from remuda.runtime.placement import place_all, receiver_of_partition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from remuda.exec.context import ReceivingEnd, ScanActivity
     from remuda.expr import Parameters
     from remuda.plan.fragments import Plan
-    from remuda.runtime.binding import FragmentPlacement
     from remuda.runtime.execution import QueryState
+    from remuda.runtime.placement import FragmentPlacement
 
 ROOT = 0
 """The number of the fragment that runs on the initiator."""

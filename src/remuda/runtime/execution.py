@@ -10,16 +10,16 @@ import pyarrow as pa
 
 from remuda.errors import ErrorCode, SqlError, data_error
 from remuda.exec import Exec, IterationResult
+from remuda.expr.cancellation import asking
 from remuda.expr.functions.text_sizes import memory_limited
-from remuda.expr.going_on import asking
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from remuda.exec import RowBatch
     from remuda.exec.context import ScanActivity
-    from remuda.exec.interruptible import Weight
-    from remuda.runtime.aside import AsideThreads
+    from remuda.exec.offload import Weight
+    from remuda.runtime.offload_pool import AsideThreads
 
 
 class QueryState:

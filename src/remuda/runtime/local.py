@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 from remuda.errors import ErrorCode, SqlError
 from remuda.exec import Code, ExecContext, build_operator
 from remuda.exec.context import ReceivingEnd
-from remuda.exec.interruptible import Weight
 from remuda.exec.memory import MemoryLimit
+from remuda.exec.offload import Weight
 from remuda.plan.traits import Convention
-from remuda.runtime.aside import AsideThreads
 from remuda.runtime.channel import BoundedChannel
 from remuda.runtime.edges import Edges
 from remuda.runtime.execution import Execution, QueryState
+from remuda.runtime.offload_pool import AsideThreads
 from remuda.runtime.scheduler import FragmentTask, Scheduler
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from remuda.exec import Channel, Exec
     from remuda.expr import Parameters
     from remuda.plan.fragments import Fragment, Plan
-    from remuda.runtime.binding import FragmentPlacement
+    from remuda.runtime.placement import FragmentPlacement
     from remuda.storage import MapSnapshot
 
 # The threads that a fragment uses beside its own: those of the scheduler, like everybody's.

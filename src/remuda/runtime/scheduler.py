@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 from remuda.errors import ErrorCode, SqlError
 from remuda.exec import Exec, IterationResult
+from remuda.expr.cancellation import asking
 from remuda.expr.functions.text_sizes import memory_limited
-from remuda.expr.going_on import asking
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from remuda.expr.going_on import go_on
+from remuda.expr.cancellation import go_on
 from remuda.storage.bulk_load import build_segments
 from remuda.storage.segment_builder import build_segment
 from remuda.storage.snapshot import MapSnapshot

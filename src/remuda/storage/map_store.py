@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from remuda.errors import StorageError
-from remuda.expr.going_on import asking
+from remuda.expr.cancellation import asking
 from remuda.storage.checksum import no_pause
 from remuda.storage.compaction import fold
 from remuda.storage.disk_errors import from_source, reports_disk_errors

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from remuda.catalog import MapDefinition, new_id
 from remuda.errors import ConstraintError, constraint_error, shown
-from remuda.expr.going_on import go_on
+from remuda.expr.cancellation import go_on
 from remuda.storage.column_reader import value_reader
 from remuda.storage.column_summary import SAMPLE_ROWS, ColumnSummary, summarise
 from remuda.storage.key_index import TableBuilder

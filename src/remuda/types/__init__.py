@@ -38,7 +38,7 @@ from remuda.types.sql_type import (
     exact_digits,
     from_arrow,
 )
-from remuda.types.values import (
+from remuda.types.stored_values import (
     EPOCH,
     EPOCH_UTC,
     python_converter,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from remuda.types.sql_type import Kind, SqlType
-from remuda.types.values import python_converter
+from remuda.types.stored_values import python_converter
 
 ColumnConverter = Callable[[Sequence[Any]], list[Any]]
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from remuda.exec.keys.key_numbers import LONG_DIGITS, from_words, words
+from remuda.exec.keys.key_interner import LONG_DIGITS, from_words, words
 from remuda.exec.sort.ordering import order_codes
 from remuda.expr.cast.cast_floating import nearest_doubles
 from remuda.types import Kind

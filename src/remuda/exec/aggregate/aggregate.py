@@ -11,11 +11,11 @@ import pyarrow as pa
 from remuda.exec.aggregate.accumulators import Count
 from remuda.exec.aggregate.aggregate_calls import MergedCall, SplitCall, WholeCall
 from remuda.exec.batch import ArrowBatch, RowBatch, layout_of, positional
-from remuda.exec.chosen import ChosenBatch
-from remuda.exec.keys.group_numbers import GroupNumbers
+from remuda.exec.keys.group_ids import GroupNumbers
 from remuda.exec.memory import bytes_of
 from remuda.exec.operator import BlockingExec, Exec
 from remuda.exec.parallel import ParallelExec, in_parallel
+from remuda.exec.selection import ChosenBatch
 from remuda.exec.sort.ordering import concatenate
 from remuda.expr import Column
 from remuda.plan.aggregates import AGGREGATES, partial_type

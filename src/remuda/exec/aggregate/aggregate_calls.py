@@ -13,11 +13,11 @@ from remuda.errors import ErrorCode, SqlError, data_error
 from remuda.exec.aggregate.accumulators import Accumulator, Chosen, Count, Reduction, WordExtreme, is_one_word
 from remuda.exec.aggregate.exact_sum import ExactSum
 from remuda.exec.aggregate.whole_groups import WholeGroups
-from remuda.exec.keys.group_numbers import GroupNumbers
+from remuda.exec.keys.group_ids import GroupNumbers
+from remuda.expr.cancellation import go_on
 from remuda.expr.cast.cast_floating import nearest_doubles
 from remuda.expr.function import Signature
 from remuda.expr.functions.decimals import divide_batch
-from remuda.expr.going_on import go_on
 from remuda.plan.aggregates import AGGREGATES, partial_type
 from remuda.types import BIGINT, Kind, SqlType, exact_digits, from_arrow
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from remuda.errors import Span
-    from remuda.exec.chosen import ChosenBatch
+    from remuda.exec.selection import ChosenBatch
     from remuda.plan.aggregates import AggregateCall
 
 # The place in the statement of what is an error only when it is computed.

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from remuda.errors import data_error
 from remuda.exec.aggregate.accumulators import Accumulator, grown, is_one_word, sum_where
-from remuda.exec.keys.key_numbers import LONG_DIGITS, decimal_array, from_words, words
+from remuda.exec.keys.key_interner import LONG_DIGITS, decimal_array, from_words, words
 from remuda.expr.functions.unscaled import are_words
 from remuda.types import Kind
 from remuda.types.arrow_arrays import decimal_words

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from remuda.exec.batch import ArrowBatch, empty_batch, layout_of
-from remuda.exec.chosen import gathered
 from remuda.exec.operator import Exec, IterationResult, UnaryExec
+from remuda.exec.selection import gathered
 from remuda.exec.sort.merge import Stream, merge_pending
 from remuda.plan.physical import Receive, Route, Spool
 from remuda.plan.walk import inputs

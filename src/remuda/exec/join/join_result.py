@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from remuda.errors import data_error
 from remuda.exec.batch import ArrowBatch, positional
-from remuda.exec.join.candidates import CandidateCode
+from remuda.exec.join.candidate_pairs import CandidateCode
 from remuda.expr import columns_of, compile_predicate
 from remuda.plan.joins import JoinKind
 

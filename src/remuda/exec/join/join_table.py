@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from remuda.exec.batch import positional
-from remuda.exec.keys.key_numbers import KeyNumbers
-from remuda.expr.going_on import go_on
+from remuda.exec.keys.key_interner import KeyNumbers
+from remuda.expr.cancellation import go_on
 from remuda.types.arrow_arrays import is_dictionary
 
 if TYPE_CHECKING:

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from remuda.exec.code import Code
     from remuda.exec.context import ExecContext
+    from remuda.exec.expression_cache import Code
     from remuda.plan.physical import LookupJoin
     from remuda.storage import Source
 

@@ -11,8 +11,8 @@ from remuda.expr import as_array, compile_batch, compile_row
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from remuda.exec.code import Code
     from remuda.exec.context import ExecContext
+    from remuda.exec.expression_cache import Code
     from remuda.expr import BatchExpression, RowExpression
     from remuda.plan.physical import Expand
 

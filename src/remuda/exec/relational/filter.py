@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from remuda.exec.batch import RowBatch, TupleBatch, layout_of
-from remuda.exec.chosen import ChosenBatch
 from remuda.exec.operator import Exec, IterationResult, PassingExec
+from remuda.exec.selection import ChosenBatch
 from remuda.expr import compile_row
-from remuda.expr.evaluate.truth import compile_truth
+from remuda.expr.evaluate.mask import compile_truth
 
 if TYPE_CHECKING:
-    from remuda.exec.code import Code
     from remuda.exec.context import ExecContext
+    from remuda.exec.expression_cache import Code
     from remuda.expr import RowExpression
-    from remuda.expr.evaluate.truth import Truth
+    from remuda.expr.evaluate.mask import Truth
     from remuda.plan.physical import Filter
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from remuda.exec.batch import Row, RowBatch, pieces
 from remuda.exec.memory import bytes_of_tuples
 from remuda.exec.operator import BlockingExec, Exec
-from remuda.expr.going_on import asking
+from remuda.expr.cancellation import asking
 
 if TYPE_CHECKING:
     from remuda.exec.context import ExecContext

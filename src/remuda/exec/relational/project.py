@@ -10,8 +10,8 @@ from remuda.exec.operator import Exec, IterationResult, PassingExec, UnaryExec
 from remuda.expr import as_array, compile_batch, compile_row
 
 if TYPE_CHECKING:
-    from remuda.exec.code import Code
     from remuda.exec.context import ExecContext
+    from remuda.exec.expression_cache import Code
     from remuda.expr import BatchExpression, RowExpression
     from remuda.plan.physical import Project, Root
 

@@ -13,8 +13,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from remuda.exec.batch import ArrowBatch, RowBatch, TupleBatch, empty_batch, pieces
-from remuda.exec.interruptible import ROWS_OF_ROUND
 from remuda.exec.memory import bytes_held, bytes_of_tuples
+from remuda.exec.offload import ROWS_OF_ROUND
 from remuda.exec.operator import Exec, IterationResult
 from remuda.exec.relational.union import Picker
 from remuda.plan.physical import Receive

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from remuda.exec.batch import RowBatch
-    from remuda.exec.code import Code
     from remuda.exec.context import ExecContext
+    from remuda.exec.expression_cache import Code
     from remuda.expr import BatchExpression
     from remuda.plan.physical import Series
     from remuda.plan.series import SeriesCall

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from remuda.exec.batch import ArrowBatch, TupleBatch, empty_batch
-from remuda.exec.chosen import gathered
 from remuda.exec.memory import bytes_held
 from remuda.exec.operator import Exec, IterationResult
+from remuda.exec.selection import gathered
 
 if TYPE_CHECKING:
     from remuda.exec.batch import RowBatch

@@ -9,8 +9,8 @@ from remuda.exec.operator import Exec, IterationResult
 from remuda.expr import compile_row
 
 if TYPE_CHECKING:
-    from remuda.exec.code import Code
     from remuda.exec.context import ExecContext
+    from remuda.exec.expression_cache import Code
     from remuda.expr import RowExpression
     from remuda.plan.physical import Values
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from remuda.exec.batch import ArrowBatch, Row, RowBatch, layout_of
-from remuda.exec.scan.bounds import index_lookups
+from remuda.exec.scan.concrete_bounds import index_lookups
 from remuda.exec.scan.map_scan import IteratorExec, direct_batches, scan_partitions
 from remuda.exec.scan.scan_filter import remainder_filter, whole_filter
 from remuda.exec.sort.merge import Stream, merge_pending
@@ -16,8 +16,8 @@ from remuda.plan.physical import Direction
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from remuda.exec.code import Code
     from remuda.exec.context import ExecContext
+    from remuda.exec.expression_cache import Code
     from remuda.plan.physical import IndexCount, IndexScan
     from remuda.storage import Lookup, Source
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from remuda.exec.scan.bounds import lookup_keys
+from remuda.exec.scan.concrete_bounds import lookup_keys
 from remuda.exec.scan.map_scan import IteratorExec, scan_partitions
 from remuda.exec.scan.scan_filter import remainder_filter
 from remuda.storage import partition_of, scalar_hasher
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from remuda.catalog import MapDefinition
     from remuda.exec.batch import RowBatch
-    from remuda.exec.code import Code
     from remuda.exec.context import ExecContext
+    from remuda.exec.expression_cache import Code
     from remuda.plan.physical import KeyLookup
 
 MANY_KEYS = 1_000

@@ -9,8 +9,8 @@ import numpy as np
 
 from remuda.exec.batch import RowBatch, empty_batch
 from remuda.exec.operator import Exec, IterationResult
-from remuda.exec.scan import best_first
-from remuda.exec.scan.bounds import intersect, pruned_partitions
+from remuda.exec.scan import zone_order
+from remuda.exec.scan.concrete_bounds import intersect, pruned_partitions
 from remuda.exec.scan.scan_filter import whole_filter
 from remuda.exec.scan.zone_ranges import SMALLEST_GAP
 from remuda.storage.segment_source import SegmentSource
@@ -19,10 +19,10 @@ from remuda.storage.zone_map import ZONE_ROWS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from remuda.exec.code import Code
     from remuda.exec.context import ExecContext
-    from remuda.exec.scan.best_first import Piece, Threshold
+    from remuda.exec.expression_cache import Code
     from remuda.exec.scan.scan_filter import ScanFilter
+    from remuda.exec.scan.zone_order import Piece, Threshold
     from remuda.expr import Column
     from remuda.plan.physical import MapScan, ScanNode
     from remuda.plan.traits import SortKey
@@ -125,7 +125,7 @@ class MapScanExec(IteratorExec):
         context.verify()
         partitions = scan_partitions(self._node, context)
         self._ranges = scan_ranges(self._node, self._rows, partitions, context)
-        self._best_first: best_first.BestFirst | None = None
+        self._best_first: zone_order.BestFirst | None = None
         self.start(context, self._batches())
         if context.weight.movable:
             context.weight.add(self.most_rows)
@@ -146,9 +146,9 @@ class MapScanExec(IteratorExec):
     def seek_first(self, key: SortKey, threshold: Threshold, wanted: float) -> None:
         """Said between `setup` and the first batch: rows that do not reach the threshold are not wanted, and so many,
         filters included, will probably be."""
-        if self.most_rows >= max(SMALLEST_GAP, best_first.BLOCKS_FOR_EACH * ZONE_ROWS * wanted):
+        if self.most_rows >= max(SMALLEST_GAP, zone_order.BLOCKS_FOR_EACH * ZONE_ROWS * wanted):
             column = next(column for column in self._columns if column.id == key.column)
-            self._best_first = best_first.BestFirst(self._ranges, column, key, threshold)
+            self._best_first = zone_order.BestFirst(self._ranges, column, key, threshold)
 
     def pieces(self) -> Iterator[Piece]:
         """What it reads, to be read by several threads."""

@@ -6,11 +6,11 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from remuda.exec.batch import ArrowBatch, TupleBatch, layout_of
-from remuda.exec.chosen import ChosenBatch
-from remuda.exec.scan.narrow_columns import narrow_comparison
+from remuda.exec.scan.frame_of_reference import narrow_comparison
 from remuda.exec.scan.zone_ranges import ZoneRanges
+from remuda.exec.selection import ChosenBatch
 from remuda.expr import Column, Expression, Parameters, can_fail, columns_of, compile_row, conjuncts
-from remuda.expr.evaluate.truth import compile_truth
+from remuda.expr.evaluate.mask import compile_truth
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from remuda.catalog import MapDefinition
     from remuda.exec.batch import RowBatch
-    from remuda.exec.scan.narrow_columns import NarrowComparison
-    from remuda.expr.evaluate.truth import Truth
+    from remuda.exec.scan.frame_of_reference import NarrowComparison
+    from remuda.expr.evaluate.mask import Truth
     from remuda.plan.physical import IndexScan, KeyLookup, MapScan
     from remuda.storage import Segment
 

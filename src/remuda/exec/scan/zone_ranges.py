@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from remuda.exec.scan.bounds import interval_range
+from remuda.exec.scan.concrete_bounds import interval_range
 from remuda.expr import Call, Column, Literal, Parameter, can_fail, conjuncts
 from remuda.plan.bounds import End, Interval
 from remuda.storage.zone_map import common_ranges

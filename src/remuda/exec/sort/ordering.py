@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from remuda.exec.batch import positional, without_columns
-from remuda.exec.keys.text_numbers import is_same_memory
+from remuda.exec.keys.text_interner import is_same_memory
 from remuda.exec.sort.sort_keys import changes, sort_parts, sorted_by
-from remuda.expr.going_on import go_on
+from remuda.expr.cancellation import go_on
 from remuda.plan.traits import SortKey
 
 if TYPE_CHECKING:

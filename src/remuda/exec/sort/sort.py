@@ -11,15 +11,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from remuda.exec.batch import ArrowBatch, RowBatch, empty_batch, layout_of
-from remuda.exec.chosen import gather
-from remuda.exec.interruptible import Weight
 from remuda.exec.memory import bytes_of
+from remuda.exec.offload import Weight
 from remuda.exec.operator import BlockingExec, Exec
 from remuda.exec.parallel import in_parallel, scan_passed_on
 from remuda.exec.relational.limit import row_number
-from remuda.exec.scan.best_first import Threshold
+from remuda.exec.scan.zone_order import Threshold
+from remuda.exec.selection import gather
 from remuda.exec.sort.ordering import concatenate, sort_positions, top_positions
-from remuda.expr.evaluate.truth import true_rows
+from remuda.expr.evaluate.mask import true_rows
 
 if TYPE_CHECKING:
     from remuda.exec.context import ExecContext

@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from remuda.exec.aggregate.aggregate_calls import located
 from remuda.exec.batch import ArrowBatch, RowBatch, empty_batch, layout_of, positional
-from remuda.exec.interruptible import ROWS_OF_PAIRS
 from remuda.exec.memory import bytes_of
+from remuda.exec.offload import ROWS_OF_PAIRS
 from remuda.exec.operator import BlockingExec, Exec
 from remuda.exec.sort.ordering import concatenate
 from remuda.exec.window.window_aggregates import aggregate_over_frames
@@ -17,11 +17,11 @@ from remuda.exec.window.window_frames import Frames, RangeOrder, frames_of
 from remuda.exec.window.window_functions import NUMBERING, ntile, shifted, value_in_frame
 from remuda.exec.window.window_rows import WindowRows, arrange
 from remuda.expr import as_array, compile_batch, parameters_of
-from remuda.expr.going_on import go_on
+from remuda.expr.cancellation import go_on
 
 if TYPE_CHECKING:
-    from remuda.exec.code import Code
     from remuda.exec.context import ExecContext
+    from remuda.exec.expression_cache import Code
     from remuda.expr import BatchExpression
     from remuda.plan.physical import Window
     from remuda.plan.windows import Frame, WindowCall

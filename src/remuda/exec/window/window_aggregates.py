@@ -12,10 +12,10 @@ from remuda.errors import data_error
 from remuda.exec.aggregate.aggregate import HashAggregateExec
 from remuda.exec.aggregate.aggregate_calls import average
 from remuda.exec.batch import ArrowBatch, positional
-from remuda.exec.code import Code
+from remuda.exec.expression_cache import Code
 from remuda.exec.join.join_table import cuts
-from remuda.exec.keys.integer_numbers import IntegerNumbers
-from remuda.exec.keys.key_numbers import decimal_array
+from remuda.exec.keys.integer_interner import IntegerNumbers
+from remuda.exec.keys.key_interner import decimal_array
 from remuda.exec.relational.values import ValuesExec
 from remuda.exec.sort.ordering import order_codes
 from remuda.exec.window.window_frames import Frames

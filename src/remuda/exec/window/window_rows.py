@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from remuda.exec.batch import layout_of
-from remuda.exec.chosen import computed_once
-from remuda.exec.keys.group_numbers import GroupNumbers
+from remuda.exec.keys.group_ids import GroupNumbers
+from remuda.exec.selection import computed_once
 from remuda.exec.sort.ordering import sort_positions
 from remuda.exec.sort.sort_keys import Part, changes, sort_parts, sorted_by
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from remuda.expr.cancellation import go_on
 from remuda.expr.function import CanFail, Datum, Function, Overload, Signature, fixed, overloaded
 from remuda.expr.functions.text_sizes import refuse_size, room_for_texts
-from remuda.expr.going_on import go_on
 from remuda.types import Kind, SqlType
 
 if TYPE_CHECKING:

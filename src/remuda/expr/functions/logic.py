@@ -14,7 +14,7 @@ from remuda.types import BOOLEAN, Kind, SqlType, common_type
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from remuda.expr.evaluate.row import Row, RowExpression
+    from remuda.expr.evaluate.row_evaluation import Row, RowExpression
 
 
 def _resolve_logic(given: Sequence[SqlType]) -> Signature | None:

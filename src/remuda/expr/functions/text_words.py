@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from remuda.errors import data_error
+from remuda.expr.cancellation import go_on
 from remuda.expr.evaluate.by_rows import plain_function
 from remuda.expr.function import Datum, Function, Overload, fixed, overloaded
 from remuda.expr.functions.text_sizes import refuse_length
-from remuda.expr.going_on import go_on
 from remuda.types import BIGINT, BOOLEAN, VARBINARY, VARCHAR
 
 _WORD = re.compile(r"[^\W_]+")

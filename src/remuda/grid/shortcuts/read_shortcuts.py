@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from remuda.catalog import IndexKind
-from remuda.exec.scan.bounds import compile_lookups, pruned_partitions
+from remuda.exec.scan.concrete_bounds import compile_lookups, pruned_partitions
 from remuda.expr import Parameter
 from remuda.grid.result import Result
 from remuda.grid.rows import RowShape

@@ -14,8 +14,8 @@ from remuda.catalog import ColumnDefinition, SearchPath
 from remuda.errors import SqlError, data_error, parsing_error
 from remuda.expr.cast.cast import cast_batch
 from remuda.grid.files.file_writers import WRITERS
-from remuda.grid.files.load import FORMATS, TEXT_FORMATS, gathered, open_source, with_keys
-from remuda.grid.statements.definitions import find_map, is_there, map_definition, schema_of
+from remuda.grid.files.inputs import FORMATS, TEXT_FORMATS, gathered, open_source, with_keys
+from remuda.grid.statements.ddl import find_map, is_there, map_definition, schema_of
 from remuda.types import VARCHAR
 
 if TYPE_CHECKING:

@@ -27,14 +27,14 @@ from remuda.plan.joins import JoinKind
 from remuda.plan.logical import Assignment
 from remuda.plan.walk import change_inputs
 from remuda.plan.windows import WindowCall
+from remuda.rules.construct import NewColumns, filtered
 from remuda.rules.decorrelate.extremes import compare_with_extremes
 from remuda.rules.decorrelate.free_columns import free_columns
 from remuda.rules.decorrelate.one_row import join_one_row
 from remuda.rules.decorrelate.pull_up import Pulled, PullUp
 from remuda.rules.decorrelate.push_domain import PushDomain, calls_volatile, without_limits
-from remuda.rules.new_columns import NewColumns, filtered
 from remuda.rules.normalize.filter_join import turn_mark_join_semi
-from remuda.rules.properties import unique_keys
+from remuda.rules.tree_properties import unique_keys
 from remuda.types import BIGINT, BOOLEAN
 
 if TYPE_CHECKING:

@@ -19,13 +19,13 @@ from remuda.plan.aggregates import AggregateCall
 from remuda.plan.joins import JoinKind
 from remuda.plan.logical import Assignment
 from remuda.rules.nulls import is_never_null
-from remuda.rules.properties import has_at_most_one_row, not_null_columns
+from remuda.rules.tree_properties import has_at_most_one_row, not_null_columns
 from remuda.types import BIGINT, BOOLEAN, Kind
 
 if TYPE_CHECKING:
     from remuda.expr import Expression
     from remuda.plan.logical import LogicalNode
-    from remuda.rules.new_columns import NewColumns
+    from remuda.rules.construct import NewColumns
 
 _REVERSED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "<>": "<>"}
 _EXTREMES = {"<": ("max",), "<=": ("max",), ">": ("min",), ">=": ("min",), "<>": ("min", "max")}

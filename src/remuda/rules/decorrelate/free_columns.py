@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from remuda.expr import Expression
     from remuda.plan.aggregates import AggregateCall
     from remuda.plan.logical import LogicalNode
-    from remuda.rules.new_columns import NewColumns
+    from remuda.rules.construct import NewColumns
 
 # What aggregates without keys are where there is no row: COUNT is 0, the others are NULL.
 #

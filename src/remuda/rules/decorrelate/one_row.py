@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from remuda.expr import Column
     from remuda.plan.logical import LogicalNode
-    from remuda.rules.new_columns import NewColumns
+    from remuda.rules.construct import NewColumns
 
 
 @dataclass(frozen=True, slots=True)

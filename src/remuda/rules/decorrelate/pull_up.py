@@ -20,8 +20,8 @@ from remuda.plan import logical
 from remuda.plan.joins import JoinKind
 from remuda.plan.logical import Assignment
 from remuda.plan.windows import WindowCall
+from remuda.rules.construct import filtered
 from remuda.rules.decorrelate.free_columns import free_columns
-from remuda.rules.new_columns import filtered
 from remuda.types import BIGINT
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from remuda.plan.logical import LogicalNode
     from remuda.plan.traits import Collation
-    from remuda.rules.new_columns import NewColumns
+    from remuda.rules.construct import NewColumns
 
 # LIMIT within each group of rows, by numbering the rows of a group.
 

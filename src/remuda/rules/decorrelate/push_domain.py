@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from remuda.errors import Span
     from remuda.plan.logical import LogicalNode
-    from remuda.rules.new_columns import NewColumns
+    from remuda.rules.construct import NewColumns
 
 
 @dataclass(frozen=True, slots=True)

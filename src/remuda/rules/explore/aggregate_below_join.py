@@ -16,9 +16,9 @@ from remuda.plan.joins import JoinKind
 from remuda.plan.logical import Assignment
 from remuda.plan.walk import walk
 from remuda.rules.explore.split_aggregate import put_together, split_calls
-from remuda.rules.normalize.conditions import told_apart
+from remuda.rules.normalize.simplify import told_apart
 from remuda.rules.nulls import is_null_without
-from remuda.rules.properties import is_unique
+from remuda.rules.tree_properties import is_unique
 from remuda.types import Kind
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from remuda.plan.aggregates import AggregateCall
     from remuda.plan.logical import LogicalNode
-    from remuda.rules.context import ExploreContext
+    from remuda.rules.rule_context import ExploreContext
 
 MOST_ROWS_LEFT = 0.5
 """The share of the rows, at most, that grouping below a join may leave: otherwise it is not tried."""

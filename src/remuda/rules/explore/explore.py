@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from remuda.catalog import MapDefinition
-    from remuda.rules.context import ExploreContext
+    from remuda.rules.rule_context import ExploreContext
 
 MAXIMUM_BRANCHES = 8
 _COMPARISONS = {"=", "<", "<=", ">", ">=", "in", "like", "is null"}

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 from remuda.plan import logical
 from remuda.plan.aggregates import AGGREGATES
 from remuda.rules.explore.split_aggregate import put_together, split_calls
-from remuda.rules.properties import is_unique
+from remuda.rules.tree_properties import is_unique
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from remuda.expr import Column
     from remuda.plan.logical import LogicalNode
-    from remuda.rules.context import ExploreContext
+    from remuda.rules.rule_context import ExploreContext
 
 
 def aggregate_below_union(node: Any, context: ExploreContext) -> Iterator[LogicalNode]:

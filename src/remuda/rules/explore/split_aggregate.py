@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from remuda.expr import Call, Case, Column, Expression, Literal, can_fail, coerce
 from remuda.expr import call as typed_call
-from remuda.expr.functions.numbers import MEAN
+from remuda.expr.functions.rounding import MEAN
 from remuda.plan import logical
 from remuda.plan.aggregates import AGGREGATES, AggregateCall, partial_type
 from remuda.plan.logical import Assignment

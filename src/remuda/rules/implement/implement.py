@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from remuda.plan.traits import Traits
-    from remuda.rules.context import Alternative, PlanningContext
+    from remuda.rules.rule_context import Alternative, PlanningContext
 
 IMPLEMENT_RULES: dict[type, tuple[Any, ...]] = {
     logical.Scan: (implement_relational.implement_scan,),

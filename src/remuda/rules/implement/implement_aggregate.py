@@ -10,7 +10,7 @@ from remuda.plan import logical, physical
 from remuda.plan.aggregates import AGGREGATES, partial_type
 from remuda.plan.physical import Phase
 from remuda.plan.traits import PARTITIONED, ROOT, Collation, Convention, Distribution, DistributionKind, SortKey, Traits
-from remuda.rules.context import Alternative, PlanningContext, elsewhere, is_spread
+from remuda.rules.rule_context import Alternative, PlanningContext, elsewhere, is_spread
 from remuda.types import BIGINT
 
 if TYPE_CHECKING:

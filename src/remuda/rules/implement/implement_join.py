@@ -23,9 +23,9 @@ from remuda.plan.traits import (
     DistributionKind,
     Traits,
 )
-from remuda.rules.context import Alternative, PlanningContext, has_several_places, is_spread
 from remuda.rules.implement.candidate_branches import candidate_branches
-from remuda.rules.implement.join_sides import JoinSides, with_items
+from remuda.rules.implement.join_inputs import JoinSides, with_items
+from remuda.rules.rule_context import Alternative, PlanningContext, has_several_places, is_spread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -10,14 +10,14 @@ from remuda.expr import Call, Column, Expression, conjunction
 from remuda.plan import logical, physical
 from remuda.plan.joins import JoinKind
 from remuda.plan.traits import REPLICATED, ROOT, Convention, Distribution, DistributionKind, Traits
-from remuda.rules.context import Alternative, PlanningContext, has_several_places
 from remuda.rules.join_keys import NULL_SAFE
+from remuda.rules.rule_context import Alternative, PlanningContext, has_several_places
 from remuda.types import BOOLEAN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from remuda.rules.implement.join_sides import JoinSides
+    from remuda.rules.implement.join_inputs import JoinSides
 
 _KINDS = {JoinKind.INNER, JoinKind.LEFT, JoinKind.SEMI, JoinKind.ANTI}
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from remuda.expr import Column, is_volatile
 from remuda.plan import logical, physical
 from remuda.plan.traits import REPLICATED, ROOT, Collation, Convention, DistributionKind, Traits
-from remuda.rules.context import Alternative, PlanningContext
+from remuda.rules.rule_context import Alternative, PlanningContext
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from remuda.expr import Expression, Literal, call
 from remuda.plan import logical, physical
 from remuda.plan.traits import PARTITIONED, ROOT, Convention, Distribution, DistributionKind, Traits
-from remuda.rules.context import Alternative, PlanningContext, elsewhere, is_spread
+from remuda.rules.rule_context import Alternative, PlanningContext, elsewhere, is_spread
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

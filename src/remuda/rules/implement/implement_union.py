@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from remuda.expr import Literal, is_volatile
 from remuda.plan import logical, physical
 from remuda.plan.traits import PARTITIONED, REPLICATED, ROOT, Convention, Distribution, DistributionKind, Traits
-from remuda.rules.context import Alternative, PlanningContext, has_several_places
+from remuda.rules.rule_context import Alternative, PlanningContext, has_several_places
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

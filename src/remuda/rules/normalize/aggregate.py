@@ -10,7 +10,7 @@ from remuda.plan import logical
 from remuda.plan.aggregates import AGGREGATES
 from remuda.plan.logical import Assignment
 from remuda.rules.explore.split_aggregate import is_known_of_one_row, without_grouping
-from remuda.rules.properties import is_unique
+from remuda.rules.tree_properties import is_unique
 
 if TYPE_CHECKING:
     from remuda.plan.logical import LogicalNode

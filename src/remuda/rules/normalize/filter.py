@@ -20,9 +20,9 @@ from remuda.expr import (
     substitute,
 )
 from remuda.plan import logical
-from remuda.rules.new_columns import filtered
-from remuda.rules.normalize.conditions import factor_common, simplify_asked, told_apart
-from remuda.rules.properties import not_null_columns
+from remuda.rules.construct import filtered
+from remuda.rules.normalize.simplify import factor_common, simplify_asked, told_apart
+from remuda.rules.tree_properties import not_null_columns
 
 if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet

@@ -9,9 +9,9 @@ from remuda.expr import TRUE, Call, Column, Expression, Literal, columns_of, con
 from remuda.plan import logical
 from remuda.plan.joins import JoinKind
 from remuda.plan.logical import Assignment
-from remuda.rules.new_columns import filtered
+from remuda.rules.construct import filtered
 from remuda.rules.nulls import is_never_null, rejects_nulls
-from remuda.rules.properties import not_null_columns
+from remuda.rules.tree_properties import not_null_columns
 
 if TYPE_CHECKING:
     from remuda.plan.logical import LogicalNode

@@ -9,11 +9,11 @@ from remuda.expr import TRUE, Column, Expression, Literal, columns_of, conjuncti
 from remuda.plan import logical
 from remuda.plan.joins import JoinKind
 from remuda.plan.logical import Assignment
-from remuda.rules.new_columns import filtered
-from remuda.rules.normalize.conditions import factor_common, simplify_asked
+from remuda.rules.construct import filtered
 from remuda.rules.normalize.filter_join import inner_kind
 from remuda.rules.normalize.join_inference import LEFT_MUST_MATCH, RIGHT_MUST_MATCH
-from remuda.rules.properties import (
+from remuda.rules.normalize.simplify import factor_common, simplify_asked
+from remuda.rules.tree_properties import (
     has_at_most_one_row,
     has_exactly_one_row,
     matches_at_most_once,

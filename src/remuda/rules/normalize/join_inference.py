@@ -10,7 +10,7 @@ from remuda.plan import logical
 from remuda.plan.joins import JoinKind
 from remuda.plan.walk import inputs, with_inputs
 from remuda.rules.join_keys import split_condition
-from remuda.rules.normalize.conditions import implied_by_sides
+from remuda.rules.normalize.simplify import implied_by_sides
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

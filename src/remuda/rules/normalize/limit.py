@@ -9,7 +9,7 @@ from remuda.expr import Column, Expression, Literal, call, coerce, is_volatile, 
 from remuda.plan import logical
 from remuda.plan.joins import JoinKind
 from remuda.plan.walk import inputs, with_inputs
-from remuda.rules.properties import has_at_most_one_row, has_exactly_one_row
+from remuda.rules.tree_properties import has_at_most_one_row, has_exactly_one_row
 from remuda.types import BIGINT
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from remuda.expr import Column, columns_of
 from remuda.plan import logical
 from remuda.plan.joins import JoinKind
 from remuda.rules.join_keys import split_condition
-from remuda.rules.properties import is_unique
+from remuda.rules.tree_properties import is_unique
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

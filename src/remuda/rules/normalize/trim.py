@@ -10,7 +10,7 @@ from remuda.plan import logical
 from remuda.plan.joins import JoinKind
 from remuda.plan.walk import with_inputs
 from remuda.rules.normalize.project import narrowest
-from remuda.rules.properties import matches_at_most_once
+from remuda.rules.tree_properties import matches_at_most_once
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from remuda.errors import RemudaError
-from remuda.spark.load.exchange_task import write_lots
+from remuda.spark.load.partition_task import write_lots
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

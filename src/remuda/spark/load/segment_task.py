@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from remuda.spark.load.exchange_task import WrittenRows, fitting
+from remuda.spark.load.partition_task import WrittenRows, fitting
 from remuda.spark.query.batch_file import BatchFile, Place
 from remuda.storage.bulk_load import MOST_PARTS, build_segments
 from remuda.storage.segment_builder import compacted, partition_ids

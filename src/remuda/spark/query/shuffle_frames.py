@@ -20,7 +20,7 @@ from remuda.errors import RemudaError
 from remuda.spark.driver.session import make_importable
 from remuda.spark.driver.tasks import freeze_garbage
 from remuda.spark.query.answers import measured_answer
-from remuda.spark.query.shuffle_parcels import MEASURED_EDGE
+from remuda.spark.query.shuffle_blocks import MEASURED_EDGE
 from remuda.spark.query.stage_task import TaskWork, answer, send_parcels
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pyspark import RDD
     from pyspark.sql import SparkSession
 
-    from remuda.spark.query.shuffle_parcels import Parcel
+    from remuda.spark.query.shuffle_blocks import Parcel
 
 _SENT = "target INT, sender INT, number INT, parcel BINARY"
 _SENT_SCHEMA = pa.schema({"target": pa.int32(), "sender": pa.int32(), "number": pa.int32(), "parcel": pa.binary()})

@@ -24,7 +24,7 @@ import numpy as np
 from remuda.expr import is_volatile
 from remuda.plan.physical import Project, Route
 from remuda.plan.walk import walk
-from remuda.runtime.binding import needed_partitions
+from remuda.runtime.placement import needed_partitions
 
 if TYPE_CHECKING:
     from typing import Any

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from remuda.spark.driver.tasks import cancel_tasks, run_partitions, run_tasks
 from remuda.spark.query.answers import batches_of, measured_of, task_of
+from remuda.spark.query.shuffle_blocks import Post
 from remuda.spark.query.shuffle_frames import chain_stages
-from remuda.spark.query.shuffle_parcels import Post
 from remuda.spark.query.stage_task import run_between, run_last
 from remuda.storage.delivery import own_folder, remove_while_written
 

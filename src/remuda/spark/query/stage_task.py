@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from remuda.exec import Code, ExecContext, IterationResult, build_operator
 from remuda.exec.context import Outgoing
-from remuda.exec.measure import Measures
 from remuda.exec.memory import MemoryLimit
+from remuda.exec.metrics import Measures
 from remuda.plan.physical import Receive, Route, Send
 from remuda.plan.walk import inputs, walk
 from remuda.spark.query.answers import measured_answer, send
-from remuda.spark.query.shuffle_parcels import MEASURED_EDGE, OpenedParcels, Parcel, ParcelWriter
+from remuda.spark.query.shuffle_blocks import MEASURED_EDGE, OpenedParcels, Parcel, ParcelWriter
 from remuda.storage import SnapshotDescription, open_snapshot
 
 if TYPE_CHECKING:

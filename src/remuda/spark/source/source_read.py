@@ -20,7 +20,7 @@ from remuda.catalog.catalog import DEFAULT_SCHEMA
 from remuda.errors import ErrorCode, SqlError, data_error, nearest
 from remuda.exec import ExecContext, IterationResult, build_operator
 from remuda.exec.batch import conformed
-from remuda.exec.scan.bounds import pruned_partitions
+from remuda.exec.scan.concrete_bounds import pruned_partitions
 from remuda.expr import Column, Parameters, conjunction
 from remuda.optimizer.access_paths import access_paths
 from remuda.plan import logical

@@ -11,8 +11,8 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
 from remuda.catalog import new_id
-from remuda.spark.load.exchange_task import fitting
 from remuda.spark.load.matching import match_columns
+from remuda.spark.load.partition_task import fitting
 from remuda.spark.source.source_read import find_map, open_reader
 from remuda.storage.bulk_load import SEGMENT_ROWS, build_segments, last_of_each_key
 from remuda.storage.delivery import FolderInbox

@@ -17,7 +17,7 @@ from remuda.types import BIGINT, BOOLEAN
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from remuda.sql.bind.binding import Binding
+    from remuda.sql.bind.bind_context import Binding
     from remuda.sql.bind.expression.subqueries import Subquery
     from remuda.sql.bind.functions.aggregates import PendingCall
     from remuda.sql.bind.grouping import Grouping, PendingGrouping

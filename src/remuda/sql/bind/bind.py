@@ -9,13 +9,13 @@ from sqlglot import exp
 
 from remuda.errors import SqlError, nested_too_deeply, parsing_error
 from remuda.plan import logical
-from remuda.sql.bind.binding import Binding
+from remuda.sql.bind.bind_context import Binding
 from remuda.sql.bind.expression.expression import untyped
 from remuda.sql.bind.modify.modify import bind_delete, bind_insert, bind_update
 from remuda.sql.bind.query import bind_query
 from remuda.sql.bind.scope import QueryLevel
 from remuda.sql.parse.parse import parse
-from remuda.sql.parse.places import place_of
+from remuda.sql.parse.spans import place_of
 from remuda.sql.parse.statements import Query
 from remuda.types import TIMESTAMP_TZ, Kind
 

@@ -13,7 +13,7 @@ from remuda.plan import logical
 from remuda.plan.logical import Assignment
 from remuda.sql.bind.expression.subqueries import NamedRelation, named_relation, relation_of
 from remuda.sql.bind.scope import QueryLevel
-from remuda.sql.parse.places import place_of, refuse_unknown_parts
+from remuda.sql.parse.spans import place_of, refuse_unknown_parts
 from remuda.types import common_type
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from remuda.catalog import ViewDefinition
     from remuda.errors import Span
-    from remuda.sql.bind.binding import Binding
+    from remuda.sql.bind.bind_context import Binding
 
 # Views: a stored query in the place of its name, bound in the schemas that it was created in.
 

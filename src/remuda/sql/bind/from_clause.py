@@ -16,18 +16,18 @@ from remuda.sql.bind.ctes import bind_reference, bind_view
 from remuda.sql.bind.expression.expression import ExpressionBinder
 from remuda.sql.bind.expression.subqueries import named_relation
 from remuda.sql.bind.information_schema import bind_information
-from remuda.sql.bind.joins import bind_join, is_comma, join_kind
+from remuda.sql.bind.join_clause import bind_join, is_comma, join_kind
 from remuda.sql.bind.scope import QueryLevel, Scope, ScopeRelation, over_join
-from remuda.sql.bind.series import bind_table_function, is_table_function
-from remuda.sql.bind.values import one_row
-from remuda.sql.parse.places import place_of, refuse_unknown_parts, unsupported
+from remuda.sql.bind.table_functions import bind_table_function, is_table_function
+from remuda.sql.bind.values_clause import one_row
+from remuda.sql.parse.spans import place_of, refuse_unknown_parts, unsupported
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from remuda.errors import Span
-    from remuda.sql.bind.binding import Binding
-    from remuda.sql.bind.ordering import OrderEntry
+    from remuda.sql.bind.bind_context import Binding
+    from remuda.sql.bind.order_by import OrderEntry
 
 _TABLE_PARTS = frozenset({"this", "db", "alias", "joins"})
 _WITH_SUBQUERY = (exp.Subquery, exp.Exists, exp.In, exp.Any, exp.All)

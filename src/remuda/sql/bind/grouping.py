@@ -10,8 +10,8 @@ from sqlglot import exp
 
 from remuda.errors import parsing_error
 from remuda.expr import Column, children
-from remuda.sql.bind.binding import COMMON_PARTS, Binders, Parts
-from remuda.sql.parse.places import place_of, refuse_unknown_parts
+from remuda.sql.bind.bind_context import COMMON_PARTS, Binders, Parts
+from remuda.sql.parse.spans import place_of, refuse_unknown_parts
 from remuda.types import BIGINT
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from remuda.errors import Span
-    from remuda.sql.bind.binding import Binding
+    from remuda.sql.bind.bind_context import Binding
     from remuda.types import SqlType
 
 SCHEMA = "information_schema"

@@ -7,24 +7,24 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from remuda.errors import parsing_error
-from remuda.expr.going_on import go_on
+from remuda.expr.cancellation import go_on
 from remuda.plan import logical
 from remuda.plan.logical import Assignment
 from remuda.sql.bind.ctes import check_unused, with_ctes
 from remuda.sql.bind.expression.expression import ExpressionBinder
 from remuda.sql.bind.expression.subqueries import named_relation, relation_of
-from remuda.sql.bind.result import finish
+from remuda.sql.bind.result_clauses import finish
 from remuda.sql.bind.scope import QueryLevel, Scope, ScopeRelation
 from remuda.sql.bind.select import bind_select
 from remuda.sql.bind.select_list import SelectItem, bind_order
 from remuda.sql.bind.set_operations import bind_set_operation
-from remuda.sql.bind.values import bind_values
-from remuda.sql.parse.places import place_of, readable, refuse_unknown_parts, unsupported
+from remuda.sql.bind.values_clause import bind_values
+from remuda.sql.parse.spans import place_of, readable, refuse_unknown_parts, unsupported
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from remuda.sql.bind.binding import Binding
+    from remuda.sql.bind.bind_context import Binding
     from remuda.types import SqlType
 
 _IN_FROM = (exp.From, exp.Join, exp.Lateral, exp.Subquery)

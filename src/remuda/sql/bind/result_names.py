@@ -15,7 +15,7 @@ from sqlglot.errors import ErrorLevel
 from remuda.expr import Column
 from remuda.sql.bind.expression.literals import is_number
 from remuda.sql.parse.tokens import DIALECT
-from remuda.sql.parse.types import TYPE_NAMES
+from remuda.sql.parse.type_names import TYPE_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -17,21 +17,21 @@ from remuda.sql.bind.from_clause import bind_from
 from remuda.sql.bind.functions.aggregate_arguments import is_aggregate
 from remuda.sql.bind.functions.windows import compute_windows, named_windows
 from remuda.sql.bind.grouping import Grouping, bind_grouping, with_dependent_keys
-from remuda.sql.bind.result import finish
+from remuda.sql.bind.result_clauses import finish
 from remuda.sql.bind.scope import QueryLevel, Scope
 from remuda.sql.bind.select_list import SelectItem, aliases_of, bind_items, bind_order, item_named
-from remuda.sql.parse.places import place_of, refuse_unknown_parts
+from remuda.sql.parse.spans import place_of, refuse_unknown_parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from remuda.plan.logical import LogicalNode
-    from remuda.sql.bind.binding import Binding
+    from remuda.sql.bind.bind_context import Binding
     from remuda.sql.bind.expression.expression import Alias
     from remuda.sql.bind.functions.aggregates import PendingCall
     from remuda.sql.bind.functions.windows import PendingWindow
     from remuda.sql.bind.grouping import PendingGrouping
-    from remuda.sql.bind.ordering import OrderEntry
+    from remuda.sql.bind.order_by import OrderEntry
     from remuda.types import SqlType
 
 _PARTS = frozenset(

@@ -10,10 +10,10 @@ from sqlglot import exp
 from remuda.errors import parsing_error
 from remuda.expr import Column, Expression, Parameter, coerce
 from remuda.sql.bind.expression.expression import Alias
-from remuda.sql.bind.ordering import OrderEntry, order_entry
+from remuda.sql.bind.order_by import OrderEntry, order_entry
 from remuda.sql.bind.result_names import result_name
 from remuda.sql.bind.scope import table_of
-from remuda.sql.parse.places import place_of, refuse_unknown_parts
+from remuda.sql.parse.spans import place_of, refuse_unknown_parts
 from remuda.types import NULL, VARCHAR
 
 if TYPE_CHECKING:

@@ -16,14 +16,14 @@ from remuda.plan.series import SeriesCall
 from remuda.sql.bind.expression.literals import is_untyped_text
 from remuda.sql.bind.expression.subqueries import relation_of
 from remuda.sql.bind.scope import QueryLevel
-from remuda.sql.parse.places import place_of, unsupported
+from remuda.sql.parse.spans import place_of, unsupported
 from remuda.types import BIGINT, BOOLEAN, NULL, VARCHAR, common_type
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from remuda.expr import Column, Expression
-    from remuda.sql.bind.binding import Binding
+    from remuda.sql.bind.bind_context import Binding
     from remuda.types import SqlType
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from remuda.errors import Span, nearest, parsing_error
 from remuda.sql.parse.cursor import Cursor
-from remuda.sql.parse.definitions import DEFINITIONS
+from remuda.sql.parse.definition_parser import DEFINITIONS
 from remuda.sql.parse.parse_query import QUERIES, begins_query, parse_query
 from remuda.sql.parse.statements import Explain, ExplainFormat, ExplainMode
 from remuda.sql.parse.tokens import span_of, tokenize

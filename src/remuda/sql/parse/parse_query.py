@@ -11,9 +11,9 @@ from sqlglot.tokens import Token, TokenType
 from remuda.errors import Span, nested_too_deeply, parsing_error
 from remuda.sql.bind.functions.functions import NAMES
 from remuda.sql.parse.literal_tokens import enclose_literals, restore_literals
-from remuda.sql.parse.overlooked import refuse_missing_into, refuse_overlooked
-from remuda.sql.parse.places import locate, mark_offsets
+from remuda.sql.parse.spans import locate, mark_offsets
 from remuda.sql.parse.statements import Query
+from remuda.sql.parse.token_validation import refuse_missing_into, refuse_overlooked
 from remuda.sql.parse.tokens import DIALECT, number_parameters, span_of
 
 if TYPE_CHECKING:

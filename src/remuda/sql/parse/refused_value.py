@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from remuda.errors import Span
 from remuda.sql.parse.parse import parse
-from remuda.sql.parse.places import place_of
+from remuda.sql.parse.spans import place_of
 from remuda.sql.parse.statements import Query
 
 if TYPE_CHECKING:

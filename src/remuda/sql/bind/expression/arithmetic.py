@@ -9,9 +9,9 @@ from sqlglot import exp
 
 from remuda.errors import parsing_error
 from remuda.expr import Expression, Literal
-from remuda.sql.bind.binding import COMMON_PARTS, Binders, Parts
+from remuda.sql.bind.bind_context import COMMON_PARTS, Binders, Parts
 from remuda.sql.bind.expression.literals import is_untyped_text
-from remuda.sql.parse.places import place_of
+from remuda.sql.parse.spans import place_of
 from remuda.types import BIGINT, DOUBLE, INTERVAL_TIME, TIMESTAMP, VARCHAR, Kind, SqlType, to_stored, type_of_value
 
 if TYPE_CHECKING:

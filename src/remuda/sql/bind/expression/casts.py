@@ -9,11 +9,11 @@ from sqlglot import exp
 from remuda.errors import SqlError, data_error, parsing_error
 from remuda.expr import Cast, Expression, Literal, can_cast, evaluate_constant
 from remuda.expr.cast.cast import cast_can_fail
-from remuda.sql.bind.binding import COMMON_PARTS, Binders, Parts
-from remuda.sql.bind.expression.comparison import adapt_literal
+from remuda.sql.bind.bind_context import COMMON_PARTS, Binders, Parts
+from remuda.sql.bind.expression.exact_comparison import adapt_literal
 from remuda.sql.bind.expression.literals import interval_literal, interval_type
-from remuda.sql.parse.places import place_of
-from remuda.sql.parse.types import length_of, type_named
+from remuda.sql.parse.spans import place_of
+from remuda.sql.parse.type_names import length_of, type_named
 from remuda.types import BIGINT, DATE, VARCHAR
 
 if TYPE_CHECKING:

@@ -10,11 +10,11 @@ from sqlglot import exp
 from remuda.errors import ErrorCode, UntypedParametersError, parsing_error
 from remuda.expr import FUNCTIONS, Expression, Parameter, call, coerce, hints_of
 from remuda.sql.bind import grouping
-from remuda.sql.bind.binding import COMMON_PARTS, Binders, Parts
-from remuda.sql.bind.expression import arithmetic, casts, conditions, literals, subqueries
+from remuda.sql.bind.bind_context import COMMON_PARTS, Binders, Parts
+from remuda.sql.bind.expression import arithmetic, casts, literals, predicates, subqueries
 from remuda.sql.bind.functions import aggregates, functions, windows
 from remuda.sql.bind.scope import table_of
-from remuda.sql.parse.places import place_of, readable, refuse_unknown_parts, unsupported
+from remuda.sql.parse.spans import place_of, readable, refuse_unknown_parts, unsupported
 from remuda.types import BOOLEAN, NULL, Kind, SqlType, common_type
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from remuda.errors import Span
     from remuda.expr import Column
-    from remuda.sql.bind.binding import Binding
+    from remuda.sql.bind.bind_context import Binding
     from remuda.sql.bind.expression.subqueries import Subquery
     from remuda.sql.bind.functions.aggregates import PendingCall
     from remuda.sql.bind.functions.windows import PendingWindow
@@ -197,7 +197,7 @@ def _bind_parentheses(self: ExpressionBinder, node: Any, expected: SqlType | Non
     return self.bind(node.this, expected)
 
 
-_MODULES = (literals, arithmetic, conditions, casts, functions, aggregates, grouping, windows, subqueries)
+_MODULES = (literals, arithmetic, predicates, casts, functions, aggregates, grouping, windows, subqueries)
 
 _PARTS: Parts = {
     exp.Column: frozenset({"this", "table", "db"}),

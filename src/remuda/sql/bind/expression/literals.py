@@ -9,8 +9,8 @@ from sqlglot import exp
 
 from remuda.errors import SqlError, data_error, parsing_error, shown
 from remuda.expr import Expression, Literal, coerce
-from remuda.sql.bind.expression.comparison import adapt_literal
-from remuda.sql.parse.places import place_of, unsupported
+from remuda.sql.bind.expression.exact_comparison import adapt_literal
+from remuda.sql.parse.spans import place_of, unsupported
 from remuda.types import (
     BIGINT,
     BOOLEAN,
@@ -28,7 +28,7 @@ from remuda.types import (
 
 if TYPE_CHECKING:
     from remuda.errors import Span
-    from remuda.sql.bind.binding import Binders, Parts
+    from remuda.sql.bind.bind_context import Binders, Parts
     from remuda.sql.bind.expression.expression import ExpressionBinder
     from remuda.types import SqlType
 

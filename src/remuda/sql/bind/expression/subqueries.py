@@ -12,11 +12,11 @@ from remuda.expr import Call, Column, columns_of
 from remuda.plan import logical
 from remuda.plan.joins import JoinKind
 from remuda.plan.logical import Assignment, LogicalNode
-from remuda.sql.bind.binding import COMMON_PARTS, Binders, Parts
-from remuda.sql.bind.expression.rows import compare_rows, is_row, key_row
-from remuda.sql.bind.ordering import OrderEntry
+from remuda.sql.bind.bind_context import COMMON_PARTS, Binders, Parts
+from remuda.sql.bind.expression.row_comparison import compare_rows, is_row, key_row
+from remuda.sql.bind.order_by import OrderEntry
 from remuda.sql.bind.scope import QueryLevel
-from remuda.sql.parse.places import place_of
+from remuda.sql.parse.spans import place_of
 from remuda.types import BOOLEAN
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from remuda.errors import Span
     from remuda.expr import Expression
-    from remuda.sql.bind.binding import Binding
+    from remuda.sql.bind.bind_context import Binding
     from remuda.sql.bind.expression.expression import ExpressionBinder
     from remuda.types import SqlType
 

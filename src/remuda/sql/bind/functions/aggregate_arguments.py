@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from remuda.errors import parsing_error
-from remuda.sql.parse.places import place_of, unsupported
+from remuda.sql.parse.spans import place_of, unsupported
 
 if TYPE_CHECKING:
     from remuda.errors import Span

@@ -10,15 +10,15 @@ from sqlglot import exp
 from remuda.errors import parsing_error
 from remuda.expr import Call, Case, Column, Literal, call, coerce, columns_of, rewrite
 from remuda.plan.aggregates import AGGREGATES
-from remuda.sql.bind.binding import COMMON_PARTS, Binder, Binders, Parts
+from remuda.sql.bind.bind_context import COMMON_PARTS, Binder, Binders, Parts
 from remuda.sql.bind.functions.aggregate_arguments import (
     AGGREGATE_NAMES,
     AGGREGATE_NODES,
     WrittenAggregate,
     read_aggregate,
 )
-from remuda.sql.bind.ordering import OrderEntry, bind_order_entry, order_entry
-from remuda.sql.parse.places import place_of
+from remuda.sql.bind.order_by import OrderEntry, bind_order_entry, order_entry
+from remuda.sql.parse.spans import place_of
 from remuda.types import BOOLEAN, DOUBLE, NULL, VARCHAR, Kind
 
 if TYPE_CHECKING:

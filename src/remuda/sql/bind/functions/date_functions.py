@@ -10,12 +10,12 @@ from remuda.errors import nearest, parsing_error
 from remuda.expr import Literal, coerce
 from remuda.expr.functions.calendar_fields import EXTRACTED, TRUNCATED
 from remuda.expr.functions.calendar_units import DIFFERENCES
-from remuda.sql.parse.places import place_of
+from remuda.sql.parse.spans import place_of
 from remuda.types import BIGINT, DATE, DOUBLE, INTERVAL_TIME, TIME, TIMESTAMP, TIMESTAMP_TZ
 
 if TYPE_CHECKING:
     from remuda.expr import Expression
-    from remuda.sql.bind.binding import Binder, Binders, Parts
+    from remuda.sql.bind.bind_context import Binder, Binders, Parts
     from remuda.sql.bind.expression.expression import ExpressionBinder
     from remuda.types import SqlType
 

@@ -13,13 +13,13 @@ from sqlglot import exp
 from remuda.errors import nearest, parsing_error
 from remuda.expr import FUNCTIONS, Expression
 from remuda.plan.aggregates import AGGREGATES
-from remuda.sql.bind.binding import COMMON_PARTS, Binder, Binders, Parts
+from remuda.sql.bind.bind_context import COMMON_PARTS, Binder, Binders, Parts
 from remuda.sql.bind.functions import (
     aggregates,
     date_functions,
     special_forms,
 )
-from remuda.sql.parse.places import place_of
+from remuda.sql.parse.spans import place_of
 
 if TYPE_CHECKING:
     from remuda.sql.bind.expression.expression import ExpressionBinder

@@ -9,10 +9,10 @@ from sqlglot import exp
 
 from remuda.errors import parsing_error
 from remuda.expr import Call, Case, Cast, Expression, Literal, call, coerce
-from remuda.sql.bind.binding import COMMON_PARTS, Binder, Binders, Parts
-from remuda.sql.bind.expression.comparison import compare
+from remuda.sql.bind.bind_context import COMMON_PARTS, Binder, Binders, Parts
+from remuda.sql.bind.expression.exact_comparison import compare
 from remuda.sql.bind.expression.subqueries import drawn
-from remuda.sql.parse.places import place_of, unsupported
+from remuda.sql.parse.spans import place_of, unsupported
 from remuda.types import BIGINT, INTEGER_RANGES, JSON, MAXIMUM_PRECISION, VARCHAR, Kind, common_type, decimal
 
 if TYPE_CHECKING:

@@ -14,18 +14,18 @@ from remuda.plan.aggregates import AGGREGATES
 from remuda.plan.logical import Assignment, LogicalNode
 from remuda.plan.traits import SortKey
 from remuda.plan.windows import DEFAULT_FRAME, Frame, FrameEnd, FrameExclusion, FrameUnit, WindowCall
-from remuda.sql.bind.binding import COMMON_PARTS, Binders, Parts
+from remuda.sql.bind.bind_context import COMMON_PARTS, Binders, Parts
 from remuda.sql.bind.functions.aggregate_arguments import is_aggregate, read_aggregate
 from remuda.sql.bind.functions.aggregates import bind_arguments
-from remuda.sql.bind.ordering import OrderEntry, bind_order_entry
-from remuda.sql.parse.places import place_of, readable, refuse_unknown_parts, unsupported
+from remuda.sql.bind.order_by import OrderEntry, bind_order_entry
+from remuda.sql.parse.spans import place_of, readable, refuse_unknown_parts, unsupported
 from remuda.types import BIGINT, BOOLEAN, DOUBLE, INTERVAL_TIME, common_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from remuda.errors import Span
-    from remuda.sql.bind.binding import Binding
+    from remuda.sql.bind.bind_context import Binding
     from remuda.sql.bind.expression.expression import ExpressionBinder
     from remuda.types import SqlType
 

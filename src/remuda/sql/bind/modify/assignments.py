@@ -8,11 +8,11 @@ from sqlglot import exp
 
 from remuda.errors import Span, SqlError, data_error, parsing_error
 from remuda.expr import Cast, Column, Expression, Literal, can_cast, coerce, evaluate_constant
-from remuda.sql.bind.expression.comparison import adapt_literal
-from remuda.sql.bind.expression.rows import is_row
+from remuda.sql.bind.expression.exact_comparison import adapt_literal
+from remuda.sql.bind.expression.row_comparison import is_row
 from remuda.sql.bind.expression.subqueries import bind_row_value
 from remuda.sql.bind.scope import Scope, ScopeRelation, table_of
-from remuda.sql.parse.places import place_of, refuse_unknown_parts
+from remuda.sql.parse.spans import place_of, refuse_unknown_parts
 from remuda.types import VARCHAR, Kind, SqlType, common_type, to_python, to_stored
 
 if TYPE_CHECKING:

@@ -20,12 +20,12 @@ from remuda.sql.bind.expression.subqueries import attach
 from remuda.sql.bind.functions.windows import numbered
 from remuda.sql.bind.modify.assignments import bind_assignments
 from remuda.sql.bind.scope import Scope, ScopeRelation
-from remuda.sql.parse.places import place_of, refuse_unknown_parts, unsupported
+from remuda.sql.parse.spans import place_of, refuse_unknown_parts, unsupported
 from remuda.types import BIGINT, BOOLEAN
 
 if TYPE_CHECKING:
     from remuda.catalog import MapDefinition
-    from remuda.sql.bind.binding import Binding
+    from remuda.sql.bind.bind_context import Binding
     from remuda.sql.bind.expression.subqueries import Subquery
     from remuda.sql.bind.scope import QueryLevel
 

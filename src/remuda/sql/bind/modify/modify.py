@@ -21,15 +21,15 @@ from remuda.sql.bind.modify.conflict import on_conflict
 from remuda.sql.bind.query import bind_query
 from remuda.sql.bind.scope import QueryLevel, Scope
 from remuda.sql.bind.select import filtered
-from remuda.sql.bind.values import rows_of
-from remuda.sql.parse.places import place_of, refuse_unknown_parts
+from remuda.sql.bind.values_clause import rows_of
+from remuda.sql.parse.spans import place_of, refuse_unknown_parts
 from remuda.types import BIGINT, BOOLEAN
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from remuda.catalog import ColumnDefinition, MapDefinition
-    from remuda.sql.bind.binding import Binding
+    from remuda.sql.bind.bind_context import Binding
 
 
 def bind_insert(binding: Binding, node: Any, *, upsert: bool) -> logical.Root:

@@ -1,0 +1,189 @@
+"""What each operator of a running plan really did, for EXPLAIN ANALYZE.
+
+A query that is analysed runs with `Measures` in the place of its `Code`: every operator is wrapped, and so are its
+forks on other threads. It runs as it always does; all other queries pay nothing for it. What ran in another process
+is `taken` there and `added` here.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field, replace
+from threading import Lock, local
+from typing import TYPE_CHECKING, Any
+
+from remuda.exec.context import ScanActivity
+from remuda.exec.expression_cache import Code
+from remuda.exec.operator import Exec, IterationResult
+from remuda.exec.parallel import ParallelExec
+from remuda.plan.walk import inputs, walk
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from remuda.exec.batch import RowBatch
+    from remuda.exec.context import ExecContext
+    from remuda.exec.scan.zone_order import Piece
+
+
+@dataclass(slots=True)
+class Measure:
+    """`seconds` are those of all threads together, without waits; they include the inputs of the operator, as far as
+    they run in the same fragment.
+
+    `places` is how many times it was set up: on how many members, as a rule. The last three are a scan's.
+    """
+
+    rows: int = 0
+    batches: int = 0
+    seconds: float = 0.0
+    places: int = 0
+    partitions: int = 0
+    index_entries: int = 0
+    rows_read: int = 0
+
+
+@dataclass(slots=True)
+class _Record:
+    """What is known of a node: `own_seconds` without its inputs; a scan has an activity for each place."""
+
+    node: Any
+    rows: int = 0
+    batches: int = 0
+    own_seconds: float = 0.0
+    places: int = 0
+    activities: list[ScanActivity] = field(default_factory=list)
+
+
+class Measures(Code):
+    """A record for each node, which the operators that were built for it share, on whichever threads they run."""
+
+    __slots__ = ("_lock", "_records", "_thread")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._records: dict[int, _Record] = {}
+        self._lock = Lock()
+        self._thread = local()
+        """In each thread: the seconds of operators that were advanced by the one that is being advanced there."""
+
+    def built(self, node: Any, operator: Exec) -> Exec:
+        with self._lock:
+            record = self._records.setdefault(id(node), _Record(node))
+        source = getattr(operator, "source", None)
+        if isinstance(source, ParallelExec):
+            # What threads do in parts is done for this operator; what they deliver is not its result.
+            source.wrap_parts(lambda part: MeasuredExec(part, self, record, is_part=True))
+        return MeasuredExec(operator, self, record)
+
+    def of_node(self, node: Any) -> Measure | None:
+        """What was measured for a node of a fragment; None where it did not run here."""
+        record = self._records.get(id(node))
+        if record is None or not record.places:
+            return None
+        return Measure(
+            record.rows,
+            record.batches,
+            self._seconds(node),
+            record.places,
+            sum(each.partitions for each in record.activities),
+            sum(each.index_entries for each in record.activities),
+            sum(each.rows_read for each in record.activities),
+        )
+
+    def taken(self, root: Any) -> list[Any]:
+        """What was measured for a tree of nodes, parents first, as values that pickle: for `add` elsewhere.
+
+        A node that another operator takes the place of has no operator of its own, and nothing is known of it.
+        """
+        return [replace(self._records.get(id(node), _Record(None)), node=None) for node in walk(root)]
+
+    def add(self, root: Any, taken: list[Any]) -> None:
+        """What was measured in another process for a copy of this tree."""
+        with self._lock:
+            for node, other in zip(walk(root), taken, strict=True):
+                record = self._records.setdefault(id(node), _Record(node))
+                record.rows += other.rows
+                record.batches += other.batches
+                record.own_seconds += other.own_seconds
+                record.places += other.places
+                record.activities.extend(other.activities)
+
+    def _seconds(self, node: Any) -> float:
+        record = self._records.get(id(node))
+        return (0.0 if record is None else record.own_seconds) + sum(self._seconds(each) for each in inputs(node))
+
+    def timed(self, record: _Record, step: Callable[[], Any]) -> Any:
+        thread = self._thread
+        inside, thread.seconds = getattr(thread, "seconds", 0.0), 0.0
+        started = time.perf_counter()
+        try:
+            return step()
+        finally:
+            seconds = time.perf_counter() - started
+            with self._lock:
+                record.own_seconds += seconds - thread.seconds
+            thread.seconds = inside + seconds
+
+    def count(self, record: _Record, rows: int) -> None:
+        with self._lock:
+            record.rows += rows
+            record.batches += rows > 0
+
+    def set_up(self, record: _Record, activity: ScanActivity | None) -> None:
+        with self._lock:
+            record.places += 1
+            if activity is not None:
+                record.activities.append(activity)
+
+
+class MeasuredExec(Exec):
+    """Passes everything on to the operator, and counts."""
+
+    def __init__(self, operator: Exec, measures: Measures, record: _Record, *, is_part: bool = False) -> None:
+        self._operator = operator
+        self._measures = measures
+        self._record = record
+        self._is_part = is_part
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._operator, name)
+
+    @property
+    def plain(self) -> Exec:
+        return self._operator
+
+    @property
+    def current_batch(self) -> RowBatch:  # type: ignore[override]
+        return self._operator.current_batch
+
+    def expect_rows(self, count: int) -> None:
+        self._operator.expect_rows(count)
+
+    def setup(self, context: ExecContext) -> None:
+        activity = None
+        if not inputs(self._record.node):
+            activity = ScanActivity()
+            context = replace(context, activity=activity)
+        self._measures.set_up(self._record, activity)
+        self._measures.timed(self._record, lambda: self._operator.setup(context))
+
+    def advance(self) -> IterationResult:
+        result: IterationResult = self._measures.timed(self._record, self._operator.advance)
+        if result is not IterationResult.WAIT and not self._is_part:
+            self._measures.count(self._record, self._operator.current_batch.row_count)
+        return result
+
+    # What operators that are forked do besides
+
+    def prepare(self) -> bool:
+        prepared: bool = self._measures.timed(self._record, self._operator.prepare)  # type: ignore[attr-defined]
+        return prepared
+
+    def fork(self, source: Exec) -> Exec:
+        return MeasuredExec(self._operator.fork(source), self._measures, self._record)  # type: ignore[attr-defined]
+
+    def read(self, piece: Piece) -> RowBatch:
+        batch: RowBatch = self._measures.timed(self._record, lambda: self._operator.read(piece))  # type: ignore[attr-defined]
+        self._measures.count(self._record, batch.row_count)
+        return batch

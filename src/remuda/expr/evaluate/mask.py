@@ -1,0 +1,233 @@
+"""The rows for which a condition is TRUE, as numpy's truth values: what a filter needs, and nothing else.
+
+Of SQL's three values a filter keeps one, so NULL need not be told from FALSE: a row passes an AND if it passes all of
+its parts, an OR if it passes one of them. What numpy compares many times faster than Arrow, which packs bits, is
+compared by numpy: columns of fixed width, and DECIMALs of up to 18 digits, with a value. A function of a string column
+and of values is evaluated on the column's dictionary, once in an execution; its codes are then compared or looked up.
+All else is evaluated by Arrow.
+
+Measured, 131,072 rows: an INTEGER with a value 14 µs, with Arrow and its bits unpacked 83; codes with the only one that
+matches 12, looked up among five or a hundred thousand 130.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Mapping
+from decimal import Context, Decimal
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from remuda.expr.evaluate.batch_evaluation import compile_batch
+from remuda.expr.evaluate.dictionary import as_array
+from remuda.expr.evaluate.failing import can_fail
+from remuda.expr.functions.unscaled import LONG_DIGITS
+from remuda.expr.nodes import Call, Case, Column, Expression, Literal, Parameter
+from remuda.expr.registry import FUNCTIONS
+from remuda.expr.walk import columns_of, is_volatile, walk
+from remuda.types import Kind, SqlType
+from remuda.types.arrow_arrays import (
+    code_values,
+    decimal_words,
+    fixed_values,
+    is_dictionary,
+    is_fixed_width,
+    null_mask,
+)
+from remuda.types.partition_hash import unscaled
+
+if TYPE_CHECKING:
+    from remuda.expr.nodes import Parameters
+
+Truth = Callable[[pa.RecordBatch, "Parameters"], np.ndarray]
+"""For each row whether it passes; the array is the caller's, who may change it."""
+
+DICTIONARY_SHARE = 8
+"""A dictionary with more than this many values for each row at hand is not worth evaluating as a whole."""
+
+_COMPARE: dict[str, Callable[[Any, Any], Any]] = {
+    "=": operator.eq,
+    "<>": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+_EXACT = Context(prec=100)
+_UNLESS = {">": operator.le, ">=": operator.lt}
+"""NaN is above all numbers and not below any: it passes `>` as what does not pass `<=`."""
+
+
+def compile_truth(expression: Expression, layout: Mapping[int, int]) -> Truth:
+    """`layout` says which column of the batch holds a column of the query, by column id.
+
+    An expression that is an error for some row must be evaluated in turn, its parts only on rows that reach them: that
+    is left to Arrow as a whole.
+    """
+    return _by_arrow(expression, layout) if can_fail(expression) else _compile(expression, layout)
+
+
+def _compile(expression: Expression, layout: Mapping[int, int]) -> Truth:
+    match expression:
+        case Call("and", arguments):
+            return _combined(np.logical_and, [_compile(argument, layout) for argument in arguments])
+        case Call("or", arguments):
+            return _combined(np.logical_or, [_compile(argument, layout) for argument in arguments])
+        case Call(function, (Column() as column, Literal() | Parameter() as value)) if (
+            function in _COMPARE and is_fixed_width(column.type) and column.type.kind is not Kind.BOOLEAN
+        ):
+            return _compared(expression, column, value, layout)
+        case Call(function, (Column(type=SqlType(kind=Kind.DECIMAL)) as column, Literal() | Parameter() as value)) if (
+            function in _COMPARE and column.type.precision <= LONG_DIGITS
+        ):
+            return _decimal_compared(expression, column, value, layout)
+        case Call() if (text := _only_text(expression)) is not None:
+            return _on_dictionary(expression, text, layout)
+    return _by_arrow(expression, layout)
+
+
+def _by_arrow(expression: Expression, layout: Mapping[int, int]) -> Truth:
+    evaluate = compile_batch(expression, layout)
+    return lambda batch, parameters: true_rows(as_array(evaluate(batch, parameters), batch.num_rows))
+
+
+def true_rows(condition: pa.BooleanArray) -> np.ndarray:
+    """TRUE as a truth value; NULL counts as FALSE."""
+    validity, values = condition.buffers()
+    bits = _unpacked(values, condition)
+    if condition.null_count:
+        bits = bits & _unpacked(validity, condition)
+    return bits
+
+
+def _unpacked(buffer: pa.Buffer, array: pa.Array) -> np.ndarray:
+    first, last = array.offset >> 3, (array.offset + len(array) + 7) >> 3
+    unpacked = np.unpackbits(np.frombuffer(buffer, np.uint8)[first:last], bitorder="little")
+    skipped = array.offset & 7
+    # As truth values, among which numpy finds the true ones many times faster than among numbers those that are not 0.
+    return unpacked[skipped : skipped + len(array)].view(np.bool_)
+
+
+def _combined(combine: np.ufunc, parts: list[Truth]) -> Truth:
+    first, *others = parts
+
+    def truth(batch: pa.RecordBatch, parameters: Parameters) -> np.ndarray:
+        passing = first(batch, parameters)
+        for other in others:
+            combine(passing, other(batch, parameters), out=passing)
+        return passing
+
+    return truth
+
+
+def _compared(call: Call, column: Column, value: Literal | Parameter, layout: Mapping[int, int]) -> Truth:
+    place, sql_type = layout[column.id], column.type
+    compare, unless = _COMPARE[call.function], _UNLESS.get(call.function) if sql_type.is_floating else None
+    by_arrow = _by_arrow(call, layout)
+
+    def truth(batch: pa.RecordBatch, parameters: Parameters) -> np.ndarray:
+        wanted = value.value if isinstance(value, Literal) else parameters.values[value.index]
+        if wanted is None:
+            return np.zeros(batch.num_rows, np.bool_)
+        if isinstance(wanted, float) and math.isnan(wanted):
+            return by_arrow(batch, parameters)
+        array = batch.column(place)
+        numbers = fixed_values(array, sql_type)
+        wanted = numbers.dtype.type(wanted)
+        passing: np.ndarray = compare(numbers, wanted) if unless is None else ~unless(numbers, wanted)
+        return _without_nulls(passing, array)
+
+    return truth
+
+
+def _decimal_compared(call: Call, column: Column, value: Literal | Parameter, layout: Mapping[int, int]) -> Truth:
+    """Short DECIMALs are compared by their lower words, which have all of their bits."""
+    place, scale, compare = layout[column.id], column.type.scale, _COMPARE[call.function]
+    by_arrow = _by_arrow(call, layout)
+
+    def truth(batch: pa.RecordBatch, parameters: Parameters) -> np.ndarray:
+        wanted = value.value if isinstance(value, Literal) else parameters.values[value.index]
+        if wanted is None:
+            return np.zeros(batch.num_rows, np.bool_)
+        units = unscaled(wanted, scale)
+        if abs(units) >= 10**LONG_DIGITS or _EXACT.scaleb(Decimal(units), -scale) != wanted:
+            return by_arrow(batch, parameters)
+        array = batch.column(place)
+        passing: np.ndarray = compare(decimal_words(array)[0].view(np.int64), np.int64(units))
+        return _without_nulls(passing, array)
+
+    return truth
+
+
+def _without_nulls(passing: np.ndarray, array: pa.Array) -> np.ndarray:
+    nulls = null_mask(array)
+    if nulls is not None:
+        passing &= ~nulls
+    return passing
+
+
+def _only_text(call: Call) -> Column | None:
+    """The string column of which, and of values, this is a function that no NULL passes; None where it is no such."""
+    columns = columns_of(call)
+    if len(columns) != 1 or is_volatile(call):
+        return None
+    (column,) = columns.values()
+    if column.type.kind is not Kind.VARCHAR:
+        return None
+    for node in walk(call):
+        match node:
+            case Call(function) if not (FUNCTIONS[function].strict or function == "in"):
+                return None
+            case Case():
+                return None
+    return column
+
+
+def _on_dictionary(call: Call, column: Column, layout: Mapping[int, int]) -> Truth:
+    place, by_arrow = layout[column.id], _by_arrow(call, layout)
+    of_distinct = _by_arrow(call, {column.id: 0})
+
+    def truth(batch: pa.RecordBatch, parameters: Parameters) -> np.ndarray:
+        array = batch.column(place)
+        if not is_dictionary(array) or len(array.dictionary) > DICTIONARY_SHARE * len(array):
+            return by_arrow(batch, parameters)
+        codes, matching = code_values(array), _matching(array.dictionary, parameters)
+        return _without_nulls(matching.of(codes), array)
+
+    def _matching(dictionary: pa.Array, parameters: Parameters) -> _MatchingCodes:
+        """Kept for the execution: batches of one segment share their dictionary."""
+        addresses = (None if part is None else part.address for part in dictionary.buffers())
+        key = (truth, len(dictionary), dictionary.offset, *addresses)
+        known = parameters.kept.get(key)
+        if known is None:
+            distinct = pa.RecordBatch.from_arrays([dictionary], names=["0"])
+            # The dictionary is kept too, so that its address stays its own.
+            known = parameters.kept[key] = (dictionary, _MatchingCodes(of_distinct(distinct, parameters)))
+        matching: _MatchingCodes = known[1]
+        return matching
+
+    return truth
+
+
+class _MatchingCodes:
+    """The codes of a dictionary that pass. Dictionaries are sorted, so they are often neighbours."""
+
+    def __init__(self, passing: np.ndarray) -> None:
+        found = np.flatnonzero(passing)
+        self._passing = passing
+        self._first, self._last = (int(found[0]), int(found[-1])) if len(found) else (0, -1)
+        self._are_neighbours = len(found) == self._last - self._first + 1
+
+    def of(self, codes: np.ndarray) -> np.ndarray:
+        if self._last < self._first:
+            return np.zeros(len(codes), np.bool_)
+        if not self._are_neighbours:
+            # The code at a NULL is arbitrary: "clip" keeps it inside.
+            return self._passing.take(codes, mode="clip")
+        passing: np.ndarray = codes == self._first if self._first == self._last else codes >= self._first
+        if self._first < self._last:
+            passing &= codes <= self._last
+        return passing

@@ -1,0 +1,327 @@
+"""What is known of the rows of a group, derived once from its first expression and the properties of its inputs.
+
+Columns are known by their ids, so that equally named columns of two maps, or of one map scanned twice, stay apart.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, assert_never
+
+from remuda.catalog import ColumnStatistics
+from remuda.expr import Call, Column, Expression, Literal, columns_of, conjuncts
+from remuda.optimizer.join_cardinality import join_rows
+from remuda.optimizer.sargable import as_candidate
+from remuda.optimizer.selectivity import bound_selectivity, of_map, selectivity
+from remuda.plan import logical
+from remuda.plan.bounds import Points
+from remuda.plan.joins import JoinKind
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from remuda.catalog import MapStatistics
+
+UNKNOWN_LIMIT = 100.0
+"""Rows behind a LIMIT whose value is a parameter."""
+WORKING_ROWS = 1_000.0
+"""Rows that a step of a recursion finds."""
+RECURSION_STEPS = 10.0
+SERIES_VALUES = 100.0
+"""Values of a series whose ends are known only at execution."""
+
+MOST_ROWS = 1e100
+"""The largest estimate: the product of two is still finite. The search takes a plan of infinite cost for none."""
+
+Partitioning = tuple[int, ...]
+"""Ids of columns on whose equal values rows are together without any exchange, in the order of the partition hash."""
+
+
+@dataclass(frozen=True, slots=True)
+class UniqueKey:
+    """No two rows have the same values in these columns, of which there are `values` combinations in all."""
+
+    columns: frozenset[int]
+    values: float
+
+
+@dataclass(frozen=True, slots=True)
+class Properties:
+    rows: float
+    columns: Mapping[int, ColumnStatistics] = field(default_factory=dict)
+    """Of the map that a column comes from, as far as its filter leaves them; a join's rows may have fewer values."""
+    keys: tuple[UniqueKey, ...] = ()
+    partitionings: tuple[Partitioning, ...] = ()
+    everywhere: bool = False
+    """Whether every member has all of the rows without an exchange: constants, and maps that are replicated."""
+
+    def known(self, column: Column) -> ColumnStatistics | None:
+        return self.columns.get(column.id)
+
+    def distinct(self, column: int) -> float | None:
+        """How many values the column has in these rows."""
+        known = self.columns.get(column)
+        if known is None or known.distinct is None:
+            return None
+        return max(1.0, min(float(known.distinct), self.rows))
+
+    def distinct_or_guess(self, column: int) -> float:
+        known = self.distinct(column)
+        return max(1.0, math.sqrt(self.rows)) if known is None else known
+
+    def unique_within(self, columns: set[int] | frozenset[int]) -> UniqueKey | None:
+        return next((key for key in self.keys if key.columns <= columns), None)
+
+
+def derive(
+    node: logical.LogicalNode, below: Sequence[Properties], statistics: Mapping[str, MapStatistics]
+) -> Properties:
+    """`below` are the properties of the inputs; statistics by map id."""
+    properties = _derive(node, below, statistics)
+    if properties.rows > MOST_ROWS:
+        properties = replace(properties, rows=MOST_ROWS)
+    if below and all(source.everywhere for source in below) != properties.everywhere:
+        return replace(properties, everywhere=not properties.everywhere)
+    return properties
+
+
+def _derive(
+    node: logical.LogicalNode, below: Sequence[Properties], statistics: Mapping[str, MapStatistics]
+) -> Properties:
+    match node:
+        case logical.Scan():
+            return _of_scan(node, statistics.get(node.map.id))
+        case logical.Values():
+            alone = (UniqueKey(frozenset(), 1.0),) if len(node.rows) == 1 else ()
+            return Properties(float(len(node.rows)), keys=alone, everywhere=True)
+        case logical.Filter():
+            (source,) = below
+            share = selectivity(node.condition, source.known)
+            return replace(source, rows=source.rows * share)
+        case logical.Project():
+            return _of_project(node, below[0])
+        case logical.Sort() | logical.Root():
+            return below[0]
+        case logical.Window():
+            return below[0]
+        case logical.Limit():
+            (source,) = below
+            return replace(source, rows=min(source.rows, _limit(node.count)), partitionings=())
+        case logical.Aggregate():
+            return _of_aggregate(node, below[0])
+        case logical.Join():
+            return _of_join(node, below[0], below[1])
+        case logical.Union():
+            return _of_union(node, below)
+        case logical.Expand():
+            (source,) = below
+            return Properties(source.rows * len(node.projections), _expanded(node, source))
+        case logical.Series():
+            return _of_series(node, below[0])
+        case logical.Recursive():
+            first, _ = below
+            return Properties(max(first.rows, 1.0) * RECURSION_STEPS)
+        case logical.WorkingTable():
+            return Properties(WORKING_ROWS)
+        case logical.Modify():
+            return Properties(1.0)
+        case logical.Apply():
+            raise AssertionError("the rewrite has removed every sub-query")
+        case _:
+            assert_never(node)
+
+
+def _of_scan(node: logical.Scan, statistics: MapStatistics | None) -> Properties:
+    ids = {column.name: column.id for column in node.columns}
+    partitioning = tuple(ids[name] for name in node.map.partitioned_by if name in ids)
+    whole = len(partitioning) == len(node.map.partitioned_by) and not node.map.replicated
+    partitionings = (partitioning,) if whole else ()
+    if statistics is None:
+        return Properties(0.0, partitionings=partitionings, everywhere=node.map.replicated)
+    rows = statistics.rows * selectivity(node.filter, of_map(statistics))
+    bounded = {} if node.filter is None else _bounded_values(node.filter, statistics)
+    columns = _filtered_columns(node, statistics, rows, bounded)
+    keys: tuple[UniqueKey, ...] = ()
+    if all(name in ids for name in node.map.key):
+        # What the filter says of the key itself leaves fewer values of it; what it says of others only fewer rows.
+        values = float(statistics.rows)
+        for name in node.map.key:
+            known = statistics.columns.get(name)
+            if known is not None and known.distinct and ids[name] in bounded:
+                values *= min(1.0, bounded[ids[name]] / known.distinct)
+        keys = (UniqueKey(frozenset(ids[name] for name in node.map.key), max(1.0, values)),)
+    return Properties(rows, columns, keys, partitionings, node.map.replicated)
+
+
+def _filtered_columns(
+    node: logical.Scan, statistics: MapStatistics, rows: float, bounded: dict[int, float]
+) -> dict[int, ColumnStatistics]:
+    """How many values of each column are left: of a column that the filter bounds, those within; of others as many as
+    so many rows, picked at random, would have.
+    """
+    known = {column.id: statistics.columns[column.name] for column in node.columns if column.name in statistics.columns}
+    if node.filter is None:
+        return known
+    return {id_: replace(each, distinct=_left(each.distinct, rows, bounded.get(id_))) for id_, each in known.items()}
+
+
+def _bounded_values(filter_: Expression, statistics: MapStatistics) -> dict[int, float]:
+    found: dict[int, float] = {}
+    for part in conjuncts(filter_):
+        candidate = as_candidate(part)
+        each = None if candidate is None else statistics.columns.get(candidate.column)
+        if candidate is None or each is None:
+            continue
+        if isinstance(candidate.bound, Points):
+            values = float(len(candidate.bound.values))
+        else:
+            values = (each.distinct or 0) * bound_selectivity(candidate.bound, each)
+        found[candidate.source.id] = min(values, found.get(candidate.source.id, math.inf))
+    return found
+
+
+def _left(distinct: int | None, rows: float, bounded: float | None) -> int | None:
+    if distinct is None or distinct == 0:
+        return distinct
+    if bounded is not None:
+        return max(1, min(distinct, round(bounded)))
+    return max(1, round(distinct * -math.expm1(-rows / distinct)))
+
+
+def _of_project(node: logical.Project, source: Properties) -> Properties:
+    """Columns that pass through unchanged, perhaps under another name, keep what is known of them."""
+    renamed: dict[int, int] = {}
+    columns: dict[int, ColumnStatistics] = {}
+    for item in node.assignments:
+        if isinstance(item.expression, Column):
+            renamed.setdefault(item.expression.id, item.column.id)
+            known = source.columns.get(item.expression.id)
+            if known is not None:
+                columns[item.column.id] = known
+    keys = tuple(
+        UniqueKey(frozenset(renamed[id_] for id_ in key.columns), key.values)
+        for key in source.keys
+        if all(id_ in renamed for id_ in key.columns)
+    )
+    partitionings = tuple(
+        tuple(renamed[id_] for id_ in each) for each in source.partitionings if all(id_ in renamed for id_ in each)
+    )
+    return Properties(source.rows, columns, keys, partitionings)
+
+
+def _of_aggregate(node: logical.Aggregate, source: Properties) -> Properties:
+    if not node.keys:
+        return Properties(1.0, keys=(UniqueKey(frozenset(), 1.0),))
+    ids = frozenset(column.id for column in node.keys)
+    groups = group_count(ids, source)
+    columns = {id_: source.columns[id_] for id_ in ids if id_ in source.columns}
+    keys = (UniqueKey(ids, groups), *(key for key in source.keys if key.columns < ids))
+    partitionings = tuple(each for each in source.partitionings if ids.issuperset(each))
+    return Properties(groups, columns, keys, partitionings)
+
+
+def group_count(keys: frozenset[int], source: Properties) -> float:
+    """Combinations of the keys' values, of which there are no more than rows."""
+    if source.unique_within(keys) is not None:
+        return max(1.0, source.rows)
+    product = math.prod(source.distinct_or_guess(id_) for id_ in keys)
+    return max(1.0, min(source.rows, product))
+
+
+def _of_join(node: logical.Join, left: Properties, right: Properties) -> Properties:
+    rows = join_rows(node, left, right)
+    kind = node.kind
+    if not kind.delivers_right:
+        return replace(left, rows=rows, partitionings=left.partitionings)
+    columns = {**left.columns, **right.columns}
+    if kind is JoinKind.INNER:
+        columns.update(_equal_columns(node, left, right))
+    # A column that an outer join fills with NULLs no longer says where its row is.
+    partitionings = (
+        *(() if kind.keeps_right else left.partitionings),
+        *(() if kind.keeps_left else right.partitionings),
+    )
+    return Properties(rows, columns, _joined_keys(node, left, right), partitionings)
+
+
+def _equal_columns(node: logical.Join, left: Properties, right: Properties) -> dict[int, ColumnStatistics]:
+    """Columns that are equal have the values of the one that has fewer: so the rows of a join do not depend on the
+    order in which its parts are joined.
+    """
+    found: dict[int, ColumnStatistics] = {}
+    for part in conjuncts(node.condition):
+        if isinstance(part, Call) and part.function == "=":
+            known = [
+                (statistics, statistics.distinct)
+                for side in part.arguments
+                if isinstance(side, Column)
+                and (statistics := left.columns.get(side.id) or right.columns.get(side.id)) is not None
+                and statistics.distinct is not None
+            ]
+            if len(known) == 2:
+                fewer = min(known, key=lambda pair: pair[1])[0]
+                found.update((side.id, fewer) for side in part.arguments if isinstance(side, Column))
+    return found
+
+
+def _joined_keys(node: logical.Join, left: Properties, right: Properties) -> tuple[UniqueKey, ...]:
+    """Where each left row has one match at most, a key of the left side is one of the join; and the other way round."""
+    keys: list[UniqueKey] = []
+    if not node.kind.keeps_right:
+        once = node.kind is JoinKind.SINGLE or _matches_once(node, right, node.right.columns)
+        keys.extend(left.keys if once else ())
+    if not node.kind.keeps_left and _matches_once(node, left, node.left.columns):
+        keys.extend(right.keys)
+    return tuple(keys)
+
+
+def _matches_once(node: logical.Join, side: Properties, columns: tuple[Column, ...]) -> bool:
+    """Whether the condition sets all columns of a unique key of the side equal to something of the other side."""
+    own = {column.id for column in columns}
+    fixed: set[int] = set()
+    for part in conjuncts(node.condition):
+        if isinstance(part, Call) and part.function == "=":
+            first, second = part.arguments
+            for one, other in ((first, second), (second, first)):
+                if isinstance(one, Column) and one.id in own and not own & set(columns_of(other)):
+                    fixed.add(one.id)
+    return side.unique_within(fixed) is not None
+
+
+def _of_union(node: logical.Union, below: Sequence[Properties]) -> Properties:
+    rows = sum(source.rows for source in below)
+    columns: dict[int, ColumnStatistics] = {}
+    for place, column in enumerate(node.columns):
+        counts = [source.distinct(names[place].id) for source, names in zip(below, node.sources, strict=True)]
+        if all(count is not None for count in counts):
+            columns[column.id] = ColumnStatistics(distinct=round(sum(count or 0.0 for count in counts)))
+    return Properties(rows, columns)
+
+
+def _expanded(node: logical.Expand, source: Properties) -> dict[int, ColumnStatistics]:
+    columns: dict[int, ColumnStatistics] = {}
+    for place, column in enumerate(node.columns):
+        expressions = {projection[place] for projection in node.projections}
+        originals = [each for each in expressions if isinstance(each, Column)]
+        if len(originals) == 1 and (known := source.columns.get(originals[0].id)) is not None:
+            columns[column.id] = known
+        elif not originals:
+            columns[column.id] = ColumnStatistics(distinct=len(expressions))
+    return columns
+
+
+def _of_series(node: logical.Series, source: Properties) -> Properties:
+    """A key of the input and the value are a key: a series has no value twice."""
+    count, id_ = node.call.known_count, node.call.column.id
+    unknown = SERIES_VALUES if node.call.expected is None else node.call.expected
+    values = unknown if count is None else float(count)
+    columns = dict(source.columns) if count is None else {**source.columns, id_: ColumnStatistics(distinct=count)}
+    keys = tuple(UniqueKey(key.columns | {id_}, key.values * values) for key in source.keys)
+    return replace(source, rows=source.rows * values, columns=columns, keys=keys)
+
+
+def _limit(count: Expression | None) -> float:
+    if count is None:
+        return math.inf
+    return float(count.value) if isinstance(count, Literal) else UNKNOWN_LIMIT

@@ -1,0 +1,279 @@
+"""Which conjuncts of a filter say something about a single column that an index or pruning can use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from remuda.expr import (
+    FALSE,
+    TRUE,
+    Call,
+    Case,
+    Cast,
+    Column,
+    Expression,
+    Literal,
+    call,
+    conjuncts,
+    disjuncts,
+    is_constant,
+)
+from remuda.expr.functions.text import following, like_prefix
+from remuda.plan.bounds import Bound, End, Interval, Points, Prefix, Ranges
+from remuda.sql.bind.expression.exact_comparison import compare
+from remuda.types import INTEGER_RANGES, Kind, SqlType, to_stored
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+# Comparisons of a widened integer column with a value that is known only at execution, asked of the column itself.
+#
+#     CAST(f AS BIGINT) < ?   →   f <= CASE WHEN ? > 32767 THEN 32767 WHEN ? > -32768 THEN CAST(? AS SMALLINT) - 1 END
+#
+# A value beyond the column's type leaves all values or none: the type's own end, or NULL, which nothing satisfies. So
+# no cast fails, and the index is asked for what the comparison means. Of a value that may have a fraction, `f =
+# FLOOR(?)`, the whole number below it is asked for, or the one above; none equals it if it has one.
+
+
+def narrowed_bound(operator: str, value: Expression, narrow: SqlType) -> Bound:
+    """What `column operator value` says of a column of the type `narrow`; the value's type has all of its values."""
+    low, high = (Literal(to_stored(value.type, end), value.type) for end in INTEGER_RANGES[narrow.kind])
+    least, most = (Literal(end, narrow) for end in INTEGER_RANGES[narrow.kind])
+    is_whole = value.type.is_integer
+    floor, ceiling = (Cast(value if is_whole else _call(name, value), narrow) for name in ("floor", "ceil"))
+    one = Literal(1, narrow)
+    match operator:
+        case "=":
+            within = _call("and", _call(">=", value, low), _call("<=", value, high))
+            if not is_whole:
+                within = _call("and", within, _call("=", _call("floor", value), value))
+            return Points((_choice(narrow, (within, floor)),))
+        case "<":
+            below = _call("-", ceiling, one)
+            return _most(_choice(narrow, (_call(">", value, high), most), (_call(">", value, low), below)))
+        case "<=":
+            return _most(_choice(narrow, (_call(">", value, high), most), (_call(">=", value, low), floor)))
+        case ">":
+            above = _call("+", floor, one)
+            return _least(_choice(narrow, (_call("<", value, low), least), (_call("<", value, high), above)))
+        case _:
+            return _least(_choice(narrow, (_call("<", value, low), least), (_call("<=", value, high), ceiling)))
+
+
+def _choice(type_: SqlType, *branches: tuple[Expression, Expression]) -> Case:
+    return Case(branches, Literal(None, type_), type_)
+
+
+def _most(value: Expression) -> Interval:
+    return Interval(highs=(End(value, inclusive=True),))
+
+
+def _least(value: Expression) -> Interval:
+    return Interval(lows=(End(value, inclusive=True),))
+
+
+def _call(function: str, *arguments: Expression) -> Call:
+    made = call(function, *arguments)
+    assert isinstance(made, Call), f"{function} takes numbers"
+    return made
+
+
+MIRRORED = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """`conjunct` is true only for rows whose column lies within `bound`; where it is `exact`, for all of them."""
+
+    column: str
+    bound: Bound
+    conjunct: Expression
+    source: Column
+    """The column itself, where its name alone does not tell which map's it is."""
+    exact: bool = True
+
+
+Candidates = dict[str, list[Candidate]]
+
+
+def find_candidates(filter_: Expression | None) -> Candidates:
+    """The candidates of each column, in the order of the filter.
+
+    `a = 1 AND b > 2 AND b < 4` gives a: [=1], b: [>2], [<4].
+    """
+    found: Candidates = {}
+    for conjunct in conjuncts(filter_):
+        candidate = as_candidate(conjunct)
+        if candidate is not None:
+            found.setdefault(candidate.column, []).append(candidate)
+    return found
+
+
+def as_candidate(conjunct: Expression) -> Candidate | None:
+    if isinstance(conjunct, Call) and conjunct.function in {"like", "starts_with"}:
+        return _begins(conjunct)
+    named = _column_and_bound(conjunct)
+    return None if named is None else Candidate(named[0].name, named[1], conjunct, named[0])
+
+
+def _begins(conjunct: Call) -> Candidate | None:
+    """`f LIKE 'abc%'` lies from 'abc' up to 'abd'; `f LIKE 'abc%x'` does too, but has to be asked as well."""
+    column, pattern = conjunct.arguments[:2]
+    if not isinstance(column, Column) or not is_constant(pattern) or len(conjunct.arguments) > 2:
+        return None
+    if not isinstance(pattern, Literal):
+        if conjunct.function != "like":
+            return None
+        return Candidate(column.name, Prefix(pattern), conjunct, column, exact=False)
+    if pattern.value is None:
+        return None
+    prefix, pure = like_prefix(pattern.value) if conjunct.function == "like" else (pattern.value, True)
+    if not prefix:
+        return None
+    high = following(prefix)
+    highs = () if high is None else (End(Literal(high, pattern.type), inclusive=False),)
+    return Candidate(
+        column.name,
+        Interval((End(Literal(prefix, pattern.type), inclusive=True),), highs),
+        conjunct,
+        column,
+        exact=pure,
+    )
+
+
+def _column_and_bound(predicate: Expression) -> tuple[Column, Bound] | None:
+    match predicate:
+        case Column() if predicate.type.kind is Kind.BOOLEAN:
+            return predicate, Points((TRUE,))
+        case Call(function="not", arguments=(Column() as column,)):
+            return column, Points((FALSE,))
+        case Call(function="or"):
+            return _union(predicate)
+        case Call(function="in", arguments=(Column() as column, *values)) if all(
+            is_constant(value) for value in values
+        ):
+            return column, Points(tuple(values))
+        case Call(arguments=(Column() as column,)) if predicate.function in _TESTS:
+            return column, _TESTS[predicate.function]
+        case Call(arguments=(Column() as column, value)) if predicate.function in MIRRORED and is_constant(value):
+            return column, _comparison(predicate.function, value)
+        case Call(arguments=(value, Column() as column)) if predicate.function in MIRRORED and is_constant(value):
+            return column, _comparison(MIRRORED[predicate.function], value)
+        case Call(arguments=(Cast(argument=Column() as column) as cast, Literal() as value)) if (
+            predicate.function in MIRRORED and value.value is not None and _is_widening(column.type, cast.type)
+        ):
+            # The same question of the column itself; where no value of its type can answer it, it is none.
+            narrowed = compare(predicate.function, column, value, predicate.span)
+            return None if narrowed == predicate else _column_and_bound(narrowed)
+        case Call(arguments=(Cast(argument=Column() as column) as cast, value)) if (
+            predicate.function in MIRRORED
+            and is_constant(value)
+            and column.type.is_integer
+            and value.type == cast.type
+            and _is_widening(column.type, cast.type)
+        ):
+            return column, narrowed_bound(predicate.function, value, column.type)
+        case Call(arguments=(value, Cast(argument=Column()) as cast)) if predicate.function in MIRRORED and is_constant(
+            value
+        ):
+            mirrored = replace(predicate, function=MIRRORED[predicate.function], arguments=(cast, value))
+            return _column_and_bound(mirrored)
+        case Call(function="in", arguments=(Cast(argument=Column()) as cast, *values)):
+            return _union_of([replace(predicate, function="=", arguments=(cast, value)) for value in values])
+        case Call(function="is null" | "is not null", arguments=(Cast(argument=Column() as column) as cast,)) if (
+            _is_widening(column.type, cast.type)
+        ):
+            return column, _TESTS[predicate.function]
+    return None
+
+
+def _is_widening(narrow: SqlType, wide: SqlType) -> bool:
+    """Whether every value of the one type is a value of the other, and different ones stay different.
+
+    >>> from remuda.types import BIGINT, DOUBLE, INTEGER
+    >>> _is_widening(INTEGER, BIGINT), _is_widening(INTEGER, DOUBLE), _is_widening(BIGINT, DOUBLE)
+    (True, True, False)
+    """
+    if narrow.is_integer and wide.is_integer:
+        return narrow.byte_width <= wide.byte_width
+    if narrow.is_integer and wide.kind is Kind.DOUBLE:
+        return narrow.kind is not Kind.BIGINT
+    if narrow.is_integer and wide.kind is Kind.DECIMAL:
+        return wide.precision - wide.scale >= _INTEGER_DIGITS[narrow.byte_width]
+    if narrow.kind is Kind.DECIMAL and wide.kind is Kind.DECIMAL:
+        return wide.scale >= narrow.scale and wide.precision - wide.scale >= narrow.precision - narrow.scale
+    return narrow.kind is Kind.REAL and wide.kind is Kind.DOUBLE
+
+
+_INTEGER_DIGITS = {1: 3, 2: 5, 4: 10, 8: 19}
+"""Digits of the largest integer of so many bytes."""
+
+
+_TESTS: dict[str, Bound] = {
+    "is null": Points((), or_null=True),
+    "is not null": Interval(),
+    "is true": Points((TRUE,)),
+    "is false": Points((FALSE,)),
+    "is not true": Points((FALSE,), or_null=True),
+    "is not false": Points((TRUE,), or_null=True),
+}
+
+
+def _comparison(operator: str, value: Expression) -> Bound:
+    match operator:
+        case "=":
+            return Points((value,))
+        case ">" | ">=":
+            return Interval(lows=(End(value, operator == ">="),))
+        case _:
+            return Interval(highs=(End(value, operator == "<="),))
+
+
+def _union(predicate: Expression) -> tuple[Column, Bound] | None:
+    """`f = 1 OR f = 2 OR f IS NULL`, `f < 3 OR (f > 5 AND f < 7)`: one column throughout."""
+    return _union_of(disjuncts(predicate))
+
+
+def _union_of(branches: Iterable[Expression]) -> tuple[Column, Bound] | None:
+    parts: list[Points | Interval] = []
+    shared: Column | None = None
+    for branch in branches:
+        named = _branch(branch)
+        if named is None or (shared is not None and named[0] != shared):
+            return None
+        shared = named[0]
+        parts.extend(named[1])
+    if shared is None:
+        return None
+    points = [part for part in parts if isinstance(part, Points)]
+    if len(points) < len(parts):
+        return shared, Ranges(tuple(dict.fromkeys(parts)))
+    values = tuple(dict.fromkeys(value for part in points for value in part.values))
+    return shared, Points(values, or_null=any(part.or_null for part in points))
+
+
+def _branch(branch: Expression) -> tuple[Column, tuple[Points | Interval, ...]] | None:
+    """One branch of an OR: a bound, or several ranges that must all hold and so are one."""
+    conditions = conjuncts(branch)
+    if len(conditions) == 1:
+        named = _column_and_bound(branch)
+        if named is None or isinstance(named[1], Prefix):
+            return None
+        return named[0], named[1].parts if isinstance(named[1], Ranges) else (named[1],)
+    found = [as_candidate(condition) for condition in conditions]
+    ranges = [each for each in found if each is not None and each.exact and isinstance(each.bound, Interval)]
+    if len(ranges) < len(conditions) or any(each.source != ranges[0].source for each in ranges):
+        return None
+    return ranges[0].source, (merge_intervals(ranges),)
+
+
+def merge_intervals(candidates: list[Candidate]) -> Interval:
+    """Several ranges on one column are one range; the tightest of its ends is found when the values are known."""
+    lows = tuple(
+        end for candidate in candidates if isinstance(candidate.bound, Interval) for end in candidate.bound.lows
+    )
+    highs = tuple(
+        end for candidate in candidates if isinstance(candidate.bound, Interval) for end in candidate.bound.highs
+    )
+    return Interval(lows, highs)

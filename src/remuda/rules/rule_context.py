@@ -1,0 +1,88 @@
+"""What implement and explore rules may ask of the optimizer that runs them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from remuda.plan.traits import Convention, DistributionKind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from remuda.expr import Column
+    from remuda.plan import logical
+    from remuda.plan.physical import PhysicalNode, ScanNode
+    from remuda.plan.traits import Traits
+    from remuda.rules.implement.join_inputs import JoinSides
+    from remuda.types import SqlType
+
+
+class PlanningContext(Protocol):
+    @property
+    def members(self) -> int: ...
+
+    @property
+    def conventions(self) -> tuple[Convention, ...]:
+        """The backends that may run a scan."""
+
+    def new_column(self, name: str, type_: SqlType, *, nullable: bool = True) -> Column: ...
+
+    def access_paths(self, scan: logical.Scan, required: Traits) -> Iterable[ScanNode]: ...
+
+    def rows(self, relation: logical.Relation) -> float:
+        """How many rows an input probably has."""
+
+    def partitionings(self, relation: logical.Relation) -> tuple[tuple[int, ...], ...]:
+        """By which columns, in order, an input may be partitioned without an exchange."""
+
+    def is_everywhere(self, relation: logical.Relation) -> bool:
+        """Whether every member has all rows of an input anyway."""
+
+    def join_sides(self, node: logical.Join) -> JoinSides:
+        """The keys of a join, found once for all rules."""
+
+    def commuted_sides(self, node: logical.Join) -> JoinSides | None:
+        """The same with left and right exchanged; None where the kind of join does not allow it."""
+
+    def scan_of(self, relation: logical.Relation) -> logical.Scan | None:
+        """The scan that an input is, if it is one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """One way to do an operator: what its inputs must deliver, and how the node is made from them.
+
+    `build` gets the inputs for which there are requirements; None stands for one that is not read as such, as the map
+    of a lookup join. It may find that the inputs do not fit after all, and return None.
+    """
+
+    requirements: tuple[Traits | None, ...]
+    build: Callable[..., PhysicalNode | None]
+
+
+def elsewhere(context: PlanningContext) -> tuple[Convention, ...]:
+    """The backends in which rows are spread: not in this process while it is the only member."""
+    alone = context.members == 1
+    return tuple(convention for convention in context.conventions if not (alone and convention is Convention.LOCAL))
+
+
+def has_several_places(convention: Convention, context: PlanningContext) -> bool:
+    """Whether rows of this backend are spread over places that each do a part of the work."""
+    return convention in elsewhere(context)
+
+
+def is_spread(required: Traits, context: PlanningContext) -> bool:
+    """Whether rows are asked for on members, or in tasks, that have a part of them each."""
+    return required.distribution.kind is DistributionKind.PARTITIONED and has_several_places(
+        required.convention, context
+    )
+
+
+class ExploreContext(Protocol):
+    """What explore rules may ask."""
+
+    def new_column(self, name: str, type_: SqlType, *, nullable: bool = True) -> Column: ...
+
+    def rows_left(self, relation: logical.Relation, keys: frozenset[int]) -> float:
+        """The share of a relation's rows that are left when it is grouped by these columns."""

@@ -1,0 +1,158 @@
+"""Bulk loading of a DataFrame: tasks cut its rows by partitions, tasks make segments of them, the driver commits.
+
+All segments are committed in one manifest or none of them is; files that are not committed are removed.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from remuda.catalog import new_id
+from remuda.errors import StorageError, data_error
+from remuda.spark.driver.tasks import run_tasks, slot_count
+from remuda.spark.load.load_progress import watched
+from remuda.spark.load.matching import match_columns, source_column
+from remuda.spark.load.partition_job import write_rows
+from remuda.spark.load.segment_task import (
+    RowsInFile,
+    SegmentWork,
+    build_part,
+    cut_parts,
+    part_count,
+    segment_infos,
+)
+from remuda.storage.delivery import own_folder, remove_while_written
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructField
+
+    from remuda.catalog import MapDefinition
+    from remuda.spark.load.partition_task import WrittenRows
+    from remuda.storage import LoadMode, MapStore, SegmentInfo
+
+    TakeKeys = Callable[[int], range]
+    """Gives so many keys that were never given before, for a map without PRIMARY KEY."""
+
+
+def load_dataframe(
+    store_map: MapStore,
+    dataframe: DataFrame,
+    mode: LoadMode,
+    take_keys: TakeKeys | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> int:
+    """Loads every row of the DataFrame or none, and returns how many. Columns are matched by name.
+
+    `progress` is told now and then how many rows have been read. A map that lives in the memory of this process has no
+    folder for tasks to write to: its rows come here.
+    """
+    definition = store_map.definition
+    fields = match_columns(definition, dataframe.schema, generates_keys=take_keys is not None)
+    if all(column.name in fields for column in definition.columns if column.hidden):
+        take_keys = None
+    folder = _folder_of(store_map)
+    if folder is None:
+        return store_map.load(_collected(definition, dataframe, fields, take_keys), mode)
+    _refuse_unseen(store_map, dataframe)
+    load_id = f"load{new_id()}"
+    between = own_folder(_store_of(folder), load_id)
+    committed: list[SegmentInfo] = []
+    try:
+        between.mkdir(parents=True)
+        with watched(between, progress):
+            written = write_rows(between, definition, dataframe, fields, keyless=take_keys is not None)
+        infos = _build_in_tasks(dataframe.sparkSession, folder, load_id, definition, written, take_keys)
+        loaded = store_map.commit_segments(infos, mode)
+        committed = infos
+        return loaded
+    finally:
+        remove_while_written(between)
+        _remove_uncommitted(folder, load_id, committed)
+
+
+def _folder_of(store_map: MapStore) -> Path | None:
+    """Where the map's segments are, for processes with another working directory; None if in this one's memory."""
+    try:
+        return Path(store_map.snapshot().describe().folder).absolute()
+    except StorageError:
+        return None
+
+
+def _refuse_unseen(store_map: MapStore, dataframe: DataFrame) -> None:
+    """The mirror of a remote store is on this machine: only executors here can write segments into it."""
+    master = str(dataframe.sparkSession.sparkContext.master)
+    if store_map.shelf.remote is not None and not master.startswith("local"):
+        raise data_error(
+            f"the executors of {master} do not see the mirror of the remote store {store_map.shelf.remote.files.name}",
+            suggestion='Write it with df.write.format("remuda"), whose tasks upload what they have made.',
+        )
+
+
+def _store_of(folder: Path) -> Path:
+    """The store that `maps/<id>` is in."""
+    return folder.parents[1]
+
+
+def _collected(
+    definition: MapDefinition, dataframe: DataFrame, fields: Mapping[str, StructField], take_keys: TakeKeys | None
+) -> pa.Table:
+    renamed = [source_column(field).alias(name) for name, field in fields.items()]
+    table = dataframe.select(*renamed).toArrow()
+    if take_keys is None:
+        return table
+    (hidden,) = (column for column in definition.columns if column.hidden)
+    keys = take_keys(table.num_rows)
+    return table.append_column(hidden.name, pa.array(np.arange(keys.start, keys.stop)))
+
+
+def _build_in_tasks(
+    session: SparkSession,
+    folder: Path,
+    load_id: str,
+    definition: MapDefinition,
+    written: Sequence[WrittenRows],
+    take_keys: TakeKeys | None,
+) -> list[SegmentInfo]:
+    """The second half: `segment_task`."""
+    make = partial(SegmentWork, str(folder), load_id, definition)
+    slots = slot_count(session)
+    if take_keys is None:
+        works = [
+            make(first, end, tuple(_pieces(written, first, end)))
+            for first, end in cut_parts(definition, written, slots)
+        ]
+    else:
+        pieces = tuple(_with_keys(written, take_keys))
+        ends = np.linspace(0, definition.partitions, part_count(sum(each.rows for each in written), slots) + 1)
+        works = [make(first, end, pieces) for first, end in pairwise(ends.astype(int).tolist()) if pieces]
+    return segment_infos(run_tasks(session, build_part, dict(enumerate(works))))
+
+
+def _pieces(written: Sequence[WrittenRows], first: int, end: int) -> Iterator[RowsInFile]:
+    for each in written:
+        start, rows = each.slice_of(first, end)
+        if rows:
+            yield RowsInFile(each.path, each.place, start, rows)
+
+
+def _with_keys(written: Sequence[WrittenRows], take_keys: TakeKeys) -> Iterator[RowsInFile]:
+    """All rows, each file with keys of its own: only now is it known how many are needed."""
+    for each in written:
+        yield RowsInFile(each.path, each.place, 0, each.rows, take_keys(each.rows).start)
+
+
+def _remove_uncommitted(folder: Path, load_id: str, committed: list[SegmentInfo]) -> None:
+    """Also after success: a task that Spark started twice has left a second set of files."""
+    kept = {info.id for info in committed}
+    for path in folder.glob(f"{load_id}-*"):
+        if path.name.partition(".")[0] not in kept:
+            path.unlink(missing_ok=True)

@@ -1,0 +1,106 @@
+"""The first half of a load, as the driver sees it: which tasks read the rows, and what they have written where."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING
+
+from remuda.errors import RemudaError
+from remuda.spark.driver.failures import as_sql_error
+from remuda.spark.driver.session import make_importable
+from remuda.spark.driver.tasks import run_tasks, slot_count
+from remuda.spark.load.matching import source_column
+from remuda.spark.load.parquet_frame import row_groups
+from remuda.spark.load.parquet_task import FileUnreadableError, ParquetWork, cut_groups, write_parquet
+from remuda.spark.load.partition_task import ANSWER_SCHEMA, travelling_name, write_lots_in_arrow, written_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructField
+
+    from remuda.catalog import MapDefinition
+    from remuda.spark.load.partition_task import WrittenRows
+
+_ROWS_SETTING = "spark.sql.execution.arrow.maxRecordsPerBatch"
+_BYTES_SETTING = "spark.sql.execution.arrow.maxBytesPerBatch"
+_BATCH_ROWS = 100_000
+_BATCH_ROWS_OF_ANY_SIZE = 20_000
+"""Where values may have any length and bytes are not limited: a batch is as large as so many rows are."""
+_NO_LIMIT = 2**31 - 1
+"""With any other limit of bytes Spark adds up the sizes of all columns after every row, a quarter of the JVM's work."""
+_TOO_LARGE = ("OversizedAllocationException", "OutOfMemory", "Can't grow", "NegativeArraySizeException")
+"""What a batch of too many bytes fails with: a column of Arrow's, their memory, the buffer of the socket."""
+
+
+def write_rows(
+    between: Path, definition: MapDefinition, dataframe: DataFrame, fields: Mapping[str, StructField], *, keyless: bool
+) -> list[WrittenRows]:
+    """Tasks write all rows into the folder `between`. `fields` are those that fill the columns of the map, by name."""
+    groups = row_groups(dataframe, fields)
+    if groups is None:
+        return _through_spark(between, definition, dataframe, fields, keyless=keyless)
+    names = {field.name: name for name, field in fields.items()}
+    shares = cut_groups(groups, slot_count(dataframe.sparkSession))
+    works = [ParquetWork(str(between), definition, names, share, keyless) for share in shares]
+    try:
+        answers = run_tasks(dataframe.sparkSession, write_parquet, dict(enumerate(works)))
+    except FileUnreadableError:
+        return _through_spark(between, definition, dataframe, fields, keyless=keyless)
+    return [written_rows(answer) for answer in answers]
+
+
+def _through_spark(
+    between: Path, definition: MapDefinition, dataframe: DataFrame, fields: Mapping[str, StructField], *, keyless: bool
+) -> list[WrittenRows]:
+    """Rows that only Spark can give.
+
+    Where batches turn out too large without a limit of bytes, all is done again with Spark's own. What the first
+    attempt has written is in no answer. A limit that the session has been given is kept to.
+    """
+    session = dataframe.sparkSession
+    make_importable(session.sparkContext)
+    columns = [source_column(field).alias(travelling_name(definition, name)) for name, field in fields.items()]
+    task = partial(write_lots_in_arrow, str(between), definition, keyless=keyless)
+
+    limited = {_ROWS_SETTING: _BATCH_ROWS}
+    unlimited = {_ROWS_SETTING: batch_rows(fields.values()), _BYTES_SETTING: _NO_LIMIT}
+    attempts = [limited] if _BYTES_SETTING in session.conf.getAll else [unlimited, limited]
+    while True:
+        try:
+            with _settings(session, attempts.pop(0)):
+                answers = dataframe.select(*columns).mapInArrow(task, ANSWER_SCHEMA).collect()
+        except RemudaError:
+            raise
+        except Exception as failure:
+            if not attempts or not any(mark in str(failure) for mark in _TOO_LARGE):
+                raise as_sql_error(failure) from failure
+        else:
+            return [written_rows(bytes(row.answer)) for row in answers]
+
+
+def batch_rows(fields: Iterable[StructField]) -> int:
+    """How many rows make a batch, if nothing but their number limits it."""
+    from pyspark.sql import types
+
+    sized = (types.NumericType, types.BooleanType, types.DatetimeType)
+    return _BATCH_ROWS if all(isinstance(each.dataType, sized) for each in fields) else _BATCH_ROWS_OF_ANY_SIZE
+
+
+@contextmanager
+def _settings(session: SparkSession, settings: Mapping[str, int]) -> Iterator[None]:
+    """What was not set is not set afterwards either: a limit that is set counts as the user's."""
+    given = session.conf.getAll
+    for name, value in settings.items():
+        session.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name in settings:
+            if name in given:
+                session.conf.set(name, given[name])
+            else:
+                session.conf.unset(name)

@@ -1,0 +1,97 @@
+"""The Spark runtime: fragments run as the tasks of jobs, the root fragment finishes the work on the driver.
+
+One task for each executor slot, not for each partition; slots without a needed partition are left out. The tasks read
+the same immutable segments at the same snapshot, so a task that is run again gives the same answer.
+
+Where rows have to meet, of two maps or of one group, the fragments are *stages* (`shuffle_stages`): what the tasks of
+one have made goes by hash, or to all, to those of the next. Our operators are on both sides of that, so an answer does
+not depend on where it was made.
+
+A result that is expected to be large, and in no order, is made in *waves*: more and smaller tasks, so many at a time as
+there are slots, the next wave when the reader has come to the last one. A reader that stops early stops the work. The
+first wave holds the rows of a whole job, as any job does: nothing of it is handed out before all of it is good.
+"""
+
+from __future__ import annotations
+
+import pickle
+import uuid
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import TYPE_CHECKING
+
+from remuda.exec.metrics import Measures
+from remuda.spark.driver.tasks import slot_count
+from remuda.spark.query.shuffle_stages import stages_of
+from remuda.spark.query.stage_job import ReadersEnd, SparkJob
+from remuda.spark.query.stage_task import TaskWork, add_measured
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from remuda.exec.context import ReceivingEnd
+    from remuda.exec.expression_cache import Code
+    from remuda.expr import Parameters
+    from remuda.plan.fragments import Fragment, Plan
+    from remuda.runtime import QueryState
+    from remuda.spark.query.shuffle_blocks import Post
+    from remuda.spark.query.shuffle_stages import Stage, Stages
+    from remuda.storage import MapSnapshot, SnapshotDescription
+
+
+@dataclass(slots=True)
+class SparkFragments:
+    """Starts the Spark fragments of one execution; see `remuda.runtime.local.RemoteFragments`."""
+
+    session: SparkSession
+    plan: Plan
+    parameters: Parameters
+    snapshots: Mapping[str, MapSnapshot]
+    store: Path | None = None
+    """The folder of the store, if tasks may write there: large answers, and what they send to each other."""
+    memory_limit: int | None = None
+    code: Code | None = None
+    """Where it is `Measures`, tasks measure too, and what they did is added there."""
+
+    def __call__(self, fragment: Fragment, state: QueryState) -> tuple[tuple[ReceivingEnd, ...], Callable[[], None]]:
+        slots = slot_count(self.session)
+        stages = stages_of(self.plan, fragment, self.parameters.values, slots)
+        measures = self.code if isinstance(self.code, Measures) else None
+        measured = None if measures is None else partial(add_measured, self.plan, measures=measures)
+        job = SparkJob(self.session, self.snapshots, self.store, state, f"remuda-{uuid.uuid4().hex}", measured)
+        described = cache(lambda map_id: self.snapshots[map_id].describe())
+
+        def works(stage: Stage, post: Post) -> dict[int, TaskWork]:
+            descriptions = {map_id: described(map_id) for map_id in stage.maps}
+            return self._works(stages, stage, post, descriptions, job.folder)
+
+        return job.start(stages, works, slots), ReadersEnd(job.close)
+
+    def _works(
+        self,
+        stages: Stages,
+        stage: Stage,
+        post: Post,
+        descriptions: dict[str, SnapshotDescription],
+        folder: str | None,
+    ) -> dict[int, TaskWork]:
+        """What each task of a stage has to do, by its number."""
+        task_of_partition = stages.task_of_partition
+        return {
+            task: TaskWork(
+                task,
+                tuple(fragment.node for fragment in fragments),  # type: ignore[misc]
+                self.parameters,
+                descriptions,
+                stages.blocks[task],
+                pickle.dumps(post.for_task(task, {edge for fragment in fragments for edge in fragment.received})),
+                task_of_partition,
+                folder,
+                self.memory_limit,
+                isinstance(self.code, Measures),
+            )
+            for task, fragments in stage.tasks.items()
+        }

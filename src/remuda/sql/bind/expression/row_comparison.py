@@ -1,0 +1,63 @@
+"""Comparisons of rows: `(a, b) > (1, 2)`, decided by the first pair of values that differ."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from remuda.catalog.definitions import GENERATED_KEY
+from remuda.expr import Call, Expression
+from remuda.sql.bind.expression.exact_comparison import compare
+from remuda.sql.bind.scope import table_of
+from remuda.sql.parse.spans import place_of
+from remuda.types import BOOLEAN
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from remuda.errors import Span
+    from remuda.expr import Column
+    from remuda.sql.bind.scope import Scope
+
+_OR_EQUAL = {"<": "<=", "<=": "<=", ">": ">=", ">=": ">="}
+
+
+def is_row(node: Any) -> bool:
+    """`(a, b)` or `ROW(a, b)`; its values are the node's `expressions`."""
+    named = isinstance(node, exp.Anonymous) and str(node.this).upper() == "ROW"
+    return (named or isinstance(node, exp.Tuple)) and bool(node.expressions)
+
+
+def key_row(scope: Scope, node: Any) -> tuple[Column, ...] | None:
+    """The columns that `__key` stands for where a key has several; None where the node is something else."""
+    if not isinstance(node, exp.Column) or node.name.casefold() != GENERATED_KEY:
+        return None
+    if scope.has(node.name) or not any(relation.key for relation in scope.relations):
+        return None
+    key = scope.key(table_of(node), place_of(node))
+    return key if len(key) > 1 else None
+
+
+def compare_rows(operator: str, pairs: Sequence[tuple[Expression, Expression]], span: Span | None) -> Expression:
+    """The comparison of each pair, joined so that NULLs count as the standard has it.
+
+    `(a, b) > (1, 2)` is `a >= 1 AND (a > 1 OR b > 2)`: what `a > 1 OR (a = 1 AND b > 2)` says, for NULLs too, with a
+    condition in front that an index can be asked for. `b` is evaluated only where `a` does not decide.
+    """
+    if operator in _OR_EQUAL:
+        return _compare_in_order(operator, pairs, span)
+    parts = tuple(compare(operator, *pair, span) for pair in pairs)
+    if len(parts) == 1:
+        return parts[0]
+    return Call("and" if operator == "=" else "or", parts, BOOLEAN)
+
+
+def _compare_in_order(operator: str, pairs: Sequence[tuple[Expression, Expression]], span: Span | None) -> Expression:
+    first, *others = pairs
+    if not others:
+        return compare(operator, *first, span)
+    not_before = compare(_OR_EQUAL[operator], *first, span)
+    beyond = compare(operator[0], *first, span)
+    rest = _compare_in_order(operator, others, span)
+    return Call("and", (not_before, Call("or", (beyond, rest), BOOLEAN)), BOOLEAN)

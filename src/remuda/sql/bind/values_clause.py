@@ -1,0 +1,105 @@
+"""VALUES as a query: rows written out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from remuda.errors import parsing_error
+from remuda.expr import Expression, Literal, Parameter, coerce, is_constant
+from remuda.plan import logical
+from remuda.plan.logical import Assignment
+from remuda.sql.bind.expression.expression import ExpressionBinder
+from remuda.sql.bind.expression.literals import is_untyped_text
+from remuda.sql.bind.expression.subqueries import Subquery, attach
+from remuda.sql.bind.scope import QueryLevel, Scope
+from remuda.sql.parse.spans import place_of
+from remuda.types import INTEGER, NULL, VARCHAR, common_type
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from remuda.expr import Column
+    from remuda.plan.logical import LogicalNode
+    from remuda.sql.bind.bind_context import Binding
+    from remuda.types import SqlType
+
+Row = tuple[list[Expression], list[Subquery]]
+
+
+def bind_values(binding: Binding, node: Any, level: QueryLevel, expected: Sequence[SqlType]) -> logical.Root:
+    """The columns are called column1, column2, ...; types become one as those of the branches of CASE do."""
+    written = [_row_of(row) for row in node.expressions]
+    width = len(written[0])
+    if not width:
+        raise parsing_error("a row has at least one value", span=place_of(node))
+    for row, values in zip(node.expressions, written, strict=True):
+        if len(values) != width:
+            raise parsing_error(f"this row has {len(values)} values, the first has {width}", span=place_of(row))
+    wanted: list[SqlType | None] = [expected[place] if place < len(expected) else None for place in range(width)]
+    rows = [_bind_row(binding, values, level, wanted) for values in written]
+    types = _shared_types(rows, written)
+    is_untold = any(isinstance(value, Parameter) and value.type == NULL for values, _ in rows for value in values)
+    if is_untold or any(_is_told(*pair) for values in written for pair in zip(values, types, strict=True)):
+        rows = [_bind_row(binding, values, level, types) for values in written]
+        types = _shared_types(rows, written)
+    settled = [VARCHAR if type_ == NULL else type_ for type_ in types]
+    columns = tuple(binding.new_column(f"column{place}", type_) for place, type_ in enumerate(settled, 1))
+    tree = rows_of(binding, columns, [([coerce(v, t) for v, t in zip(r, settled, strict=True)], s) for r, s in rows])
+    return logical.Root(tree, tree.columns, tuple(column.name for column in columns))
+
+
+def _row_of(node: Any) -> list[Any]:
+    return list(node.expressions) if isinstance(node, exp.Tuple) else [node]
+
+
+def _bind_row(binding: Binding, values: Sequence[Any], level: QueryLevel, wanted: Sequence[SqlType | None]) -> Row:
+    subqueries: list[Subquery] = []
+    binder = ExpressionBinder(binding, Scope((), level), clause="VALUES", subqueries=subqueries)
+    bound = [binder.bind(value, type_) for value, type_ in zip(values, wanted, strict=True)]
+    return bound, subqueries
+
+
+def _is_told(node: Any, type_: SqlType) -> bool:
+    """Whether it is a text in a column of which other rows say that its values are none."""
+    return type_ not in {NULL, VARCHAR} and is_untyped_text(node)
+
+
+def _shared_types(rows: Sequence[Row], written: Sequence[Sequence[Any]]) -> list[SqlType]:
+    shared = [NULL] * len(written[0])
+    for (values, _), nodes in zip(rows, written, strict=True):
+        for place, value in enumerate(values):
+            if is_untyped_text(nodes[place]) and value.type == VARCHAR:
+                continue
+            common = common_type(shared[place], value.type)
+            if common is None:
+                message = f"column {place + 1} of VALUES is {shared[place]} in one row and {value.type} in another"
+                raise parsing_error(message, span=place_of(nodes[place]))
+            shared[place] = common
+    for values, _ in rows:
+        for place, value in enumerate(values):
+            if shared[place] == NULL and value.type == VARCHAR:
+                shared[place] = VARCHAR
+    return shared
+
+
+def rows_of(binding: Binding, columns: tuple[Column, ...], rows: Sequence[Row]) -> LogicalNode:
+    """Constants stay as they are; a row that names columns around it or has sub-queries is a projection of its own."""
+    if all(is_constant(value) for values, _ in rows for value in values):
+        return logical.Values(columns, tuple(tuple(values) for values, _ in rows))
+    parts: list[LogicalNode] = []
+    for values, subqueries in rows:
+        own = tuple(binding.new_column(column.name, column.type) for column in columns)
+        single = attach(one_row(binding, joined=bool(subqueries)), subqueries)
+        parts.append(logical.Project(single, tuple(Assignment(*pair) for pair in zip(own, values, strict=True))))
+    if len(parts) == 1:
+        return parts[0]
+    return logical.Union(tuple(parts), columns, tuple(part.columns for part in parts))
+
+
+def one_row(binding: Binding, *, joined: bool) -> logical.Values:
+    """The single row of a query without FROM. Where sub-queries are joined to it, it has a column: batches need one."""
+    if not joined:
+        return logical.Values((), ((),))
+    return logical.Values((binding.new_column("row", INTEGER, nullable=False),), ((Literal(1, INTEGER),),))
