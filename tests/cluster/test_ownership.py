@@ -13,7 +13,7 @@ import pytest
 import remuda
 from remuda import sql
 from remuda.errors import ErrorCode, SqlError
-from remuda.exec import Code, ExecContext
+from remuda.exec import ExecContext, ExpressionCache
 from remuda.expr import Parameters
 from remuda.grid import queries
 from remuda.plan.fragments import PartitionMap
@@ -42,7 +42,7 @@ def run(grid: Any, text: str, owned: dict[str, tuple[int, ...]]) -> int:
             plan,
             Parameters(),
             {each.definition.id: each for each in grid.store.snapshot(plan.maps)},
-            Code(),
+            ExpressionCache(),
             check_objects=lambda: None,
         )
         rows = 0

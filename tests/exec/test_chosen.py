@@ -13,7 +13,7 @@ import pytest
 
 import remuda
 from remuda.exec.batch import ArrowBatch
-from remuda.exec.selection import ChosenBatch, gathered
+from remuda.exec.selection import SelectedBatch, gathered
 from remuda.expr import Column
 from remuda.expr.evaluate.mask import true_rows
 from remuda.types import BIGINT
@@ -98,7 +98,7 @@ def test_rows_are_gathered_when_they_are_asked_for(offset: int) -> None:
     values = pa.record_batch([pa.array(range(40))], names=["0"])
     condition = pa.array([None if value % 7 == 0 else value % 3 == 0 for value in range(offset + 40)])
     condition = condition.slice(offset)
-    batch = ChosenBatch(COLUMN, values, true_rows(condition))
+    batch = SelectedBatch(COLUMN, values, true_rows(condition))
     expected = [(value,) for value, is_chosen in enumerate(condition.to_pylist()) if is_chosen]
     assert batch.row_count == len(expected)
     assert batch.tuples() == expected

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from remuda.exec import Code, build_operator
+from remuda.exec import ExpressionCache, build_operator
 from remuda.exec.relational.expand import ExpandExec
 from remuda.expr import Column, Literal
 from remuda.plan.physical import Expand
@@ -25,7 +25,7 @@ ROWS: Rows = [(1, "x"), (2, None), (None, "y"), (1, "x"), (5, "z")]
 
 @pytest.mark.parametrize(("shape", "form"), [(shape, form) for shape in SHAPES for form in FORMS], ids=str)
 def test_each_row_once_for_each_projection(shape: str, form: str) -> None:
-    operator = ExpandExec(NODE, ScriptedExec((A, B), script((A, B), ROWS, SHAPES[shape], form)), Code())
+    operator = ExpandExec(NODE, ScriptedExec((A, B), script((A, B), ROWS, SHAPES[shape], form)), ExpressionCache())
     expected = [row for a, b in ROWS for row in ((a, None, 0), (None, b, 1))]
     assert sorted(drain(operator), key=repr) == sorted(expected, key=repr)
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import remuda
-from remuda.exec.join.join_table import FIRST_ROUND, PAIRS_AT_ONCE, HeldRows, distinct_rows, in_rounds
+from remuda.exec.join.join_table import FIRST_ROUND, PAIRS_AT_ONCE, BuildRows, distinct_rows, in_rounds
 from remuda.types import BIGINT, VARCHAR
 
 
@@ -45,10 +45,10 @@ def test_repeated_rows_are_held_once() -> None:
         [pa.array([1, 1, None, None, 1, 1, 1]), pa.array(["a", "b", "a", "a", "a", None, None]), pa.array(range(7))],
         names=["0", "1", "2"],
     )
-    fewer = distinct_rows(HeldRows(batch), [0, 1], [BIGINT, VARCHAR])
+    fewer = distinct_rows(BuildRows(batch), [0, 1], [BIGINT, VARCHAR])
     assert fewer.rows == 7, "more than half of them are different"
     twice = pa.Table.from_batches([batch, batch]).combine_chunks().to_batches()[0]
-    fewer = distinct_rows(HeldRows(twice), [0, 1], [BIGINT, VARCHAR])
+    fewer = distinct_rows(BuildRows(twice), [0, 1], [BIGINT, VARCHAR])
     assert fewer.batch.column(2).to_pylist() == [0, 1, 2, 5]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from remuda.errors import ErrorCode, SqlError
-from remuda.exec import Code, build_operator
+from remuda.exec import ExpressionCache, build_operator
 from remuda.exec.join import join_table
 from remuda.exec.join.hash_join import HashJoinExec, NestedLoopJoinExec, build_join
 from remuda.expr import Call, Column, Expression, compile_row
@@ -121,7 +121,7 @@ def run(
     left = ScriptedExec(node.left.columns, script(node.left.columns, lefts, SHAPES[shape], form))
     right = ScriptedExec(node.right.columns, script(node.right.columns, rights, SHAPES[shape], form))
     build: Callable[..., Any] = build_join if isinstance(node, HashJoin) else NestedLoopJoinExec
-    return drain(build(node, left, right, Code()))
+    return drain(build(node, left, right, ExpressionCache()))
 
 
 def check(
@@ -204,7 +204,9 @@ def test_mark_of_in_is_a_lookup_with_three_values(rights: Rows, form: str) -> No
     """x IN (...): NULL where x is NULL, or where it is not found among values one of which is NULL."""
     for compared in (SAME_NUMBER, Call("=", (RIGHT_NUMBER, LEFT_NUMBER), BOOLEAN)):
         node = hash_join(JoinKind.MARK, (), compared=compared)
-        assert isinstance(build_join(node, ScriptedExec(LEFT, []), ScriptedExec(RIGHT, []), Code()), HashJoinExec)
+        assert isinstance(
+            build_join(node, ScriptedExec(LEFT, []), ScriptedExec(RIGHT, []), ExpressionCache()), HashJoinExec
+        )
         assert ordered(run(node, LEFT_ROWS, rights, "two by two", form)) == ordered(
             expected(nested(node), LEFT_ROWS, rights)
         )
@@ -285,7 +287,7 @@ def test_left_rows_keep_their_order() -> None:
 
 def test_left_side_is_not_read_where_the_right_side_is_empty() -> None:
     left = ScriptedExec(LEFT, script(LEFT, LEFT_ROWS))
-    join = build_join(hash_join(JoinKind.INNER), left, ScriptedExec(RIGHT, []), Code())
+    join = build_join(hash_join(JoinKind.INNER), left, ScriptedExec(RIGHT, []), ExpressionCache())
     assert drain(join) == []
     assert left.advanced == 0
 

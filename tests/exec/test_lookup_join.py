@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from remuda.catalog import IndexDefinition
-from remuda.exec import Code, ExecContext
+from remuda.exec import ExecContext, ExpressionCache
 from remuda.exec.join.lookup_join import LookupJoinExec
 from remuda.expr import Call, Column, Expression, Literal, Parameters
 from remuda.plan.joins import JoinKind
@@ -69,7 +69,7 @@ def run(
 ) -> Rows:
     source = ScriptedExec(INPUT, script(INPUT, lefts, SHAPES[shape], form))
     context = ExecContext(Parameters((), ()), {MAP.id: snapshot}, partitions)
-    return ordered(drain(LookupJoinExec(node, source, Code()), context))
+    return ordered(drain(LookupJoinExec(node, source, ExpressionCache()), context))
 
 
 def ordered(rows: Rows) -> Rows:

@@ -13,7 +13,7 @@ import pytest
 
 import remuda
 from remuda.exec.scan import frame_of_reference
-from remuda.exec.scan.frame_of_reference import NarrowColumn, made_narrow
+from remuda.exec.scan.frame_of_reference import EncodedColumn, encode_column
 from remuda.types import BIGINT, DATE, INTEGER, SMALLINT, TIMESTAMP, decimal
 from remuda.types.arrow_arrays import stored_array
 
@@ -45,7 +45,7 @@ COMPARE = {
     ],
 )
 def test_width_and_comparisons(values: list[int], sql_type: Any, width: int | None) -> None:
-    narrow = made_narrow(stored_array(values, sql_type), sql_type)
+    narrow = encode_column(stored_array(values, sql_type), sql_type)
     if width is None:
         assert narrow is None
         return
@@ -60,20 +60,20 @@ def test_width_and_comparisons(values: list[int], sql_type: Any, width: int | No
 
 
 def test_rows_of_a_slice() -> None:
-    narrow = NarrowColumn(np.array([3, 1, 2, 0], np.uint8), 10, 3)
+    narrow = EncodedColumn(np.array([3, 1, 2, 0], np.uint8), 10, 3)
     assert narrow.passing(">", 11, slice(1, 3)).tolist() == [False, True]
 
 
 def test_decimals_are_kept_by_their_units() -> None:
     values = [Decimal("0.04"), Decimal("-0.10"), Decimal("2.00")]
-    narrow = made_narrow(pa.array(values, pa.decimal128(12, 2)), decimal(12, 2))
+    narrow = encode_column(pa.array(values, pa.decimal128(12, 2)), decimal(12, 2))
     assert narrow is not None
     assert (narrow.least, narrow.widest, narrow.distances.tolist()) == (-10, 210, [14, 0, 210])
 
 
 def test_columns_with_nulls_or_without_rows_have_none() -> None:
-    assert made_narrow(pa.array([1, None], pa.int32()), INTEGER) is None
-    assert made_narrow(pa.array([], pa.int32()), INTEGER) is None
+    assert encode_column(pa.array([1, None], pa.int32()), INTEGER) is None
+    assert encode_column(pa.array([], pa.int32()), INTEGER) is None
 
 
 QUERIES = [
@@ -121,8 +121,8 @@ def test_scans_find_the_same_rows(monkeypatch: pytest.MonkeyPatch, members: int)
         monkeypatch.setattr(frame_of_reference, "SCANS_BEFORE", -1)
         monkeypatch.setattr(frame_of_reference, "FEWEST_ROWS", 0)
         made = []
-        make = frame_of_reference.made_narrow
-        monkeypatch.setattr(frame_of_reference, "made_narrow", lambda *given: made.append(given) or make(*given))
+        make = frame_of_reference.encode_column
+        monkeypatch.setattr(frame_of_reference, "encode_column", lambda *given: made.append(given) or make(*given))
         assert answers() == before
         assert made
         # Rows that later writes hide, and rows of the log, are as they are.
@@ -143,8 +143,8 @@ def test_a_column_is_kept_when_it_has_been_asked_about_enough(monkeypatch: pytes
         grid.load("m", pa.table({"id": range(1_000), "n": [row % 5 for row in range(1_000)]}))
         grid.sql("CHECKPOINT")
         made: list[str] = []
-        make = frame_of_reference.made_narrow
-        monkeypatch.setattr(frame_of_reference, "made_narrow", lambda *given: made.append("made") or make(*given))
+        make = frame_of_reference.encode_column
+        monkeypatch.setattr(frame_of_reference, "encode_column", lambda *given: made.append("made") or make(*given))
         counts = []
         for _ in range(6):
             assert grid.sql("SELECT COUNT(id) FROM m WHERE n = 2").fetchall() == [(200,)]

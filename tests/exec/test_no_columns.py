@@ -10,7 +10,7 @@ import pytest
 
 import remuda
 from remuda.exec.batch import ArrowBatch, TupleBatch, positional, slice_batch, without_columns
-from remuda.exec.selection import ChosenBatch, gather
+from remuda.exec.selection import SelectedBatch, gather
 from remuda.exec.sort.ordering import concatenate
 
 
@@ -29,7 +29,7 @@ def test_rows_are_kept_in_both_forms() -> None:
 def test_rows_are_chosen(chosen: int) -> None:
     condition = np.arange(1_000) < chosen
     assert gather(without_columns(1_000), condition, chosen).num_rows == chosen
-    assert ChosenBatch((), without_columns(1_000), condition).tuples() == [()] * chosen
+    assert SelectedBatch((), without_columns(1_000), condition).tuples() == [()] * chosen
 
 
 def test_rows_are_put_together() -> None:

@@ -10,8 +10,8 @@ import pytest
 
 import remuda
 from remuda.errors import SqlError
-from remuda.exec import Code, ExecContext, IterationResult, build_operator, parallel
-from remuda.exec.offload import Weight
+from remuda.exec import ExecContext, ExpressionCache, IterationResult, build_operator, parallel
+from remuda.exec.offload import RowBudget
 from remuda.exec.parallel import ParallelExec, in_parallel
 from remuda.expr import Call, Column, Literal, Parameters
 from remuda.plan.aggregates import AggregateCall
@@ -78,7 +78,7 @@ def run(grid: Any, scheduler: Scheduler, tree: PhysicalNode) -> list[tuple[Any, 
     context = ExecContext(Parameters((), ()), {definition.id: snapshot}, scan_batch_rows=37, check=state.check)
     context.workers = FragmentWorkers(scheduler, state, state.wake_reader.set, [])
     top = Root(tree, tree.columns, tuple(column.name for column in tree.columns), HERE)
-    operator = build_operator(top, Code())
+    operator = build_operator(top, ExpressionCache())
     operator.setup(context)
     rows: list[tuple[Any, ...]] = []
     while True:
@@ -232,10 +232,10 @@ def test_only_what_the_reader_does_itself_weighs(grid: Any, scheduler: Scheduler
     (snapshot,) = grid.store.snapshot((definition,))
 
     def weight(tree: PhysicalNode) -> int:
-        context = ExecContext(Parameters((), ()), {definition.id: snapshot}, weight=Weight(movable=True))
+        context = ExecContext(Parameters((), ()), {definition.id: snapshot}, weight=RowBudget(movable=True))
         context.workers = FragmentWorkers(scheduler, QueryState(), lambda: None, [])
         top = Root(tree, tree.columns, tuple(column.name for column in tree.columns), HERE)
-        build_operator(top, Code()).setup(context)
+        build_operator(top, ExpressionCache()).setup(context)
         return context.weight.rows
 
     alone = scheduler.parallelism == 1

@@ -11,7 +11,7 @@ import pytest
 
 from remuda.catalog import IndexKind
 from remuda.errors import ErrorCode, SqlError
-from remuda.exec import Code, ExecContext, IterationResult
+from remuda.exec import ExecContext, ExpressionCache, IterationResult
 from remuda.exec.scan import index_scan
 from remuda.exec.scan.index_scan import IndexScanExec
 from remuda.exec.scan.key_lookup import KeyLookupExec
@@ -89,7 +89,7 @@ def at_least_two(each: tuple[Any, ...]) -> bool:
 @pytest.mark.parametrize("batch_rows", [1, 7, 131_072])
 def test_a_map_scan_delivers_what_passes_its_filter(snapshot: MapSnapshot, batch_rows: int) -> None:
     scan = MapScan(MAP, (S, ID), AT_LEAST_TWO, None, Traits())
-    found = drain(MapScanExec(scan, Code()), context(snapshot, scan_batch_rows=batch_rows))
+    found = drain(MapScanExec(scan, ExpressionCache()), context(snapshot, scan_batch_rows=batch_rows))
     assert same(found) == same([(each[2], each[0]) for each in model() if at_least_two(each)])
 
 
@@ -98,10 +98,15 @@ def test_the_partitions_of_the_members_make_up_the_map(snapshot: MapSnapshot) ->
     found: Rows = []
     for owned in ((0, 1, 2), (3, 5, 7, 9, 11), (4,), (6, 8, 10, 12)):
         given = context(snapshot, *owned)
-        found += drain(MapScanExec(scan, Code()), given)
+        found += drain(MapScanExec(scan, ExpressionCache()), given)
         assert given.activity.partitions == len(owned)
     assert same(found) == same(model())
-    assert drain(MapScanExec(scan, Code()), ExecContext(Parameters(), {MAP.id: snapshot}, np.array([], np.int64))) == []
+    assert (
+        drain(
+            MapScanExec(scan, ExpressionCache()), ExecContext(Parameters(), {MAP.id: snapshot}, np.array([], np.int64))
+        )
+        == []
+    )
 
 
 def ordered_scan(bounds: tuple[Bound, ...], direction: Direction, remainder: Expression | None = None) -> IndexScan:
@@ -121,7 +126,7 @@ def test_an_ordered_scan_merges_its_sources(
 ) -> None:
     """NULL is the lowest value, NaN the greatest number, and equal values come from several sources."""
     monkeypatch.setattr(index_scan, "FIRST_CHUNK", first_chunk)
-    found = drain(IndexScanExec(ordered_scan((), direction), Code()), context(snapshot))
+    found = drain(IndexScanExec(ordered_scan((), direction), ExpressionCache()), context(snapshot))
     assert same(found) == same(model())
     positions = [position(each) for each in found]
     assert positions == sorted(positions, reverse=direction is Direction.DESCENDING)
@@ -131,7 +136,7 @@ def test_an_ordered_scan_merges_its_sources(
 def test_an_ordered_scan_within_bounds(snapshot: MapSnapshot, direction: Direction) -> None:
     bounds = Points((number(2.0), number(math.nan), number(-0.0), number(2.0), number(math.nan)), or_null=True)
     scan = ordered_scan((bounds,), direction, Call("is not null", (S,), BOOLEAN))
-    found = drain(IndexScanExec(scan, Code()), context(snapshot))
+    found = drain(IndexScanExec(scan, ExpressionCache()), context(snapshot))
     expected = [
         each
         for each in model()
@@ -143,7 +148,7 @@ def test_an_ordered_scan_within_bounds(snapshot: MapSnapshot, direction: Directi
 
 
 def test_an_ordered_scan_reads_no_more_than_it_must(snapshot: MapSnapshot) -> None:
-    operator, given = IndexScanExec(ordered_scan((), Direction.ASCENDING), Code()), context(snapshot)
+    operator, given = IndexScanExec(ordered_scan((), Direction.ASCENDING), ExpressionCache()), context(snapshot)
     operator.setup(given)
     assert operator.advance() is IterationResult.FETCHED
     assert given.activity.index_entries < len(model())
@@ -158,7 +163,7 @@ def test_an_unordered_scan_finds_each_row_once(
     monkeypatch.setattr(index_scan, "FEW_ROWS", few_rows)
     bounds = Points((number(2.0), number(2.0), number(math.nan), number(float("nan")), number(None)))
     scan = IndexScan(MAP, kind, (ID, S), (bounds,), None, Direction.UNORDERED, None, Traits())
-    found = drain(IndexScanExec(scan, Code()), context(snapshot))
+    found = drain(IndexScanExec(scan, ExpressionCache()), context(snapshot))
     expected = [(e[0], e[2]) for e in model() if e[1] is not None and (e[1] == 2.0 or math.isnan(e[1]))]
     assert same(found) == same(expected)
 
@@ -167,10 +172,12 @@ def test_a_scan_is_direct_where_the_index_finds_too_much(snapshot: MapSnapshot) 
     bounds = Interval((End(number(2.0), True),))
     for above, direct in ((0, True), (10_000, False)):
         scan = IndexScan(
-            MAP, SORTED, (ID,), (bounds,), None, Direction.UNORDERED, None, Traits(), AT_LEAST_TWO, scan_above=above
+            MAP, SORTED, (ID,), (bounds,), None, Direction.UNORDERED, None, Traits(), AT_LEAST_TWO, scan_cutover=above
         )
         given = context(snapshot)
-        assert same(drain(IndexScanExec(scan, Code()), given)) == same([(e[0],) for e in model() if at_least_two(e)])
+        assert same(drain(IndexScanExec(scan, ExpressionCache()), given)) == same(
+            [(e[0],) for e in model() if at_least_two(e)]
+        )
         assert (given.activity.rows_read > 0) is direct
         assert (given.activity.index_entries == 0) is direct
 
@@ -188,7 +195,7 @@ def test_bounds_that_nothing_satisfies_touch_no_data(snapshot: MapSnapshot, boun
     for direction in (Direction.UNORDERED, Direction.ASCENDING):
         given = context(snapshot)
         node = ordered_scan((bound,), direction)
-        assert drain(IndexScanExec(node, Code()), given) == []
+        assert drain(IndexScanExec(node, ExpressionCache()), given) == []
         assert given.activity.index_entries == given.activity.rows_read == 0
 
 
@@ -199,7 +206,7 @@ def test_an_index_scan_is_pruned_too(snapshot: MapSnapshot) -> None:
     remainder = Call("in", (ID, *keys.values), BOOLEAN)
     scan = IndexScan(MAP, SORTED, (ID,), (two,), remainder, Direction.UNORDERED, pruning, Traits())
     given = context(snapshot)
-    assert sorted(drain(IndexScanExec(scan, Code()), given)) == [(5,), (15,), (505,)]
+    assert sorted(drain(IndexScanExec(scan, ExpressionCache()), given)) == [(5,), (15,), (505,)]
     assert given.activity.partitions <= 3
     assert given.activity.index_entries < sum(each[1] == 2.0 for each in model())
 
@@ -209,13 +216,13 @@ def test_key_lookup_finds_each_key_once_and_newest(snapshot: MapSnapshot) -> Non
     keys = (Points(tuple(Literal(id_, BIGINT) for id_ in ids)),)
     expected = [each for each in model() if each[0] in ids]
     lookup = KeyLookup(MAP, (ID, N, S), keys, None, None, Traits())
-    assert same(drain(KeyLookupExec(lookup, Code()), context(snapshot))) == same(expected)
+    assert same(drain(KeyLookupExec(lookup, ExpressionCache()), context(snapshot))) == same(expected)
     # On members each key is found by the one that owns its partition.
     pruned = KeyLookup(MAP, (ID, N, S), keys, None, Pruning(("id",), (keys,)), Traits())
     for node in (lookup, pruned):
         found: Rows = []
         for owned in (range(5), range(5, 13)):
-            found += drain(KeyLookupExec(node, Code()), context(snapshot, *owned))
+            found += drain(KeyLookupExec(node, ExpressionCache()), context(snapshot, *owned))
         assert same(found) == same(expected)
 
 
@@ -229,14 +236,14 @@ def test_scans_check_before_each_batch(snapshot: MapSnapshot, failing: int) -> N
         if calls == failing:
             raise SqlError(ErrorCode.PARTITION_DISTRIBUTION, "moved")
 
-    operator = MapScanExec(MapScan(MAP, (ID,), None, None, Traits()), Code())
+    operator = MapScanExec(MapScan(MAP, (ID,), None, None, Traits()), ExpressionCache())
     with pytest.raises(SqlError, match="moved"):
         drain(operator, context(snapshot, check=check, scan_batch_rows=1))
     assert calls == failing
 
 
 def test_a_map_without_snapshot_is_gone() -> None:
-    operator = MapScanExec(MapScan(MAP, (ID,), None, None, Traits()), Code())
+    operator = MapScanExec(MapScan(MAP, (ID,), None, None, Traits()), ExpressionCache())
     with pytest.raises(SqlError) as caught:
         drain(operator, ExecContext(Parameters(), {}))
     assert caught.value.code is ErrorCode.MAP_DESTROYED

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remuda.errors import ErrorCode, SqlError
-from remuda.exec import Code, build_operator
+from remuda.exec import ExpressionCache, build_operator
 from remuda.exec.relational.series import SeriesExec
 from remuda.expr import Call, Column, Expression, Literal
 from remuda.expr.functions.calendar import DAY, add_months
@@ -65,7 +65,7 @@ def test_each_row_once_for_each_value_of_its_own(size: int, shape: str, form: st
     for includes_stop in (True, False):
         node = series_of(START, STOP, STEP, includes_stop=includes_stop, columns=columns)
         source = ScriptedExec(columns, script(columns, ROWS, SHAPES[shape], form))
-        found = drain(SeriesExec(node, source, Code()), context(scan_batch_rows=size))
+        found = drain(SeriesExec(node, source, ExpressionCache()), context(scan_batch_rows=size))
         assert found == expected_of(ROWS, includes_stop=includes_stop)
 
 
@@ -116,7 +116,7 @@ def test_months_are_added_to_the_value_before(
             expected.append((start, stop, value))
     node = series_of(*MOMENTS, Literal(step, INTERVAL_MONTHS), includes_stop=includes_stop, columns=MOMENTS)
     source = ScriptedExec(MOMENTS, script(MOMENTS, rows, (4, 1), "arrow"))
-    assert drain(SeriesExec(node, source, Code()), context(scan_batch_rows=size)) == expected
+    assert drain(SeriesExec(node, source, ExpressionCache()), context(scan_batch_rows=size)) == expected
 
 
 def test_months_reach_the_last_one_there_is() -> None:
@@ -131,7 +131,9 @@ def test_a_step_of_zero_is_an_error_unless_something_is_unknown() -> None:
     columns = (START, STOP, STEP)
     for rows, is_wrong in (([(1, 5, 3)], True), ([(5, 1, 3)], True), ([(None, 5, 3), (1, None, 3)], False)):
         operator = SeriesExec(
-            series_of(START, STOP, zero, columns=columns), ScriptedExec(columns, script(columns, rows)), Code()
+            series_of(START, STOP, zero, columns=columns),
+            ScriptedExec(columns, script(columns, rows)),
+            ExpressionCache(),
         )
         if is_wrong:
             with pytest.raises(SqlError, match="step of generate_series is zero") as caught:

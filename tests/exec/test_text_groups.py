@@ -10,20 +10,20 @@ import pyarrow as pa
 import pytest
 
 from remuda.exec.keys import text_group_ids
-from remuda.exec.keys.text_group_ids import NULL_NUMBER, TextGroups
+from remuda.exec.keys.text_group_ids import NULL_ID, TextGroupIds
 from remuda.types import VARBINARY, VARCHAR
 from remuda.types.column_hash import hash_columns
 
 
-def check(groups: TextGroups, seen: dict[Any, int], column: pa.Array) -> None:
+def check(groups: TextGroupIds, seen: dict[Any, int], column: pa.Array) -> None:
     numbers = groups.add(column).tolist()
     for value, number in zip(column.to_pylist(), numbers, strict=True):
         if value is None:
-            assert number == NULL_NUMBER
+            assert number == NULL_ID
         else:
             assert seen.setdefault(value, number) == number
-    assert len(set(seen.values()) | {NULL_NUMBER}) == len(seen) + 1
-    known = np.array([NULL_NUMBER, *seen.values()])
+    assert len(set(seen.values()) | {NULL_ID}) == len(seen) + 1
+    known = np.array([NULL_ID, *seen.values()])
     assert groups.take(known).to_pylist() == [None, *seen]
     assert known.max() < groups.count
 
@@ -53,7 +53,7 @@ def hashing(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize("seed", range(10))
 def test_equal_strings_have_one_number(seed: int) -> None:
     chance = random.Random(seed)
-    groups, seen = TextGroups(VARCHAR), {}
+    groups, seen = TextGroupIds(VARCHAR), {}
     words = [f"{'ä' * (number % 3)}{number}" for number in range(30)]
     for _ in range(8):
         form = chance.choice(["plain", "dictionary", "twice", "null"])
@@ -62,7 +62,7 @@ def test_equal_strings_have_one_number(seed: int) -> None:
 
 @pytest.mark.usefixtures("hashing")
 def test_a_dictionary_with_the_same_values_has_the_same_numbers() -> None:
-    groups = TextGroups(VARCHAR)
+    groups = TextGroupIds(VARCHAR)
     words = ["a", "b", "c"]
     first = pa.DictionaryArray.from_arrays(pa.array([2, 0]), pa.array(words))
     again = pa.DictionaryArray.from_arrays(pa.array([1, 2]), pa.array(words))
@@ -74,9 +74,9 @@ def test_a_dictionary_with_the_same_values_has_the_same_numbers() -> None:
 
 
 def test_nothing_and_bytes() -> None:
-    groups = TextGroups(VARBINARY)
+    groups = TextGroupIds(VARBINARY)
     assert groups.add(pa.array([], pa.binary())).tolist() == []
-    assert groups.add(pa.array([None], pa.binary())).tolist() == [NULL_NUMBER]
+    assert groups.add(pa.array([None], pa.binary())).tolist() == [NULL_ID]
     assert groups.add(pa.array([b"\xff", b"", b"\xff"])).tolist() == [1, 2, 1]
     assert groups.add(pa.array([b"x", b""])).tolist() == [3, 2]
     assert groups.take(np.array([3, 0, 1])).to_pylist() == [b"x", None, b"\xff"]
@@ -84,7 +84,7 @@ def test_nothing_and_bytes() -> None:
 
 def test_of_a_dictionary_much_larger_than_the_rows_only_their_values_are_numbered() -> None:
     words = pa.array([f"word {number:05}" for number in range(2_000)])
-    groups, seen = TextGroups(VARCHAR), {}
+    groups, seen = TextGroupIds(VARCHAR), {}
 
     def rows(codes: list[int | None]) -> pa.Array:
         return pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), words)

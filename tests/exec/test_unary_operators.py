@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from remuda.errors import ErrorCode, SqlError
-from remuda.exec import Code, Exec, IterationResult, RowBatch
+from remuda.exec import Exec, ExpressionCache, IterationResult, RowBatch
 from remuda.exec.context import Outgoing
 from remuda.exec.exchange.exchange import SendExec
 from remuda.exec.relational.filter import FilterExec
@@ -58,7 +58,9 @@ def scripted(shape: str, form: str, rows: Rows = ROWS) -> ScriptedExec:
 
 @each_input
 def test_filter_keeps_rows_for_which_the_condition_is_true(shape: str, form: str) -> None:
-    operator = FilterExec(Filter(INPUT, at_least(Parameter(0, BIGINT)), Traits()), scripted(shape, form), Code())
+    operator = FilterExec(
+        Filter(INPUT, at_least(Parameter(0, BIGINT)), Traits()), scripted(shape, form), ExpressionCache()
+    )
     assert drain(operator, context(5, types=(BIGINT,))) == [(5, "e"), (9, None), (7, "g"), (8, "h")]
 
 
@@ -71,7 +73,7 @@ def test_project_computes_columns(shape: str, form: str) -> None:
         Assignment(constant, Parameter(0, VARCHAR)),
         Assignment(upper, Call("upper", (NAME,), VARCHAR)),
     )
-    operator = ProjectExec(Project(INPUT, assignments, Traits()), scripted(shape, form), Code())
+    operator = ProjectExec(Project(INPUT, assignments, Traits()), scripted(shape, form), ExpressionCache())
     expected = [
         (None if number is None else 2 * number, "x", None if name is None else name.upper()) for number, name in ROWS
     ]
@@ -190,8 +192,10 @@ def test_send_offers_again_what_found_no_room(shape: str, form: str) -> None:
 def operators() -> dict[str, Callable[[Exec], Exec]]:
     one, none = Literal(100, BIGINT), None
     return {
-        "filter": lambda source: FilterExec(Filter(INPUT, at_least(0), Traits()), source, Code()),
-        "project": lambda source: ProjectExec(Project(INPUT, (Assignment(NAME, NAME),), Traits()), source, Code()),
+        "filter": lambda source: FilterExec(Filter(INPUT, at_least(0), Traits()), source, ExpressionCache()),
+        "project": lambda source: ProjectExec(
+            Project(INPUT, (Assignment(NAME, NAME),), Traits()), source, ExpressionCache()
+        ),
         "limit": lambda source: LimitExec(Limit(INPUT, one, none, Traits()), source),
         "sort": lambda source: SortExec(Sort(INPUT, (SortKey(1),), Traits()), source),
         "top": lambda source: TopNExec(TopN(INPUT, (SortKey(1),), one, none, Traits()), source),
@@ -234,4 +238,7 @@ def test_a_streaming_operator_passes_each_wait_and_each_batch_on(name: str) -> N
 def test_values_are_computed_from_the_parameters() -> None:
     rows = ((Literal(1, BIGINT), Parameter(0, VARCHAR)), (Parameter(1, BIGINT), Literal("n", VARCHAR)))
     node = Values(COLUMNS, rows, Traits())
-    assert drain(ValuesExec(node, Code()), context("x", None, types=(VARCHAR, BIGINT))) == [(1, "x"), (None, "n")]
+    assert drain(ValuesExec(node, ExpressionCache()), context("x", None, types=(VARCHAR, BIGINT))) == [
+        (1, "x"),
+        (None, "n"),
+    ]

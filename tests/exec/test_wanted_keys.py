@@ -11,7 +11,7 @@ import pytest
 
 import remuda
 from remuda.errors import SqlError
-from remuda.exec import Code, Exec
+from remuda.exec import Exec, ExpressionCache
 from remuda.exec.build import build_operator
 from remuda.exec.join import spooled_probe as left_first_module
 from remuda.exec.join.filtered_sides import NEEDS_MATCH, ONLY_MATCHES, build_sides
@@ -48,7 +48,7 @@ each_key = pytest.mark.parametrize(
 )
 
 
-class Scripts(Code):
+class Scripts(ExpressionCache):
     """Plays what is scripted for a node; all others are built as ever."""
 
     __slots__ = ("_form", "_scripts", "_shape")
@@ -113,7 +113,7 @@ def test_only_what_is_wanted_is_held() -> None:
 @pytest.mark.parametrize("kind", [kind for kind in JoinKind if kind not in ONLY_MATCHES], ids=str)
 def test_joins_that_need_every_right_row_read_it_first(kind: JoinKind) -> None:
     node = small_left(kind, (KEY,))
-    left, _, _ = build_sides(node, Code(), build_operator)
+    left, _, _ = build_sides(node, ExpressionCache(), build_operator)
     assert not isinstance(left, LeftFirstExec)
 
 
@@ -161,14 +161,14 @@ def test_groups_are_asked_before_they_are_made(kind: JoinKind, null_safe: bool, 
 
 def test_an_outer_join_needs_all_groups() -> None:
     node: Any = grouped_left(JoinKind.LEFT)
-    _, _, asked = build_sides(node, Code(), build_operator)
+    _, _, asked = build_sides(node, ExpressionCache(), build_operator)
     assert asked is None
 
 
 def test_a_key_that_is_no_key_of_the_groups_does_not_ask_them() -> None:
     node: Any = grouped_left(JoinKind.INNER)
     by_total = replace(node, keys=(JoinKey(TOTAL, RIGHT_NUMBER),))
-    _, _, asked = build_sides(by_total, Code(), build_operator)
+    _, _, asked = build_sides(by_total, ExpressionCache(), build_operator)
     assert asked is None
 
 

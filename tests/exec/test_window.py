@@ -12,7 +12,7 @@ import duckdb
 import pytest
 
 from remuda.errors import SqlError
-from remuda.exec import Code, build_operator
+from remuda.exec import ExpressionCache, build_operator
 from remuda.exec.window.window import WindowExec
 from remuda.expr import Column, Expression, Literal
 from remuda.plan.physical import Window
@@ -170,7 +170,7 @@ def window(order: Collation, calls: list[WindowCall], partition: tuple[Column, .
 def run(node: Window, rows: Rows, shape: str = "one batch", form: str = "tuples") -> Rows:
     columns = node.input.columns
     source = ScriptedExec(columns, script(columns, rows, SHAPES[shape], form))
-    return drain(WindowExec(node, source, Code()))
+    return drain(WindowExec(node, source, ExpressionCache()))
 
 
 def rounded(rows: list[tuple[Any, ...]]) -> Rows:

@@ -12,7 +12,7 @@ import pytest
 
 from remuda.errors import SqlError
 from remuda.expr import Call, Column, Expression, Literal, Parameter, Parameters, call, compile_predicate
-from remuda.expr.evaluate.mask import compile_truth, true_rows
+from remuda.expr.evaluate.mask import compile_mask, true_rows
 from remuda.types import (
     BIGINT,
     BOOLEAN,
@@ -58,7 +58,7 @@ def column_of(sql_type: SqlType, values: list[Any], *, nulls: bool, offset: int 
 def same(expression: Expression, batch: pa.RecordBatch, parameters: Parameters | None = None) -> list[bool]:
     given = parameters or Parameters()
     layout = dict(enumerate(range(batch.num_columns)))
-    truth = compile_truth(expression, layout)(batch, given)
+    truth = compile_mask(expression, layout)(batch, given)
     expected = true_rows(compile_predicate(expression, layout)(batch, given))
     assert truth.tolist() == expected.tolist()
     return list(truth.tolist())
@@ -137,7 +137,7 @@ def test_conditions_are_true_where_arrow_says_so(name: str, dictionary: bool) ->
 
 def test_a_dictionary_is_evaluated_anew_for_other_values_and_other_dictionaries() -> None:
     wanted = Call("=", (S, Parameter(0, VARCHAR)), BOOLEAN)
-    truth = compile_truth(wanted, {2: 0})
+    truth = compile_mask(wanted, {2: 0})
     for value in ("a", "b", "a"):
         parameters = Parameters((value,), (VARCHAR,))
         for strings in (["a", "b", "a"], ["b", "a", "b"]):
@@ -153,7 +153,7 @@ def test_what_may_fail_is_evaluated_in_turn() -> None:
     batch = several(dictionary=False)
     assert any(same(guarded, batch))
     with pytest.raises(SqlError, match="zero"):
-        compile_truth(fails, {0: 0})(batch, Parameters())
+        compile_mask(fails, {0: 0})(batch, Parameters())
 
 
 @pytest.mark.parametrize("function", COMPARISONS)

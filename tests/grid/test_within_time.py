@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 
 from remuda.errors import ErrorCode, SqlError
-from remuda.expr.cancellation import go_on
+from remuda.expr.cancellation import check_cancelled
 from remuda.grid.deadline import within_time
 from remuda.grid.files.inputs import gathered
-from remuda.runtime.offload_pool import AsideThreads
+from remuda.runtime.offload_pool import OffloadPool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -27,7 +27,7 @@ PATIENCE = 60.0
 """Seconds after which a test that hangs fails."""
 
 
-class ThreadsThatBegin(AsideThreads):
+class ThreadsThatBegin(OffloadPool):
     """Whoever starts work comes back when it has begun, as it says itself: the time that they have may be over then."""
 
     def __init__(self) -> None:
@@ -81,7 +81,7 @@ def test_what_has_been_granted_is_carried_out(threads: ThreadsThatBegin, monkeyp
         monkeypatch.setattr(time, "monotonic", lambda: clock() + 2 * PATIENCE)
         threads.begun.set()
         Event().wait(0.05)
-        go_on()
+        check_cancelled()
         return "done"
 
     assert within_time(threads, PATIENCE, clock(), work) == "done"

@@ -45,7 +45,9 @@ def _direct_scan(limit: int) -> Any:
 
 DECISIONS = (
     # Index scan or direct scan, one row at a time or Arrow, how much of an index is read at once.
-    Decision("optimizer.cost", "scan_above", (_direct_scan(0), _direct_scan(3), _direct_scan(40), _direct_scan(NEVER))),
+    Decision(
+        "optimizer.cost", "scan_cutover", (_direct_scan(0), _direct_scan(3), _direct_scan(40), _direct_scan(NEVER))
+    ),
     Decision("exec.index_scan", "FEW_ROWS", (0, 3, NEVER)),
     Decision("exec.index_scan", "FIRST_CHUNK", (1, 1000)),
     Decision("exec.index_scan", "LARGEST_CHUNK", (2, 50)),

@@ -12,7 +12,7 @@ import remuda
 from remuda.errors import SqlError
 from remuda.expr import Call, Case, Column, Expression, Literal, call, compile_row, walk
 from remuda.optimizer.common_expressions import CommonExpressions
-from remuda.optimizer.costing import Pricing
+from remuda.optimizer.costing import Costing
 from remuda.plan import physical
 from remuda.plan.logical import Assignment
 from remuda.plan.traits import ROOT, Convention, Traits
@@ -32,7 +32,7 @@ class Shared:
 
     def __init__(self, plan: Any) -> None:
         self._next = 1_000
-        self.common = CommonExpressions(self._column, Pricing(1), _no_scan)
+        self.common = CommonExpressions(self._column, Costing(1), _no_scan)
         self.plan = self.common.share(plan)
 
     def _column(self, name: str, type_: SqlType) -> Column:

@@ -1,4 +1,4 @@
-"""For random filters, rows and indexes: `index filter AND remainder` is the filter, and pruning loses no row."""
+"""For random filters, rows and indexes: `index filter AND residual` is the filter, and pruning loses no row."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_index_filter_and_remainder_are_the_filter(case: Case) -> None:
                 within(single, row[place], case.definition.columns[place].type, case.parameters)
                 for single, place in zip(served.bounds, places, strict=False)
             )
-            assert (reached and case.holds(served.remainder, row)) == matches
+            assert (reached and case.holds(served.residual, row)) == matches
             assert case.holds(served.used, row) or not reached
 
 

@@ -16,14 +16,14 @@ MAP = define()
 
 
 def bind_text(condition: str, index_text: str) -> str | None:
-    """`bounds; remainder` as EXPLAIN writes them; None where the index is unusable."""
+    """`bounds; residual` as EXPLAIN writes them; None where the index is unusable."""
     scan = scan_of(f"SELECT id FROM m WHERE {condition}", MAP)
     bound = bind_index(index(index_text), scan.filter, find_candidates(scan.filter))
     if bound is None:
         return None
     node = IndexScan(MAP, bound.index, (), bound.bounds, None, Direction.UNORDERED, None, Traits())
     bounds = describe(node)[1][0].removeprefix("index: ").removesuffix("   columns: ")
-    return f"{bounds}; {'-' if bound.remainder is None else render(bound.remainder)}"
+    return f"{bounds}; {'-' if bound.residual is None else render(bound.residual)}"
 
 
 CANDIDATES = [
@@ -98,10 +98,10 @@ CANDIDATES = [
 @pytest.mark.parametrize(("condition", "bound"), CANDIDATES, ids=[case[0] for case in CANDIDATES])
 def test_a_candidate_for_a_sorted_index(condition: str, bound: str) -> None:
     column = bound.partition(" ")[0]
-    remainder = "g = 2" if "g)" in condition else "-"
-    assert bind_text(condition, f"SORTED({column})") == f"{bound}; {remainder}"
+    residual = "g = 2" if "g)" in condition else "-"
+    assert bind_text(condition, f"SORTED({column})") == f"{bound}; {residual}"
     is_range = any(operator in bound for operator in ("<", ">", "NOT NULL"))
-    assert bind_text(condition, f"HASH({column})") == (None if is_range else f"{bound}; {remainder}")
+    assert bind_text(condition, f"HASH({column})") == (None if is_range else f"{bound}; {residual}")
 
 
 NOT_CANDIDATES = [
@@ -232,13 +232,13 @@ KEYS = [
 ]
 
 
-@pytest.mark.parametrize(("condition", "key", "remainder"), KEYS, ids=[case[0] for case in KEYS])
-def test_what_a_key_serves_of_a_condition(condition: str, key: tuple[str, ...], remainder: str | None) -> None:
+@pytest.mark.parametrize(("condition", "key", "residual"), KEYS, ids=[case[0] for case in KEYS])
+def test_what_a_key_serves_of_a_condition(condition: str, key: tuple[str, ...], residual: str | None) -> None:
     filter_ = filter_of(condition, define(key=key))
     found = bind_key(key, filter_, find_candidates(filter_))
-    if remainder is None:
+    if residual is None:
         assert found is None
     else:
         assert found is not None
         assert len(found[0]) == len(key)
-        assert ("-" if found[1] is None else render(found[1])) == remainder
+        assert ("-" if found[1] is None else render(found[1])) == residual

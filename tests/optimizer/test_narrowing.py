@@ -72,10 +72,10 @@ def test_several_values(grid: Any) -> None:
 def test_the_index_is_used(grid: Any) -> None:
     plan = grid.explain("SELECT id FROM m WHERE CAST(f AS BIGINT) = ?")
     assert "IndexScan m using by_f" in plan
-    assert "remainder" not in plan
+    assert "residual" not in plan
     for value in ("FLOOR(?)", "SQRT(?)", "CAST(? AS DECIMAL(12, 2))", "? / 2.0"):
         plan = grid.explain(f"SELECT id FROM m WHERE f = {value}")
         assert "IndexScan m using by_f" in plan, value
-        assert "remainder" not in plan
+        assert "residual" not in plan
     assert "IndexScan m using by_f" in grid.explain("SELECT id FROM m WHERE f IN (FLOOR(?), 3)")
     assert "KeyLookup keyed" in grid.explain("SELECT id FROM keyed WHERE f = CAST(? AS BIGINT)")

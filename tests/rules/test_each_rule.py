@@ -17,7 +17,7 @@ from remuda.catalog import ColumnStatistics, MapStatistics
 from remuda.errors import SqlError
 from remuda.expr import Call, Literal
 from remuda.optimizer.memo import GroupReference, Memo
-from remuda.optimizer.populate import EXPLORE_RULE, copy_in
+from remuda.optimizer.populate import EXPLORE_RULE, populate_memo
 from remuda.plan import logical
 from remuda.plan.joins import JoinKind
 from remuda.plan.walk import walk
@@ -203,7 +203,7 @@ def check_memo(random: Random, number: int) -> Counter[str]:
         return Counter()
     memo = Memo(STATISTICS)
     normalized = normalize(trim_columns(tree)) if random.random() < 0.7 else trim_columns(tree)
-    copy_in(normalized, memo, NewColumns(next_column).add)
+    populate_memo(normalized, memo, NewColumns(next_column).add)
     maps = [random_rows(random) for _ in range(4)]
     held: Counter[str] = Counter()
     for rows in maps:

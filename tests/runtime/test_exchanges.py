@@ -12,7 +12,7 @@ import pytest
 
 import remuda
 from remuda.errors import ErrorCode, SqlError
-from remuda.exec import Code, ExecContext
+from remuda.exec import ExecContext, ExpressionCache
 from remuda.expr import Call, Column, Literal, Parameters
 from remuda.plan.bounds import Points, Pruning
 from remuda.plan.fragments import Plan, ResultColumn, split
@@ -83,7 +83,9 @@ def start(grid: Any, tree: PhysicalNode, timeout: float | None = None) -> Execut
     plan = Plan("", top, split(top), (), (), columns, maps, table)
     snapshots = dict(zip((each.id for each in maps), grid.store.snapshot(maps), strict=True))
     runtime: LocalRuntime = grid.queries._runtime
-    return runtime.run(plan, Parameters((), ()), snapshots, Code(), check_objects=lambda: None, timeout=timeout)
+    return runtime.run(
+        plan, Parameters((), ()), snapshots, ExpressionCache(), check_objects=lambda: None, timeout=timeout
+    )
 
 
 def read(execution: Execution) -> list[tuple[Any, ...]]:

@@ -14,14 +14,14 @@ import pytest
 import remuda
 from remuda.errors import ErrorCode, SqlError
 from remuda.exec import ExecContext
-from remuda.exec.offload import Weight
+from remuda.exec.offload import RowBudget
 from remuda.exec.relational.modify import ModifyExec
 from remuda.exec.sort.sort import SortExec
 from remuda.exec.window.window import WindowExec
 from remuda.expr import Column, Parameters
 from remuda.runtime import local
 from remuda.runtime.execution import Execution, QueryState
-from remuda.runtime.offload_pool import AsideThreads
+from remuda.runtime.offload_pool import OffloadPool
 from remuda.types import BIGINT
 from tests.exec.scripted import ScriptedExec, batch_of
 from tests.runtime.quiet import PATIENCE, rows_read, wait_until_quiet, wait_until_reading
@@ -224,7 +224,7 @@ def finished_execution() -> tuple[Execution, QueryState]:
     column = Column(1, "id", BIGINT)
     root, state = ScriptedExec((column,), [batch_of((column,), [(1,)])]), QueryState()
     root.setup(ExecContext(Parameters(()), {}))
-    execution = Execution(root, state, [], Weight(movable=True), AsideThreads())
+    execution = Execution(root, state, [], RowBudget(movable=True), OffloadPool())
     batch = execution.next_batch()
     assert batch is not None
     assert batch.row_count == 1

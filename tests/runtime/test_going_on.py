@@ -15,17 +15,17 @@ from remuda.exec import ArrowBatch, ExecContext, IterationResult
 from remuda.exec.batch import ROWS_AT_ONCE as ROWS_AT_A_TIME
 from remuda.exec.batch import positional
 from remuda.exec.join import hash_join, join_table
-from remuda.exec.offload import Weight
+from remuda.exec.offload import RowBudget
 from remuda.exec.relational.modify import ModifyExec
 from remuda.exec.relational.recursive import RecursiveExec
 from remuda.exec.sort.ordering import concatenate
 from remuda.expr import Column, Parameters
-from remuda.expr.cancellation import NoLongerWantedError, asking, go_on
+from remuda.expr.cancellation import CancelledError, asking, check_cancelled
 from remuda.expr.evaluate import by_rows as by_rows_module
 from remuda.expr.evaluate.by_rows import ROWS_AT_ONCE, by_rows
 from remuda.expr.function import Signature
 from remuda.runtime.execution import Execution, QueryState
-from remuda.runtime.offload_pool import AsideThreads
+from remuda.runtime.offload_pool import OffloadPool
 from remuda.runtime.scheduler import FragmentTask
 from remuda.types import BIGINT
 from tests.exec.scripted import ScriptedExec
@@ -69,7 +69,7 @@ def test_pieces_keep_nulls_and_the_value_that_stands_for_all_rows() -> None:
 
 def test_each_thread_asks_for_its_own_query_and_for_none_afterwards() -> None:
     def another() -> None:
-        go_on()
+        check_cancelled()
         other.append("went on")
 
     other: list[str] = []
@@ -78,10 +78,10 @@ def test_each_thread_asks_for_its_own_query_and_for_none_afterwards() -> None:
         thread.start()
         thread.join()
         with asking(None):
-            go_on()
-        with pytest.raises(NoLongerWantedError):
-            go_on()
-    go_on()
+            check_cancelled()
+        with pytest.raises(CancelledError):
+            check_cancelled()
+    check_cancelled()
     assert other == ["went on"]
 
 
@@ -96,7 +96,7 @@ class AskingExec(ScriptedExec):
 
     def advance(self) -> IterationResult:
         self._happens()
-        go_on()
+        check_cancelled()
         self.went_on = True
         return super().advance()
 
@@ -111,10 +111,10 @@ def test_a_fragment_of_a_cancelled_query_is_left_in_the_middle() -> None:
 
 
 def test_so_is_a_root_fragment_that_has_moved_or_never_may() -> None:
-    moved, fixed = Weight(movable=True), Weight()
+    moved, fixed = RowBudget(movable=True), RowBudget()
     moved.add(1_000_000)
     for weight in (moved, fixed):
-        state, threads = QueryState(), AsideThreads()
+        state, threads = QueryState(), OffloadPool()
         operator = AskingExec(state.cancel)
         with pytest.raises(SqlError, match="cancelled"):
             Execution(operator, state, [], weight, threads).next_batch()
@@ -194,9 +194,9 @@ def test_a_kernel_does_not_take_the_cancel_for_an_error_of_its_own(
             asked.append(1)
             if len(asked) == 2:
                 result.close()
-            go_on()
+            check_cancelled()
 
-        monkeypatch.setattr(by_rows_module, "go_on", close_in_the_middle)
+        monkeypatch.setattr(by_rows_module, "check_cancelled", close_in_the_middle)
         with pytest.raises(SqlError) as caught:
             result.to_arrow()
     assert caught.value.code is ErrorCode.CANCELLED_BY_USER

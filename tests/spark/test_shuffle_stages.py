@@ -20,7 +20,14 @@ from remuda.plan.fragments import PartitionMap, Plan, split
 from remuda.plan.traits import Convention
 from remuda.plan.walk import change_inputs, walk
 from remuda.spark.query import shuffle_stages
-from remuda.spark.query.shuffle_blocks import INLINE_BYTES, PARCEL_ROWS, OpenedParcels, Parcel, ParcelWriter, Post
+from remuda.spark.query.shuffle_blocks import (
+    INLINE_BYTES,
+    PARCEL_ROWS,
+    Mailbox,
+    OpenedBlocks,
+    ShuffleBlock,
+    ShuffleBlockWriter,
+)
 from remuda.spark.query.shuffle_stages import stages_of
 from remuda.types import BIGINT
 from tests.optimizer.maps import define, plan
@@ -143,8 +150,8 @@ def batch(start: int, rows: int) -> ArrowBatch:
     return ArrowBatch(COLUMNS, pa.RecordBatch.from_arrays([pa.array(np.arange(start, start + rows))], names=["0"]))
 
 
-def received(parcels: list[Parcel], task: int, edge: int) -> list[int]:
-    channel = OpenedParcels(COLUMNS, Post([pickle.dumps(parcels)]).for_task(task, {edge}))
+def received(parcels: list[ShuffleBlock], task: int, edge: int) -> list[int]:
+    channel = OpenedBlocks(COLUMNS, Mailbox([pickle.dumps(parcels)]).for_task(task, {edge}))
     values: list[int] = []
     while not channel.is_finished:
         found = channel.poll()
@@ -155,7 +162,7 @@ def received(parcels: list[Parcel], task: int, edge: int) -> list[int]:
 @pytest.mark.parametrize("rows", [10, PARCEL_ROWS, 3 * PARCEL_ROWS + 1])
 @pytest.mark.parametrize("with_folder", [True, False])
 def test_parcels_arrive_where_they_are_sent(tmp_path: Path, rows: int, with_folder: bool) -> None:
-    writer = ParcelWriter(str(tmp_path) if with_folder else None)
+    writer = ShuffleBlockWriter(str(tmp_path) if with_folder else None)
     first, second, everyone = writer.channel(1, 0), writer.channel(1, 1), writer.channel(2, None)
     for start in range(0, rows, 10_000):
         count = min(10_000, rows - start)
@@ -170,7 +177,7 @@ def test_parcels_arrive_where_they_are_sent(tmp_path: Path, rows: int, with_fold
 
 
 def test_rows_without_columns_are_counted(tmp_path: Path) -> None:
-    writer = ParcelWriter(str(tmp_path))
+    writer = ShuffleBlockWriter(str(tmp_path))
     rows = batch(0, 9).arrow().select([])
     for _ in range(2):
         writer.channel(1, None).offer(ArrowBatch((), rows))

@@ -8,15 +8,15 @@ threads, of other members or of how a query came to be.
 from remuda.exec.batch import ArrowBatch, Row, RowBatch, TupleBatch
 from remuda.exec.build import build_operator
 from remuda.exec.context import Channel, ExecContext
-from remuda.exec.expression_cache import Code
+from remuda.exec.expression_cache import ExpressionCache
 from remuda.exec.operator import Exec, IterationResult
 
 __all__ = [
     "ArrowBatch",
     "Channel",
-    "Code",
     "Exec",
     "ExecContext",
+    "ExpressionCache",
     "IterationResult",
     "Row",
     "RowBatch",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, assert_never
 from remuda.exec.aggregate.aggregate import HashAggregateExec
 from remuda.exec.aggregate.streaming_aggregate import StreamingAggregateExec
 from remuda.exec.exchange.exchange import MergingReceiveExec, ReceiveExec, SendExec
-from remuda.exec.expression_cache import Code
+from remuda.exec.expression_cache import ExpressionCache
 from remuda.exec.join.filtered_sides import build_sides
 from remuda.exec.join.hash_join import NestedLoopJoinExec, build_join
 from remuda.exec.join.lookup_join import LookupJoinExec
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
     from remuda.exec.operator import Exec
 
 
-def build_operator(node: Any, code: Code | None = None) -> Exec:
+def build_operator(node: Any, code: ExpressionCache | None = None) -> Exec:
     """Operators have state: a tree is built anew for every execution. `code` keeps what need not be made anew."""
-    code = Code() if code is None else code
+    code = ExpressionCache() if code is None else code
     return code.built(node, _build(node, code))
 
 
-def _build(node: Any, code: Code) -> Exec:
+def _build(node: Any, code: ExpressionCache) -> Exec:
     tree: physical.PhysicalNode = node
     match tree:
         case physical.MapScan():
@@ -104,6 +104,6 @@ def _build(node: Any, code: Code) -> Exec:
             assert_never(tree)
 
 
-def _held(node: Any, code: Code) -> Exec:
+def _held(node: Any, code: ExpressionCache) -> Exec:
     """The side of a join that is read first, and whole."""
     return in_parallel(build_operator(node, code))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from remuda.errors import ErrorCode, SqlError
-from remuda.exec.offload import Weight
+from remuda.exec.offload import RowBudget
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -104,7 +104,7 @@ class ExecContext:
     memory: MemoryLimit | None = None
     scan_batch_rows: int = SCAN_BATCH_ROWS
     activity: ScanActivity = field(default_factory=ScanActivity)
-    weight: Weight = field(default_factory=Weight)
+    weight: RowBudget = field(default_factory=RowBudget)
 
     def snapshot(self, map_id: str) -> MapSnapshot:
         found = self.snapshots.get(map_id)

@@ -1,8 +1,9 @@
 """Expressions compiled for a plan, kept for all its executions.
 
-Operators have state and are made anew for every execution; what they compute does not change. A `Code` belongs to one
-plan. It keeps a compiled thing under the identity of the plan node and the function that compiled it, so that function
-may depend on nothing else. A part of a node is no key: two scans can share one filter and read different columns.
+Operators have state and are made anew for every execution; what they compute does not change. An `ExpressionCache`
+belongs to one plan. It keeps a compiled thing under the identity of the plan node and the function that compiled it, so
+that function may depend on nothing else. A part of a node is no key: two scans can share one filter and read different
+columns.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 Compiled = TypeVar("Compiled")
 
 
-class Code:
+class ExpressionCache:
     """Filled by the first execution. Two threads that compile the same node at once do it twice and agree."""
 
     __slots__ = ("_compiled",)

@@ -1,8 +1,8 @@
 """What each operator of a running plan really did, for EXPLAIN ANALYZE.
 
-A query that is analysed runs with `Measures` in the place of its `Code`: every operator is wrapped, and so are its
-forks on other threads. It runs as it always does; all other queries pay nothing for it. What ran in another process
-is `taken` there and `added` here.
+A query that is analysed runs with `Instrumentation` in the place of its `ExpressionCache`: every operator is wrapped,
+and so are its forks on other threads. It runs as it always does; all other queries pay nothing for it. What ran in
+another process is `taken` there and `added` here.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from threading import Lock, local
 from typing import TYPE_CHECKING, Any
 
 from remuda.exec.context import ScanActivity
-from remuda.exec.expression_cache import Code
+from remuda.exec.expression_cache import ExpressionCache
 from remuda.exec.operator import Exec, IterationResult
 from remuda.exec.parallel import ParallelExec
 from remuda.plan.walk import inputs, walk
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class Measure:
+class OperatorMetrics:
     """`seconds` are those of all threads together, without waits; they include the inputs of the operator, as far as
     they run in the same fragment.
 
@@ -55,7 +55,7 @@ class _Record:
     activities: list[ScanActivity] = field(default_factory=list)
 
 
-class Measures(Code):
+class Instrumentation(ExpressionCache):
     """A record for each node, which the operators that were built for it share, on whichever threads they run."""
 
     __slots__ = ("_lock", "_records", "_thread")
@@ -73,15 +73,15 @@ class Measures(Code):
         source = getattr(operator, "source", None)
         if isinstance(source, ParallelExec):
             # What threads do in parts is done for this operator; what they deliver is not its result.
-            source.wrap_parts(lambda part: MeasuredExec(part, self, record, is_part=True))
-        return MeasuredExec(operator, self, record)
+            source.wrap_parts(lambda part: InstrumentedExec(part, self, record, is_part=True))
+        return InstrumentedExec(operator, self, record)
 
-    def of_node(self, node: Any) -> Measure | None:
+    def of_node(self, node: Any) -> OperatorMetrics | None:
         """What was measured for a node of a fragment; None where it did not run here."""
         record = self._records.get(id(node))
         if record is None or not record.places:
             return None
-        return Measure(
+        return OperatorMetrics(
             record.rows,
             record.batches,
             self._seconds(node),
@@ -137,10 +137,10 @@ class Measures(Code):
                 record.activities.append(activity)
 
 
-class MeasuredExec(Exec):
+class InstrumentedExec(Exec):
     """Passes everything on to the operator, and counts."""
 
-    def __init__(self, operator: Exec, measures: Measures, record: _Record, *, is_part: bool = False) -> None:
+    def __init__(self, operator: Exec, measures: Instrumentation, record: _Record, *, is_part: bool = False) -> None:
         self._operator = operator
         self._measures = measures
         self._record = record
@@ -181,7 +181,7 @@ class MeasuredExec(Exec):
         return prepared
 
     def fork(self, source: Exec) -> Exec:
-        return MeasuredExec(self._operator.fork(source), self._measures, self._record)  # type: ignore[attr-defined]
+        return InstrumentedExec(self._operator.fork(source), self._measures, self._record)  # type: ignore[attr-defined]
 
     def read(self, piece: Piece) -> RowBatch:
         batch: RowBatch = self._measures.timed(self._record, lambda: self._operator.read(piece))  # type: ignore[attr-defined]

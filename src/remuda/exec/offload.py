@@ -7,7 +7,7 @@ step, for a cancel or for the end of the statement's time, whichever comes first
 an operator looks whether it shall (`ExecContext.verify`), and what it computes is dropped.
 
 Operators say how much they have to do. Those that can be in the middle of something, a sort that has read half of its
-input, ask `must_move` and return WAIT where it is so: they are advanced again at once, on the other thread.
+input, ask `should_offload` and return WAIT where it is so: they are advanced again at once, on the other thread.
 
     SELECT ... WHERE key BETWEEN 1 AND 50     50 rows: in the reader's thread, whatever is done to them
     SELECT ... WHERE n > 5 ORDER BY m         a scan of a million rows says so when it is set up: moves at once
@@ -25,7 +25,7 @@ ROWS_OF_PAIRS = 64
 """What a row weighs that is compared with every row of another input, or with those of its frame."""
 
 
-class Weight:
+class RowBudget:
     """How many rows the operators of a fragment have met or will meet. Made once for a fragment and its operators.
 
     Only that of a root fragment is `movable`, until it has moved; operators that several threads advance must have
@@ -42,5 +42,5 @@ class Weight:
         self.rows += rows
 
     @property
-    def must_move(self) -> bool:
+    def should_offload(self) -> bool:
         return self.movable and self.rows > LIGHT_ROWS

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from remuda.exec.batch import slice_batch
 from remuda.exec.context import SCAN_BATCH_ROWS
-from remuda.exec.offload import Weight
+from remuda.exec.offload import RowBudget
 
 if TYPE_CHECKING:
     from remuda.exec.batch import RowBatch
@@ -89,7 +89,7 @@ class BlockingExec(UnaryExec):
     """
 
     writes = False
-    _weight = Weight()
+    _weight = RowBudget()
     """That of the fragment; a part of an operator, which is never set up, has no reader's thread to leave."""
     _is_read = False
     _finished: RowBatch | None = None
@@ -108,7 +108,7 @@ class BlockingExec(UnaryExec):
 
     def advance(self) -> IterationResult:
         if self._finished is None:
-            if not (self._is_read or self._read()) or self._weight.must_move:
+            if not (self._is_read or self._read()) or self._weight.should_offload:
                 return IterationResult.WAIT
             self._finished = self.finish()
             if not self.writes:

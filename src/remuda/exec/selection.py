@@ -120,7 +120,7 @@ DENSE = 0.25
 """The share of chosen rows above which adding up all values, zeros for those not chosen, beats gathering the chosen."""
 
 
-class ChosenBatch:
+class SelectedBatch:
     """A batch like any other to whoever asks for its rows; they are gathered when they are first asked for.
 
     `whole` has all rows, chosen or not: it is the scan's own memory and costs nothing to hold. `chosen` has a truth
@@ -154,4 +154,4 @@ class ChosenBatch:
 
 def gathered(batch: RowBatch) -> RowBatch:
     """The batch as it is handed to another thread: what is left to do to it is done on this one."""
-    return batch.gathered if isinstance(batch, ChosenBatch) else batch
+    return batch.gathered if isinstance(batch, SelectedBatch) else batch

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 
-class NoLongerWantedError(Exception):
+class CancelledError(Exception):
     """Raised in the middle of a kernel, which must not take it for an error of its own: TRY_CAST would make it NULL."""
 
     def __init__(self, reason: Exception) -> None:
@@ -32,23 +32,23 @@ _asked = _Asked()
 
 @contextmanager
 def asking(check: Callable[[], None] | None) -> Iterator[None]:
-    """Within it `go_on` on this thread asks `check`, which raises where the work is for nothing; None asks nothing.
+    """Within it `check_cancelled` on this thread asks `check`, which raises to end the work; None asks nothing.
 
     What it raised is what comes out.
     """
     before, _asked.check = _asked.check, check
     try:
         yield
-    except NoLongerWantedError as left:
+    except CancelledError as left:
         raise left.reason from None
     finally:
         _asked.check = before
 
 
-def go_on() -> None:
+def check_cancelled() -> None:
     """Leaves what this thread works for, where it shall not go on."""
     if _asked.check is not None:
         try:
             _asked.check()
         except Exception as error:
-            raise NoLongerWantedError(error) from error
+            raise CancelledError(error) from error

@@ -20,14 +20,14 @@ from remuda.storage import always_granted
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from remuda.runtime.offload_pool import AsideThreads
+    from remuda.runtime.offload_pool import OffloadPool
     from remuda.storage import Confirm
 
 Answer = TypeVar("Answer")
 
 
 def within_time(
-    threads: AsideThreads, timeout: float | None, started: float, work: Callable[[Confirm], Answer]
+    threads: OffloadPool, timeout: float | None, started: float, work: Callable[[Confirm], Answer]
 ) -> Answer:
     """What `work` gives; `started` is when the statement was given, by `time.monotonic`."""
     if timeout is None:

@@ -15,7 +15,7 @@ import weakref
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Any
 
-from remuda.exec import Code
+from remuda.exec import ExpressionCache
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,7 +43,7 @@ class CachedPlan:
         self, plan: Plan, shape: RowShape, shortcut: Callable[[tuple[Any, ...]], Result | None] | None, epoch: int
     ) -> None:
         self.plan = plan
-        self.code = Code()
+        self.code = ExpressionCache()
         self.shape = shape
         self.shortcut = shortcut
         self.epoch = epoch

@@ -26,7 +26,7 @@ from remuda.grid.shortcuts.shortcuts import compile_shortcut
 from remuda.grid.write_rows import apply_modification
 from remuda.runtime import Execution, LocalRuntime, Scheduler
 from remuda.runtime.execution import QueryState
-from remuda.runtime.offload_pool import AsideThreads
+from remuda.runtime.offload_pool import OffloadPool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -63,7 +63,7 @@ class Queries:
         self._scheduler = Scheduler()
         self._runtime = LocalRuntime(cluster, self._scheduler)
         self._open_results = OpenResults()
-        self._statements = AsideThreads()
+        self._statements = OffloadPool()
 
     def planner(self, **changes: Any) -> Planner:
         """What plans are made by at this moment. Planning is imported with the first plan, not with the package."""
@@ -83,7 +83,7 @@ class Queries:
 
     def plan(self, key: PlanKey, query: Query) -> CachedPlan:
         """Plans a query and keeps the plan. Where a map is dropped meanwhile, planning finds the new one, or none."""
-        tries = Tries()
+        tries = RetryPolicy()
         while True:
             try:
                 return self._plan_once(key, query)
@@ -247,7 +247,7 @@ class QueryRun:
         self._given = given
         self._stored = stored
         self._inexact = errors
-        self._tries = Tries()
+        self._tries = RetryPolicy()
 
     def start(self) -> Execution:
         try:
@@ -304,7 +304,7 @@ class QueryRun:
         return self._queries.plan(self._key, _parse_query(text))
 
 
-class Tries:
+class RetryPolicy:
     """How often something was done again because the objects it met were not those it was made for."""
 
     def __init__(self) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from remuda.catalog import IndexDefinition, IndexKind, MapStatistics
 from remuda.expr import Expression, conjunction, conjuncts
-from remuda.optimizer.cost import ScanSize, operator_cost, pruned_share, scan_above
+from remuda.optimizer.cost import ScanSize, operator_cost, pruned_share, scan_cutover
 from remuda.optimizer.pruning import prune
 from remuda.optimizer.sargable import Candidate, Candidates, find_candidates, merge_intervals
 from remuda.optimizer.selectivity import bound_selectivity, has_unknown_values, of_map, selectivity
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class BoundIndex:
-    """`bounds` for the leading columns of the index; `used AND remainder` is equivalent to the filter.
+    """`bounds` for the leading columns of the index; `used AND residual` is equivalent to the filter.
 
     `used` is what the bounds stand for exactly; beside it they may only leave out rows that the remainder rejects.
     """
@@ -46,7 +46,7 @@ class BoundIndex:
     index: IndexDefinition
     bounds: tuple[Bound, ...]
     used: Expression | None
-    remainder: Expression | None
+    residual: Expression | None
 
 
 def bind_index(index: IndexDefinition, filter_: Expression | None, candidates: Candidates) -> BoundIndex | None:
@@ -64,8 +64,8 @@ def bind_index(index: IndexDefinition, filter_: Expression | None, candidates: C
             break
     if not bounds or (index.kind is IndexKind.HASH and len(bounds) < len(index.columns)):
         return None
-    remainder = conjunction(part for part in conjuncts(filter_) if part not in used)
-    return BoundIndex(index, tuple(bounds), conjunction(used), remainder)
+    residual = conjunction(part for part in conjuncts(filter_) if part not in used)
+    return BoundIndex(index, tuple(bounds), conjunction(used), residual)
 
 
 def _choose(candidates: list[Candidate], *, ranges: bool) -> tuple[Bound, list[Expression]] | None:
@@ -152,11 +152,11 @@ def _index_scan(
     statistics: MapStatistics,
 ) -> physical.IndexScan:
     node = physical.IndexScan(
-        scan.map, bound.index, scan.columns, bound.bounds, bound.remainder, direction, pruning, traits
+        scan.map, bound.index, scan.columns, bound.bounds, bound.residual, direction, pruning, traits
     )
     if direction is not Direction.UNORDERED:
         return node
-    return replace(node, filter=scan.filter, scan_above=scan_above(node, statistics.rows))
+    return replace(node, filter=scan.filter, scan_cutover=scan_cutover(node, statistics.rows))
 
 
 def _distribution(scan: logical.Scan) -> Distribution:
@@ -232,7 +232,7 @@ def _priced(path: physical.ScanNode, scan: logical.Scan, statistics: MapStatisti
     cost = operator_cost(path, returned, size)
     if (
         isinstance(path, physical.IndexScan)
-        and path.scan_above is not None
+        and path.scan_cutover is not None
         and any(map(has_unknown_values, path.bounds))
     ):
         # The parameters decide: at execution the exact count of entries chooses the cheaper of index and direct scan.

@@ -26,7 +26,7 @@ from remuda.plan.walk import inputs, with_inputs
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from remuda.optimizer.costing import Pricing
+    from remuda.optimizer.costing import Costing
     from remuda.plan.physical import PhysicalNode
     from remuda.types import SqlType
 
@@ -132,7 +132,7 @@ class CommonExpressions:
     """`reduced` is a scan that asks only a part of its filter, priced."""
 
     new_column: Callable[[str, SqlType], Column]
-    pricing: Pricing
+    pricing: Costing
     reduced: Callable[[physical.MapScan, Expression | None], physical.MapScan]
     fired: int = 0
     _count: int = 0

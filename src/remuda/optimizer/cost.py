@@ -286,7 +286,7 @@ def pruned_share(node: physical.ScanNode) -> float:
     return expected_partitions(node.pruning, node.map.partitions) / node.map.partitions
 
 
-def scan_above(node: physical.IndexScan, map_rows: float) -> int:
+def scan_cutover(node: physical.IndexScan, map_rows: float) -> int:
     """Matching index entries above which a direct scan is cheaper: the crossover, for the choice at execution.
 
     What a scan gathers grows with the entries too, until they are so many that it gathers nearly all rows.

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Pricing:
+class Costing:
     members: int
     spark_parallelism: int = 2
     cores: int = 1

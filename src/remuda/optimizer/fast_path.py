@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from remuda.optimizer.access_paths import access_paths
-from remuda.optimizer.costing import Pricing
+from remuda.optimizer.costing import Costing
 from remuda.optimizer.sargable import find_candidates
 from remuda.optimizer.selectivity import of_map, selectivity
 from remuda.plan import logical, physical
@@ -34,7 +34,7 @@ def plan_lookup(
         return None
     known = statistics[scan.map.id]
     rows = known.rows * selectivity(scan.filter, of_map(known))
-    pricing = Pricing(members)
+    pricing = Costing(members)
     paths = access_paths(scan, AT_ROOT, (Convention.LOCAL,), known, pruned=pruning)
     best: Any = min(paths, key=lambda path: path.estimate.cost)
 

@@ -34,7 +34,7 @@ class Searching(Protocol):
 
     def optimize_group(self, number: int, required: Traits, bound: float) -> PhysicalNode | None: ...
 
-    def ways(self, expression: logical.LogicalNode, required: Traits) -> Iterable[tuple[str, Alternative]]: ...
+    def alternatives(self, expression: logical.LogicalNode, required: Traits) -> Iterable[tuple[str, Alternative]]: ...
 
     def finish(self, expression: Any, name: str, built: Any, rows: float) -> PhysicalNode: ...
 
@@ -59,7 +59,7 @@ def cheapest_first_rows(search: Searching, number: int, required: Traits, share:
         if not isinstance(expression, logical.Project | logical.Filter | logical.Aggregate):
             continue
         (below,) = inputs(expression)
-        for name, alternative in search.ways(expression, required):
+        for name, alternative in search.alternatives(expression, required):
             (requirement,) = alternative.requirements
             if requirement is None:
                 continue

@@ -38,7 +38,7 @@ class Exploring:
         return group_count(keys, known) / max(1.0, known.rows)
 
 
-def copy_in(
+def populate_memo(
     tree: Any,
     memo: Memo,
     new_column: NewColumn,

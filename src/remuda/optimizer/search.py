@@ -18,16 +18,16 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from remuda.expr import Column, Expression
-from remuda.expr.cancellation import go_on
+from remuda.expr.cancellation import check_cancelled
 from remuda.optimizer import cost
 from remuda.optimizer.access_paths import access_paths, reduced_scan
 from remuda.optimizer.cost import least_join_cost
-from remuda.optimizer.costing import Pricing
+from remuda.optimizer.costing import Costing
 from remuda.optimizer.enforcers import Enforcer, enforcers
 from remuda.optimizer.first_rows import cheapest_first_rows, makes_groups
 from remuda.optimizer.join_order import MAXIMUM_PAIRS, MAXIMUM_PAIRS_SPREAD
 from remuda.optimizer.memo import Group, GroupReference, Memo
-from remuda.optimizer.populate import copy_in
+from remuda.optimizer.populate import populate_memo
 from remuda.plan import logical, physical
 from remuda.plan.traits import ROOT, Convention, DistributionKind, Traits
 from remuda.plan.walk import inputs, walk
@@ -60,7 +60,7 @@ class Search:
     spark_parallelism: int = 2
     cores: int = 1
     memo: Memo = field(init=False)
-    pricing: Pricing = field(init=False)
+    pricing: Costing = field(init=False)
     _sides: dict[int, tuple[JoinSides, JoinSides | None]] = field(default_factory=dict)
     """By the identity of the join, which the memo keeps."""
     _origins: dict[int, tuple[PhysicalNode, list[str]]] = field(default_factory=dict)
@@ -68,11 +68,11 @@ class Search:
 
     def __post_init__(self) -> None:
         self.memo = Memo(self.statistics)
-        self.pricing = Pricing(self.members, self.spark_parallelism, self.cores)
+        self.pricing = Costing(self.members, self.spark_parallelism, self.cores)
 
     def run(self, tree: logical.Root) -> physical.Root:
         pairs = MAXIMUM_PAIRS if self.members == 1 and self.conventions == _HERE else MAXIMUM_PAIRS_SPREAD
-        top = copy_in(tree, self.memo, self.new_column, self.disabled, pairs)
+        top = populate_memo(tree, self.memo, self.new_column, self.disabled, pairs)
         winner = self.optimize_group(top, Traits(Convention.LOCAL, ROOT, tree.collation), math.inf)
         assert isinstance(winner, physical.Root), "every logical operator has an implementation"
         return winner
@@ -101,7 +101,7 @@ class Search:
         assert isinstance(relation, GroupReference)
         return self.memo.groups[relation.group].properties.partitionings
 
-    def is_everywhere(self, relation: logical.Relation) -> bool:
+    def is_replicated(self, relation: logical.Relation) -> bool:
         assert isinstance(relation, GroupReference)
         return self.memo.groups[relation.group].properties.everywhere
 
@@ -132,7 +132,7 @@ class Search:
             return known if known is not None and known.estimate.cost < bound else None
         if bound <= group.failures.get(required, -math.inf):
             return None
-        go_on()
+        check_cancelled()
         best: PhysicalNode | None = None
         limit = bound
         weighed = group.weighed[required] = []
@@ -169,7 +169,9 @@ class Search:
                 least,
                 (
                     partial(self._build, expression, name, alternative, required, group.rows)
-                    for name, alternative in sorted(self.ways(expression, required), key=partial(_crosses, required))
+                    for name, alternative in sorted(
+                        self.alternatives(expression, required), key=partial(_crosses, required)
+                    )
                 ),
             )
         for enforcer in enforcing:
@@ -229,7 +231,7 @@ class Search:
         built = None if source is None else alternative.build(source)
         return None if built is None else self.finish(expression, name, built, rows)
 
-    def ways(self, expression: logical.LogicalNode, required: Traits) -> Iterable[tuple[str, Alternative]]:
+    def alternatives(self, expression: logical.LogicalNode, required: Traits) -> Iterable[tuple[str, Alternative]]:
         return alternatives(expression, required, self, self.disabled)
 
     def finish(self, expression: Any, name: str, built: Any, rows: float) -> PhysicalNode:

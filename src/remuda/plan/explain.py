@@ -105,8 +105,8 @@ def describe(node: physical.PhysicalNode) -> tuple[str, list[str]]:
             order = "" if node.direction is physical.Direction.UNORDERED else f", {node.direction.value}"
             head = f"IndexScan {node.map.name} using {node.index.name} ({node.index.kind.value}{order}) {traits}"
             bounds = _bounds(node.index.columns, node.bounds) or "all"
-            otherwise = "" if node.scan_above is None else f"direct scan above {node.scan_above} entries"
-            details = _scan_details(node, f"index: {bounds}", _filter_detail("remainder", node.remainder))
+            otherwise = "" if node.scan_cutover is None else f"direct scan above {node.scan_cutover} entries"
+            details = _scan_details(node, f"index: {bounds}", _filter_detail("remainder", node.residual))
             return head, [*details, otherwise] if otherwise else details
         case physical.IndexCount():
             bounds = _bounds(node.index.columns, node.bounds)
@@ -115,7 +115,7 @@ def describe(node: physical.PhysicalNode) -> tuple[str, list[str]]:
         case physical.KeyLookup():
             key = f"key: {_bounds(node.map.key, node.key)}"
             return f"KeyLookup {node.map.name} {traits}", _scan_details(
-                node, key, _filter_detail("remainder", node.remainder)
+                node, key, _filter_detail("remainder", node.residual)
             )
         case physical.Values():
             return f"Values {traits}", [f"{len(node.rows)} rows of {_names(node.columns)}"]

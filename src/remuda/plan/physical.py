@@ -150,9 +150,9 @@ class Direction(Enum):
 
 @dataclass(frozen=True, slots=True)
 class IndexScan:
-    """Reads the rows within `bounds`, one for each leading index column, and keeps what passes `remainder`.
+    """Reads the rows within `bounds`, one for each leading index column, and keeps what passes `residual`.
 
-    Where no order is needed and more than `scan_above` entries lie within the bounds, known exactly once the
+    Where no order is needed and more than `scan_cutover` entries lie within the bounds, known exactly once the
     parameters are, the map is scanned directly with the whole `filter` instead: that is cheaper then.
     """
 
@@ -160,12 +160,12 @@ class IndexScan:
     index: IndexDefinition
     columns: tuple[Column, ...]
     bounds: tuple[Bound, ...]
-    remainder: Expression | None
+    residual: Expression | None
     direction: Direction
     pruning: Pruning | None
     traits: Traits
     filter: Expression | None = None
-    scan_above: int | None = None
+    scan_cutover: int | None = None
     estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
 
 
@@ -193,7 +193,7 @@ class KeyLookup:
     map: MapDefinition
     columns: tuple[Column, ...]
     key: tuple[Points, ...]
-    remainder: Expression | None
+    residual: Expression | None
     pruning: Pruning | None
     traits: Traits
     estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)

@@ -36,7 +36,7 @@ class PlanningContext(Protocol):
     def partitionings(self, relation: logical.Relation) -> tuple[tuple[int, ...], ...]:
         """By which columns, in order, an input may be partitioned without an exchange."""
 
-    def is_everywhere(self, relation: logical.Relation) -> bool:
+    def is_replicated(self, relation: logical.Relation) -> bool:
         """Whether every member has all rows of an input anyway."""
 
     def join_sides(self, node: logical.Join) -> JoinSides:

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from remuda.exec import RowBatch
     from remuda.exec.context import ScanActivity
-    from remuda.exec.offload import Weight
-    from remuda.runtime.offload_pool import AsideThreads
+    from remuda.exec.offload import RowBudget
+    from remuda.runtime.offload_pool import OffloadPool
 
 
 class QueryState:
@@ -93,8 +93,8 @@ class Execution:
         root: Exec,
         state: QueryState,
         activity: list[ScanActivity],
-        weight: Weight,
-        aside: AsideThreads,
+        weight: RowBudget,
+        aside: OffloadPool,
         on_close: Callable[[], None] | None = None,
     ) -> None:
         self._root = root
@@ -140,7 +140,7 @@ class Execution:
             self._check()
             result = self._step()
             if result is IterationResult.WAIT:
-                if not self._weight.must_move:
+                if not self._weight.should_offload:
                     state.wait(state.wake_reader)
                 continue
             batch = self._root.current_batch
@@ -162,7 +162,7 @@ class Execution:
 
     def _step(self) -> IterationResult:
         state = self._state
-        if self._weight.must_move:
+        if self._weight.should_offload:
             state.leave_step = Event()
             self._weight.movable = False
         if state.leave_step is None:

@@ -8,15 +8,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from remuda.errors import ErrorCode, SqlError
-from remuda.exec import Code, ExecContext, build_operator
+from remuda.exec import ExecContext, ExpressionCache, build_operator
 from remuda.exec.context import ReceivingEnd
 from remuda.exec.memory import MemoryLimit
-from remuda.exec.offload import Weight
+from remuda.exec.offload import RowBudget
 from remuda.plan.traits import Convention
 from remuda.runtime.channel import BoundedChannel
 from remuda.runtime.edges import Edges
 from remuda.runtime.execution import Execution, QueryState
-from remuda.runtime.offload_pool import AsideThreads
+from remuda.runtime.offload_pool import OffloadPool
 from remuda.runtime.scheduler import FragmentTask, Scheduler
 
 if TYPE_CHECKING:
@@ -67,14 +67,14 @@ and what cancels it."""
 class LocalRuntime:
     cluster: Cluster
     scheduler: Scheduler
-    aside: AsideThreads = field(default_factory=AsideThreads)
+    aside: OffloadPool = field(default_factory=OffloadPool)
 
     def run(
         self,
         plan: Plan,
         parameters: Parameters,
         snapshots: Mapping[str, MapSnapshot],
-        code: Code,
+        code: ExpressionCache,
         *,
         check_objects: Callable[[], None],
         modify: Callable[[Any, list[tuple[object, ...]]], int] | None = None,
@@ -88,7 +88,7 @@ class LocalRuntime:
         memory = None if memory_limit is None else MemoryLimit(memory_limit)
         root = ExecContext(parameters, snapshots, modify=modify, memory=memory)
         # A statement that writes holds locks, which are its thread's.
-        root.weight = Weight(movable=plan.modifies is None)
+        root.weight = RowBudget(movable=plan.modifies is None)
         root.check = partial(_check_all, state.check, check_objects, self._root_check(plan))
         edges = Edges(plan, parameters, state)
         cancels: list[Callable[[], None]] = []

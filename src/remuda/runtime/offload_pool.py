@@ -20,7 +20,7 @@ FEWEST_THREADS = 8
 """More than there are cores: a step that its reader has given up keeps its thread until it is done."""
 
 
-class AsideThreads:
+class OffloadPool:
     """Few, however many queries there are: a step of a fragment never waits, so others soon have its thread.
 
     The threads are started as they are needed. They end with `close`, when nobody knows this object any more, or

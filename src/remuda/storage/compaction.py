@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from remuda.expr.cancellation import go_on
+from remuda.expr.cancellation import check_cancelled
 from remuda.storage.bulk_load import build_segments
 from remuda.storage.segment_builder import build_segment
 from remuda.storage.snapshot import MapSnapshot
@@ -40,10 +40,10 @@ def fold(
                 kept.append(shelf.with_deleted(each, hidden.positions(length)))
         names = [column.name for column in version.definition.columns]
         recent = MapSnapshot(version, length).sources[-1].read(names, 0, length)
-        go_on()
+        check_cancelled()
         if recent.num_rows:
             kept.append(shelf.add(build_segment(version.definition, recent)))
-            go_on()
+            check_cancelled()
         return merge_small(shelf, version.definition, kept)
     except BaseException:
         shelf.discard(kept, shelved)

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from remuda.catalog import MapDefinition, new_id
 from remuda.errors import ConstraintError, constraint_error, shown
-from remuda.expr.cancellation import go_on
+from remuda.expr.cancellation import check_cancelled
 from remuda.storage.column_reader import value_reader
 from remuda.storage.column_summary import SAMPLE_ROWS, ColumnSummary, summarise
 from remuda.storage.key_index import TableBuilder
@@ -101,7 +101,7 @@ def _done(steps: Sequence[Callable[[], Any]], *, by_threads: bool) -> list[Any]:
     release_unused()
     with ThreadPoolExecutor(BUILDERS) as pool:
         for result in pool.map(run, steps):
-            go_on()
+            check_cancelled()
             done.append(result)
     return done
 

@@ -11,11 +11,11 @@ import pyarrow as pa
 from remuda.exec.aggregate.accumulators import Count
 from remuda.exec.aggregate.aggregate_calls import MergedCall, SplitCall, WholeCall
 from remuda.exec.batch import ArrowBatch, RowBatch, layout_of, positional
-from remuda.exec.keys.group_ids import GroupNumbers
+from remuda.exec.keys.group_ids import GroupIds
 from remuda.exec.memory import bytes_of
 from remuda.exec.operator import BlockingExec, Exec
 from remuda.exec.parallel import ParallelExec, in_parallel
-from remuda.exec.selection import ChosenBatch
+from remuda.exec.selection import SelectedBatch
 from remuda.exec.sort.ordering import concatenate
 from remuda.expr import Column
 from remuda.plan.aggregates import AGGREGATES, partial_type
@@ -60,7 +60,7 @@ class HashAggregateExec(BlockingExec):
         self._waiting: list[pa.RecordBatch] = []
         self._waiting_rows = self._waiting_bytes = 0
         self._keys = [self._layout[column.id] for column in node.keys]
-        self._groups = GroupNumbers([column.type for column in node.keys]) if node.keys else None
+        self._groups = GroupIds([column.type for column in node.keys]) if node.keys else None
         self._rows = Count()
         self._calls: list[Computed]
         if merges:
@@ -142,10 +142,10 @@ class HashAggregateExec(BlockingExec):
             self._add(ArrowBatch(self._columns, concatenate(waiting)))
 
     def _add(self, batch: RowBatch) -> None:
-        if self._groups is None and isinstance(batch, ChosenBatch) and batch.is_dense:
+        if self._groups is None and isinstance(batch, SelectedBatch) and batch.is_dense:
             for call in self._calls:
                 if isinstance(call, SplitCall):
-                    call.add_chosen(batch)
+                    call.add_selected(batch)
                 else:
                     call.add(None, batch.arrow(), 1)
             self._rows.add_rows(None, batch.row_count, 1)

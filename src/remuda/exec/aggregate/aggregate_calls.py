@@ -13,8 +13,8 @@ from remuda.errors import ErrorCode, SqlError, data_error
 from remuda.exec.aggregate.accumulators import Accumulator, Chosen, Count, Reduction, WordExtreme, is_one_word
 from remuda.exec.aggregate.exact_sum import ExactSum
 from remuda.exec.aggregate.whole_groups import WholeGroups
-from remuda.exec.keys.group_ids import GroupNumbers
-from remuda.expr.cancellation import go_on
+from remuda.exec.keys.group_ids import GroupIds
+from remuda.expr.cancellation import check_cancelled
 from remuda.expr.cast.cast_floating import nearest_doubles
 from remuda.expr.function import Signature
 from remuda.expr.functions.decimals import divide_batch
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from remuda.errors import Span
-    from remuda.exec.selection import ChosenBatch
+    from remuda.exec.selection import SelectedBatch
     from remuda.plan.aggregates import AggregateCall
 
 # The place in the statement of what is an error only when it is computed.
@@ -81,7 +81,7 @@ class SplitCall:
         distinct = call.distinct and not AGGREGATES[call.function].ignores_repetition
         self._seen = None
         if distinct and call.argument is not None:
-            self._seen = GroupNumbers((BIGINT, call.argument.type))
+            self._seen = GroupIds((BIGINT, call.argument.type))
         self.accumulators = [
             _of_rows(function, call, None if distinct else rows) for function in AGGREGATES[call.function].partials
         ]
@@ -89,14 +89,14 @@ class SplitCall:
     def add(self, groups: np.ndarray | None, batch: pa.RecordBatch, count: int) -> None:
         if self._place is None:
             return  # the rows themselves are counted
-        go_on()
+        check_cancelled()
         values = batch.column(self._place)
         if self._seen is not None:
             groups, values = _new_ones(self._seen, groups, values)
         for each in self.accumulators:
             each.add(groups, values, count)
 
-    def add_chosen(self, batch: ChosenBatch) -> None:
+    def add_selected(self, batch: SelectedBatch) -> None:
         """The same for the only group there is, gathering no rows where that can be avoided."""
         if self._place is None:
             return
@@ -166,7 +166,7 @@ class WholeCall:
         self._rows = WholeGroups(call)
         distinct = call.distinct and not AGGREGATES[call.function].ignores_repetition
         types = [column.type for column in call.arguments]
-        self._seen = GroupNumbers((BIGINT, *types)) if distinct else None
+        self._seen = GroupIds((BIGINT, *types)) if distinct else None
 
     def add(self, groups: np.ndarray | None, batch: pa.RecordBatch, count: int) -> None:  # noqa: ARG002
         columns = [batch.column(place) for place in self._places]
@@ -190,17 +190,17 @@ class WholeCall:
         return result if result.type == wanted else result.cast(wanted)
 
 
-def _bytes_of_seen(seen: GroupNumbers | None) -> int:
+def _bytes_of_seen(seen: GroupIds | None) -> int:
     return 0 if seen is None else BYTES_OF_SEEN * seen.count + seen.bytes
 
 
-def _new_ones(seen: GroupNumbers, groups: np.ndarray | None, values: pa.Array) -> tuple[np.ndarray | None, pa.Array]:
+def _new_ones(seen: GroupIds, groups: np.ndarray | None, values: pa.Array) -> tuple[np.ndarray | None, pa.Array]:
     rows, chosen = _first_rows(seen, groups, [values])
     return chosen, values.take(pa.array(rows))
 
 
 def _first_rows(
-    seen: GroupNumbers, groups: np.ndarray | None, columns: list[pa.Array]
+    seen: GroupIds, groups: np.ndarray | None, columns: list[pa.Array]
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """The first rows of pairs of group and value that have not come before, and the groups of those rows."""
     before = seen.count

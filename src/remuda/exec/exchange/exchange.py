@@ -141,7 +141,7 @@ class ReceiveExec(Exec):
         self._channels = context.incoming[self._node.edge]
 
     def advance(self) -> IterationResult:
-        if self._weight.must_move:
+        if self._weight.should_offload:
             return IterationResult.WAIT
         for channel in self._channels:
             batch = channel.poll()
@@ -169,7 +169,7 @@ class MergingReceiveExec(Exec):
         self._streams = [Stream() for _ in self._channels]
 
     def advance(self) -> IterationResult:
-        if self._weight.must_move:
+        if self._weight.should_offload:
             return IterationResult.WAIT
         for stream, channel in zip(self._streams, self._channels, strict=True):
             while stream.needs_input:

@@ -23,7 +23,7 @@ from remuda.types.arrow_arrays import null_mask
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from remuda.exec.join.join_table import HeldRows
+    from remuda.exec.join.join_table import BuildRows
     from remuda.expr import BatchExpression, Column, Expression, Parameters
     from remuda.plan.joins import CandidateBranch, SideComparison
     from remuda.types import SqlType
@@ -98,25 +98,25 @@ def _united(parts: Sequence[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray,
     return codes // span, codes % span
 
 
-class CandidateCode:
+class CandidateExpressions:
     """What is compiled once for the branches of a join."""
 
     def __init__(
         self, branches: Sequence[CandidateBranch], left: tuple[Column, ...], right: tuple[Column, ...]
     ) -> None:
-        self.branches = [_BranchCode(branch, left, right) for branch in branches]
+        self.branches = [_BranchExpressions(branch, left, right) for branch in branches]
 
 
-class _BranchCode:
+class _BranchExpressions:
     def __init__(self, branch: CandidateBranch, left: tuple[Column, ...], right: tuple[Column, ...]) -> None:
         left_layout, right_layout = layout_of(left), layout_of(right)
-        self.equalities = [_ComparisonCode(each, left_layout, right_layout) for each in branch.equalities]
-        self.ranges = [_ComparisonCode(each, left_layout, right_layout) for each in branch.ranges]
+        self.equalities = [_ComparisonExpressions(each, left_layout, right_layout) for each in branch.equalities]
+        self.ranges = [_ComparisonExpressions(each, left_layout, right_layout) for each in branch.ranges]
         self.left_filter = _compiled(branch.left_filter, left_layout)
         self.right_filter = _compiled(branch.right_filter, right_layout)
 
 
-class _ComparisonCode:
+class _ComparisonExpressions:
     def __init__(self, comparison: SideComparison, left: dict[int, int], right: dict[int, int]) -> None:
         self.operator = comparison.operator
         self.type = comparison.left.type
@@ -132,7 +132,9 @@ def _compiled(expression: Expression | None, layout: dict[int, int]) -> BatchExp
 class CandidateFinder:
     """Finds candidates among held rows. Nothing changes once it is made: several threads may ask it."""
 
-    def __init__(self, code: CandidateCode, held: HeldRows, parameters: Parameters, verify: Callable[[], None]) -> None:
+    def __init__(
+        self, code: CandidateExpressions, held: BuildRows, parameters: Parameters, verify: Callable[[], None]
+    ) -> None:
         self._parameters = parameters
         self._verify = verify
         self._rows = held.rows
@@ -152,7 +154,7 @@ class CandidateFinder:
 
 
 class _BranchFinder:
-    def __init__(self, code: _BranchCode, held: pa.RecordBatch, parameters: Parameters) -> None:
+    def __init__(self, code: _BranchExpressions, held: pa.RecordBatch, parameters: Parameters) -> None:
         self._code = code
         rows = np.arange(held.num_rows)
         if code.right_filter is not None:
@@ -165,7 +167,7 @@ class _BranchFinder:
             null_safe = [each.operator != "=" for each in code.equalities]
             self._table = JoinTable(columns, [each.type for each in code.equalities], null_safe)
         else:
-            by_expression: dict[Expression, list[_ComparisonCode]] = {}
+            by_expression: dict[Expression, list[_ComparisonExpressions]] = {}
             for each in code.ranges:
                 by_expression.setdefault(each.right_expression, []).append(each)
             self._orders = [
@@ -201,7 +203,7 @@ class _BranchFinder:
 class _Order:
     """The right rows in the order of one expression, compared with expressions of the left side; NULLs left out."""
 
-    def __init__(self, values: pa.Array, type_: SqlType, comparisons: Sequence[_ComparisonCode]) -> None:
+    def __init__(self, values: pa.Array, type_: SqlType, comparisons: Sequence[_ComparisonExpressions]) -> None:
         self._comparisons = comparisons
         self._type = type_
         integers = _integers(values, type_)

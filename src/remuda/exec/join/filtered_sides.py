@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from remuda.exec.join.runtime_filter import CodeWithin, WantedKeys, WantedKeysExec
+from remuda.exec.join.runtime_filter import CodeWithin, RuntimeFilter, RuntimeFilterExec
 from remuda.exec.join.spooled_probe import MOST_ROWS, LeftFirstExec
 from remuda.exec.parallel import in_parallel
 from remuda.expr import Column
@@ -15,7 +15,7 @@ from remuda.plan.walk import walk
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from remuda.exec.expression_cache import Code
+    from remuda.exec.expression_cache import ExpressionCache
     from remuda.exec.operator import Exec
 
 FEWEST_RIGHT_ROWS = 50_000
@@ -34,7 +34,7 @@ class Asked(NamedTuple):
     `rows` is how many rows of the left side are expected to be asked.
     """
 
-    wanted: WantedKeys
+    wanted: RuntimeFilter
     keys: tuple[int, ...]
     rows: float
 
@@ -48,11 +48,11 @@ class _Place(NamedTuple):
 
 
 def build_sides(
-    node: physical.HashJoin, code: Code, build: Callable[[Any, Code], Exec]
+    node: physical.HashJoin, code: ExpressionCache, build: Callable[[Any, ExpressionCache], Exec]
 ) -> tuple[Exec, Exec, Asked | None]:
     """`build` makes the operator of a node."""
     if _reads_left_first(node):
-        wanted = WantedKeys()
+        wanted = RuntimeFilter()
         rights = _Place(node.right, tuple(range(len(node.keys))), tuple(key.right for key in node.keys))
         place = _below_groups(rights) or rights
         keys = [node.keys[number] for number in place.keys]
@@ -63,14 +63,14 @@ def build_sides(
     found = _below_groups(lefts) if node.keys and node.kind in NEEDS_MATCH else None
     if found is None:
         return build(node.left, code), right, None
-    wanted = WantedKeys()
+    wanted = RuntimeFilter()
     left_side = build(node.left, _asking(found, wanted, code))
     return left_side, right, Asked(wanted, found.keys, found.node.estimate.rows)
 
 
-def _asking(place: _Place, wanted: WantedKeys, code: Code) -> CodeWithin:
+def _asking(place: _Place, wanted: RuntimeFilter, code: ExpressionCache) -> CodeWithin:
     columns = place.node.columns
-    return CodeWithin(code, place.node, lambda source: WantedKeysExec(source, columns, place.columns, wanted))
+    return CodeWithin(code, place.node, lambda source: RuntimeFilterExec(source, columns, place.columns, wanted))
 
 
 def _reads_left_first(node: physical.HashJoin) -> bool:

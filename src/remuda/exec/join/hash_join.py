@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from remuda.exec.batch import RowBatch, Tuple, TupleBatch, empty_batch, layout_of, positional
 from remuda.exec.exchange.exchange import abandon_inputs
 from remuda.exec.join.candidate_pairs import CandidateFinder
-from remuda.exec.join.join_result import TESTED, JoinCode, JoinResult
-from remuda.exec.join.join_table import HeldRows, JoinTable, KeyTable, all_pairs, distinct_rows
+from remuda.exec.join.join_result import TESTED, JoinExpressions, JoinResult
+from remuda.exec.join.join_table import BuildRows, JoinTable, KeyTable, all_pairs, distinct_rows
 from remuda.exec.join.mark_table import MarkKeys, MarkTable
 from remuda.exec.join.row_join import FEW_ROWS, ROW_KINDS, RowJoin, RowTable
 from remuda.exec.join.spooled_probe import LeftFirstExec
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from remuda.exec.context import ExecContext
-    from remuda.exec.expression_cache import Code
+    from remuda.exec.expression_cache import ExpressionCache
     from remuda.exec.join.filtered_sides import Asked
     from remuda.exec.join.join_table import Pairs
     from remuda.plan.joins import JoinKey
@@ -50,7 +50,7 @@ class JoinExec(PassingExec):
 
     weight_of_row = 1
 
-    def __init__(self, node: HashJoin | NestedLoopJoin, left: Exec, right: Exec, code: Code) -> None:
+    def __init__(self, node: HashJoin | NestedLoopJoin, left: Exec, right: Exec, code: ExpressionCache) -> None:
         super().__init__(left, node.columns)
         self._node = node
         self._right = right
@@ -71,7 +71,7 @@ class JoinExec(PassingExec):
     def advance(self) -> IterationResult:
         if not self._is_read and not self._read_right():
             return IterationResult.WAIT
-        if self._context.weight.must_move:
+        if self._context.weight.should_offload:
             return IterationResult.WAIT
         while True:
             batch = next(self._ready, None)
@@ -150,7 +150,7 @@ class JoinExec(PassingExec):
             batches, self._waiting = [batch.arrow() for batch in self._waiting], []
             rows = concatenate(batches) if batches else empty_batch(self._node.right.columns).arrow()
             self._context.verify()
-            held = HeldRows(rows)
+            held = BuildRows(rows)
             self._context.verify()
             held = self.hold(held)
             self._context.verify()
@@ -167,7 +167,7 @@ class JoinExec(PassingExec):
         """Called once, before the left side is advanced."""
 
     @abstractmethod
-    def hold(self, held: HeldRows) -> HeldRows:
+    def hold(self, held: BuildRows) -> BuildRows:
         """The right side is complete; gives what of it is needed."""
 
     @abstractmethod
@@ -182,11 +182,11 @@ class JoinExec(PassingExec):
 class NestedLoopJoinExec(JoinExec):
     weight_of_row = ROWS_OF_PAIRS
 
-    def __init__(self, node: HashJoin | NestedLoopJoin, left: Exec, right: Exec, code: Code) -> None:
+    def __init__(self, node: HashJoin | NestedLoopJoin, left: Exec, right: Exec, code: ExpressionCache) -> None:
         super().__init__(node, left, right, code)
         self._candidates = self._code.candidates
 
-    def hold(self, held: HeldRows) -> HeldRows:
+    def hold(self, held: BuildRows) -> BuildRows:
         self._rows = held.rows
         self._finder = CandidateFinder(self._candidates, held, self._context.parameters, self._context.verify)
         return held
@@ -203,7 +203,9 @@ class NestedLoopJoinExec(JoinExec):
 
 
 class HashJoinExec(JoinExec):
-    def __init__(self, node: HashJoin, left: Exec, right: Exec, code: Code, asked: Asked | None = None) -> None:
+    def __init__(
+        self, node: HashJoin, left: Exec, right: Exec, code: ExpressionCache, asked: Asked | None = None
+    ) -> None:
         super().__init__(node, left, right, code)
         self._asked = asked
         self._keys = node.keys
@@ -219,7 +221,7 @@ class HashJoinExec(JoinExec):
         self._is_lookup = plain and node.kind in TESTED
         """Whether it is enough to know that there is a match."""
 
-    def hold(self, held: HeldRows) -> HeldRows:
+    def hold(self, held: BuildRows) -> BuildRows:
         columns = [held.batch.column(place) for place in self._right_places]
         if self._compared:
             compared = [held.batch.column(place) for place in self._right_compared]
@@ -292,12 +294,12 @@ def _compared_keys(node: HashJoin) -> tuple[JoinKey, ...]:
     return compared_keys(node.compared, {column.id for column in node.right.columns})
 
 
-def build_join(node: HashJoin, left: Exec, right: Exec, code: Code, asked: Asked | None = None) -> Exec:
+def build_join(node: HashJoin, left: Exec, right: Exec, code: ExpressionCache, asked: Asked | None = None) -> Exec:
     """A join that has no equality to look up by compares all pairs."""
     if node.keys or _compared_keys(node):
         return HashJoinExec(node, left, right, code, asked)
     return NestedLoopJoinExec(node, left, right, code)
 
 
-def _compile(node: HashJoin | NestedLoopJoin) -> tuple[JoinCode, RowJoin]:
-    return JoinCode(node), RowJoin(node)
+def _compile(node: HashJoin | NestedLoopJoin) -> tuple[JoinExpressions, RowJoin]:
+    return JoinExpressions(node), RowJoin(node)

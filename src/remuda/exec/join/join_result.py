@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from remuda.errors import data_error
 from remuda.exec.batch import ArrowBatch, positional
-from remuda.exec.join.candidate_pairs import CandidateCode
+from remuda.exec.join.candidate_pairs import CandidateExpressions
 from remuda.expr import columns_of, compile_predicate
 from remuda.plan.joins import JoinKind
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from remuda.exec.batch import RowBatch
-    from remuda.exec.join.join_table import HeldRows, JoinTable, Pairs
+    from remuda.exec.join.join_table import BuildRows, JoinTable, Pairs
     from remuda.expr import Column, Expression, Parameters
     from remuda.plan.physical import HashJoin, NestedLoopJoin
 
@@ -28,7 +28,7 @@ TESTED = {JoinKind.SEMI, JoinKind.ANTI, JoinKind.MARK}
 SEVERAL_ROWS = "a sub-query that stands for one value returned more than one row"
 
 
-class JoinCode:
+class JoinExpressions:
     """What is compiled once for a join: its condition and its comparison over pairs."""
 
     def __init__(self, node: HashJoin | NestedLoopJoin) -> None:
@@ -38,7 +38,7 @@ class JoinCode:
         used = columns_of(node.condition, node.compared)
         self.right_places = [place for place, column in enumerate(right) if column.id in used]
         """The right columns that the two name."""
-        self.candidates = CandidateCode(getattr(node, "branches", ()), left, right)
+        self.candidates = CandidateExpressions(getattr(node, "branches", ()), left, right)
 
 
 class PairPredicate:
@@ -68,8 +68,8 @@ class JoinResult:
     def __init__(
         self,
         node: HashJoin | NestedLoopJoin,
-        code: JoinCode,
-        held: HeldRows,
+        code: JoinExpressions,
+        held: BuildRows,
         parameters: Parameters,
     ) -> None:
         self._kind = node.kind

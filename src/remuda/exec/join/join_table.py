@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from remuda.exec.batch import positional
-from remuda.exec.keys.key_interner import KeyNumbers
-from remuda.expr.cancellation import go_on
+from remuda.exec.keys.key_interner import KeyInterner
+from remuda.expr.cancellation import check_cancelled
 from remuda.types.arrow_arrays import is_dictionary
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Pairs(NamedTuple):
         return np.arange(self.first, self.stop) if self.left is None else self.left
 
 
-class HeldRows:
+class BuildRows:
     """Rows that are taken from again and again: strings become dictionaries, of which only codes are copied."""
 
     def __init__(self, batch: pa.RecordBatch) -> None:
@@ -60,20 +60,20 @@ def _coded(array: pa.Array) -> pa.Array:
     return array.dictionary_encode() if text and not is_dictionary(array) else array
 
 
-def distinct_rows(held: HeldRows, places: Sequence[int], types: Sequence[SqlType]) -> HeldRows:
+def distinct_rows(held: BuildRows, places: Sequence[int], types: Sequence[SqlType]) -> BuildRows:
     """Of rows that are the same in these columns the first; all of them where that leaves most of them."""
-    numbers = KeyNumbers([held.batch.column(place) for place in places], types, [True] * len(places)).given
+    numbers = KeyInterner([held.batch.column(place) for place in places], types, [True] * len(places)).given
     _, first = np.unique(numbers, return_index=True)
     if len(first) > MOST_DISTINCT * held.rows:
         return held
-    return HeldRows(held.batch.take(pa.array(np.sort(first))))
+    return BuildRows(held.batch.take(pa.array(np.sort(first))))
 
 
 class KeyTable:
     """Knows which keys there are. Nothing changes once it is made: several threads may look into it."""
 
     def __init__(self, columns: Sequence[pa.Array], types: Sequence[SqlType], null_safe: Sequence[bool]) -> None:
-        self._keys = KeyNumbers(columns, types, null_safe)
+        self._keys = KeyInterner(columns, types, null_safe)
 
     def contains(self, columns: Sequence[pa.Array]) -> np.ndarray:
         """Whether there is a row with the key, for each row."""
@@ -89,7 +89,7 @@ class JoinTable(KeyTable):
         numbers = self._keys.given
         present = np.flatnonzero(numbers >= 0)
         numbers = numbers[present]
-        go_on()
+        check_cancelled()
         self._row_of: np.ndarray | None = None
         if len(numbers) == self._keys.count:
             self._row_of = np.full(self._keys.count + 1, -1, np.int32)
@@ -98,7 +98,7 @@ class JoinTable(KeyTable):
             # One more, of no rows, so that ABSENT as an index from the end finds nothing.
             self._counts = _counted(numbers, self._keys.count + 1)
             self._starts = np.cumsum(self._counts) - self._counts
-            go_on()
+            check_cancelled()
             self._rows = present[np.argsort(numbers, kind="stable")]
 
     @property

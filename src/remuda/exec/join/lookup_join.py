@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from remuda.exec.batch import ArrowBatch, RowBatch, Tuple, TupleBatch, empty_batch, layout_of
-from remuda.exec.join.join_result import JoinCode, JoinResult
-from remuda.exec.join.join_table import HeldRows, JoinTable
+from remuda.exec.join.join_result import JoinExpressions, JoinResult
+from remuda.exec.join.join_table import BuildRows, JoinTable
 from remuda.exec.join.row_join import FEW_ROWS, RowJoin, RowTable
 from remuda.exec.operator import Exec, IterationResult, UnaryExec
 from remuda.exec.scan.index_scan import FEW_ROWS as FEW_FETCHED
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from remuda.exec.context import ExecContext
-    from remuda.exec.expression_cache import Code
+    from remuda.exec.expression_cache import ExpressionCache
     from remuda.plan.physical import LookupJoin
     from remuda.storage import Source
 
 KEYS_AT_ONCE = 1_000
 
 
-class _LookupCode:
+class _LookupExpressions:
     """What is compiled once. Fetched rows have the key's columns too, behind those that are delivered."""
 
     def __init__(self, node: LookupJoin) -> None:
@@ -56,15 +56,15 @@ class _LookupCode:
         # The shape of the join, whichever way its pairs are found.
         right = Values(fetched, (), node.traits)
         self.shape = NestedLoopJoin(node.kind, node.input, right, node.condition, None, None, node.traits)
-        self.join = JoinCode(self.shape)
+        self.join = JoinExpressions(self.shape)
         self.row_join = RowJoin(self.shape)
 
 
 class LookupJoinExec(UnaryExec):
-    def __init__(self, node: LookupJoin, source: Exec, code: Code) -> None:
+    def __init__(self, node: LookupJoin, source: Exec, code: ExpressionCache) -> None:
         super().__init__(source)
         self._node = node
-        self._code = code.of(node, _LookupCode)
+        self._code = code.of(node, _LookupExpressions)
         self._width = len(node.columns)
         self._ready: Iterator[RowBatch] = iter(())
         self._source_done = False
@@ -76,7 +76,7 @@ class LookupJoinExec(UnaryExec):
         self._partitions = None if self._node.map.replicated else context.partitions
 
     def advance(self) -> IterationResult:
-        if self._context.weight.must_move:
+        if self._context.weight.should_offload:
             return IterationResult.WAIT
         while True:
             batch = next(self._ready, None)
@@ -117,7 +117,7 @@ class LookupJoinExec(UnaryExec):
         arrays = [as_array(key(left, parameters), left.num_rows) for key in code.key_arrays]
         keys = list(zip(*map(stored_list, arrays, code.key_types), strict=True))
         batches = [batch.arrow() for batch in self._fetch(keys)]
-        held = HeldRows(concatenate(batches) if batches else empty_batch(code.rows.columns).arrow())
+        held = BuildRows(concatenate(batches) if batches else empty_batch(code.rows.columns).arrow())
         rights = [held.batch.column(place) for place in code.key_places]
         table = JoinTable(rights, code.key_types, [False] * len(rights))
         result = JoinResult(code.shape, code.join, held, parameters)

@@ -14,9 +14,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from remuda.exec.batch import layout_of
-from remuda.exec.expression_cache import Code
+from remuda.exec.expression_cache import ExpressionCache
 from remuda.exec.operator import Exec, IterationResult, PassingExec
-from remuda.exec.selection import ChosenBatch
+from remuda.exec.selection import SelectedBatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from remuda.expr import Column
 
 
-class WantedKeys:
+class RuntimeFilter:
     """Told before the first row is asked for; as long as nothing is told, every row is wanted."""
 
     __slots__ = ("table",)
@@ -37,10 +37,12 @@ class WantedKeys:
         self.table: KeyTable | None = None
 
 
-class WantedKeysExec(PassingExec):
+class RuntimeFilterExec(PassingExec):
     """Passes on the rows whose key is wanted. `keys` are those of its columns that are the key."""
 
-    def __init__(self, source: Exec, columns: tuple[Column, ...], keys: Sequence[Column], wanted: WantedKeys) -> None:
+    def __init__(
+        self, source: Exec, columns: tuple[Column, ...], keys: Sequence[Column], wanted: RuntimeFilter
+    ) -> None:
         super().__init__(source, columns)
         layout = layout_of(columns)
         self._places = [layout[key.id] for key in keys]
@@ -57,15 +59,15 @@ class WantedKeysExec(PassingExec):
         if table is None or not batch.row_count:
             return batch
         rows = batch.arrow()
-        return ChosenBatch(batch.columns, rows, table.contains([rows.column(place) for place in self._places]))
+        return SelectedBatch(batch.columns, rows, table.contains([rows.column(place) for place in self._places]))
 
 
-class CodeWithin(Code):
+class CodeWithin(ExpressionCache):
     """The code of a plan for one side of a join, in which the operator of one node is wrapped."""
 
     __slots__ = ("_code", "_node", "_wrap")
 
-    def __init__(self, code: Code, node: Any, wrap: Callable[[Exec], Exec]) -> None:
+    def __init__(self, code: ExpressionCache, node: Any, wrap: Callable[[Exec], Exec]) -> None:
         super().__init__()
         self._code = code
         self._node = node

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from remuda.exec.batch import RowBatch
     from remuda.exec.context import ExecContext
-    from remuda.exec.join.runtime_filter import WantedKeys
+    from remuda.exec.join.runtime_filter import RuntimeFilter
     from remuda.expr import Column
     from remuda.plan.joins import JoinKey
 
@@ -32,7 +32,9 @@ MOST_ROWS = 262_144
 class LeftFirstExec(UnaryExec):
     """`keys` are those of the join that the right side shall be asked for, before it is read."""
 
-    def __init__(self, source: Exec, columns: tuple[Column, ...], keys: Sequence[JoinKey], wanted: WantedKeys) -> None:
+    def __init__(
+        self, source: Exec, columns: tuple[Column, ...], keys: Sequence[JoinKey], wanted: RuntimeFilter
+    ) -> None:
         super().__init__(source)
         layout = layout_of(columns)
         self._places = [layout[key.left.id] for key in keys]

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 import pyarrow as pa
 
-from remuda.exec.keys.integer_interner import IntegerNumbers
+from remuda.exec.keys.integer_interner import IntegerInterner
 from remuda.exec.keys.key_interner import LONG_DIGITS, from_words, words
-from remuda.exec.keys.text_group_ids import NULL_NUMBER, TextGroups
+from remuda.exec.keys.text_group_ids import NULL_ID, TextGroupIds
 from remuda.types import Kind
 from remuda.types.arrow_arrays import decimal_words, null_mask
 
@@ -32,7 +32,7 @@ class _Column(Protocol):
         """The values with these numbers."""
 
 
-class GroupNumbers:
+class GroupIds:
     def __init__(self, types: Sequence[SqlType]) -> None:
         self._columns = [_column_of(sql_type) for sql_type in types]
         self._pairs = [_Pairs() for _ in types[1:]]
@@ -44,7 +44,7 @@ class GroupNumbers:
     @property
     def bytes(self) -> int:
         """What the texts among the keys take."""
-        return sum(known.bytes for known in self._columns if isinstance(known, TextGroups))
+        return sum(known.bytes for known in self._columns if isinstance(known, TextGroupIds))
 
     def add(self, columns: Sequence[pa.Array]) -> np.ndarray:
         """The group of each row, in numbers as wide as an index: whatever is done by group then need not widen them."""
@@ -69,7 +69,7 @@ class _Pairs:
 
     def __init__(self) -> None:
         self._bits = 0
-        self._numbers = IntegerNumbers(np.empty(0, np.int64))
+        self._numbers = IntegerInterner(np.empty(0, np.int64))
 
     @property
     def count(self) -> int:
@@ -79,7 +79,7 @@ class _Pairs:
         if seconds > 1 << self._bits:
             known_first, known_second = self.parts(np.arange(self.count))
             self._bits = seconds.bit_length()
-            self._numbers = IntegerNumbers.in_order((known_first << self._bits) | known_second)
+            self._numbers = IntegerInterner.in_order((known_first << self._bits) | known_second)
         both = first.astype(np.int64)
         both <<= self._bits
         both |= second
@@ -93,7 +93,7 @@ class _Pairs:
 def _column_of(sql_type: SqlType) -> _Column:
     match sql_type.kind:
         case Kind.VARCHAR | Kind.VARBINARY:
-            return TextGroups(sql_type)
+            return TextGroupIds(sql_type)
         case Kind.DECIMAL if sql_type.precision > LONG_DIGITS:
             return _WideDecimalColumn(sql_type)
         case _:
@@ -105,7 +105,7 @@ class _WordColumn:
 
     def __init__(self, sql_type: SqlType) -> None:
         self._type = sql_type
-        self._numbers = IntegerNumbers(np.empty(0, np.int64))
+        self._numbers = IntegerInterner(np.empty(0, np.int64))
 
     @property
     def count(self) -> int:
@@ -118,13 +118,13 @@ class _WordColumn:
             numbers = self._numbers.add(values)
             numbers += 1
             return numbers
-        numbers = np.full(len(column), NULL_NUMBER, np.int32)
+        numbers = np.full(len(column), NULL_ID, np.int32)
         numbers[~nulls] = self._numbers.add(values[~nulls]) + 1
         return numbers
 
     def take(self, numbers: np.ndarray) -> pa.Array:
         known = np.concatenate([np.zeros(1, np.int64), self._numbers.values])
-        return from_words(known[numbers], self._type, numbers == NULL_NUMBER)
+        return from_words(known[numbers], self._type, numbers == NULL_ID)
 
 
 class _WideDecimalColumn:
@@ -145,11 +145,11 @@ class _WideDecimalColumn:
         pairs = zip(high.tolist(), low.tolist(), strict=True)
         numbers = np.fromiter((known.setdefault(pair, len(known) + 1) for pair in pairs), np.int32, len(column))
         if nulls is not None:
-            numbers[nulls] = NULL_NUMBER
+            numbers[nulls] = NULL_ID
         return numbers
 
     def take(self, numbers: np.ndarray) -> pa.Array:
         parts = np.array([(low, high % 2**64) for high, low in [(0, 0), *self._known]], np.uint64).reshape(-1)
-        present = np.packbits(np.arange(self.count) != NULL_NUMBER, bitorder="little")
+        present = np.packbits(np.arange(self.count) != NULL_ID, bitorder="little")
         buffers = [pa.py_buffer(present.tobytes()), pa.py_buffer(parts.tobytes())]
         return pa.Array.from_buffers(self._type.arrow, self.count, buffers).take(pa.array(numbers))

@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 
 from remuda.exec.sort.sort_keys import Part, sorted_by
-from remuda.expr.cancellation import go_on
+from remuda.expr.cancellation import check_cancelled
 
-ABSENT = -1
+NOT_FOUND = -1
 """The number of a value that is not among the distinct ones."""
 
 SLOTS_FOR_EACH = 16
@@ -34,7 +34,7 @@ _HALF = np.uint64(32)
 _FEWEST_SLOTS = 16
 
 
-class IntegerNumbers:
+class IntegerInterner:
     """Gives every distinct one of the values added a number: 0, 1, 2, ... in the order in which they came to be known.
 
     `given` are the numbers of the values that it was made with.
@@ -51,7 +51,7 @@ class IntegerNumbers:
         self.given = self.add(values)
 
     @classmethod
-    def in_order(cls, values: np.ndarray) -> IntegerNumbers:
+    def in_order(cls, values: np.ndarray) -> IntegerInterner:
         """Distinct values, numbered as they stand."""
         made = cls(np.empty(0, np.int64))
         if len(values):
@@ -72,7 +72,7 @@ class IntegerNumbers:
 
     def add(self, values: np.ndarray) -> np.ndarray:
         """The number of each value; those that had none get one."""
-        go_on()
+        check_cancelled()
         values = np.ascontiguousarray(values, np.int64)
         if len(values) >= max(MANY, self.count) and _are_scattered(values):
             return self._add_sorted(values)
@@ -100,7 +100,7 @@ class IntegerNumbers:
         with np.errstate(over="ignore"):
             distances = (together - together.min()).view(np.uint64)
         positions = sorted_by([Part(distances, int(distances.max()).bit_length())], len(together))
-        go_on()
+        check_cancelled()
         in_order = together.take(positions)
         starts = np.ones(len(together), np.bool_)
         starts[1:] = in_order[1:] != in_order[:-1]
@@ -160,7 +160,7 @@ class _DirectTable:
         # Differences wrap where they must: what is beyond the table is so as an unsigned number as well.
         self._low = np.int64(low)
         self._span = np.uint64(high - low + 1)
-        self._numbers = np.full(high - low + 2, ABSENT, np.int32)  # the last slot is for all values that are outside
+        self._numbers = np.full(high - low + 2, NOT_FOUND, np.int32)  # the last slot is for all values that are outside
 
     def find(self, values: np.ndarray) -> np.ndarray:
         with np.errstate(over="ignore"):
@@ -184,7 +184,7 @@ class _HashTable:
         size = max(_FEWEST_SLOTS, 1 << (4 * expected - 1).bit_length())
         self._shift = np.uint64(64 - (size.bit_length() - 1))
         self._mask = np.int64(size - 1)
-        self._slots = np.full(size, ABSENT, np.int32)
+        self._slots = np.full(size, NOT_FOUND, np.int32)
         self._keys = np.empty(max(1, size // 2), np.int64)
 
     def has_room_for(self, count: int) -> bool:
@@ -217,7 +217,7 @@ class _HashTable:
         undecided = np.flatnonzero(self._is_other(numbers, values))
         places = places[undecided]
         while len(undecided):
-            go_on()
+            check_cancelled()
             places = (places + 1) & self._mask
             found = self._slots.take(places)
             numbers[undecided] = found

@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from remuda.exec.keys.integer_interner import ABSENT, IntegerNumbers
-from remuda.exec.keys.text_interner import TextNumbers
+from remuda.exec.keys.integer_interner import NOT_FOUND, IntegerInterner
+from remuda.exec.keys.text_interner import TextInterner
 from remuda.exec.sort.ordering import floats_from_ordered, ordered_integers
 from remuda.types import BIGINT, Kind
 from remuda.types.arrow_arrays import decimal_words, fixed_values, null_mask
@@ -27,14 +27,14 @@ LONG_DIGITS = 18
 """A decimal of so many digits fits one 64-bit word."""
 
 
-class Numbers(Protocol):
+class Interner(Protocol):
     count: int
     given: np.ndarray
 
     def find(self, values: pa.Array) -> np.ndarray: ...
 
 
-class KeyNumbers:
+class KeyInterner:
     """Gives every distinct key of `columns` a number from 0 to `count` - 1; `given` are those of the rows, in order.
 
     A row whose key has a NULL that equals nothing has the number ABSENT.
@@ -42,17 +42,17 @@ class KeyNumbers:
 
     def __init__(self, columns: Sequence[pa.Array], types: Sequence[SqlType], null_safe: Sequence[bool]) -> None:
         self._parts = [
-            _ColumnNumbers(column, sql_type, safe)
+            _ColumnInterner(column, sql_type, safe)
             for column, sql_type, safe in zip(columns, types, null_safe, strict=True)
         ]
-        self._pairs: list[IntegerNumbers] = []
+        self._pairs: list[IntegerInterner] = []
         self.given, self.count = self._parts[0].given, self._parts[0].count
         for part in self._parts[1:]:
             both = _paired(self.given, part.given, part.count)
             present = both >= 0
-            pairs = IntegerNumbers(both[present])
+            pairs = IntegerInterner(both[present])
             self._pairs.append(pairs)
-            self.given = np.full(len(both), ABSENT, np.int32)
+            self.given = np.full(len(both), NOT_FOUND, np.int32)
             self.given[present] = pairs.given
             self.count = pairs.count
 
@@ -67,11 +67,11 @@ class KeyNumbers:
 
 def _paired(first: np.ndarray, second: np.ndarray, second_count: int) -> np.ndarray:
     both: np.ndarray = first.astype(np.int64) * second_count + second
-    both[(first < 0) | (second < 0)] = ABSENT
+    both[(first < 0) | (second < 0)] = NOT_FOUND
     return both
 
 
-class _ColumnNumbers:
+class _ColumnInterner:
     """The numbers of one column. NULL has the last one where it equals itself."""
 
     def __init__(self, column: pa.Array, sql_type: SqlType, null_safe: bool) -> None:
@@ -80,7 +80,7 @@ class _ColumnNumbers:
         present = column if nulls is None else column.drop_null()
         self._numbers = _numbers_of(present, sql_type)
         self.count = self._numbers.count
-        self._null_number = ABSENT
+        self._null_number = NOT_FOUND
         self.given = self._numbers.given
         if nulls is not None:
             if null_safe:
@@ -97,24 +97,24 @@ class _ColumnNumbers:
         return numbers
 
 
-def _numbers_of(column: pa.Array, sql_type: SqlType) -> Numbers:
+def _numbers_of(column: pa.Array, sql_type: SqlType) -> Interner:
     match sql_type.kind:
         case Kind.VARCHAR | Kind.VARBINARY:
-            return TextNumbers(column)
+            return TextInterner(column)
         case Kind.DECIMAL if sql_type.precision > LONG_DIGITS:
-            return _WideDecimalNumbers(column)
+            return _WideDecimalInterner(column)
         case Kind.NULL:
-            return _WordNumbers(pa.array([], pa.int64()), BIGINT)
+            return _WordInterner(pa.array([], pa.int64()), BIGINT)
         case _:
-            return _WordNumbers(column, sql_type)
+            return _WordInterner(column, sql_type)
 
 
-class _WordNumbers:
+class _WordInterner:
     """Of values that are one 64-bit word each."""
 
     def __init__(self, column: pa.Array, sql_type: SqlType) -> None:
         self._type = sql_type
-        self._numbers = IntegerNumbers(words(column, sql_type))
+        self._numbers = IntegerInterner(words(column, sql_type))
         self.count = self._numbers.count
         self.given = self._numbers.given
 
@@ -122,11 +122,11 @@ class _WordNumbers:
         return self._numbers.find(words(column, self._type))
 
 
-class _WideDecimalNumbers:
+class _WideDecimalInterner:
     """Of decimals of two words: a pair of columns."""
 
     def __init__(self, column: pa.Array) -> None:
-        self._numbers = KeyNumbers(_halves(column), (BIGINT, BIGINT), (False, False))
+        self._numbers = KeyInterner(_halves(column), (BIGINT, BIGINT), (False, False))
         self.count = self._numbers.count
         self.given = self._numbers.given
 

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from remuda.exec.keys.integer_interner import IntegerNumbers
+from remuda.exec.keys.integer_interner import IntegerInterner
 from remuda.exec.keys.text_interner import is_same_memory
 from remuda.types.arrow_arrays import code_values, distinct_values, is_dictionary, null_mask
 from remuda.types.column_hash import hash_columns
@@ -24,7 +24,7 @@ from remuda.types.column_hash import hash_columns
 if TYPE_CHECKING:
     from remuda.types import SqlType
 
-NULL_NUMBER = 0
+NULL_ID = 0
 """In every column of groups NULL is the first value that is known."""
 
 
@@ -33,11 +33,11 @@ LARGEST_SHARE = 256
 rows will follow (measured with 30,000 values: it pays at 10 for each row, not at 2,500)."""
 
 
-class TextGroups:
+class TextGroupIds:
     def __init__(self, sql_type: SqlType) -> None:
         self._type = sql_type
         self._values = _Values(sql_type)
-        self._hashes: IntegerNumbers | None = None
+        self._hashes: IntegerInterner | None = None
         """Made when the values of one dictionary no longer are all there is."""
         self._by_value: dict[str | bytes, int] | None = None
         """Made when two strings have one hash."""
@@ -68,19 +68,19 @@ class TextGroups:
         if self._only is not None:
             numbers: np.ndarray = np.add(code_values(column), 1, dtype=np.int64)
         elif not len(numbers_of):
-            return np.full(len(column), NULL_NUMBER, np.int64)
+            return np.full(len(column), NULL_ID, np.int64)
         else:
             # The code at a NULL is arbitrary: "clip" keeps it inside.
             numbers = numbers_of.take(code_values(column), mode="clip").astype(np.int64)
         if nulls is not None:
-            numbers[nulls] = NULL_NUMBER
+            numbers[nulls] = NULL_ID
         return numbers
 
     def take(self, numbers: np.ndarray) -> pa.Array:
         """The values with these numbers."""
         if self._only is not None:
             # Over the same dictionary, by which whoever groups these groups again will know them.
-            codes = pa.array(numbers - 1, pa.int32(), mask=numbers == NULL_NUMBER)
+            codes = pa.array(numbers - 1, pa.int32(), mask=numbers == NULL_ID)
             return pa.DictionaryArray.from_arrays(codes, self._only)
         return self._values.all().take(pa.array(numbers))
 
@@ -125,7 +125,7 @@ class TextGroups:
             hashes = np.append(-1, self._hash(self._values.all().slice(1)))
             if len(distinct_values(hashes)) < self.count:
                 return None
-            self._hashes = IntegerNumbers.in_order(hashes)
+            self._hashes = IntegerInterner.in_order(hashes)
         numbers = self._hashes.add(self._hash(values))
         return numbers if self._append(values, numbers, self._hashes.count) else None
 

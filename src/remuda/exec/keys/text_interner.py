@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from remuda.exec.keys.integer_interner import ABSENT, IntegerNumbers
+from remuda.exec.keys.integer_interner import NOT_FOUND, IntegerInterner
 from remuda.types import VARCHAR
 from remuda.types.arrow_arrays import code_values, is_dictionary
 from remuda.types.column_hash import hash_columns
@@ -24,7 +24,7 @@ DICTIONARY_SHARE = 8
 """A dictionary with more than this many values for each row at hand is not worth looking up as a whole."""
 
 
-class TextNumbers:
+class TextInterner:
     def __init__(self, values: pa.Array) -> None:
         """`values` has no NULL."""
         encoded = _with_used_values(values) if is_dictionary(values) else values.dictionary_encode()
@@ -36,7 +36,7 @@ class TextNumbers:
         self._dictionaries: list[tuple[pa.Array, np.ndarray]] = []
 
     def _finder(self, distinct: pa.Array) -> Callable[[pa.Array], np.ndarray]:
-        by_hash = IntegerNumbers(hash_columns([distinct], [VARCHAR]))
+        by_hash = IntegerInterner(hash_columns([distinct], [VARCHAR]))
         if by_hash.count < self.count:  # two of the strings have one hash
             return self._search
         first_with = np.empty(self.count, np.int32)
@@ -49,13 +49,13 @@ class TextNumbers:
             chosen = values if len(hits) == len(values) else values.take(pa.array(hits))
             same = pc.fill_null(pc.equal(distinct.take(pa.array(numbers[hits])), chosen), False)
             if same.true_count < len(hits):
-                numbers[hits[~same.to_numpy(zero_copy_only=False)]] = ABSENT
+                numbers[hits[~same.to_numpy(zero_copy_only=False)]] = NOT_FOUND
             return numbers
 
         return find
 
     def _search(self, values: pa.Array) -> np.ndarray:
-        found = pc.fill_null(pc.index_in(values, self._distinct), ABSENT)
+        found = pc.fill_null(pc.index_in(values, self._distinct), NOT_FOUND)
         numbers: np.ndarray = found.to_numpy().copy()
         return numbers
 
@@ -66,7 +66,7 @@ class TextNumbers:
         if known is None:
             return self._find_plain(values.dictionary_decode())
         if not len(known):
-            return np.full(len(values), ABSENT, np.int32)
+            return np.full(len(values), NOT_FOUND, np.int32)
         # The code at a NULL is arbitrary: "clip" keeps it inside.
         return known.take(code_values(values), mode="clip")
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from remuda.exec.context import ExecContext
-    from remuda.exec.expression_cache import Code
+    from remuda.exec.expression_cache import ExpressionCache
     from remuda.expr import BatchExpression, RowExpression
     from remuda.plan.physical import Expand
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class ExpandExec(UnaryExec):
     """One batch for each projection of each batch of the input."""
 
-    def __init__(self, node: Expand, source: Exec, code: Code) -> None:
+    def __init__(self, node: Expand, source: Exec, code: ExpressionCache) -> None:
         super().__init__(source)
         self._columns = node.columns
         self._projections = code.of(node, _compile)

@@ -6,20 +6,20 @@ from typing import TYPE_CHECKING
 
 from remuda.exec.batch import RowBatch, TupleBatch, layout_of
 from remuda.exec.operator import Exec, IterationResult, PassingExec
-from remuda.exec.selection import ChosenBatch
+from remuda.exec.selection import SelectedBatch
 from remuda.expr import compile_row
-from remuda.expr.evaluate.mask import compile_truth
+from remuda.expr.evaluate.mask import compile_mask
 
 if TYPE_CHECKING:
     from remuda.exec.context import ExecContext
-    from remuda.exec.expression_cache import Code
+    from remuda.exec.expression_cache import ExpressionCache
     from remuda.expr import RowExpression
-    from remuda.expr.evaluate.mask import Truth
+    from remuda.expr.evaluate.mask import Mask
     from remuda.plan.physical import Filter
 
 
 class FilterExec(PassingExec):
-    def __init__(self, node: Filter, source: Exec, code: Code) -> None:
+    def __init__(self, node: Filter, source: Exec, code: ExpressionCache) -> None:
         super().__init__(source, node.columns)
         self._truth, self._row_predicate = code.of(node, _compile)
 
@@ -38,9 +38,9 @@ class FilterExec(PassingExec):
             passes, values = self._row_predicate, self._parameters.values
             return TupleBatch(batch.columns, [row for row in batch.tuples() if passes(row, values)])
         arrow = batch.arrow()
-        return ChosenBatch(batch.columns, arrow, self._truth(arrow, self._parameters))
+        return SelectedBatch(batch.columns, arrow, self._truth(arrow, self._parameters))
 
 
-def _compile(node: Filter) -> tuple[Truth, RowExpression]:
+def _compile(node: Filter) -> tuple[Mask, RowExpression]:
     layout = layout_of(node.input.columns)
-    return compile_truth(node.condition, layout), compile_row(node.condition, layout)
+    return compile_mask(node.condition, layout), compile_row(node.condition, layout)

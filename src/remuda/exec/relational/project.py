@@ -11,13 +11,13 @@ from remuda.expr import as_array, compile_batch, compile_row
 
 if TYPE_CHECKING:
     from remuda.exec.context import ExecContext
-    from remuda.exec.expression_cache import Code
+    from remuda.exec.expression_cache import ExpressionCache
     from remuda.expr import BatchExpression, RowExpression
     from remuda.plan.physical import Project, Root
 
 
 class ProjectExec(PassingExec):
-    def __init__(self, node: Project, source: Exec, code: Code) -> None:
+    def __init__(self, node: Project, source: Exec, code: ExpressionCache) -> None:
         super().__init__(source, node.columns)
         self._expressions, self._row_expressions = code.of(node, _compile)
 

@@ -45,7 +45,7 @@ class RecursiveExec(Exec):
 
     def advance(self) -> IterationResult:
         self._context.verify()  # a round may be short and their number without an end
-        if self._context.weight.must_move:
+        if self._context.weight.should_offload:
             return IterationResult.WAIT
         result = self._round.advance()
         if result is IterationResult.WAIT:

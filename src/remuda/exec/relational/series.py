@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from remuda.exec.batch import RowBatch
     from remuda.exec.context import ExecContext
-    from remuda.exec.expression_cache import Code
+    from remuda.exec.expression_cache import ExpressionCache
     from remuda.expr import BatchExpression
     from remuda.plan.physical import Series
     from remuda.plan.series import SeriesCall
@@ -126,7 +126,7 @@ ROWS_AT_ONCE = 16_384
 
 
 class SeriesExec(UnaryExec):
-    def __init__(self, node: Series, source: Exec, code: Code) -> None:
+    def __init__(self, node: Series, source: Exec, code: ExpressionCache) -> None:
         super().__init__(source)
         self._node = node
         self._arguments = code.of(node, _compile)
@@ -146,7 +146,7 @@ class SeriesExec(UnaryExec):
 
     def advance(self) -> IterationResult:
         self._context.verify()
-        if self._context.weight.must_move:
+        if self._context.weight.should_offload:
             return IterationResult.WAIT
         if self._left is None:
             result = self.source.advance()

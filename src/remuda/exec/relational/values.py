@@ -10,13 +10,13 @@ from remuda.expr import compile_row
 
 if TYPE_CHECKING:
     from remuda.exec.context import ExecContext
-    from remuda.exec.expression_cache import Code
+    from remuda.exec.expression_cache import ExpressionCache
     from remuda.expr import RowExpression
     from remuda.plan.physical import Values
 
 
 class ValuesExec(Exec):
-    def __init__(self, node: Values, code: Code) -> None:
+    def __init__(self, node: Values, code: ExpressionCache) -> None:
         self._columns = node.columns
         self._rows = code.of(node, _compile)
 

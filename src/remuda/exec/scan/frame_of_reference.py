@@ -44,7 +44,7 @@ _EXACT = Context(prec=100)
 
 
 @dataclass(frozen=True, slots=True)
-class NarrowColumn:
+class EncodedColumn:
     """`distances` from the `least` value, for all rows of a segment; none is above `widest`."""
 
     distances: np.ndarray
@@ -89,7 +89,7 @@ def _of_all(function: str, distance: int, widest: int) -> bool | None:
     return (function in {"<", "<="}) == (distance > widest)
 
 
-class NarrowComparison:
+class EncodedComparison:
     """A conjunct that compares a column with a value; made once for a plan."""
 
     __slots__ = ("_column", "_function", "_value")
@@ -101,7 +101,7 @@ class NarrowComparison:
 
     def passing(self, segment: Segment, first: int, stop: int, parameters: Parameters) -> np.ndarray | None:
         """Which of these rows pass; None where the column is to be read as it is."""
-        narrow = narrow_column(segment, self._column.name, self._column.type, stop - first)
+        narrow = encoded_column(segment, self._column.name, self._column.type, stop - first)
         if narrow is None:
             return None
         value = self._value
@@ -117,18 +117,18 @@ class NarrowComparison:
         return narrow.passing(self._function, wanted, slice(first, stop))
 
 
-def narrow_comparison(conjunct: Expression) -> NarrowComparison | None:
+def encoded_comparison(conjunct: Expression) -> EncodedComparison | None:
     match conjunct:
         case Call(
             "=" | "<>" | "<" | "<=" | ">" | ">=" as function, (Column() as column, Literal() | Parameter() as value)
         ):
             kind = column.type.kind
             if kind in _WHOLE or (kind is Kind.DECIMAL and column.type.precision <= LONG_DIGITS):
-                return NarrowComparison(function, column, value)
+                return EncodedComparison(function, column, value)
     return None
 
 
-def narrow_column(segment: Segment, name: str, sql_type: SqlType, rows: int) -> NarrowColumn | None:
+def encoded_column(segment: Segment, name: str, sql_type: SqlType, rows: int) -> EncodedColumn | None:
     """The narrow form of a column; None where it has none, or has not been asked about enough.
 
     `rows` is how many rows are asked about now. Two threads that make the same column do it twice, and agree.
@@ -136,11 +136,11 @@ def narrow_column(segment: Segment, name: str, sql_type: SqlType, rows: int) -> 
     kept = segment.narrow_columns
     known = kept.get(name, 0)
     if not isinstance(known, int):
-        return known if isinstance(known, NarrowColumn) else None
+        return known if isinstance(known, EncodedColumn) else None
     if known <= SCANS_BEFORE * segment.rows or segment.rows < FEWEST_ROWS:
         kept[name] = known + rows
         return None
-    made = made_narrow(segment.column(segment.definition.position(name)), sql_type)
+    made = encode_column(segment.column(segment.definition.position(name)), sql_type)
     kept[name] = made or NOT_NARROW
     return made
 
@@ -149,7 +149,7 @@ NOT_NARROW = "not narrow"
 """What is kept for a column that has no narrow form."""
 
 
-def made_narrow(array: pa.Array, sql_type: SqlType) -> NarrowColumn | None:
+def encode_column(array: pa.Array, sql_type: SqlType) -> EncodedColumn | None:
     if array.null_count or not len(array):
         return None
     is_decimal = sql_type.kind is Kind.DECIMAL
@@ -160,5 +160,5 @@ def made_narrow(array: pa.Array, sql_type: SqlType) -> NarrowColumn | None:
         if greatest - least <= np.iinfo(dtype).max and 2 * size <= width:
             distances = np.empty(len(values), dtype)
             np.subtract(values, values.dtype.type(least), out=distances, casting="unsafe")
-            return NarrowColumn(distances, least, greatest - least)
+            return EncodedColumn(distances, least, greatest - least)
     return None

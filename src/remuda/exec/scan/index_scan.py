@@ -9,7 +9,7 @@ import numpy as np
 from remuda.exec.batch import ArrowBatch, Row, RowBatch, layout_of
 from remuda.exec.scan.concrete_bounds import index_lookups
 from remuda.exec.scan.map_scan import IteratorExec, direct_batches, scan_partitions
-from remuda.exec.scan.scan_filter import remainder_filter, whole_filter
+from remuda.exec.scan.scan_filter import residual_filter, whole_filter
 from remuda.exec.sort.merge import Stream, merge_pending
 from remuda.plan.physical import Direction
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from remuda.exec.context import ExecContext
-    from remuda.exec.expression_cache import Code
+    from remuda.exec.expression_cache import ExpressionCache
     from remuda.plan.physical import IndexCount, IndexScan
     from remuda.storage import Lookup, Source
 
@@ -31,11 +31,11 @@ that many rows: of several sources it is enough then, and MIN and MAX read one r
 
 
 class IndexScanExec(IteratorExec):
-    def __init__(self, node: IndexScan, code: Code) -> None:
+    def __init__(self, node: IndexScan, code: ExpressionCache) -> None:
         super().__init__(node.columns)
         self._node = node
         self._code = code
-        self._rows = code.of(node, remainder_filter)
+        self._rows = code.of(node, residual_filter)
         self._first_chunk = FIRST_CHUNK
 
     def expect_rows(self, count: int) -> None:
@@ -57,7 +57,7 @@ class IndexScanExec(IteratorExec):
 
     def _is_scan_cheaper(self, sources: tuple[Source, ...], lookups: list[Lookup]) -> bool:
         """By the exact number of entries within the bounds, which an index tells without reading rows."""
-        limit = self._node.scan_above
+        limit = self._node.scan_cutover
         if limit is None:
             return False
         index = self._node.index.id

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from remuda.exec.scan.concrete_bounds import lookup_keys
 from remuda.exec.scan.map_scan import IteratorExec, scan_partitions
-from remuda.exec.scan.scan_filter import remainder_filter
+from remuda.exec.scan.scan_filter import residual_filter
 from remuda.storage import partition_of, scalar_hasher
 
 if TYPE_CHECKING:
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
     from remuda.catalog import MapDefinition
     from remuda.exec.batch import RowBatch
     from remuda.exec.context import ExecContext
-    from remuda.exec.expression_cache import Code
+    from remuda.exec.expression_cache import ExpressionCache
     from remuda.plan.physical import KeyLookup
 
 MANY_KEYS = 1_000
 
 
 class KeyLookupExec(IteratorExec):
-    def __init__(self, node: KeyLookup, code: Code) -> None:
+    def __init__(self, node: KeyLookup, code: ExpressionCache) -> None:
         super().__init__(node.columns)
         self._node = node
-        self._rows = code.of(node, remainder_filter)
+        self._rows = code.of(node, residual_filter)
 
     def setup(self, context: ExecContext) -> None:
         context.verify()

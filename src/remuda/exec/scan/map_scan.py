@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from remuda.exec.context import ExecContext
-    from remuda.exec.expression_cache import Code
+    from remuda.exec.expression_cache import ExpressionCache
     from remuda.exec.scan.scan_filter import ScanFilter
-    from remuda.exec.scan.zone_order import Piece, Threshold
+    from remuda.exec.scan.zone_order import Piece, TopNBound
     from remuda.expr import Column
     from remuda.plan.physical import MapScan, ScanNode
     from remuda.plan.traits import SortKey
@@ -106,7 +106,7 @@ class IteratorExec(Exec):
         self._stream = batches
 
     def advance(self) -> IterationResult:
-        if self._context.weight.must_move:
+        if self._context.weight.should_offload:
             return IterationResult.WAIT
         batch = next(self._stream, None)
         self._context.verify()
@@ -115,7 +115,7 @@ class IteratorExec(Exec):
 
 
 class MapScanExec(IteratorExec):
-    def __init__(self, node: MapScan, code: Code) -> None:
+    def __init__(self, node: MapScan, code: ExpressionCache) -> None:
         super().__init__(node.columns)
         self._node = node
         self._rows = code.of(node, whole_filter)
@@ -143,7 +143,7 @@ class MapScanExec(IteratorExec):
         """How many rows there are to be read, hidden ones included."""
         return sum(stop - start for _, start, stop in self._ranges)
 
-    def seek_first(self, key: SortKey, threshold: Threshold, wanted: float) -> None:
+    def seek_first(self, key: SortKey, threshold: TopNBound, wanted: float) -> None:
         """Said between `setup` and the first batch: rows that do not reach the threshold are not wanted, and so many,
         filters included, will probably be."""
         if self.most_rows >= max(SMALLEST_GAP, zone_order.BLOCKS_FOR_EACH * ZONE_ROWS * wanted):

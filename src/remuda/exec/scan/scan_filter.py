@@ -6,11 +6,11 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from remuda.exec.batch import ArrowBatch, TupleBatch, layout_of
-from remuda.exec.scan.frame_of_reference import narrow_comparison
+from remuda.exec.scan.frame_of_reference import encoded_comparison
 from remuda.exec.scan.zone_ranges import ZoneRanges
-from remuda.exec.selection import ChosenBatch
+from remuda.exec.selection import SelectedBatch
 from remuda.expr import Column, Expression, Parameters, can_fail, columns_of, compile_row, conjuncts
-from remuda.expr.evaluate.mask import compile_truth
+from remuda.expr.evaluate.mask import compile_mask
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from remuda.catalog import MapDefinition
     from remuda.exec.batch import RowBatch
-    from remuda.exec.scan.frame_of_reference import NarrowComparison
-    from remuda.expr.evaluate.mask import Truth
+    from remuda.exec.scan.frame_of_reference import EncodedComparison
+    from remuda.expr.evaluate.mask import Mask
     from remuda.plan.physical import IndexScan, KeyLookup, MapScan
     from remuda.storage import Segment
 
@@ -30,7 +30,7 @@ class ScanFilter:
     """`names` and `positions` are the columns to read: those delivered, then those that only the filter needs."""
 
     def __init__(self, definition: MapDefinition, columns: tuple[Column, ...], predicate: Expression | None) -> None:
-        """Made once for a plan: see `Code`."""
+        """Made once for a plan: see `ExpressionCache`."""
         delivered = {column.id for column in columns}
         extra = [column for id_, column in columns_of(predicate).items() if id_ not in delivered]
         read = (*columns, *extra)
@@ -49,14 +49,14 @@ class ScanFilter:
         if not self._parts or batch.num_rows == 0:
             return ArrowBatch(self.columns, self._delivered(batch))
         passing = _all(truth(batch, parameters) for _, truth in self._parts)
-        return ChosenBatch(self.columns, self._delivered(batch), passing)
+        return SelectedBatch(self.columns, self._delivered(batch), passing)
 
     def apply_to_segment(self, segment: Segment, first: int, batch: pa.RecordBatch, parameters: Parameters) -> RowBatch:
         """The same for a batch that is whole rows of a segment, none of them hidden, from `first` on."""
         if not self._parts or batch.num_rows == 0:
             return ArrowBatch(self.columns, self._delivered(batch))
         passing = _all(self._passing(segment, first, batch, parameters))
-        return ChosenBatch(self.columns, self._delivered(batch), passing)
+        return SelectedBatch(self.columns, self._delivered(batch), passing)
 
     def _passing(
         self, segment: Segment, first: int, batch: pa.RecordBatch, parameters: Parameters
@@ -86,16 +86,16 @@ def whole_filter(node: MapScan | IndexScan) -> ScanFilter:
     return ScanFilter(node.map, node.columns, node.filter)
 
 
-def remainder_filter(node: IndexScan | KeyLookup) -> ScanFilter:
+def residual_filter(node: IndexScan | KeyLookup) -> ScanFilter:
     """Compile the part of a filter that the index, or the key, does not answer."""
-    return ScanFilter(node.map, node.columns, node.remainder)
+    return ScanFilter(node.map, node.columns, node.residual)
 
 
-def _parts(predicate: Expression, layout: dict[int, int]) -> list[tuple[NarrowComparison | None, Truth]]:
-    """What must all be true of a row. What can be an error for some row is asked as a whole: see `compile_truth`."""
+def _parts(predicate: Expression, layout: dict[int, int]) -> list[tuple[EncodedComparison | None, Mask]]:
+    """What must all be true of a row. What can be an error for some row is asked as a whole: see `compile_mask`."""
     if can_fail(predicate):
-        return [(None, compile_truth(predicate, layout))]
-    return [(narrow_comparison(each), compile_truth(each, layout)) for each in conjuncts(predicate)]
+        return [(None, compile_mask(predicate, layout))]
+    return [(encoded_comparison(each), compile_mask(each, layout)) for each in conjuncts(predicate)]
 
 
 def _all(parts: Iterable[np.ndarray]) -> np.ndarray:

@@ -39,7 +39,7 @@ FIRST_BLOCKS = 64
 the order in which it lies, as many blocks at a time as there are side by side."""
 
 
-class Threshold:
+class TopNBound:
     """The greatest height that as many rows as are wanted have reached, whichever thread has found them.
 
     Two threads that set it at once may leave the lower one: that is true as well.
@@ -64,7 +64,7 @@ class Threshold:
 class BestFirst:
     """What is left of a scan's ranges, while the threshold rises."""
 
-    def __init__(self, ranges: list[Piece], column: Column, key: SortKey, threshold: Threshold) -> None:
+    def __init__(self, ranges: list[Piece], column: Column, key: SortKey, threshold: TopNBound) -> None:
         self._threshold = threshold
         self._unknown: list[Piece] = []
         self._ranges: list[Piece] = []

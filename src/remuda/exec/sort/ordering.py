@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from remuda.exec.batch import positional, without_columns
 from remuda.exec.keys.text_interner import is_same_memory
 from remuda.exec.sort.sort_keys import changes, sort_parts, sorted_by
-from remuda.expr.cancellation import go_on
+from remuda.expr.cancellation import check_cancelled
 from remuda.plan.traits import SortKey
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def _concatenate_column(parts: list[pa.Array]) -> pa.Array:
 
     The parts of one segment have one dictionary, and those of several often the same values.
     """
-    go_on()
+    check_cancelled()
     dictionaries = [part.dictionary for part in parts if isinstance(part, pa.DictionaryArray)]
     mixed = 0 < len(dictionaries) < len(parts)
     if dictionaries and not mixed and all(_are_same(dictionaries[0], other) for other in dictionaries[1:]):

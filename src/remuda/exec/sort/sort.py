@@ -12,11 +12,11 @@ import pyarrow.compute as pc
 
 from remuda.exec.batch import ArrowBatch, RowBatch, empty_batch, layout_of
 from remuda.exec.memory import bytes_of
-from remuda.exec.offload import Weight
+from remuda.exec.offload import RowBudget
 from remuda.exec.operator import BlockingExec, Exec
 from remuda.exec.parallel import in_parallel, scan_passed_on
 from remuda.exec.relational.limit import row_number
-from remuda.exec.scan.zone_order import Threshold
+from remuda.exec.scan.zone_order import TopNBound
 from remuda.exec.selection import gather
 from remuda.exec.sort.ordering import concatenate, sort_positions, top_positions
 from remuda.expr.evaluate.mask import true_rows
@@ -132,7 +132,7 @@ class TopNExec(BlockingExec):
         layout = layout_of(node.columns)
         self._places = [layout[key.column] for key in node.collation]
         self._descending = node.collation[0].descending
-        self._reached: Threshold | None = None
+        self._reached: TopNBound | None = None
         self._scan = scan_passed_on(source)
         self._begin()
 
@@ -148,7 +148,7 @@ class TopNExec(BlockingExec):
         self._wanted = self._skipped + row_number(self._node.count, context.parameters.values, "LIMIT")
         first = self._node.collation[0]
         if self._scan is not None and any(column.id == first.column for column in self._scan.columns):
-            self._reached = Threshold(self._node.columns[self._places[0]], descending=self._descending)
+            self._reached = TopNBound(self._node.columns[self._places[0]], descending=self._descending)
             source: Any = self._node.input
             expected = source.estimate.rows or self._scan.most_rows
             looked_at = self._wanted * max(1.0, self._scan.most_rows / max(1.0, expected))
@@ -159,7 +159,7 @@ class TopNExec(BlockingExec):
         forked = copy(self)
         forked.source, forked._skipped = source, 0
         forked._begin()
-        forked._weight = Weight()
+        forked._weight = RowBudget()
         return forked
 
     def consume(self, batch: RowBatch) -> None:

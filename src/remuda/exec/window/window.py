@@ -17,11 +17,11 @@ from remuda.exec.window.window_frames import Frames, RangeOrder, frames_of
 from remuda.exec.window.window_functions import NUMBERING, ntile, shifted, value_in_frame
 from remuda.exec.window.window_rows import WindowRows, arrange
 from remuda.expr import as_array, compile_batch, parameters_of
-from remuda.expr.cancellation import go_on
+from remuda.expr.cancellation import check_cancelled
 
 if TYPE_CHECKING:
     from remuda.exec.context import ExecContext
-    from remuda.exec.expression_cache import Code
+    from remuda.exec.expression_cache import ExpressionCache
     from remuda.expr import BatchExpression
     from remuda.plan.physical import Window
     from remuda.plan.windows import Frame, WindowCall
@@ -33,7 +33,7 @@ BYTES_OF_BOUNDS = 48
 class WindowExec(BlockingExec):
     """Holds all rows, sorts them by partition and order, and computes each call for all of them at once."""
 
-    def __init__(self, node: Window, source: Exec, code: Code) -> None:
+    def __init__(self, node: Window, source: Exec, code: ExpressionCache) -> None:
         super().__init__(source)
         self._node = node
         self._arguments = code.of(node, _compile)
@@ -72,7 +72,7 @@ class WindowExec(BlockingExec):
     def _called(
         self, call: WindowCall, evaluate: list[BatchExpression], rows: WindowRows, known: dict[Frame, Frames]
     ) -> pa.Array:
-        go_on()
+        check_cancelled()
         result = call.column.type.arrow
         if call.function in NUMBERING:
             return pa.array(NUMBERING[call.function](rows), result)
@@ -95,7 +95,7 @@ class WindowExec(BlockingExec):
                 )
             case _:
                 frames = self._frames(call.frame, rows, known)
-                go_on()
+                check_cancelled()
                 argument = _plain(arguments[0]) if arguments else None
                 argument_type = call.arguments[0].type if arguments else None
                 values = aggregate_over_frames(call, argument, argument_type, frames, rows)

@@ -12,9 +12,9 @@ from remuda.errors import data_error
 from remuda.exec.aggregate.aggregate import HashAggregateExec
 from remuda.exec.aggregate.aggregate_calls import average
 from remuda.exec.batch import ArrowBatch, positional
-from remuda.exec.expression_cache import Code
+from remuda.exec.expression_cache import ExpressionCache
 from remuda.exec.join.join_table import cuts
-from remuda.exec.keys.integer_interner import IntegerNumbers
+from remuda.exec.keys.integer_interner import IntegerInterner
 from remuda.exec.keys.key_interner import decimal_array
 from remuda.exec.relational.values import ValuesExec
 from remuda.exec.sort.ordering import order_codes
@@ -225,7 +225,7 @@ def _distinct(frames: Frames) -> tuple[Frames, np.ndarray]:
     frame_of = np.zeros(len(frames.sizes), np.int64)
     count = 1
     for bound in (bound for piece in frames.pieces for bound in piece):
-        different = IntegerNumbers(bound * count + frame_of)
+        different = IntegerInterner(bound * count + frame_of)
         frame_of, count = different.given.astype(np.int64), different.count
     some_row = np.empty(count if len(frame_of) else 0, np.int64)
     some_row[frame_of] = np.arange(len(frame_of))
@@ -253,7 +253,7 @@ def _aggregated(
     source = Values(columns, (), Traits())
     aggregate = AggregateCall(call.column, call.function, value)
     node = HashAggregate(source, (number,), (aggregate,), ((),), Phase.COMPLETE, Traits())
-    operator = HashAggregateExec(node, ValuesExec(source, Code()))
+    operator = HashAggregateExec(node, ValuesExec(source, ExpressionCache()))
     if len(numbers):
         operator.consume(ArrowBatch(columns, positional([pa.array(numbers), argument.take(pa.array(places))])))
     groups = operator.finish().arrow()

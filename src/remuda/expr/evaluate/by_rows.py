@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from remuda.expr.cancellation import go_on
+from remuda.expr.cancellation import check_cancelled
 from remuda.expr.function import CanFail, Datum, Function, Overload, Signature, fixed, overloaded
 from remuda.expr.functions.text_sizes import refuse_size, room_for_texts
 from remuda.types import Kind, SqlType
@@ -35,7 +35,7 @@ def by_rows(row: Callable[..., Any], signature: Signature, *, strict: bool = Tru
         parts: list[pa.Array] = []
         size = 0
         for start in range(0, count, ROWS_AT_ONCE):
-            go_on()
+            check_cancelled()
             parts.append(applied([_piece(argument, start) for argument in arguments], size))
             size += parts[-1].nbytes if makes_text else 0
         return pa.concat_arrays(parts)

@@ -42,7 +42,7 @@ from remuda.types.partition_hash import unscaled
 if TYPE_CHECKING:
     from remuda.expr.nodes import Parameters
 
-Truth = Callable[[pa.RecordBatch, "Parameters"], np.ndarray]
+Mask = Callable[[pa.RecordBatch, "Parameters"], np.ndarray]
 """For each row whether it passes; the array is the caller's, who may change it."""
 
 DICTIONARY_SHARE = 8
@@ -61,7 +61,7 @@ _UNLESS = {">": operator.le, ">=": operator.lt}
 """NaN is above all numbers and not below any: it passes `>` as what does not pass `<=`."""
 
 
-def compile_truth(expression: Expression, layout: Mapping[int, int]) -> Truth:
+def compile_mask(expression: Expression, layout: Mapping[int, int]) -> Mask:
     """`layout` says which column of the batch holds a column of the query, by column id.
 
     An expression that is an error for some row must be evaluated in turn, its parts only on rows that reach them: that
@@ -70,7 +70,7 @@ def compile_truth(expression: Expression, layout: Mapping[int, int]) -> Truth:
     return _by_arrow(expression, layout) if can_fail(expression) else _compile(expression, layout)
 
 
-def _compile(expression: Expression, layout: Mapping[int, int]) -> Truth:
+def _compile(expression: Expression, layout: Mapping[int, int]) -> Mask:
     match expression:
         case Call("and", arguments):
             return _combined(np.logical_and, [_compile(argument, layout) for argument in arguments])
@@ -89,7 +89,7 @@ def _compile(expression: Expression, layout: Mapping[int, int]) -> Truth:
     return _by_arrow(expression, layout)
 
 
-def _by_arrow(expression: Expression, layout: Mapping[int, int]) -> Truth:
+def _by_arrow(expression: Expression, layout: Mapping[int, int]) -> Mask:
     evaluate = compile_batch(expression, layout)
     return lambda batch, parameters: true_rows(as_array(evaluate(batch, parameters), batch.num_rows))
 
@@ -111,7 +111,7 @@ def _unpacked(buffer: pa.Buffer, array: pa.Array) -> np.ndarray:
     return unpacked[skipped : skipped + len(array)].view(np.bool_)
 
 
-def _combined(combine: np.ufunc, parts: list[Truth]) -> Truth:
+def _combined(combine: np.ufunc, parts: list[Mask]) -> Mask:
     first, *others = parts
 
     def truth(batch: pa.RecordBatch, parameters: Parameters) -> np.ndarray:
@@ -123,7 +123,7 @@ def _combined(combine: np.ufunc, parts: list[Truth]) -> Truth:
     return truth
 
 
-def _compared(call: Call, column: Column, value: Literal | Parameter, layout: Mapping[int, int]) -> Truth:
+def _compared(call: Call, column: Column, value: Literal | Parameter, layout: Mapping[int, int]) -> Mask:
     place, sql_type = layout[column.id], column.type
     compare, unless = _COMPARE[call.function], _UNLESS.get(call.function) if sql_type.is_floating else None
     by_arrow = _by_arrow(call, layout)
@@ -143,7 +143,7 @@ def _compared(call: Call, column: Column, value: Literal | Parameter, layout: Ma
     return truth
 
 
-def _decimal_compared(call: Call, column: Column, value: Literal | Parameter, layout: Mapping[int, int]) -> Truth:
+def _decimal_compared(call: Call, column: Column, value: Literal | Parameter, layout: Mapping[int, int]) -> Mask:
     """Short DECIMALs are compared by their lower words, which have all of their bits."""
     place, scale, compare = layout[column.id], column.type.scale, _COMPARE[call.function]
     by_arrow = _by_arrow(call, layout)
@@ -186,7 +186,7 @@ def _only_text(call: Call) -> Column | None:
     return column
 
 
-def _on_dictionary(call: Call, column: Column, layout: Mapping[int, int]) -> Truth:
+def _on_dictionary(call: Call, column: Column, layout: Mapping[int, int]) -> Mask:
     place, by_arrow = layout[column.id], _by_arrow(call, layout)
     of_distinct = _by_arrow(call, {column.id: 0})
 

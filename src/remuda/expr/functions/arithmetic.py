@@ -106,7 +106,7 @@ def _remainder_row(signature: Signature) -> Callable[[Any, Any], Any]:
     return remainder
 
 
-def _remainder_batch(signature: Signature) -> Callable[[Datum, Datum], Datum]:
+def _residual_batch(signature: Signature) -> Callable[[Datum, Datum], Datum]:
     arrow = signature.result.arrow
 
     def remainder(left: Datum, right: Datum) -> Datum:
@@ -163,7 +163,7 @@ FUNCTIONS = (
     _binary("-", _batch(pc.subtract_checked), _checked_row(operator.sub), _overflows(decimals.digits_of_sum)),
     _binary("*", _batch(pc.multiply_checked), _checked_row(operator.mul), _overflows(decimals.digits_of_product)),
     _binary("/", _batch(pc.divide_checked), _divide_row),
-    _binary("%", _remainder_batch, _remainder_row),
+    _binary("%", _residual_batch, _remainder_row),
     overloaded(
         "negate",
         Overload(_resolve_unary, _batch(pc.negate_checked), _checked_row(_negate)),

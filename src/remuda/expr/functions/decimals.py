@@ -307,7 +307,7 @@ def _largest(value: Datum) -> int:
     return 0 if largest is None else int(largest.scaleb(value.type.scale, _EXACT))
 
 
-def _remainder_batch(signature: Signature) -> Callable[..., Datum]:
+def _residual_batch(signature: Signature) -> Callable[..., Datum]:
     """Up to 18 digits by numpy, as 64-bit integers of the larger scale."""
     one_by_one = by_rows(_fitted_row(_remainder_exactly)(signature), signature)
     scale = max(type_.scale for type_ in signature.arguments)
@@ -337,5 +337,5 @@ OVERLOADS = {
     "-": Overload(_resolver(digits_of_sum), _EXACT_DIFFERENCE, _SUBTRACT),
     "*": Overload(_resolver(digits_of_product), _EXACT_PRODUCT, _MULTIPLY),
     "/": Overload(_resolver(_digits_of_quotient), divide_batch, _fitted_row(_divide_exactly)),
-    "%": Overload(_resolver(_digits_of_remainder), _remainder_batch, _fitted_row(_remainder_exactly)),
+    "%": Overload(_resolver(_digits_of_remainder), _residual_batch, _fitted_row(_remainder_exactly)),
 }

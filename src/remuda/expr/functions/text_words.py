@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from remuda.errors import data_error
-from remuda.expr.cancellation import go_on
+from remuda.expr.cancellation import check_cancelled
 from remuda.expr.evaluate.by_rows import plain_function
 from remuda.expr.function import Datum, Function, Overload, fixed, overloaded
 from remuda.expr.functions.text_sizes import refuse_length
@@ -83,7 +83,7 @@ def _levenshtein(left: str, right: str) -> int:
     """The number of characters to insert, remove or replace, row by row of the usual table."""
     previous = list(range(len(right) + 1))
     for row, character in enumerate(left, 1):
-        go_on()
+        check_cancelled()
         current = [row]
         for column, other in enumerate(right, 1):
             current.append(min(previous[column] + 1, current[-1] + 1, previous[column - 1] + (character != other)))

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from remuda.errors import SqlError, StorageError, data_error
-from remuda.expr.cancellation import go_on
+from remuda.expr.cancellation import check_cancelled
 from remuda.grid.files.text_files import guess_csv, guess_json, read_csv, read_json
 from remuda.grid.files.text_values import WrongValueError, typed_column
 from remuda.grid.write_rows import generated_keys
@@ -137,7 +137,7 @@ def gathered(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[p
     rows = size = 0
     given = False
     for batch in batches:
-        go_on()
+        check_cancelled()
         if waiting and not batch.schema.equals(waiting[0].schema):
             yield pa.Table.from_batches(waiting)
             waiting, rows, size, given = [], 0, 0, True

@@ -92,11 +92,11 @@ class RowComputation:
     ) -> None:
         expressions = lookup.columns if assignments is None else assignments
         picked = [expression for expression in expressions if isinstance(expression, Column)]
-        self._is_plain = lookup.remainder is None and len(picked) == len(expressions)
+        self._is_plain = lookup.residual is None and len(picked) == len(expressions)
         read = picked if self._is_plain else _columns_to_read(lookup)
         layout = {column.id: place for place, column in enumerate(read)}
         self.positions = tuple(lookup.map.position(column.name) for column in read)
-        self._passes = None if lookup.remainder is None else compile_row(lookup.remainder, layout)
+        self._passes = None if lookup.residual is None else compile_row(lookup.residual, layout)
         self._items = [compile_row(expression, layout) for expression in expressions]
         self._picked = [layout[each.id] if isinstance(each, Column) else None for each in expressions]
         """Which place of the row each item is; None for one that is computed."""
@@ -122,4 +122,4 @@ class RowComputation:
 def _columns_to_read(lookup: physical.KeyLookup | physical.IndexScan) -> list[Column]:
     """Those that are delivered, then those that only the filter needs."""
     delivered = {column.id for column in lookup.columns}
-    return [*lookup.columns, *(column for id_, column in columns_of(lookup.remainder).items() if id_ not in delivered)]
+    return [*lookup.columns, *(column for id_, column in columns_of(lookup.residual).items() if id_ not in delivered)]

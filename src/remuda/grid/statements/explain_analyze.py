@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from remuda.errors import SqlError
-from remuda.exec.metrics import Measure, Measures
+from remuda.exec.metrics import Instrumentation, OperatorMetrics
 from remuda.grid.parameters import arrange, to_stored_values
 from remuda.grid.plan_cache import CachedPlan
 from remuda.grid.rows import RowShape
@@ -58,7 +58,7 @@ def _analyze_once(
         literals = {number: given[number] for number in errors}
         plan = queries.planner().plan(text, statement.query, literals)
     planned = time.perf_counter()
-    measures = Measures()
+    measures = Instrumentation()
     entry = CachedPlan(plan, RowShape(plan.columns), None, queries.plans.epoch)
     entry.code = measures
     writing = nullcontext() if plan.modifies is None else queries.store.map(plan.modifies).writing()
@@ -97,7 +97,7 @@ def _fragment_nodes(plan: Plan) -> dict[int, Any]:
     return found
 
 
-def _as_text(node: Any, measure: Measure | None) -> str:
+def _as_text(node: Any, measure: OperatorMetrics | None) -> str:
     if measure is None:
         return ""
     parts = [f"rows={measure.rows}", f"batches={measure.batches}", f"time={_milliseconds(measure.seconds)}"]
@@ -110,7 +110,7 @@ def _as_text(node: Any, measure: Measure | None) -> str:
     return f"actual: {' '.join(parts)}"
 
 
-def _as_values(measure: Measure | None) -> dict[str, Any] | None:
+def _as_values(measure: OperatorMetrics | None) -> dict[str, Any] | None:
     if measure is None:
         return None
     return {

@@ -40,7 +40,7 @@ def count_by_index(node: logical.Aggregate, required: Traits, context: PlanningC
     if any(call.function != "count" or call.argument is not None or call.distinct for call in node.calls):
         return
     for path in context.access_paths(scan, Traits(Convention.LOCAL, PARTITIONED)):
-        if not isinstance(path, physical.IndexScan) or path.remainder is not None:
+        if not isinstance(path, physical.IndexScan) or path.residual is not None:
             continue
         if path.traits.convention is Convention.LOCAL:
             yield Alternative((None,), _counting(node, path, context))

@@ -102,7 +102,7 @@ def _in_one_place(sides: JoinSides, required: Traits, context: PlanningContext, 
         case DistributionKind.PARTITIONED if several:
             return
         case DistributionKind.REPLICATED if several:
-            if context.is_everywhere(sides.left) and context.is_everywhere(sides.right):
+            if context.is_replicated(sides.left) and context.is_replicated(sides.right):
                 everywhere = Traits(required.convention, REPLICATED)
                 yield Alternative((everywhere, everywhere), lambda left, right: build(left, right, everywhere))
         case _:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from remuda.expr.cancellation import go_on
+from remuda.expr.cancellation import check_cancelled
 from remuda.plan import logical
 from remuda.plan.checker import check_logical
 from remuda.plan.logical import LogicalNode
@@ -189,7 +189,7 @@ class _Normalizer:
         return node
 
     def _apply(self, node: LogicalNode) -> LogicalNode | None:
-        go_on()
+        check_cancelled()
         trace = self._trace
         for rule in NORMALIZE_RULES.get(type(node), ()):
             name = rule.__name__

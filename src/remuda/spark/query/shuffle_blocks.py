@@ -38,7 +38,7 @@ MEASURED_EDGE = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Parcel:
+class ShuffleBlock:
     """`target` is the number of the task that it is for; None where it is for all. Without a place `rows` has them."""
 
     edge: int
@@ -54,7 +54,7 @@ class Parcel:
         return BatchFile(self.path).read(self.place)
 
 
-class ParcelWriter:
+class ShuffleBlockWriter:
     """Packs what a task sends; `folder` is where a file is made when there is much of it. Without one all is inline."""
 
     def __init__(self, folder: str | None) -> None:
@@ -62,10 +62,10 @@ class ParcelWriter:
         self._file: BatchFileWriter | None = None
         self._inline = 0
         self._waiting: dict[tuple[int, int | None], list[pa.RecordBatch]] = {}
-        self._parcels: list[Parcel] = []
+        self._parcels: list[ShuffleBlock] = []
 
-    def channel(self, edge: int, target: int | None) -> ParcelChannel:
-        return ParcelChannel(self, edge, target)
+    def channel(self, edge: int, target: int | None) -> ShuffleBlockChannel:
+        return ShuffleBlockChannel(self, edge, target)
 
     def add(self, edge: int, target: int | None, batch: pa.RecordBatch) -> None:
         waiting = self._waiting.setdefault((edge, target), [])
@@ -73,7 +73,7 @@ class ParcelWriter:
         if sum(each.num_rows for each in waiting) >= PARCEL_ROWS:
             self._pack(edge, target)
 
-    def finish(self) -> list[Parcel]:
+    def finish(self) -> list[ShuffleBlock]:
         for edge, target in list(self._waiting):
             self._pack(edge, target)
         if self._file is not None:
@@ -86,17 +86,17 @@ class ParcelWriter:
             stream = to_stream(batch)
             if self._folder is None or self._inline + stream.size <= INLINE_BYTES:
                 self._inline += stream.size
-                self._parcels.append(Parcel(edge, target, stream.to_pybytes()))
+                self._parcels.append(ShuffleBlock(edge, target, stream.to_pybytes()))
                 return
             self._file = BatchFileWriter(Path(self._folder) / f"{uuid4().hex}.arrow")
-        self._parcels.append(Parcel(edge, target, None, str(self._file.path), self._file.append(batch)))
+        self._parcels.append(ShuffleBlock(edge, target, None, str(self._file.path), self._file.append(batch)))
 
 
 @dataclass(frozen=True, slots=True)
-class ParcelChannel:
+class ShuffleBlockChannel:
     """The sending end of an edge in a task: it always has room."""
 
-    writer: ParcelWriter
+    writer: ShuffleBlockWriter
     edge: int
     target: int | None
 
@@ -118,20 +118,20 @@ class ParcelChannel:
         return False
 
 
-class OpenedParcels:
+class OpenedBlocks:
     """The receiving end: all that is there for this task, one parcel after the other; nothing is waited for."""
 
-    def __init__(self, columns: tuple[Column, ...], parcels: Sequence[Parcel]) -> None:
+    def __init__(self, columns: tuple[Column, ...], shuffle_blocks: Sequence[ShuffleBlock]) -> None:
         self._columns = columns
-        self._remaining: Iterator[Parcel] = iter(parcels)
+        self._remaining: Iterator[ShuffleBlock] = iter(shuffle_blocks)
         self._finished = False
 
     def poll(self) -> RowBatch | None:
-        parcel = next(self._remaining, None)
-        if parcel is None:
+        shuffle_block = next(self._remaining, None)
+        if shuffle_block is None:
             self._finished = True
             return None
-        return ArrowBatch(self._columns, parcel.open())
+        return ArrowBatch(self._columns, shuffle_block.open())
 
     def abandon(self) -> None:
         """Leave the parcels where they are: their sender is done."""
@@ -141,22 +141,22 @@ class OpenedParcels:
         return self._finished
 
 
-class Post:
+class Mailbox:
     """All parcels of a stage, by the tasks that they are for."""
 
     def __init__(self, answers: Iterable[bytes] = ()) -> None:
         """`answers` are those of the stage's tasks, each the parcels it has sent, pickled."""
-        self._by_target: dict[int | None, list[Parcel]] = {}
+        self._by_target: dict[int | None, list[ShuffleBlock]] = {}
         self.measured: list[bytes] = []
         """What the senders measured, if they did."""
         for answer in answers:
-            for parcel in pickle.loads(answer):
-                if parcel.edge == MEASURED_EDGE:
-                    self.measured.append(parcel.rows)
+            for shuffle_block in pickle.loads(answer):
+                if shuffle_block.edge == MEASURED_EDGE:
+                    self.measured.append(shuffle_block.rows)
                 else:
-                    self._by_target.setdefault(parcel.target, []).append(parcel)
+                    self._by_target.setdefault(shuffle_block.target, []).append(shuffle_block)
 
-    def for_task(self, task: int, edges: set[int]) -> list[Parcel]:
+    def for_task(self, task: int, edges: set[int]) -> list[ShuffleBlock]:
         """What arrives on these edges, in the order of its senders."""
         sent = (*self._by_target.get(None, ()), *self._by_target.get(task, ()))
-        return [parcel for parcel in sent if parcel.edge in edges]
+        return [shuffle_block for shuffle_block in sent if shuffle_block.edge in edges]

@@ -21,7 +21,7 @@ from remuda.spark.driver.session import make_importable
 from remuda.spark.driver.tasks import freeze_garbage
 from remuda.spark.query.answers import measured_answer
 from remuda.spark.query.shuffle_blocks import MEASURED_EDGE
-from remuda.spark.query.stage_task import TaskWork, answer, send_parcels
+from remuda.spark.query.stage_task import TaskWork, answer, send_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pyspark import RDD
     from pyspark.sql import SparkSession
 
-    from remuda.spark.query.shuffle_blocks import Parcel
+    from remuda.spark.query.shuffle_blocks import ShuffleBlock
 
 _SENT = "target INT, sender INT, number INT, parcel BINARY"
 _SENT_SCHEMA = pa.schema({"target": pa.int32(), "sender": pa.int32(), "number": pa.int32(), "parcel": pa.binary()})
@@ -64,10 +64,10 @@ def _each_task(
     assert context is not None, "this runs in a task"
     task = context.partitionId()
     received = [
-        (sender.as_py(), number.as_py(), parcel.as_buffer().to_pybytes())
+        (sender.as_py(), number.as_py(), shuffle_block.as_buffer().to_pybytes())
         for batch in batches
-        for sender, number, parcel in zip(*batch.columns[1:], strict=True)
-        if parcel.is_valid
+        for sender, number, shuffle_block in zip(*batch.columns[1:], strict=True)
+        if shuffle_block.is_valid
     ]
     try:
         for record in run(task, received):
@@ -80,45 +80,47 @@ def _send(
     works: Mapping[int, TaskWork], tasks: int, task: int, received: list[tuple[int, int, bytes]]
 ) -> Iterator[tuple[int, int, int, bytes]]:
     try:
-        parcels = _opened(received)
-        sent = [*_measured(parcels), *(send_parcels(works[task], parcels) if task in works else ())]
+        shuffle_blocks = _opened(received)
+        sent = [*_measured(shuffle_blocks), *(send_blocks(works[task], shuffle_blocks) if task in works else ())]
     except RemudaError as error:
         yield from ((target, task, _ERROR, pickle.dumps(error)) for target in range(tasks))
         return
-    for number, parcel in enumerate(sent):
-        for target in range(tasks) if parcel.target is None else (parcel.target,):
-            yield target, task, number, pickle.dumps(parcel)
+    for number, shuffle_block in enumerate(sent):
+        for target in range(tasks) if shuffle_block.target is None else (shuffle_block.target,):
+            yield target, task, number, pickle.dumps(shuffle_block)
 
 
 def _answer(
     works: Mapping[int, TaskWork], task: int, received: list[tuple[int, int, bytes]]
 ) -> Iterator[tuple[int, int, int, bytes]]:
     try:
-        parcels = _opened(received)
-        answers = answer(works[task], parcels) if task in works else iter(())
-        measured = (measured_answer(task, parcel.rows or b"") for parcel in _measured(parcels))
+        shuffle_blocks = _opened(received)
+        answers = answer(works[task], shuffle_blocks) if task in works else iter(())
+        measured = (measured_answer(task, shuffle_block.rows or b"") for shuffle_block in _measured(shuffle_blocks))
         for number, each in enumerate(itertools.chain(measured, answers)):
             yield task, task, number, each
     except RemudaError as error:
         yield task, task, _ERROR, pickle.dumps(error)
 
 
-def _measured(parcels: Sequence[Parcel]) -> list[Parcel]:
+def _measured(shuffle_blocks: Sequence[ShuffleBlock]) -> list[ShuffleBlock]:
     """What tasks of earlier stages measured is handed on from stage to stage: only the last one answers the driver."""
-    return [parcel for parcel in parcels if parcel.edge == MEASURED_EDGE]
+    return [shuffle_block for shuffle_block in shuffle_blocks if shuffle_block.edge == MEASURED_EDGE]
 
 
-def _opened(received: list[tuple[int, int, bytes]]) -> list[Parcel]:
+def _opened(received: list[tuple[int, int, bytes]]) -> list[ShuffleBlock]:
     """All parcels in one order, whatever order they have come in; raises where one is an error."""
-    parcels = [pickle.loads(parcel) for _, _, parcel in sorted(received, key=lambda each: each[:2])]
-    error = next((each for each in parcels if isinstance(each, RemudaError)), None)
+    shuffle_blocks = [
+        pickle.loads(shuffle_block) for _, _, shuffle_block in sorted(received, key=lambda each: each[:2])
+    ]
+    error = next((each for each in shuffle_blocks if isinstance(each, RemudaError)), None)
     if error is not None:
         raise error
-    return parcels
+    return shuffle_blocks
 
 
 def _unpacked(row: Any) -> bytes | RemudaError:
-    sent = bytes(row.parcel)
+    sent = bytes(row.shuffle_block)
     if row.number != _ERROR:
         return sent
     error: RemudaError = pickle.loads(sent)

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
-from remuda.exec.metrics import Measures
+from remuda.exec.metrics import Instrumentation
 from remuda.spark.driver.tasks import slot_count
 from remuda.spark.query.shuffle_stages import stages_of
 from remuda.spark.query.stage_job import ReadersEnd, SparkJob
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from remuda.exec.context import ReceivingEnd
-    from remuda.exec.expression_cache import Code
+    from remuda.exec.expression_cache import ExpressionCache
     from remuda.expr import Parameters
     from remuda.plan.fragments import Fragment, Plan
     from remuda.runtime import QueryState
-    from remuda.spark.query.shuffle_blocks import Post
+    from remuda.spark.query.shuffle_blocks import Mailbox
     from remuda.spark.query.shuffle_stages import Stage, Stages
     from remuda.storage import MapSnapshot, SnapshotDescription
 
@@ -53,18 +53,18 @@ class SparkFragments:
     store: Path | None = None
     """The folder of the store, if tasks may write there: large answers, and what they send to each other."""
     memory_limit: int | None = None
-    code: Code | None = None
-    """Where it is `Measures`, tasks measure too, and what they did is added there."""
+    code: ExpressionCache | None = None
+    """Where it is `Instrumentation`, tasks measure too, and what they did is added there."""
 
     def __call__(self, fragment: Fragment, state: QueryState) -> tuple[tuple[ReceivingEnd, ...], Callable[[], None]]:
         slots = slot_count(self.session)
         stages = stages_of(self.plan, fragment, self.parameters.values, slots)
-        measures = self.code if isinstance(self.code, Measures) else None
+        measures = self.code if isinstance(self.code, Instrumentation) else None
         measured = None if measures is None else partial(add_measured, self.plan, measures=measures)
         job = SparkJob(self.session, self.snapshots, self.store, state, f"remuda-{uuid.uuid4().hex}", measured)
         described = cache(lambda map_id: self.snapshots[map_id].describe())
 
-        def works(stage: Stage, post: Post) -> dict[int, TaskWork]:
+        def works(stage: Stage, post: Mailbox) -> dict[int, TaskWork]:
             descriptions = {map_id: described(map_id) for map_id in stage.maps}
             return self._works(stages, stage, post, descriptions, job.folder)
 
@@ -74,7 +74,7 @@ class SparkFragments:
         self,
         stages: Stages,
         stage: Stage,
-        post: Post,
+        post: Mailbox,
         descriptions: dict[str, SnapshotDescription],
         folder: str | None,
     ) -> dict[int, TaskWork]:
@@ -91,7 +91,7 @@ class SparkFragments:
                 task_of_partition,
                 folder,
                 self.memory_limit,
-                isinstance(self.code, Measures),
+                isinstance(self.code, Instrumentation),
             )
             for task, fragments in stage.tasks.items()
         }

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from remuda.spark.driver.tasks import cancel_tasks, run_partitions, run_tasks
 from remuda.spark.query.answers import batches_of, measured_of, task_of
-from remuda.spark.query.shuffle_blocks import Post
+from remuda.spark.query.shuffle_blocks import Mailbox
 from remuda.spark.query.shuffle_frames import chain_stages
 from remuda.spark.query.stage_task import run_between, run_last
 from remuda.storage.delivery import own_folder, remove_while_written
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from remuda.spark.query.stage_task import TaskWork
     from remuda.storage import MapSnapshot
 
-    WorksOf = Callable[[Stage, Post], dict[int, TaskWork]]
+    WorksOf = Callable[[Stage, Mailbox], dict[int, TaskWork]]
     """What the tasks of a stage have to do, by their numbers, given all that the stage before has sent."""
     RunTasks = Callable[[Sequence[int]], Iterator[bytes]]
     """Runs tasks of the last stage, by their numbers, and gives their answers."""
@@ -135,11 +135,11 @@ class SparkJob:
 
     def _by_parcels(self, stages: Stages, works: WorksOf) -> RunTasks:
         """Stage after stage, each a job; see `shuffle_parcels`. Gives what runs tasks of the last one."""
-        post = Post()
+        post = Mailbox()
         for stage in stages.before:
             if self._is_over():
                 break
-            post = Post(run_tasks(self.session, run_between, works(stage, post), tag=self.tag))
+            post = Mailbox(run_tasks(self.session, run_between, works(stage, post), tag=self.tag))
             for measured in post.measured:
                 self._take_measured(measured)
         last = works(stages.last, post)
@@ -152,8 +152,8 @@ class SparkJob:
 
     def _by_spark(self, stages: Stages, works: WorksOf) -> RunTasks:
         """The stages as one chain; see `shuffle_frames`."""
-        before = [works(stage, Post()) for stage in stages.before]
-        chain = chain_stages(self.session, len(stages.blocks), before, works(stages.last, Post()))
+        before = [works(stage, Mailbox()) for stage in stages.before]
+        chain = chain_stages(self.session, len(stages.blocks), before, works(stages.last, Mailbox()))
         return lambda tasks: run_partitions(self.session, chain, tasks, tag=self.tag)
 
     def _run_waves(self, tasks: Sequence[int], run: RunTasks) -> None:

@@ -6,14 +6,14 @@ import pickle
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from remuda.exec import Code, ExecContext, IterationResult, build_operator
+from remuda.exec import ExecContext, ExpressionCache, IterationResult, build_operator
 from remuda.exec.context import Outgoing
 from remuda.exec.memory import MemoryLimit
-from remuda.exec.metrics import Measures
+from remuda.exec.metrics import Instrumentation
 from remuda.plan.physical import Receive, Route, Send
 from remuda.plan.walk import inputs, walk
 from remuda.spark.query.answers import measured_answer, send
-from remuda.spark.query.shuffle_blocks import MEASURED_EDGE, OpenedParcels, Parcel, ParcelWriter
+from remuda.spark.query.shuffle_blocks import MEASURED_EDGE, OpenedBlocks, ShuffleBlock, ShuffleBlockWriter
 from remuda.storage import SnapshotDescription, open_snapshot
 
 if TYPE_CHECKING:
@@ -51,60 +51,64 @@ def run_last(work: TaskWork) -> Iterator[bytes]:
     return answer(work, pickle.loads(work.received))
 
 
-def answer(work: TaskWork, received: Sequence[Parcel]) -> Iterator[bytes]:
+def answer(work: TaskWork, received: Sequence[ShuffleBlock]) -> Iterator[bytes]:
     (node,) = work.sends
-    code = Measures() if work.is_measured else Code()
+    code = Instrumentation() if work.is_measured else ExpressionCache()
     operator = build_operator(node.input, code)
     operator.setup(_context(work, node, received))
     yield from send(work.task, _batches(operator), work.folder)
-    if isinstance(code, Measures):
+    if isinstance(code, Instrumentation):
         yield measured_answer(work.task, _pack(node, code))
 
 
 def run_between(work: TaskWork) -> Iterator[bytes]:
     """A stage before the last: one answer, the parcels for the next stage. Called in the task by name."""
-    yield pickle.dumps(send_parcels(work, pickle.loads(work.received)))
+    yield pickle.dumps(send_blocks(work, pickle.loads(work.received)))
 
 
-def send_parcels(work: TaskWork, received: Sequence[Parcel]) -> list[Parcel]:
-    writer = ParcelWriter(work.folder)
-    measured: list[Parcel] = []
+def send_blocks(work: TaskWork, received: Sequence[ShuffleBlock]) -> list[ShuffleBlock]:
+    writer = ShuffleBlockWriter(work.folder)
+    measured: list[ShuffleBlock] = []
     for node in work.sends:
-        code = Measures() if work.is_measured else Code()
+        code = Instrumentation() if work.is_measured else ExpressionCache()
         operator = build_operator(node, code)
         context = _context(work, node, received)
         context.outgoing = {node.edge: _outgoing(work, node, writer)}
         operator.setup(context)
         for _ in _batches(operator):
             pass
-        if isinstance(code, Measures):
-            measured.append(Parcel(MEASURED_EDGE, work.task, _pack(node, code)))
+        if isinstance(code, Instrumentation):
+            measured.append(ShuffleBlock(MEASURED_EDGE, work.task, _pack(node, code)))
     return [*writer.finish(), *measured]
 
 
-def _pack(node: Send, measures: Measures) -> bytes:
+def _pack(node: Send, measures: Instrumentation) -> bytes:
     return pickle.dumps((node.edge, measures.taken(node.input)))
 
 
-def add_measured(plan: Plan, packed: bytes, measures: Measures) -> None:
+def add_measured(plan: Plan, packed: bytes, measures: Instrumentation) -> None:
     """What a task has measured, added to what others have."""
     edge, taken = pickle.loads(packed)
     measures.add(inputs(plan.fragments[edge].node)[0], taken)
 
 
-def _context(work: TaskWork, node: Send, received: Sequence[Parcel]) -> ExecContext:
+def _context(work: TaskWork, node: Send, received: Sequence[ShuffleBlock]) -> ExecContext:
     """Each fragment has its own memory limit: they run one after the other."""
     snapshots = {map_id: open_snapshot(description) for map_id, description in work.snapshots.items()}
     memory = None if work.memory_limit is None else MemoryLimit(work.memory_limit)
     incoming = {
-        each.edge: (OpenedParcels(each.columns, [parcel for parcel in received if parcel.edge == each.edge]),)
+        each.edge: (
+            OpenedBlocks(
+                each.columns, [shuffle_block for shuffle_block in received if shuffle_block.edge == each.edge]
+            ),
+        )
         for each in walk(node)
         if isinstance(each, Receive)
     }
     return ExecContext(work.parameters, snapshots, work.partitions, incoming=incoming, memory=memory)
 
 
-def _outgoing(work: TaskWork, node: Send, writer: ParcelWriter) -> Outgoing:
+def _outgoing(work: TaskWork, node: Send, writer: ShuffleBlockWriter) -> Outgoing:
     if node.route is not Route.HASH:
         return Outgoing((writer.channel(node.edge, None),))
     tasks = int(work.task_of_partition[-1]) + 1

@@ -17,7 +17,7 @@ from remuda.types import BIGINT, BOOLEAN
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from remuda.sql.bind.bind_context import Binding
+    from remuda.sql.bind.bind_context import BindContext
     from remuda.sql.bind.expression.subqueries import Subquery
     from remuda.sql.bind.functions.aggregates import PendingCall
     from remuda.sql.bind.grouping import Grouping, PendingGrouping
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 class Aggregation:
     """The tree of an aggregated query, and how expressions bound below it are named above it."""
 
-    binding: Binding
+    binding: BindContext
     tree: LogicalNode
     replacements: dict[Expression, Expression]
     """Keys and GROUPING() calls, by what they were bound to."""
@@ -85,7 +85,7 @@ def _replace_outermost(expression: Expression, replacements: dict[Expression, Ex
 
 
 def aggregate(
-    binding: Binding,
+    binding: BindContext,
     tree: LogicalNode,
     grouping: Grouping,
     calls: Sequence[PendingCall],
@@ -111,7 +111,7 @@ def aggregate(
 class _Names:
     """Expressions that become columns below an operator; one asked for twice is one column."""
 
-    def __init__(self, binding: Binding) -> None:
+    def __init__(self, binding: BindContext) -> None:
         self.binding = binding
         self.known: dict[Expression, Column] = {}
 
@@ -126,7 +126,7 @@ class _Names:
         return tuple(Assignment(column, expression) for expression, column in self.known.items())
 
 
-def column_for(binding: Binding, expression: Expression) -> Column:
+def column_for(binding: BindContext, expression: Expression) -> Column:
     """The column under which an expression is known above; a column of this query stays itself."""
     if isinstance(expression, Column):
         if not expression.outer:
@@ -147,7 +147,7 @@ def _call(named: _Names, call: PendingCall) -> AggregateCall:
 
 
 def _aggregate_sets(
-    binding: Binding,
+    binding: BindContext,
     below: LogicalNode,
     keys: tuple[Column, ...],
     grouping: Grouping,
@@ -179,7 +179,7 @@ def _aggregate_sets(
 
 
 def _expanded(
-    binding: Binding,
+    binding: BindContext,
     below: LogicalNode,
     keys: tuple[Column, ...],
     grouping: Grouping,
@@ -205,7 +205,7 @@ def _expanded(
     return tree, (*set_keys, *(call.column for call in renamed), number)
 
 
-def _renamed(binding: Binding, call: AggregateCall, kept: dict[int, Column]) -> AggregateCall:
+def _renamed(binding: BindContext, call: AggregateCall, kept: dict[int, Column]) -> AggregateCall:
     return replace(
         call,
         column=binding.new_column(call.column.name, call.column.type, nullable=call.column.nullable),
@@ -216,7 +216,7 @@ def _renamed(binding: Binding, call: AggregateCall, kept: dict[int, Column]) -> 
 
 
 def _totals(
-    binding: Binding, below: LogicalNode, keys: tuple[Column, ...], place: int, calls: tuple[AggregateCall, ...]
+    binding: BindContext, below: LogicalNode, keys: tuple[Column, ...], place: int, calls: tuple[AggregateCall, ...]
 ) -> tuple[LogicalNode, tuple[Column, ...]]:
     own = tuple(
         replace(call, column=binding.new_column(call.column.name, call.column.type, nullable=call.column.nullable))
@@ -230,7 +230,7 @@ def _totals(
     return project, project.columns
 
 
-def _count(binding: Binding) -> AggregateCall:
+def _count(binding: BindContext) -> AggregateCall:
     return AggregateCall(binding.new_column("count", BIGINT, nullable=False), "count")
 
 

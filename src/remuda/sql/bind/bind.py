@@ -9,13 +9,13 @@ from sqlglot import exp
 
 from remuda.errors import SqlError, nested_too_deeply, parsing_error
 from remuda.plan import logical
-from remuda.sql.bind.bind_context import Binding
+from remuda.sql.bind.bind_context import BindContext
 from remuda.sql.bind.expression.expression import untyped
 from remuda.sql.bind.modify.modify import bind_delete, bind_insert, bind_update
 from remuda.sql.bind.query import bind_query
 from remuda.sql.bind.scope import QueryLevel
 from remuda.sql.parse.parse import parse
-from remuda.sql.parse.spans import place_of
+from remuda.sql.parse.spans import span_of
 from remuda.sql.parse.statements import Query
 from remuda.types import TIMESTAMP_TZ, Kind
 
@@ -48,7 +48,9 @@ def bind(
 ) -> BoundQuery:
     """`values` are parameters to be treated as literals: those that their column's type cannot hold exactly."""
     try:
-        return _bind(query, Binding(catalog, search_path, query.parameters, dict(values or {}), bind_query, parse_view))
+        return _bind(
+            query, BindContext(catalog, search_path, query.parameters, dict(values or {}), bind_query, parse_view)
+        )
     except SqlError as error:
         error.span = error.span or query.span
         raise
@@ -56,7 +58,7 @@ def bind(
         raise nested_too_deeply(query.span) from None
 
 
-def _bind(query: Query, binding: Binding) -> BoundQuery:
+def _bind(query: Query, binding: BindContext) -> BoundQuery:
     tree = query.tree
     modifies: MapDefinition | None = None
     match tree:
@@ -67,7 +69,7 @@ def _bind(query: Query, binding: Binding) -> BoundQuery:
         case exp.Delete():
             root = bind_delete(binding, tree)
         case exp.Subquery() if tree.args.get("alias") is not None:
-            raise parsing_error("a query has no alias", span=place_of(tree.args["alias"]))
+            raise parsing_error("a query has no alias", span=span_of(tree.args["alias"]))
         case _:
             root = bind_query(binding, tree, QueryLevel())
     if isinstance(root.input, logical.Modify):
@@ -97,7 +99,7 @@ def parse_view(view: ViewDefinition, span: Span | None) -> exp.Expression:
     return query.tree
 
 
-def _parameter_types(binding: Binding) -> tuple[SqlType, ...]:
+def _parameter_types(binding: BindContext) -> tuple[SqlType, ...]:
     unknown = [
         index
         for index, type_ in enumerate(binding.parameter_types)

@@ -37,7 +37,7 @@ MAXIMUM_INLINED = 1_000
 class QueryBinder(Protocol):
     """Binds a query of any kind; `expected` are the types that its bare parameters take, column by column."""
 
-    def __call__(self, binding: Binding, node: Any, level: QueryLevel, expected: Sequence[SqlType], /) -> Root: ...
+    def __call__(self, binding: BindContext, node: Any, level: QueryLevel, expected: Sequence[SqlType], /) -> Root: ...
 
 
 class ViewParser(Protocol):
@@ -47,7 +47,7 @@ class ViewParser(Protocol):
 
 
 @dataclass(slots=True)
-class Binding:
+class BindContext:
     catalog: Catalog
     search_path: SearchPath
     parameters: ParameterNames

@@ -13,7 +13,7 @@ from remuda.plan import logical
 from remuda.plan.logical import Assignment
 from remuda.sql.bind.expression.subqueries import NamedRelation, named_relation, relation_of
 from remuda.sql.bind.scope import QueryLevel
-from remuda.sql.parse.spans import place_of, refuse_unknown_parts
+from remuda.sql.parse.spans import refuse_unknown_parts, span_of
 from remuda.types import common_type
 
 if TYPE_CHECKING:
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
     from remuda.catalog import ViewDefinition
     from remuda.errors import Span
-    from remuda.sql.bind.bind_context import Binding
+    from remuda.sql.bind.bind_context import BindContext
 
 # Views: a stored query in the place of its name, bound in the schemas that it was created in.
 
 
-def bind_view(binding: Binding, view: ViewDefinition, span: Span | None) -> NamedRelation:
+def bind_view(binding: BindContext, view: ViewDefinition, span: Span | None) -> NamedRelation:
     """The rows of a view. What is wrong in its text now (a map is gone) is told at the place that names the view."""
     if view in binding.within_views:
         raise parsing_error(f"the view {view.name} is made of itself", span=span)
@@ -79,7 +79,7 @@ def with_ctes(node: Any, level: QueryLevel) -> tuple[QueryLevel, list[CommonTabl
     for entry in clause.expressions:
         refuse_unknown_parts(entry, _PARTS)
         alias = entry.args["alias"]
-        span = place_of(alias.this)
+        span = span_of(alias.this)
         name = alias.name
         if any(name.casefold() == other.name.casefold() for other in defined):
             raise parsing_error(f"WITH names {name} twice", span=span)
@@ -93,7 +93,7 @@ def with_ctes(node: Any, level: QueryLevel) -> tuple[QueryLevel, list[CommonTabl
     return QueryLevel(level.outer, ctes, level.free), defined
 
 
-def check_unused(binding: Binding, defined: Sequence[CommonTable]) -> None:
+def check_unused(binding: BindContext, defined: Sequence[CommonTable]) -> None:
     """A query that nobody reads must still be right, and gives its parameters their types."""
     for common in defined:
         if not common.used:
@@ -104,7 +104,7 @@ def _column_names(alias: Any) -> tuple[str, ...]:
     names = alias.args.get("columns") or []
     for name in names:
         if not isinstance(name, exp.Identifier):
-            raise parsing_error("a list of names after WITH has no types", span=place_of(name))
+            raise parsing_error("a list of names after WITH has no types", span=span_of(name))
     return tuple(name.name for name in names)
 
 
@@ -112,7 +112,7 @@ def _names(node: Any, name: str) -> bool:
     return any(not table.db and table.name.casefold() == name.casefold() for table in node.find_all(exp.Table))
 
 
-def bind_reference(binding: Binding, common: CommonTable, level: QueryLevel) -> NamedRelation:
+def bind_reference(binding: BindContext, common: CommonTable, level: QueryLevel) -> NamedRelation:
     """The query in the place of its name."""
     if common.working:
         common.read_in_step += 1
@@ -128,7 +128,7 @@ def bind_reference(binding: Binding, common: CommonTable, level: QueryLevel) -> 
     return bound
 
 
-def _bind_body(binding: Binding, common: CommonTable, level: QueryLevel) -> NamedRelation:
+def _bind_body(binding: BindContext, common: CommonTable, level: QueryLevel) -> NamedRelation:
     query = binding.bind_query(binding, common.node, level, ())
     names = _result_names(common, query.names)
     return named_relation(binding, query, names)
@@ -141,7 +141,7 @@ def _result_names(common: CommonTable, names: Sequence[str]) -> list[str]:
     return [*common.columns, *names[len(common.columns) :]]
 
 
-def _bind_recursive(binding: Binding, common: CommonTable, level: QueryLevel) -> NamedRelation:
+def _bind_recursive(binding: BindContext, common: CommonTable, level: QueryLevel) -> NamedRelation:
     """`first UNION [ALL] step`, where the step names the table itself."""
     node = common.node
     while isinstance(node, exp.Subquery):
@@ -150,9 +150,9 @@ def _bind_recursive(binding: Binding, common: CommonTable, level: QueryLevel) ->
         raise parsing_error(f"{common.name} must be: first part UNION [ALL] recursive part", span=common.span)
     for part, word in (("order", "ORDER BY"), ("limit", "LIMIT"), ("offset", "OFFSET")):
         if node.args.get(part) is not None:
-            raise parsing_error(f"{word} is not allowed in a recursive query", span=place_of(node.args[part]))
+            raise parsing_error(f"{word} is not allowed in a recursive query", span=span_of(node.args[part]))
     if _names(node.this, common.name):
-        raise parsing_error(f"{common.name} is named in its own first part", span=_place_named(node.this, common.name))
+        raise parsing_error(f"{common.name} is named in its own first part", span=_span_named(node.this, common.name))
     first = binding.bind_query(binding, node.this, level, ())
     names = _result_names(common, first.names)
     binding.tables += 1
@@ -167,17 +167,17 @@ def _bind_recursive(binding: Binding, common: CommonTable, level: QueryLevel) ->
         common.working.pop()
     if common.read_in_step != 1:
         raise parsing_error(
-            f"the recursive part must name {common.name} once", span=_place_named(node.expression, common.name)
+            f"the recursive part must name {common.name} once", span=_span_named(node.expression, common.name)
         )
     if len(step.columns) != len(columns):
         message = f"the parts of UNION have {len(columns)} and {len(step.columns)} columns"
-        raise parsing_error(message, span=place_of(node.expression))
+        raise parsing_error(message, span=span_of(node.expression))
     sources = []
     assignments = []
     for column, delivered in zip(columns, step.columns, strict=True):
         if common_type(column.type, delivered.type) != column.type:
             message = f"{column.name} is {column.type} in the first part and {delivered.type} in the recursive one"
-            raise parsing_error(message, span=place_of(node.expression), suggestion="Cast it in the first part.")
+            raise parsing_error(message, span=span_of(node.expression), suggestion="Cast it in the first part.")
         source = binding.new_column(column.name, column.type)
         sources.append(source)
         assignments.append(Assignment(source, coerce(delivered, column.type)))
@@ -192,12 +192,12 @@ def _bind_recursive(binding: Binding, common: CommonTable, level: QueryLevel) ->
     return NamedRelation(tree, results)
 
 
-def _read_working_table(binding: Binding, common: CommonTable) -> NamedRelation:
+def _read_working_table(binding: BindContext, common: CommonTable) -> NamedRelation:
     table = common.working[-1]
     columns = tuple(binding.new_column(column.name, column.type) for column in table.columns)
     return NamedRelation(logical.WorkingTable(table.table, columns), columns)
 
 
-def _place_named(node: Any, name: str) -> Span | None:
+def _span_named(node: Any, name: str) -> Span | None:
     table = next((each for each in node.find_all(exp.Table) if each.name.casefold() == name.casefold()), node)
-    return place_of(table)
+    return span_of(table)

@@ -20,13 +20,13 @@ from remuda.sql.bind.join_clause import bind_join, is_comma, join_kind
 from remuda.sql.bind.scope import QueryLevel, Scope, ScopeRelation, over_join
 from remuda.sql.bind.table_functions import bind_table_function, is_table_function
 from remuda.sql.bind.values_clause import one_row
-from remuda.sql.parse.spans import place_of, refuse_unknown_parts, unsupported
+from remuda.sql.parse.spans import refuse_unknown_parts, span_of, unsupported
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from remuda.errors import Span
-    from remuda.sql.bind.bind_context import Binding
+    from remuda.sql.bind.bind_context import BindContext
     from remuda.sql.bind.order_by import OrderEntry
 
 _TABLE_PARTS = frozenset({"this", "db", "alias", "joins"})
@@ -82,7 +82,7 @@ class Source:
     """That of the one query in FROM, by which LIMIT cuts where there is no ORDER BY."""
 
 
-def bind_from(binding: Binding, node: Any, level: QueryLevel) -> Source:
+def bind_from(binding: BindContext, node: Any, level: QueryLevel) -> Source:
     """FROM of a query; without one there is a single row without columns."""
     source = node.args.get("from_")
     if source is None:
@@ -90,7 +90,7 @@ def bind_from(binding: Binding, node: Any, level: QueryLevel) -> Source:
     return bind_sources(binding, [source.this, *(node.args.get("joins") or [])], level)
 
 
-def bind_sources(binding: Binding, entries: Sequence[Any], level: QueryLevel) -> Source:
+def bind_sources(binding: BindContext, entries: Sequence[Any], level: QueryLevel) -> Source:
     """A table and the joins after it. A comma binds weaker: `a, b RIGHT JOIN c` is `a CROSS JOIN (b RIGHT JOIN c)`."""
     result: Source | None = None
     for group in _groups(entries):
@@ -108,7 +108,7 @@ def _groups(entries: Sequence[Any]) -> list[list[Any]]:
     return groups
 
 
-def _bind_group(binding: Binding, group: Sequence[Any], level: QueryLevel, before: Source | None) -> Source:
+def _bind_group(binding: BindContext, group: Sequence[Any], level: QueryLevel, before: Source | None) -> Source:
     """One part between commas. LATERAL in it may name what stands in the parts before."""
     known = () if before is None else before.relations
     separate = before is not None and any(_keeps_right(entry) for entry in group)
@@ -138,7 +138,7 @@ def _keeps_right(entry: Any) -> bool:
 
 
 def _bind_source(
-    binding: Binding, node: Any, level: QueryLevel, known: tuple[ScopeRelation, ...], before: Source | None
+    binding: BindContext, node: Any, level: QueryLevel, known: tuple[ScopeRelation, ...], before: Source | None
 ) -> Source:
     """The first entry of a part, beside what the parts before it gave."""
     beside = _lateral_level(binding, node, level, known)
@@ -150,7 +150,7 @@ def _bind_source(
     return replace(right, tree=joined)
 
 
-def _lateral_level(binding: Binding, node: Any, level: QueryLevel, known: tuple[ScopeRelation, ...]) -> QueryLevel:
+def _lateral_level(binding: BindContext, node: Any, level: QueryLevel, known: tuple[ScopeRelation, ...]) -> QueryLevel:
     """What an entry sees beside itself: a function in FROM sees it without the word LATERAL too."""
     if not isinstance(node, exp.Lateral) and not is_table_function(node):
         return level
@@ -165,7 +165,7 @@ def _is_lateral(node: Any, level: QueryLevel, known: tuple[ScopeRelation, ...]) 
     return isinstance(node, exp.Lateral)
 
 
-def bind_relation(binding: Binding, node: Any, level: QueryLevel) -> Source:
+def bind_relation(binding: BindContext, node: Any, level: QueryLevel) -> Source:
     """One entry of FROM, with its alias."""
     match node:
         case exp.Table() | exp.Lateral() if is_table_function(node):
@@ -198,7 +198,7 @@ def _without_joins(node: Any) -> Any:
     return bare
 
 
-def _bind_parentheses(binding: Binding, node: Any, level: QueryLevel) -> Source:
+def _bind_parentheses(binding: BindContext, node: Any, level: QueryLevel) -> Source:
     """`(a JOIN b ON ...)`: an alias after it hides the names within."""
     inner = node.this
     source = bind_sources(binding, [_without_joins(inner), *(inner.args.get("joins") or [])], level)
@@ -207,7 +207,7 @@ def _bind_parentheses(binding: Binding, node: Any, level: QueryLevel) -> Source:
     return _relation(binding, node, source.tree, tuple(Scope(source.relations, level).star(None)), "")
 
 
-def _bind_table_entry(binding: Binding, node: Any, level: QueryLevel) -> Source:
+def _bind_table_entry(binding: BindContext, node: Any, level: QueryLevel) -> Source:
     if node.args.get("joins"):
         return bind_sources(binding, [_without_joins(node), *node.args["joins"]], level)
     refuse_unknown_parts(node, _TABLE_PARTS)
@@ -218,29 +218,29 @@ def _bind_table_entry(binding: Binding, node: Any, level: QueryLevel) -> Source:
         if common is not None:
             tree, columns, order = bind_reference(binding, common, level)
             return _relation(binding, node, tree, columns, common.name, order=order)
-    information = bind_information(binding, node.name, node.db or None, place_of(node))
+    information = bind_information(binding, node.name, node.db or None, span_of(node))
     if information is not None:
         return _relation(binding, node, information, information.columns, node.name, node.db)
     view = binding.find_view(node.name, node.db or None)
     if view is not None:
-        tree, columns, order = bind_view(binding, view, place_of(node))
+        tree, columns, order = bind_view(binding, view, span_of(node))
         return _relation(binding, node, tree, columns, view.name, view.schema, order)
     return _named(binding, node, _bind_map(binding, node))
 
 
-def bind_map_entry(binding: Binding, node: Any) -> Source:
+def bind_map_entry(binding: BindContext, node: Any) -> Source:
     """The map that UPDATE or DELETE names."""
     refuse_unknown_parts(node, frozenset({"this", "db", "alias"}))
     if not isinstance(node.this, exp.Identifier):
         raise unsupported(node, "a function in FROM")
-    binding.find_target(node.name, node.db or None, place_of(node))
+    binding.find_target(node.name, node.db or None, span_of(node))
     if node.args.get("alias") is not None:
         refuse_unknown_parts(node.args["alias"], frozenset({"this"}))
     return _named(binding, node, _bind_map(binding, node))
 
 
-def _bind_map(binding: Binding, node: Any) -> Source:
-    definition = binding.find_map(node.name, node.db or None, place_of(node))
+def _bind_map(binding: BindContext, node: Any) -> Source:
+    definition = binding.find_map(node.name, node.db or None, span_of(node))
     columns = tuple(binding.column_of(column) for column in definition.columns)
     hidden = frozenset(
         column.id for column, declared in zip(columns, definition.columns, strict=True) if declared.hidden
@@ -250,7 +250,7 @@ def _bind_map(binding: Binding, node: Any) -> Source:
     return Source(logical.Scan(definition, columns), (relation,))
 
 
-def _bind_function(binding: Binding, node: Any, level: QueryLevel) -> Source:
+def _bind_function(binding: BindContext, node: Any, level: QueryLevel) -> Source:
     """`function(...) AS alias (column)`. As in PostgreSQL an alias alone is the name of the column too."""
     refuse_unknown_parts(node, _TABLE_PARTS)
     tree, column, name = bind_table_function(binding, node.this, level)
@@ -261,7 +261,7 @@ def _bind_function(binding: Binding, node: Any, level: QueryLevel) -> Source:
     return _relation(binding, node, project, project.columns, name)
 
 
-def _bind_query(binding: Binding, query: Any, node: Any, level: QueryLevel) -> Source:
+def _bind_query(binding: BindContext, query: Any, node: Any, level: QueryLevel) -> Source:
     """A query in FROM, as a relation; its columns have the names of its result."""
     from_outer = QueryLevel(level.outer, level.ctes, level.free)
     inner = binding.bind_query(binding, query, from_outer, ())
@@ -270,7 +270,7 @@ def _bind_query(binding: Binding, query: Any, node: Any, level: QueryLevel) -> S
 
 
 def _relation(
-    binding: Binding,
+    binding: BindContext,
     node: Any,
     tree: LogicalNode,
     columns: tuple[Column, ...],
@@ -281,7 +281,7 @@ def _relation(
     return _named(binding, node, Source(tree, (ScopeRelation(name, columns, schema=schema),), order))
 
 
-def _named(binding: Binding, node: Any, source: Source) -> Source:
+def _named(binding: BindContext, node: Any, source: Source) -> Source:
     """`AS alias (a, b)`: another name for the relation, and for its first columns."""
     alias = node.args.get("alias")
     if alias is None:
@@ -293,15 +293,15 @@ def _named(binding: Binding, node: Any, source: Source) -> Source:
         relation = replace(relation, alias=alias.name, schema=None, hides=relation.alias)
     names = alias.args.get("columns") or []
     if names and not alias.name:
-        raise parsing_error("names of columns need an alias before them", span=place_of(names[0]))
+        raise parsing_error("names of columns need an alias before them", span=span_of(names[0]))
     for name in names:
         if not isinstance(name, exp.Identifier):
-            raise parsing_error("a list of names after an alias has no types", span=place_of(name))
+            raise parsing_error("a list of names after an alias has no types", span=span_of(name))
     if not names:
         return Source(source.tree, (relation,), source.order)
     visible = [column for column in relation.columns if column.id not in relation.hidden]
     if len(names) > len(visible):
-        span = place_of(names[len(visible)])
+        span = span_of(names[len(visible)])
         raise parsing_error(f"{relation.alias} has {len(visible)} columns, {len(names)} names are given", span=span)
     given = {column.id: name.name for column, name in zip(visible, names, strict=False)}
     renamed = {
@@ -321,7 +321,7 @@ def _named(binding: Binding, node: Any, source: Source) -> Source:
 def _refuse_reserved(name: Any) -> None:
     """`FROM orders ORDER`, `FROM orders GROUP`: a clause that is not complete, which sqlglot takes for an alias."""
     if not name.args.get("quoted") and name.name.upper() in _RESERVED:
-        raise parsing_error(f"{name.name!r} is not expected here", span=place_of(name))
+        raise parsing_error(f"{name.name!r} is not expected here", span=span_of(name))
 
 
 def _refuse_twice(relations: Sequence[ScopeRelation], node: Any) -> None:
@@ -330,11 +330,11 @@ def _refuse_twice(relations: Sequence[ScopeRelation], node: Any) -> None:
         folded = relation.alias.casefold()
         if folded in seen:
             raise parsing_error(
-                f"the table {relation.alias} is there twice: give it an alias", span=_place_of_joined(node)
+                f"the table {relation.alias} is there twice: give it an alias", span=_span_of_joined(node)
             )
         if folded:
             seen.add(folded)
 
 
-def _place_of_joined(node: Any) -> Span | None:
-    return place_of(node.this if isinstance(node, exp.Join) else node)
+def _span_of_joined(node: Any) -> Span | None:
+    return span_of(node.this if isinstance(node, exp.Join) else node)

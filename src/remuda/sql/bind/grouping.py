@@ -11,7 +11,7 @@ from sqlglot import exp
 from remuda.errors import parsing_error
 from remuda.expr import Column, children
 from remuda.sql.bind.bind_context import COMMON_PARTS, Binders, Parts
-from remuda.sql.parse.spans import place_of, refuse_unknown_parts
+from remuda.sql.parse.spans import refuse_unknown_parts, span_of
 from remuda.types import BIGINT
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def bind_grouping(
     for entry in node.expressions:
         further = _sets_of(entry)
         if len(sets) * len(further) > MAXIMUM_SETS:
-            raise parsing_error(f"more than {MAXIMUM_SETS} grouping sets", span=place_of(entry))
+            raise parsing_error(f"more than {MAXIMUM_SETS} grouping sets", span=span_of(entry))
         sets = [(*one, *other) for one in sets for other in further]
     bound: dict[int, Expression] = {}
     for part in (part for each in sets for part in each):
@@ -121,7 +121,7 @@ def _sets_of(node: Any) -> list[_Set]:
         case exp.Cube():
             parts = [_parts_of(part) for part in node.expressions]
             if 2 ** len(parts) > MAXIMUM_SETS:
-                raise parsing_error(f"more than {MAXIMUM_SETS} grouping sets", span=place_of(node))
+                raise parsing_error(f"more than {MAXIMUM_SETS} grouping sets", span=span_of(node))
             lengths = range(len(parts), -1, -1)
             return [_joined(chosen) for length in lengths for chosen in combinations(parts, length)]
         case exp.GroupingSets():
@@ -142,7 +142,7 @@ def _joined(parts: Sequence[_Set]) -> _Set:
 
 
 def _bind_grouping_call(binder: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
-    span = place_of(node)
+    span = span_of(node)
     if binder.groupings is None:
         raise parsing_error(f"GROUPING is not allowed in {binder.clause}", span=span)
     arguments = tuple(binder.bind(part) for part in node.expressions)

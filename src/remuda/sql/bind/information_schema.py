@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from remuda.errors import Span
-    from remuda.sql.bind.bind_context import Binding
+    from remuda.sql.bind.bind_context import BindContext
     from remuda.types import SqlType
 
 SCHEMA = "information_schema"
@@ -22,7 +22,7 @@ CATALOG = "remuda"
 Row = tuple[Any, ...]
 
 
-def bind_information(binding: Binding, name: str, schema: str | None, span: Span | None) -> logical.Values | None:
+def bind_information(binding: BindContext, name: str, schema: str | None, span: Span | None) -> logical.Values | None:
     """The table of that name if it is one of ours; None if it is not."""
     if schema is None or schema.casefold() != SCHEMA:
         return None
@@ -39,17 +39,17 @@ def bind_information(binding: Binding, name: str, schema: str | None, span: Span
     return logical.Values(columns, values)
 
 
-def _schemata(binding: Binding) -> Iterator[Row]:
+def _schemata(binding: BindContext) -> Iterator[Row]:
     for schema in _schemas(binding):
         yield CATALOG, schema
 
 
-def _schemas(binding: Binding) -> list[str]:
+def _schemas(binding: BindContext) -> list[str]:
     named = {binding.search_path[-1], *(schema for schema, _ in (*binding.catalog.maps, *binding.catalog.views))}
     return sorted({*named, SCHEMA})
 
 
-def _tables(binding: Binding) -> Iterator[Row]:
+def _tables(binding: BindContext) -> Iterator[Row]:
     for definition in binding.catalog.maps.values():
         yield CATALOG, definition.schema, definition.name, "BASE TABLE"
     for view in binding.catalog.views.values():
@@ -58,7 +58,7 @@ def _tables(binding: Binding) -> Iterator[Row]:
         yield CATALOG, SCHEMA, name, "VIEW"
 
 
-def _columns(binding: Binding) -> Iterator[Row]:
+def _columns(binding: BindContext) -> Iterator[Row]:
     for definition in binding.catalog.maps.values():
         for place, column in enumerate(definition.visible_columns, 1):
             described = _column(definition.schema, definition.name, column.name, place, column.type, column.nullable)
@@ -78,19 +78,19 @@ def _column(schema: str, table: str, name: str, place: int, type_: SqlType, null
     return CATALOG, schema, table, name, place, str(type_), "YES" if nullable else "NO", precision, scale
 
 
-def _views(binding: Binding) -> Iterator[Row]:
+def _views(binding: BindContext) -> Iterator[Row]:
     for view in binding.catalog.views.values():
         yield CATALOG, view.schema, view.name, view.text
 
 
-def _indexes(binding: Binding) -> Iterator[Row]:
+def _indexes(binding: BindContext) -> Iterator[Row]:
     for definition in binding.catalog.maps.values():
         for index in definition.indexes:
             for place, column in enumerate(index.columns, 1):
                 yield CATALOG, definition.schema, definition.name, index.name, index.kind.value, column, place
 
 
-def _key_columns(binding: Binding) -> Iterator[Row]:
+def _key_columns(binding: BindContext) -> Iterator[Row]:
     for definition in binding.catalog.maps.values():
         for place, column in enumerate(definition.key, 1):
             yield CATALOG, definition.schema, definition.name, f"{definition.name}_key", column, place
@@ -100,7 +100,7 @@ def _described(*names: str, numbers: tuple[str, ...] = ()) -> tuple[tuple[str, S
     return tuple((name, BIGINT if name in numbers else VARCHAR) for name in names)
 
 
-_TABLES: dict[str, tuple[tuple[tuple[str, SqlType], ...], Callable[[Binding], Iterator[Row]]]] = {
+_TABLES: dict[str, tuple[tuple[tuple[str, SqlType], ...], Callable[[BindContext], Iterator[Row]]]] = {
     "schemata": (_described("catalog_name", "schema_name"), _schemata),
     "tables": (_described("table_catalog", "table_schema", "table_name", "table_type"), _tables),
     "columns": (

@@ -14,7 +14,7 @@ from remuda.sql.bind.expression.exact_comparison import compare
 from remuda.sql.bind.expression.expression import ExpressionBinder
 from remuda.sql.bind.expression.subqueries import Subquery, attach
 from remuda.sql.bind.scope import Scope, ScopeRelation, over_join
-from remuda.sql.parse.spans import place_of, refuse_unknown_parts, unsupported
+from remuda.sql.parse.spans import refuse_unknown_parts, span_of, unsupported
 from remuda.types import common_type
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from remuda.errors import Span
     from remuda.expr import Column, Expression
-    from remuda.sql.bind.bind_context import Binding
+    from remuda.sql.bind.bind_context import BindContext
     from remuda.sql.bind.scope import QueryLevel
 
 Relations = tuple[ScopeRelation, ...]
@@ -49,7 +49,7 @@ def is_comma(node: Any) -> bool:
 
 
 def bind_join(
-    binding: Binding,
+    binding: BindContext,
     node: Any,
     level: QueryLevel,
     left: LogicalNode,
@@ -67,7 +67,7 @@ def bind_join(
         raise unsupported(node, f"{method} JOIN")
     _refuse_wrong_condition(node, method)
     if lateral and kind not in {JoinKind.INNER, JoinKind.LEFT}:
-        raise parsing_error(f"LATERAL cannot be the right side of {kind.value} JOIN", span=place_of(node.this))
+        raise parsing_error(f"LATERAL cannot be the right side of {kind.value} JOIN", span=span_of(node.this))
     pairs = _merged_pairs(node, method, left_relations, right_relations)
     both = (*left_relations, *right_relations)
     condition = _Condition(None, ())
@@ -86,9 +86,9 @@ def _refuse_wrong_condition(node: Any, method: str) -> None:
     has_condition = node.args.get("on") is not None or bool(node.args.get("using"))
     is_cross = str(node.args.get("kind") or "").upper() == "CROSS" or is_comma(node)
     if (is_cross or method == "NATURAL") and has_condition:
-        raise parsing_error(f"{method or 'CROSS'} JOIN takes no condition", span=place_of(node))
+        raise parsing_error(f"{method or 'CROSS'} JOIN takes no condition", span=span_of(node))
     if not is_cross and method != "NATURAL" and not has_condition:
-        raise parsing_error("JOIN needs ON or USING", span=place_of(node))
+        raise parsing_error("JOIN needs ON or USING", span=span_of(node))
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class _Condition:
     subqueries: tuple[Subquery, ...]
 
 
-def _bind_condition(binding: Binding, node: Any, scope: Scope) -> _Condition:
+def _bind_condition(binding: BindContext, node: Any, scope: Scope) -> _Condition:
     binder = ExpressionBinder(binding, scope, clause="ON", subqueries=[])
     bound = binder.bind_condition(node)
     return _Condition(bound, tuple(binder.subqueries or ()))
@@ -161,10 +161,10 @@ class _MergedPair:
 def _merged_pairs(node: Any, method: str, left: Relations, right: Relations) -> list[_MergedPair]:
     if method == "NATURAL":
         of_right = {column.name.casefold() for column in Scope(right).star(None)}
-        names = [(column.name, place_of(node)) for column in Scope(left).star(None)]
+        names = [(column.name, span_of(node)) for column in Scope(left).star(None)]
         names = [(name, span) for name, span in dict(names).items() if name.casefold() in of_right]
     else:
-        names = [(identifier.name, place_of(identifier)) for identifier in node.args.get("using") or []]
+        names = [(identifier.name, span_of(identifier)) for identifier in node.args.get("using") or []]
         _refuse_named_twice(names)
     pairs: list[_MergedPair] = []
     for name, span in names:
@@ -194,7 +194,7 @@ def _side_column(name: str, relations: Relations, side: str, span: Span | None) 
 
 
 def _merge(
-    binding: Binding, kind: JoinKind, tree: LogicalNode, relations: Relations, pairs: Sequence[_MergedPair]
+    binding: BindContext, kind: JoinKind, tree: LogicalNode, relations: Relations, pairs: Sequence[_MergedPair]
 ) -> tuple[LogicalNode, Relations]:
     """The merged columns come first in `*`, once each; the side that every row of the result has gives the value."""
     delivered = {column.id: column for column in tree.columns}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from remuda.errors import parsing_error
-from remuda.expr.cancellation import go_on
+from remuda.expr.cancellation import check_cancelled
 from remuda.plan import logical
 from remuda.plan.logical import Assignment
 from remuda.sql.bind.ctes import check_unused, with_ctes
@@ -19,12 +19,12 @@ from remuda.sql.bind.select import bind_select
 from remuda.sql.bind.select_list import SelectItem, bind_order
 from remuda.sql.bind.set_operations import bind_set_operation
 from remuda.sql.bind.values_clause import bind_values
-from remuda.sql.parse.spans import place_of, readable, refuse_unknown_parts, unsupported
+from remuda.sql.parse.spans import readable, refuse_unknown_parts, span_of, unsupported
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from remuda.sql.bind.bind_context import Binding
+    from remuda.sql.bind.bind_context import BindContext
     from remuda.types import SqlType
 
 _IN_FROM = (exp.From, exp.Join, exp.Lateral, exp.Subquery)
@@ -33,9 +33,9 @@ _SUBQUERY_PARTS = frozenset({"this", "alias", "with_", *_MODIFIERS})
 _OPERATION_PARTS = frozenset({"this", "expression", "distinct", "by_name", "with_", *_MODIFIERS})
 
 
-def bind_query(binding: Binding, node: Any, level: QueryLevel, expected: Sequence[SqlType] = ()) -> logical.Root:
+def bind_query(binding: BindContext, node: Any, level: QueryLevel, expected: Sequence[SqlType] = ()) -> logical.Root:
     """`expected` are the types that bare parameters take, column by column, where the place of the query tells."""
-    go_on()
+    check_cancelled()
     level, defined = with_ctes(node, level)
     match node:
         case exp.Select():
@@ -45,12 +45,12 @@ def bind_query(binding: Binding, node: Any, level: QueryLevel, expected: Sequenc
             root = _modified(binding, node, bind_set_operation(binding, node, level, expected), level)
         case exp.Values() if node.args.get("alias") is not None and not isinstance(node.parent, _IN_FROM):
             alias = node.args["alias"]
-            raise parsing_error("VALUES has an alias only in FROM", span=place_of(alias) or place_of(node))
+            raise parsing_error("VALUES has an alias only in FROM", span=span_of(alias) or span_of(node))
         case exp.Values():
             refuse_unknown_parts(node, frozenset({"expressions", "alias", "with_", *_MODIFIERS}))
             root = _modified(binding, node, bind_values(binding, node, level, expected), level)
         case exp.Subquery() if isinstance(node.parent, exp.SetOperation) and node.args.get("alias") is not None:
-            raise parsing_error("a part of a set operation has no alias", span=place_of(node.args["alias"]))
+            raise parsing_error("a part of a set operation has no alias", span=span_of(node.args["alias"]))
         case exp.Subquery():
             refuse_unknown_parts(node, _SUBQUERY_PARTS)
             root = _modified(binding, node, bind_query(binding, node.this, level, expected), level)
@@ -60,7 +60,7 @@ def bind_query(binding: Binding, node: Any, level: QueryLevel, expected: Sequenc
     return root
 
 
-def _modified(binding: Binding, node: Any, query: logical.Root, level: QueryLevel) -> logical.Root:
+def _modified(binding: BindContext, node: Any, query: logical.Root, level: QueryLevel) -> logical.Root:
     """ORDER BY and LIMIT over a whole query: they name its result columns."""
     if all(node.args.get(part) is None for part in _MODIFIERS):
         return query

@@ -16,7 +16,7 @@ from remuda.sql.bind.aggregation import column_for
 from remuda.sql.bind.expression.expression import ExpressionBinder
 from remuda.sql.bind.functions.windows import numbered
 from remuda.sql.bind.scope import Scope
-from remuda.sql.parse.spans import place_of, refuse_unknown_parts, unsupported
+from remuda.sql.parse.spans import refuse_unknown_parts, span_of, unsupported
 from remuda.types import BIGINT, BOOLEAN, Kind
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from remuda.plan.logical import LogicalNode
     from remuda.plan.traits import Collation
-    from remuda.sql.bind.bind_context import Binding
+    from remuda.sql.bind.bind_context import BindContext
     from remuda.sql.bind.order_by import OrderEntry
     from remuda.sql.bind.select_list import SelectItem
 
@@ -35,7 +35,7 @@ _LIMIT_PARTS = frozenset({"expression"})
 _FETCH_PARTS = frozenset({"direction", "count", "limit_options"})
 
 
-def sort_and_limit(binding: Binding, node: Any, tree: LogicalNode, collation: Collation) -> LogicalNode:
+def sort_and_limit(binding: BindContext, node: Any, tree: LogicalNode, collation: Collation) -> LogicalNode:
     """ORDER BY and LIMIT of a query, over the rows that have the columns it is ordered by."""
     offset = _row_count(binding, node, "offset")
     limit = node.args.get("limit")
@@ -44,7 +44,7 @@ def sort_and_limit(binding: Binding, node: Any, tree: LogicalNode, collation: Co
         fetched = count = _fetch_count(binding, limit)
         if limit.args["limit_options"].args.get("with_ties"):
             if not collation:
-                raise parsing_error("WITH TIES needs an ORDER BY", span=place_of(limit))
+                raise parsing_error("WITH TIES needs an ORDER BY", span=span_of(limit))
             tree = _with_ties(binding, tree, collation, fetched, offset)
             count = None
     else:
@@ -54,10 +54,10 @@ def sort_and_limit(binding: Binding, node: Any, tree: LogicalNode, collation: Co
     return tree if count is None and offset is None else logical.Limit(tree, count, offset)
 
 
-def _fetch_count(binding: Binding, node: Any) -> Expression:
+def _fetch_count(binding: BindContext, node: Any) -> Expression:
     refuse_unknown_parts(node, _FETCH_PARTS)
     if node.args.get("limit_options") is None:
-        raise parsing_error("FETCH ends with ROWS ONLY or ROWS WITH TIES", span=place_of(node))
+        raise parsing_error("FETCH ends with ROWS ONLY or ROWS WITH TIES", span=span_of(node))
     if node.args["limit_options"].args.get("percent"):
         raise unsupported(node, "PERCENT")
     count = node.args.get("count")
@@ -65,7 +65,7 @@ def _fetch_count(binding: Binding, node: Any) -> Expression:
 
 
 def _with_ties(
-    binding: Binding, tree: LogicalNode, collation: Collation, count: Expression, offset: Expression | None
+    binding: BindContext, tree: LogicalNode, collation: Collation, count: Expression, offset: Expression | None
 ) -> LogicalNode:
     """Rows that tie with the last one come too: those whose rank is not above the count."""
     rank = binding.new_column("rank", BIGINT, nullable=False)
@@ -75,7 +75,7 @@ def _with_ties(
     return logical.Filter(ranked, Call("<=", (rank, last), BOOLEAN))
 
 
-def _row_count(binding: Binding, node: Any, clause: str) -> Expression | None:
+def _row_count(binding: BindContext, node: Any, clause: str) -> Expression | None:
     limit = node.args.get(clause)
     if limit is None or (isinstance(limit.expression, exp.Var) and limit.expression.name.upper() == "ALL"):
         return None
@@ -83,9 +83,9 @@ def _row_count(binding: Binding, node: Any, clause: str) -> Expression | None:
     return _whole_number(binding, limit.expression, clause.upper())
 
 
-def _whole_number(binding: Binding, node: Any, clause: str) -> Expression:
+def _whole_number(binding: BindContext, node: Any, clause: str) -> Expression:
     bound = ExpressionBinder(binding, Scope(()), clause=clause).bind(node, BIGINT)
-    span = place_of(node)
+    span = span_of(node)
     if bound.type.kind is not Kind.NULL and not bound.type.is_integer:
         raise parsing_error(f"{clause} must be a whole number, this is {bound.type}", span=span)
     if isinstance(bound, Literal) and (bound.value is None or bound.value < 0):
@@ -94,7 +94,7 @@ def _whole_number(binding: Binding, node: Any, clause: str) -> Expression:
 
 
 def finish(
-    binding: Binding,
+    binding: BindContext,
     node: Any,
     tree: LogicalNode,
     items: Sequence[SelectItem],
@@ -124,7 +124,7 @@ def finish(
         if all(key.column != other.column for other in collation):
             collation.append(key)
     if distinct and distinct_on is None and hidden:
-        raise parsing_error("ORDER BY of a SELECT DISTINCT must name result columns", span=place_of(node.args["order"]))
+        raise parsing_error("ORDER BY of a SELECT DISTINCT must name result columns", span=span_of(node.args["order"]))
     chosen = tuple(column_of(part) for part in distinct_on or () if not isinstance(part, Literal))
     tree = logical.Project(tree, (*outputs, *hidden))
     if distinct_on is not None:
@@ -137,7 +137,7 @@ def finish(
     return logical.Root(tree, columns, tuple(item.name for item in items), tuple(collation))
 
 
-def _result_column(binding: Binding, item: SelectItem, before: Sequence[SelectItem]) -> Column:
+def _result_column(binding: BindContext, item: SelectItem, before: Sequence[SelectItem]) -> Column:
     """A column of the query stays itself where it comes out first; whatever else gets one of its own."""
     expression = item.expression
     if not isinstance(expression, Column):

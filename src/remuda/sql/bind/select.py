@@ -20,13 +20,13 @@ from remuda.sql.bind.grouping import Grouping, bind_grouping, with_dependent_key
 from remuda.sql.bind.result_clauses import finish
 from remuda.sql.bind.scope import QueryLevel, Scope
 from remuda.sql.bind.select_list import SelectItem, aliases_of, bind_items, bind_order, item_named
-from remuda.sql.parse.spans import place_of, refuse_unknown_parts
+from remuda.sql.parse.spans import refuse_unknown_parts, span_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from remuda.plan.logical import LogicalNode
-    from remuda.sql.bind.bind_context import Binding
+    from remuda.sql.bind.bind_context import BindContext
     from remuda.sql.bind.expression.expression import Alias
     from remuda.sql.bind.functions.aggregates import PendingCall
     from remuda.sql.bind.functions.windows import PendingWindow
@@ -54,7 +54,7 @@ _PARTS = frozenset(
 )
 
 
-def bind_select(binding: Binding, node: Any, level: QueryLevel, expected: Sequence[SqlType] = ()) -> logical.Root:
+def bind_select(binding: BindContext, node: Any, level: QueryLevel, expected: Sequence[SqlType] = ()) -> logical.Root:
     """A whole SELECT. Its order may need columns beyond the select list: the tree has them, the root drops them."""
     refuse_unknown_parts(node, _PARTS)
     if not node.expressions:
@@ -66,7 +66,7 @@ def bind_select(binding: Binding, node: Any, level: QueryLevel, expected: Sequen
 
 
 def filtered(
-    binding: Binding, tree: LogicalNode, scope: Scope, where: Any, aliases: dict[str, Alias] | None = None
+    binding: BindContext, tree: LogicalNode, scope: Scope, where: Any, aliases: dict[str, Alias] | None = None
 ) -> LogicalNode:
     """The rows that WHERE lets through, sub-queries in it included."""
     if where is None:
@@ -82,7 +82,7 @@ class _SelectBinder:
 
     def __init__(
         self,
-        binding: Binding,
+        binding: BindContext,
         node: Any,
         scope: Scope,
         expected: Sequence[SqlType],
@@ -186,14 +186,14 @@ class _SelectBinder:
 
         def bind_key(node: Any) -> Expression:
             if is_aggregate(node):
-                raise parsing_error("an aggregate is not allowed in GROUP BY", span=place_of(node))
+                raise parsing_error("an aggregate is not allowed in GROUP BY", span=span_of(node))
             in_scope = hasattr(node, "table") and not node.table and self.scope.has(node.name)
             expression = (None if in_scope else item_named(node, items)) or binder.bind(node)
             named = columns_of(expression)
             if any(column.id in named for column in self._call_columns()):
-                raise parsing_error("an aggregate is not allowed in GROUP BY", span=place_of(node))
+                raise parsing_error("an aggregate is not allowed in GROUP BY", span=span_of(node))
             if any(id_ in computed for id_ in named):
-                raise parsing_error("a window function is not allowed in GROUP BY", span=place_of(node))
+                raise parsing_error("a window function is not allowed in GROUP BY", span=span_of(node))
             return expression
 
         def all_keys() -> list[Expression]:

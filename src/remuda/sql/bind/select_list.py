@@ -13,7 +13,7 @@ from remuda.sql.bind.expression.expression import Alias
 from remuda.sql.bind.order_by import OrderEntry, order_entry
 from remuda.sql.bind.result_names import result_name
 from remuda.sql.bind.scope import table_of
-from remuda.sql.parse.spans import place_of, refuse_unknown_parts
+from remuda.sql.parse.spans import refuse_unknown_parts, span_of
 from remuda.types import NULL, VARCHAR
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def _bind_star(binder: ExpressionBinder, node: Any) -> list[SelectItem]:
     table = table_of(node) if isinstance(node, exp.Column) else None
     refuse_unknown_parts(node, frozenset({"this", "table", "db", "except_", "replace", "rename"}))
     refuse_unknown_parts(star, frozenset({"except_", "replace", "rename"}))
-    span = place_of(node)
+    span = span_of(node)
     columns = binder.scope.star(table, span)
     for excluded in star.args.get("except_") or []:
         named = {column.id for column in _columns_named(binder, excluded, columns)}
@@ -85,7 +85,7 @@ def _bind_star(binder: ExpressionBinder, node: Any) -> list[SelectItem]:
 def _columns_named(binder: ExpressionBinder, node: Any, columns: Sequence[Column]) -> list[Column]:
     """The columns of a `*` that `name` or `table.name` means in EXCLUDE, REPLACE and RENAME."""
     table = table_of(node) if isinstance(node, exp.Column) else None
-    of_table = None if table is None else {column.id for column in binder.scope.star(table, place_of(node))}
+    of_table = None if table is None else {column.id for column in binder.scope.star(table, span_of(node))}
     found = [
         column
         for column in columns
@@ -93,7 +93,7 @@ def _columns_named(binder: ExpressionBinder, node: Any, columns: Sequence[Column
     ]
     if not found:
         written = node.name if table is None else f"{node.table}.{node.name}"
-        raise parsing_error(f"* has no column {written}", span=place_of(node))
+        raise parsing_error(f"* has no column {written}", span=span_of(node))
     return found
 
 
@@ -103,11 +103,11 @@ def _changed(binder: ExpressionBinder, star: Any, part: str, columns: Sequence[C
     for entry in star.args.get(part) or []:
         if not isinstance(entry, exp.Alias) or (part == "rename" and not isinstance(entry.this, exp.Column)):
             what = "expression AS column" if part == "replace" else "column AS name"
-            raise parsing_error(f"{part.upper()} takes {what}", span=place_of(entry))
+            raise parsing_error(f"{part.upper()} takes {what}", span=span_of(entry))
         named = entry.args["alias"] if part == "replace" else entry.this
         for column in _columns_named(binder, named, columns):
             if column.id in changed:
-                raise parsing_error(f"{part.upper()} names {named.name} twice", span=place_of(named))
+                raise parsing_error(f"{part.upper()} names {named.name} twice", span=span_of(named))
             changed[column.id] = entry
     return changed
 
@@ -128,7 +128,7 @@ def _refuse_ambiguous(node: Any, items: Sequence[SelectItem]) -> None:
         named = {item.expression for item in items if item.name.casefold() == node.name.casefold()}
         if len(named) > 1:
             message = f"{node.name} is ambiguous: {len(named)} result columns have this name"
-            raise parsing_error(message, span=place_of(node))
+            raise parsing_error(message, span=span_of(node))
 
 
 def _is_all(node: Any) -> bool:
@@ -146,7 +146,7 @@ def item_named(node: Any, items: Sequence[SelectItem]) -> Expression | None:
     if isinstance(node, exp.Literal) and not node.is_string:
         place = int(node.this) if node.this.isdigit() else 0
         if not 1 <= place <= len(items):
-            raise parsing_error(f"there is no result column number {node.this}", span=place_of(node))
+            raise parsing_error(f"there is no result column number {node.this}", span=span_of(node))
         return items[place - 1].expression
     if isinstance(node, exp.Column) and not node.table:
         named = [item.expression for item in items if item.name.casefold() == node.name.casefold()]

@@ -16,18 +16,18 @@ from remuda.plan.series import SeriesCall
 from remuda.sql.bind.expression.literals import is_untyped_text
 from remuda.sql.bind.expression.subqueries import relation_of
 from remuda.sql.bind.scope import QueryLevel
-from remuda.sql.parse.spans import place_of, unsupported
+from remuda.sql.parse.spans import span_of, unsupported
 from remuda.types import BIGINT, BOOLEAN, NULL, VARCHAR, common_type
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from remuda.expr import Column, Expression
-    from remuda.sql.bind.bind_context import Binding
+    from remuda.sql.bind.bind_context import BindContext
     from remuda.types import SqlType
 
 
-def bind_set_operation(binding: Binding, node: Any, level: QueryLevel, expected: Sequence[SqlType]) -> logical.Root:
+def bind_set_operation(binding: BindContext, node: Any, level: QueryLevel, expected: Sequence[SqlType]) -> logical.Root:
     """The parts have as many columns; their types become one, as those of the branches of CASE do."""
     by_name = bool(node.args.get("by_name"))
     if by_name and not isinstance(node, exp.Union):
@@ -87,7 +87,7 @@ def _as_values(part: Any) -> Any:
 _MADE_OF_VALUES = {"expressions", "from_"}
 
 
-def _matched_by_name(binding: Binding, queries: Sequence[logical.Root], parts: Sequence[Any]) -> list[logical.Root]:
+def _matched_by_name(binding: BindContext, queries: Sequence[logical.Root], parts: Sequence[Any]) -> list[logical.Root]:
     """Every part with the columns of all, in the order in which they first come; NULL for those that it has not."""
     types: dict[str, SqlType] = {}
     names: dict[str, str] = {}
@@ -96,7 +96,7 @@ def _matched_by_name(binding: Binding, queries: Sequence[logical.Root], parts: S
         for place, (name, column) in enumerate(zip(folded, query.columns, strict=True)):
             if name in folded[:place]:
                 message = f"UNION BY NAME of two columns called {query.names[place]}"
-                raise parsing_error(message, span=_place_of_column(part, place))
+                raise parsing_error(message, span=_span_of_column(part, place))
             names.setdefault(name, query.names[place])
             types.setdefault(name, column.type)
     matched: list[logical.Root] = []
@@ -114,7 +114,7 @@ def _matched_by_name(binding: Binding, queries: Sequence[logical.Root], parts: S
 
 
 def _bind_parts(
-    binding: Binding, node: Any, parts: Sequence[Any], level: QueryLevel, expected: Sequence[SqlType]
+    binding: BindContext, node: Any, parts: Sequence[Any], level: QueryLevel, expected: Sequence[SqlType]
 ) -> list[logical.Root]:
     """Where a part has a bare parameter, a text or NULL for a column, the other parts say of what type it is."""
     unknown = [NULL] * len(expected) if not expected else list(expected)
@@ -123,7 +123,7 @@ def _bind_parts(
     for query, part in zip(queries, parts, strict=True):
         if len(query.columns) != width:
             message = f"the parts of {_name(node)} have {width} and {len(query.columns)} columns"
-            raise parsing_error(message, span=place_of(part))
+            raise parsing_error(message, span=span_of(part))
     hints = [_hint(query, parts[place]) for place, query in enumerate(queries)]
     wanted = [_type_of_all([hint[column] for hint in hints]) for column in range(width)]
     return [
@@ -181,20 +181,20 @@ def _shared_types(queries: Sequence[logical.Root], parts: Sequence[Any], node: A
                 message = (
                     f"column {place + 1} of {_name(node)} is {shared[place]} in one part and {column.type} in another"
                 )
-                raise parsing_error(message, span=_place_of_column(part, place))
+                raise parsing_error(message, span=_span_of_column(part, place))
             shared[place] = common
     return [VARCHAR if type_ == NULL else type_ for type_ in shared]
 
 
-def _place_of_column(part: Any, place: int) -> Any:
+def _span_of_column(part: Any, place: int) -> Any:
     while isinstance(part, exp.Subquery):
         part = part.this
     written = part.expressions if isinstance(part, exp.Select) else []
     is_listed = len(written) > place and not any(isinstance(each, exp.Star) for each in written)
-    return place_of(written[place] if is_listed else part)
+    return span_of(written[place] if is_listed else part)
 
 
-def _cast(binding: Binding, query: logical.Root, types: Sequence[SqlType]) -> LogicalNode:
+def _cast(binding: BindContext, query: logical.Root, types: Sequence[SqlType]) -> LogicalNode:
     tree = relation_of(query)
     if [column.type for column in query.columns] == list(types):
         return tree
@@ -210,7 +210,7 @@ def _cast(binding: Binding, query: logical.Root, types: Sequence[SqlType]) -> Lo
     )
 
 
-def _union(binding: Binding, relations: Sequence[LogicalNode]) -> LogicalNode:
+def _union(binding: BindContext, relations: Sequence[LogicalNode]) -> LogicalNode:
     columns = tuple(
         binding.new_column(column.name, column.type, nullable=any(part.columns[place].nullable for part in relations))
         for place, column in enumerate(relations[0].columns)
@@ -218,7 +218,9 @@ def _union(binding: Binding, relations: Sequence[LogicalNode]) -> LogicalNode:
     return logical.Union(tuple(relations), columns, tuple(part.columns for part in relations))
 
 
-def _matched(binding: Binding, kind: JoinKind, left: LogicalNode, right: LogicalNode, *, every: bool) -> LogicalNode:
+def _matched(
+    binding: BindContext, kind: JoinKind, left: LogicalNode, right: LogicalNode, *, every: bool
+) -> LogicalNode:
     """Rows that the other side has too, or has not, NULL being equal to NULL."""
     equalities = tuple(
         Call("is not distinct from", (one, other), BOOLEAN)
@@ -231,7 +233,7 @@ def _matched(binding: Binding, kind: JoinKind, left: LogicalNode, right: Logical
 
 
 def _matched_by_count(
-    binding: Binding, kind: JoinKind, left: LogicalNode, right: LogicalNode, condition: Call
+    binding: BindContext, kind: JoinKind, left: LogicalNode, right: LogicalNode, condition: Call
 ) -> LogicalNode:
     """INTERSECT ALL and EXCEPT ALL: equal rows of either side are counted, and come as often as the counts say.
 
@@ -250,7 +252,7 @@ def _matched_by_count(
     return logical.Project(logical.Series(joined, copy), tuple(Assignment(column, column) for column in left.columns))
 
 
-def _counted(binding: Binding, tree: LogicalNode) -> tuple[logical.Aggregate, Column]:
+def _counted(binding: BindContext, tree: LogicalNode) -> tuple[logical.Aggregate, Column]:
     """The different rows, and how often each comes."""
     count = binding.new_column("count", BIGINT, nullable=False)
     return logical.Aggregate(tree, tree.columns, (AggregateCall(count, "count"),)), count

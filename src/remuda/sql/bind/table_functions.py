@@ -18,13 +18,13 @@ from remuda.sql.bind.expression.subqueries import Subquery, attach
 from remuda.sql.bind.functions.functions import TABLE_FUNCTIONS
 from remuda.sql.bind.scope import QueryLevel, Scope
 from remuda.sql.bind.values_clause import one_row
-from remuda.sql.parse.spans import place_of
+from remuda.sql.parse.spans import span_of
 from remuda.types import BIGINT, DATE, NULL, TIMESTAMP, TIMESTAMP_TZ
 
 if TYPE_CHECKING:
     from remuda.errors import Span
     from remuda.plan.logical import LogicalNode
-    from remuda.sql.bind.bind_context import Binding
+    from remuda.sql.bind.bind_context import BindContext
     from remuda.types import SqlType
 
 Arguments = tuple[Expression, Expression, Expression]
@@ -36,25 +36,27 @@ def is_table_function(node: Any) -> bool:
     return isinstance(node, exp.Table | exp.Lateral) and isinstance(node.this, exp.Func)
 
 
-def bind_table_function(binding: Binding, node: Any, level: QueryLevel) -> tuple[LogicalNode, Column, str]:
+def bind_table_function(binding: BindContext, node: Any, level: QueryLevel) -> tuple[LogicalNode, Column, str]:
     """The rows of a function in FROM, their column, and the function's name."""
     name = str(node.this).lower() if isinstance(node, exp.Anonymous) else ""
     if name not in TABLE_FUNCTIONS:
         raise parsing_error(
             "this function gives no rows",
-            span=place_of(node),
+            span=span_of(node),
             suggestion=f"Functions in FROM are {' and '.join(TABLE_FUNCTIONS)}.",
         )
     subqueries: list[Subquery] = []
     start, stop, step = _bind_arguments(binding, node, name, level, subqueries)
     column = binding.new_column(name, start.type, nullable=False)
-    call = SeriesCall(column, start, stop, step, name == "generate_series", place_of(node))
+    call = SeriesCall(column, start, stop, step, name == "generate_series", span_of(node))
     row = attach(one_row(binding, joined=bool(subqueries)), subqueries)
     return logical.Series(row, call), column, name
 
 
-def _bind_arguments(binding: Binding, node: Any, name: str, level: QueryLevel, subqueries: list[Subquery]) -> Arguments:
-    span = place_of(node)
+def _bind_arguments(
+    binding: BindContext, node: Any, name: str, level: QueryLevel, subqueries: list[Subquery]
+) -> Arguments:
+    span = span_of(node)
     nodes = list(node.expressions)
     least = 2 if name == "generate_series" else 1
     if not least <= len(nodes) <= 3:
@@ -71,7 +73,7 @@ def _bind_arguments(binding: Binding, node: Any, name: str, level: QueryLevel, s
     else:
         start, stop, step = _moments(bound, name, span)
     if isinstance(step, Literal) and step.value == 0:
-        raise parsing_error(f"the step of {name} is zero", span=place_of(nodes[-1]))
+        raise parsing_error(f"the step of {name} is zero", span=span_of(nodes[-1]))
     return start, stop, step
 
 

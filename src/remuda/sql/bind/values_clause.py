@@ -14,7 +14,7 @@ from remuda.sql.bind.expression.expression import ExpressionBinder
 from remuda.sql.bind.expression.literals import is_untyped_text
 from remuda.sql.bind.expression.subqueries import Subquery, attach
 from remuda.sql.bind.scope import QueryLevel, Scope
-from remuda.sql.parse.spans import place_of
+from remuda.sql.parse.spans import span_of
 from remuda.types import INTEGER, NULL, VARCHAR, common_type
 
 if TYPE_CHECKING:
@@ -22,21 +22,21 @@ if TYPE_CHECKING:
 
     from remuda.expr import Column
     from remuda.plan.logical import LogicalNode
-    from remuda.sql.bind.bind_context import Binding
+    from remuda.sql.bind.bind_context import BindContext
     from remuda.types import SqlType
 
 Row = tuple[list[Expression], list[Subquery]]
 
 
-def bind_values(binding: Binding, node: Any, level: QueryLevel, expected: Sequence[SqlType]) -> logical.Root:
+def bind_values(binding: BindContext, node: Any, level: QueryLevel, expected: Sequence[SqlType]) -> logical.Root:
     """The columns are called column1, column2, ...; types become one as those of the branches of CASE do."""
     written = [_row_of(row) for row in node.expressions]
     width = len(written[0])
     if not width:
-        raise parsing_error("a row has at least one value", span=place_of(node))
+        raise parsing_error("a row has at least one value", span=span_of(node))
     for row, values in zip(node.expressions, written, strict=True):
         if len(values) != width:
-            raise parsing_error(f"this row has {len(values)} values, the first has {width}", span=place_of(row))
+            raise parsing_error(f"this row has {len(values)} values, the first has {width}", span=span_of(row))
     wanted: list[SqlType | None] = [expected[place] if place < len(expected) else None for place in range(width)]
     rows = [_bind_row(binding, values, level, wanted) for values in written]
     types = _shared_types(rows, written)
@@ -54,7 +54,7 @@ def _row_of(node: Any) -> list[Any]:
     return list(node.expressions) if isinstance(node, exp.Tuple) else [node]
 
 
-def _bind_row(binding: Binding, values: Sequence[Any], level: QueryLevel, wanted: Sequence[SqlType | None]) -> Row:
+def _bind_row(binding: BindContext, values: Sequence[Any], level: QueryLevel, wanted: Sequence[SqlType | None]) -> Row:
     subqueries: list[Subquery] = []
     binder = ExpressionBinder(binding, Scope((), level), clause="VALUES", subqueries=subqueries)
     bound = [binder.bind(value, type_) for value, type_ in zip(values, wanted, strict=True)]
@@ -75,7 +75,7 @@ def _shared_types(rows: Sequence[Row], written: Sequence[Sequence[Any]]) -> list
             common = common_type(shared[place], value.type)
             if common is None:
                 message = f"column {place + 1} of VALUES is {shared[place]} in one row and {value.type} in another"
-                raise parsing_error(message, span=place_of(nodes[place]))
+                raise parsing_error(message, span=span_of(nodes[place]))
             shared[place] = common
     for values, _ in rows:
         for place, value in enumerate(values):
@@ -84,7 +84,7 @@ def _shared_types(rows: Sequence[Row], written: Sequence[Sequence[Any]]) -> list
     return shared
 
 
-def rows_of(binding: Binding, columns: tuple[Column, ...], rows: Sequence[Row]) -> LogicalNode:
+def rows_of(binding: BindContext, columns: tuple[Column, ...], rows: Sequence[Row]) -> LogicalNode:
     """Constants stay as they are; a row that names columns around it or has sub-queries is a projection of its own."""
     if all(is_constant(value) for values, _ in rows for value in values):
         return logical.Values(columns, tuple(tuple(values) for values, _ in rows))
@@ -98,7 +98,7 @@ def rows_of(binding: Binding, columns: tuple[Column, ...], rows: Sequence[Row]) 
     return logical.Union(tuple(parts), columns, tuple(part.columns for part in parts))
 
 
-def one_row(binding: Binding, *, joined: bool) -> logical.Values:
+def one_row(binding: BindContext, *, joined: bool) -> logical.Values:
     """The single row of a query without FROM. Where sub-queries are joined to it, it has a column: batches need one."""
     if not joined:
         return logical.Values((), ((),))

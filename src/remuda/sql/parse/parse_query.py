@@ -11,7 +11,7 @@ from sqlglot.tokens import Token, TokenType
 from remuda.errors import Span, nested_too_deeply, parsing_error
 from remuda.sql.bind.functions.functions import NAMES
 from remuda.sql.parse.literal_tokens import enclose_literals, restore_literals
-from remuda.sql.parse.spans import locate, mark_offsets
+from remuda.sql.parse.spans import attach_spans, mark_offsets
 from remuda.sql.parse.statements import Query
 from remuda.sql.parse.token_validation import refuse_missing_into, refuse_overlooked
 from remuda.sql.parse.tokens import DIALECT, number_parameters, span_of
@@ -108,7 +108,7 @@ def parse_query(tokens: Sequence[Token], text: str) -> Query:
         _without_doubled_parentheses(tree)
     if "~" in text:
         tree = _with_loose_complement(tree)
-    locate(tree, numbered, parameters)
+    attach_spans(tree, numbered, parameters)
     return Query(tree, span_of(first), parameters, upsert)
 
 

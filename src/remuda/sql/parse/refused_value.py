@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from remuda.errors import Span
 from remuda.sql.parse.parse import parse
-from remuda.sql.parse.spans import place_of
+from remuda.sql.parse.spans import span_of
 from remuda.sql.parse.statements import Query
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from remuda.catalog import Catalog, SearchPath
 
 
-def place_of_refused(
+def span_of_refused(
     text: str, row: int, columns: Sequence[str], catalog: Catalog, search_path: SearchPath
 ) -> Span | None:
     """The expressions that gave these columns their values; where they are not known for sure, the map's name.
@@ -36,11 +36,11 @@ def place_of_refused(
             values = [value for name, value in zip(names, given, strict=True) if name in columns] if is_known else []
         case _:
             return None
-    return _span_of(values) or place_of(_target(tree))
+    return _span_of(values) or span_of(_target(tree))
 
 
 def _span_of(nodes: Sequence[Any]) -> Span | None:
-    places = [place for node in nodes if (place := place_of(node)) is not None]
+    places = [place for node in nodes if (place := span_of(node)) is not None]
     return Span(min(place.start for place in places), max(place.end for place in places)) if places else None
 
 

@@ -1,6 +1,6 @@
 """Where a node of sqlglot's tree stands in the text.
 
-sqlglot remembers the places of names, literals and functions. `locate` adds those of what it forgets: parameters,
+sqlglot remembers the places of names, literals and functions. `attach_spans` adds those of what it forgets: parameters,
 constants that are keywords, and the keyword with which a construct begins. Every place is found by a source offset,
 never by pairing the nodes of a walk with tokens by their order: sqlglot's tree has WITH and LIMIT where it likes.
 """
@@ -93,7 +93,7 @@ def mark_offsets(tokens: Sequence[Token]) -> list[Token]:
     ]
 
 
-def locate(tree: exp.Expression, tokens: Sequence[Token], parameters: ParameterNames) -> None:
+def attach_spans(tree: exp.Expression, tokens: Sequence[Token], parameters: ParameterNames) -> None:
     """Gives places to nodes that have none of their own. Called once, when the text has just been parsed."""
     starts = [token.start for token in tokens]
     words: dict[str, list[Token]] = defaultdict(list)
@@ -108,14 +108,14 @@ def locate(tree: exp.Expression, tokens: Sequence[Token], parameters: ParameterN
             node.meta.update(start=span.start, end=span.end - 1)
             if node.arg_key == "alias" or isinstance(node.parent, exp.TableAlias):  # SELECT name ? FROM orders
                 raise parsing_error("a parameter is not expected here", span=span)
-    _locate_keywords(nodes, tokens, starts, words)
+    _attach_keyword_spans(nodes, tokens, starts, words)
     _read_names([node for node in nodes if isinstance(node, _WITH_NAMES)], tokens, starts)
     _refuse_pairs_without_separator([node for node in nodes if isinstance(node, _PAIRS)], tokens, starts)
     for node in reversed(nodes):  # what is inside first: a sub-query begins with its SELECT
         heads = _HEADS.get(type(node))
         if heads is None and isinstance(node, exp.Func) and not isinstance(node, exp.Binary):  # AND is one of both
-            _locate_function(node, tokens, starts)
-        inner = place_of(node) if heads is not None else None
+            _attach_function_span(node, tokens, starts)
+        inner = span_of(node) if heads is not None else None
         if heads is None or inner is None:
             continue
         place = bisect_left(starts, inner.start) - 1
@@ -125,14 +125,14 @@ def locate(tree: exp.Expression, tokens: Sequence[Token], parameters: ParameterN
             node.meta.update(start=tokens[place].start, end=inner.end - 1, word=tokens[place].text)
 
 
-def _locate_function(node: Any, tokens: Sequence[Token], starts: Sequence[int]) -> None:
+def _attach_function_span(node: Any, tokens: Sequence[Token], starts: Sequence[int]) -> None:
     """The name as it is written, which sqlglot's node need not have: `json_agg`, `to_date`. Sometimes it forgets where
     that was, too: before the parenthesis before the first argument.
     """
     if "start" in node.meta:
         place = bisect_left(starts, node.meta["start"])
     else:
-        inner = place_of(node)
+        inner = span_of(node)
         place = -1 if inner is None else bisect_left(starts, inner.start) - 2
         if inner is None or place < 0 or tokens[place + 1].text != "(" or not _may_be_called(tokens, place):
             return
@@ -150,7 +150,7 @@ def _span_of_first(tokens: Sequence[Token]) -> Span | None:
     return Span(tokens[0].start, tokens[0].end + 1) if tokens else None
 
 
-def _locate_keywords(
+def _attach_keyword_spans(
     nodes: Sequence[Any], tokens: Sequence[Token], starts: Sequence[int], words: dict[str, list[Token]]
 ) -> None:
     """NULL, TRUE, CURRENT_DATE, ...: at the offset that `mark_offsets` gave their token, if it is still theirs.
@@ -232,9 +232,9 @@ def _read_names(nodes: Sequence[Any], tokens: Sequence[Token], starts: Sequence[
         elif isinstance(node, exp.Alias):
             is_bare = before.token_type is not TokenType.ALIAS and not name.args.get("quoted")
             if is_bare and (name.name.upper() in _NEEDS_AS or isinstance(node.parent, exp.Star)):
-                raise parsing_error(f"{tokens[place].text!r} is not expected here", span=place_of(name))
+                raise parsing_error(f"{tokens[place].text!r} is not expected here", span=span_of(name))
         elif tokens[place].token_type is TokenType.STRING and before.token_type is not TokenType.ALIAS:
-            raise parsing_error(f"'{tokens[place].text}' is not expected here", span=place_of(name))
+            raise parsing_error(f"'{tokens[place].text}' is not expected here", span=span_of(name))
 
 
 def _refuse_pairs_without_separator(nodes: Sequence[Any], tokens: Sequence[Token], starts: Sequence[int]) -> None:
@@ -247,7 +247,7 @@ def _refuse_pairs_without_separator(nodes: Sequence[Any], tokens: Sequence[Token
                 pair, separators = (node.this, node.expression), {",", ":", "VALUE"}
             case _:
                 continue
-        first, second = map(place_of, pair)
+        first, second = map(span_of, pair)
         if first is not None and second is not None:
             between = tokens[bisect_left(starts, first.end) : bisect_left(starts, second.start)]
             if all(token.text.upper() not in separators for token in between):
@@ -274,7 +274,7 @@ def _keyword(node: Any) -> str:
             return str(node.sql_name())
 
 
-def place_of(node: exp.Expression) -> Span | None:
+def span_of(node: exp.Expression) -> Span | None:
     """From the first to the last token below the node that is known."""
     starts: list[int] = []
     ends: list[int] = []
@@ -287,7 +287,7 @@ def place_of(node: exp.Expression) -> Span | None:
 
 
 def unsupported(node: exp.Expression, what: str) -> SqlError:
-    return parsing_error(f"{what} is not supported yet", span=place_of(node))
+    return parsing_error(f"{what} is not supported yet", span=span_of(node))
 
 
 def readable(node: exp.Expression) -> str:
@@ -327,7 +327,7 @@ def refuse_unknown_parts(node: exp.Expression, known: frozenset[str]) -> None:
             is_node = isinstance(first, exp.Expression)
             name = _PART_NAMES.get(part) or (readable(first) if is_node else part.upper())
             raise parsing_error(
-                f"{name} is not supported yet", span=(place_of(first) if is_node else None) or place_of(node)
+                f"{name} is not supported yet", span=(span_of(first) if is_node else None) or span_of(node)
             )
 
 

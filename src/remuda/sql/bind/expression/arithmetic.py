@@ -11,7 +11,7 @@ from remuda.errors import parsing_error
 from remuda.expr import Expression, Literal
 from remuda.sql.bind.bind_context import COMMON_PARTS, Binders, Parts
 from remuda.sql.bind.expression.literals import is_untyped_text
-from remuda.sql.parse.spans import place_of
+from remuda.sql.parse.spans import span_of
 from remuda.types import BIGINT, DOUBLE, INTERVAL_TIME, TIMESTAMP, VARCHAR, Kind, SqlType, to_stored, type_of_value
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def _bind_whole_division(self: ExpressionBinder, node: Any, _: SqlType | None) -
     left, right = self.bind_pair(node.this, node.expression)
     for side in (left, right):
         if side.type.kind is not Kind.NULL and not side.type.is_integer:
-            raise parsing_error(f"// does not take ({left.type}, {right.type})", span=place_of(node))
+            raise parsing_error(f"// does not take ({left.type}, {right.type})", span=span_of(node))
     return self.call("/", node, left, right)
 
 

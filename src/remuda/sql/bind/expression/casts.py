@@ -12,7 +12,7 @@ from remuda.expr.cast.cast import cast_can_fail
 from remuda.sql.bind.bind_context import COMMON_PARTS, Binders, Parts
 from remuda.sql.bind.expression.exact_comparison import adapt_literal
 from remuda.sql.bind.expression.literals import interval_literal, interval_type
-from remuda.sql.parse.spans import place_of
+from remuda.sql.parse.spans import span_of
 from remuda.sql.parse.type_names import length_of, type_named
 from remuda.types import BIGINT, DATE, VARCHAR
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def _bind_cast(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
-    span = place_of(node)
+    span = span_of(node)
     is_interval, unit = _interval_unit(node)
     if is_interval and isinstance(node.this, exp.Literal) and node.this.is_string:
         return _interval_value(node, unit)
@@ -34,7 +34,7 @@ def _bind_cast(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expressi
     operand = self.bind(node.this, target if told else None)
     lenient = isinstance(node, exp.TryCast) and cast_can_fail(operand.type, target)
     if isinstance(operand, Literal) and operand.type == VARCHAR and target.is_temporal and not lenient:
-        return _read_moment(operand, target, place_of(node.this))
+        return _read_moment(operand, target, span_of(node.this))
     if not can_cast(operand.type, target):
         raise parsing_error(f"{operand.type} cannot be cast to {target}", span=span)
     cast = operand if operand.type == target else Cast(operand, target, span, lenient)
@@ -54,7 +54,7 @@ def _read_moment(text: Literal, target: SqlType, span: Span | None) -> Expressio
 
 def _interval_value(node: Any, unit: Any) -> Expression:
     try:
-        return interval_literal(str(node.this.this), unit, place_of(node))
+        return interval_literal(str(node.this.this), unit, span_of(node))
     except SqlError:
         if not isinstance(node, exp.TryCast):
             raise
@@ -85,14 +85,14 @@ def _cast_target(node: Any) -> SqlType:
     arguments = [part.strip() for part in rest.rstrip(")").split(",")] if rest else []
     is_plain = all(part.args.get("expression") is None for part in node.to.expressions)
     if not is_plain or not all(argument.isdecimal() for argument in arguments):
-        raise parsing_error(f"unknown type: {written}", span=place_of(node))
-    return type_named(name.strip(), [int(argument) for argument in arguments], place_of(node))
+        raise parsing_error(f"unknown type: {written}", span=span_of(node))
+    return type_named(name.strip(), [int(argument) for argument in arguments], span_of(node))
 
 
 def _bind_date(self: ExpressionBinder, node: Any, expected: SqlType | None) -> Expression:
     """`date(x)` is `CAST(x AS DATE)`."""
     if node.this is None:
-        raise parsing_error("DATE takes one argument", span=place_of(node))
+        raise parsing_error("DATE takes one argument", span=span_of(node))
     cast = exp.Cast(this=node.this.copy(), to=exp.DataType(this=exp.DataType.Type.DATE))
     cast.meta.update(node.meta)
     return _bind_cast(self, cast, expected)

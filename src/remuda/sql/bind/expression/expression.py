@@ -14,7 +14,7 @@ from remuda.sql.bind.bind_context import COMMON_PARTS, Binders, Parts
 from remuda.sql.bind.expression import arithmetic, casts, literals, predicates, subqueries
 from remuda.sql.bind.functions import aggregates, functions, windows
 from remuda.sql.bind.scope import table_of
-from remuda.sql.parse.spans import place_of, readable, refuse_unknown_parts, unsupported
+from remuda.sql.parse.spans import readable, refuse_unknown_parts, span_of, unsupported
 from remuda.types import BOOLEAN, NULL, Kind, SqlType, common_type
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from remuda.errors import Span
     from remuda.expr import Column
-    from remuda.sql.bind.bind_context import Binding
+    from remuda.sql.bind.bind_context import BindContext
     from remuda.sql.bind.expression.subqueries import Subquery
     from remuda.sql.bind.functions.aggregates import PendingCall
     from remuda.sql.bind.functions.windows import PendingWindow
@@ -46,7 +46,7 @@ class ExpressionBinder:
     operators below the one that evaluates the expression. Where a list is absent, there they are not allowed.
     """
 
-    binding: Binding
+    binding: BindContext
     scope: Scope
     calls: list[PendingCall] | None = None
     clause: str = "this clause"
@@ -72,7 +72,7 @@ class ExpressionBinder:
     def bind_condition(self, node: exp.Expression) -> Expression:
         bound = self.bind(node, BOOLEAN)
         if bound.type.kind not in {Kind.BOOLEAN, Kind.NULL}:
-            raise parsing_error(f"a condition must be BOOLEAN, this is {bound.type}", span=place_of(node))
+            raise parsing_error(f"a condition must be BOOLEAN, this is {bound.type}", span=span_of(node))
         return coerce(bound, BOOLEAN)
 
     def bind_pair(self, first: exp.Expression, second: exp.Expression) -> tuple[Expression, Expression]:
@@ -99,12 +99,12 @@ class ExpressionBinder:
                 raise untyped(self.binding.parameters.spans[argument.index])
 
     def call(self, name: str, node: exp.Expression, *arguments: Expression) -> Expression:
-        bound = call(name, *arguments, span=place_of(node))
+        bound = call(name, *arguments, span=span_of(node))
         if bound is None:
             self.refuse_untyped(arguments)
             name = FUNCTIONS[name].symbol or name
             types = ", ".join(str(argument.type) for argument in arguments)
-            raise parsing_error(f"{name} does not take ({types})", span=place_of(node))
+            raise parsing_error(f"{name} does not take ({types})", span=span_of(node))
         return bound
 
     def call_with(
@@ -157,8 +157,8 @@ def untyped(span: Span) -> UntypedParametersError:
 
 def _bind_column(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
     if isinstance(node.this, exp.Star):
-        raise parsing_error("* is not a value here", span=place_of(node))
-    span = place_of(node)
+        raise parsing_error("* is not a value here", span=span_of(node))
+    span = span_of(node)
     alias = None if node.table else self.aliases.get(node.name.casefold())
     if alias is not None and self.scope.find(node.name, None, span) is None:
         return _bind_alias(self, alias, node)
@@ -180,7 +180,7 @@ def _bind_alias(self: ExpressionBinder, alias: Alias, node: Any) -> Expression:
         self.aliases = aliases
     if any(subquery.drawn is not None for subquery in (self.subqueries or [])[known:]):
         message = f"{node.name} has another value each time: name it in a query around this one"
-        raise parsing_error(message, span=place_of(node))
+        raise parsing_error(message, span=span_of(node))
     return bound
 
 
@@ -190,7 +190,7 @@ def _bind_placeholder(self: ExpressionBinder, node: Any, expected: SqlType | Non
 
 def _refuse_parameter(_self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
     """`$1`, `@name`"""
-    raise parsing_error("a parameter is written ? or :name", span=place_of(node))
+    raise parsing_error("a parameter is written ? or :name", span=span_of(node))
 
 
 def _bind_parentheses(self: ExpressionBinder, node: Any, expected: SqlType | None) -> Expression:

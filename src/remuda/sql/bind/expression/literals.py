@@ -10,7 +10,7 @@ from sqlglot import exp
 from remuda.errors import SqlError, data_error, parsing_error, shown
 from remuda.expr import Expression, Literal, coerce
 from remuda.sql.bind.expression.exact_comparison import adapt_literal
-from remuda.sql.parse.spans import place_of, unsupported
+from remuda.sql.parse.spans import span_of, unsupported
 from remuda.types import (
     BIGINT,
     BOOLEAN,
@@ -44,7 +44,7 @@ def is_number(text: str) -> bool:
 
 
 def bind_interval(binder: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
-    span = place_of(node)
+    span = span_of(node)
     if not isinstance(node.this, exp.Literal):
         return _bind_number_of_units(binder, node)
     if "literal" not in node.meta:
@@ -56,11 +56,11 @@ def _bind_number_of_units(binder: ExpressionBinder, node: Any) -> Expression:
     """`INTERVAL (n) DAY`: so many times one day."""
     unit = node.args.get("unit")
     if unit is None or isinstance(unit, exp.IntervalSpan):
-        raise parsing_error("INTERVAL of an expression needs one unit", span=place_of(node))
+        raise parsing_error("INTERVAL of an expression needs one unit", span=span_of(node))
     number = binder.bind(node.this, BIGINT)
     if not number.type.is_integer and number.type.kind is not Kind.NULL:
-        raise parsing_error(f"INTERVAL takes a whole number of units, this is {number.type}", span=place_of(node.this))
-    return binder.call("*", node, coerce(number, BIGINT), interval_literal("1", unit, place_of(node)))
+        raise parsing_error(f"INTERVAL takes a whole number of units, this is {number.type}", span=span_of(node.this))
+    return binder.call("*", node, coerce(number, BIGINT), interval_literal("1", unit, span_of(node)))
 
 
 def interval_literal(text: str, unit: Any, span: Span | None) -> Literal:
@@ -111,13 +111,13 @@ def is_untyped_text(node: Any) -> bool:
 def _bind_literal(_: ExpressionBinder, node: Any, expected: SqlType | None) -> Expression:
     if node.is_string:
         literal = Literal(node.this, VARCHAR)
-        return adapt_literal(literal, expected, place_of(node)) if expected is not None else literal
+        return adapt_literal(literal, expected, span_of(node)) if expected is not None else literal
     try:
         return number_literal(node.this)
     except SqlError:
-        raise parsing_error("a number has 38 digits at most", span=place_of(node)) from None
+        raise parsing_error("a number has 38 digits at most", span=span_of(node)) from None
     except (ValueError, ArithmeticError):
-        raise parsing_error(f"{shown(node.this)[1:-1]} is not a number", span=place_of(node)) from None
+        raise parsing_error(f"{shown(node.this)[1:-1]} is not a number", span=span_of(node)) from None
 
 
 def number_literal(text: str) -> Literal:
@@ -142,14 +142,14 @@ def _bind_constant(_: ExpressionBinder, node: Any, _expected: SqlType | None) ->
 def _bind_bytes(_: ExpressionBinder, node: Any, _expected: SqlType | None) -> Expression:
     digits = str(node.this)
     if len(digits) % 2:
-        raise parsing_error("bytes are written with two digits each", span=place_of(node))
+        raise parsing_error("bytes are written with two digits each", span=span_of(node))
     return Literal(bytes.fromhex(digits), VARBINARY)
 
 
 def _bind_dollar_text(_: ExpressionBinder, node: Any, expected: SqlType | None) -> Expression:
     """`$$it's$$`: text in which nothing has another meaning."""
     literal = Literal(str(node.this), VARCHAR)
-    return adapt_literal(literal, expected, place_of(node)) if expected is not None else literal
+    return adapt_literal(literal, expected, span_of(node)) if expected is not None else literal
 
 
 NODES: Binders = {

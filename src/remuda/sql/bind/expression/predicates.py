@@ -15,7 +15,7 @@ from remuda.sql.bind.expression.literals import is_untyped_text
 from remuda.sql.bind.expression.row_comparison import compare_rows, is_row, key_row
 from remuda.sql.bind.expression.subqueries import bind_in_query, bind_quantified, bind_row_query
 from remuda.sql.bind.scope import table_of
-from remuda.sql.parse.spans import place_of, refuse_unknown_parts, unsupported
+from remuda.sql.parse.spans import refuse_unknown_parts, span_of, unsupported
 from remuda.types import BOOLEAN, VARCHAR, SqlType, common_type
 
 if TYPE_CHECKING:
@@ -70,16 +70,16 @@ def _bind_comparison(self: ExpressionBinder, node: Any, _: SqlType | None) -> Ex
     if is_row(node.this) and isinstance(node.expression, exp.Subquery):
         return bind_row_query(self, node, operator)
     if is_row(node.this) or is_row(node.expression):
-        return compare_rows(operator, _bind_row_pairs(self, node, node.this, node.expression), place_of(node))
+        return compare_rows(operator, _bind_row_pairs(self, node, node.this, node.expression), span_of(node))
     left, right = self.bind_pair(node.this, node.expression)
-    return compare(operator, left, right, place_of(node))
+    return compare(operator, left, right, span_of(node))
 
 
 def _bind_row_pairs(self: ExpressionBinder, node: Any, left: Any, right: Any) -> list[tuple[Expression, Expression]]:
     """The values of two rows that are compared with each other; `__key` is the row of all key columns."""
     sides = (_row_parts(self, left), _row_parts(self, right))
     if len(sides[0]) != len(sides[1]):
-        raise parsing_error("rows are compared with rows of the same length", span=place_of(node))
+        raise parsing_error("rows are compared with rows of the same length", span=span_of(node))
     return [_bind_row_pair(self, *pair) for pair in zip(*sides, strict=True)]
 
 
@@ -94,9 +94,9 @@ def _row_parts(self: ExpressionBinder, node: Any) -> list[Any]:
     """The parts of a row as written, or the bound key columns where it is `__key`."""
     if isinstance(node, exp.Column) and node.name.casefold() == GENERATED_KEY:
         refuse_unknown_parts(node, frozenset({"this", "table", "db"}))
-        return list(self.scope.key(table_of(node), place_of(node)))
+        return list(self.scope.key(table_of(node), span_of(node)))
     if not is_row(node):
-        raise parsing_error("a row can be compared only with a row", span=place_of(node))
+        raise parsing_error("a row can be compared only with a row", span=span_of(node))
     return list(node.expressions)
 
 
@@ -140,9 +140,9 @@ def _bind_in(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression
     if is_row(node.this) or key_row(self.scope, node.this) is not None:
         return _bind_row_in(self, node)
     if not node.expressions:
-        raise parsing_error("IN needs at least one value", span=place_of(node))
+        raise parsing_error("IN needs at least one value", span=span_of(node))
     operand, *values = _bind_beside(self, node.this, node.expressions)
-    span = place_of(node)
+    span = span_of(node)
     equalities = [compare("=", operand, value, span) for value in values]
     plain = all(isinstance(part, Call) and part.arguments[0] == operand for part in equalities)
     if plain and len(equalities) > 1:
@@ -170,9 +170,9 @@ def _bind_row_in(self: ExpressionBinder, node: Any) -> Expression:
         written = row.expressions if is_row(row) else [row]
         if len(written) != len(operand):
             message = f"rows of {len(operand)} values are expected, this one has {len(written)}"
-            raise parsing_error(message, span=place_of(row))
+            raise parsing_error(message, span=span_of(row))
         pairs = [_bind_row_pair(self, *pair) for pair in zip(operand, written, strict=True)]
-        choices.append(compare_rows("=", pairs, place_of(row)))
+        choices.append(compare_rows("=", pairs, span_of(row)))
     return choices[0] if len(choices) == 1 else Call("or", tuple(choices), BOOLEAN)
 
 
@@ -180,7 +180,7 @@ def _bind_between(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expre
     if is_row(node.this):
         return _bind_row_between(self, node)
     operand, low, high = _bind_beside(self, node.this, [node.args["low"], node.args["high"]])
-    span = place_of(node)
+    span = span_of(node)
     between = Call("and", (compare(">=", operand, low, span), compare("<=", operand, high, span)), BOOLEAN)
     if not node.args.get("symmetric"):
         return between
@@ -191,7 +191,7 @@ def _bind_between(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expre
 def _bind_row_between(self: ExpressionBinder, node: Any) -> Expression:
     """`(a, b) BETWEEN (1, 2) AND (3, 4)`"""
     low, high = (_bind_row_pairs(self, node, node.this, node.args[side]) for side in ("low", "high"))
-    span = place_of(node)
+    span = span_of(node)
     between = Call("and", (compare_rows(">=", low, span), compare_rows("<=", high, span)), BOOLEAN)
     if not node.args.get("symmetric"):
         return between
@@ -206,7 +206,7 @@ def _bind_case(self: ExpressionBinder, node: Any, expected: SqlType | None) -> E
         if subject is None:
             conditions.append(self.bind_condition(branch.this))
         else:
-            conditions.append(compare("=", *self.bind_pair(subject, branch.this), place_of(branch)))
+            conditions.append(compare("=", *self.bind_pair(subject, branch.this), span_of(branch)))
     results = [branch.args["true"] for branch in node.args["ifs"]]
     default = node.args.get("default")
     *values, otherwise = self.bind_alike([*results, exp.Null() if default is None else default], expected)
@@ -215,7 +215,7 @@ def _bind_case(self: ExpressionBinder, node: Any, expected: SqlType | None) -> E
     for _, value in branches:
         shared = None if shared is None else common_type(shared, value.type)
     if shared is None:
-        raise parsing_error("the branches of CASE have different types", span=place_of(node))
+        raise parsing_error("the branches of CASE have different types", span=span_of(node))
     return Case(tuple((when, coerce(then, shared)) for when, then in branches), coerce(otherwise, shared), shared)
 
 

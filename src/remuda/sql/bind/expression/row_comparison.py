@@ -10,7 +10,7 @@ from remuda.catalog.definitions import GENERATED_KEY
 from remuda.expr import Call, Expression
 from remuda.sql.bind.expression.exact_comparison import compare
 from remuda.sql.bind.scope import table_of
-from remuda.sql.parse.spans import place_of
+from remuda.sql.parse.spans import span_of
 from remuda.types import BOOLEAN
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def key_row(scope: Scope, node: Any) -> tuple[Column, ...] | None:
         return None
     if scope.has(node.name) or not any(relation.key for relation in scope.relations):
         return None
-    key = scope.key(table_of(node), place_of(node))
+    key = scope.key(table_of(node), span_of(node))
     return key if len(key) > 1 else None
 
 

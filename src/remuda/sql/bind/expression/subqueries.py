@@ -16,7 +16,7 @@ from remuda.sql.bind.bind_context import COMMON_PARTS, Binders, Parts
 from remuda.sql.bind.expression.row_comparison import compare_rows, is_row, key_row
 from remuda.sql.bind.order_by import OrderEntry
 from remuda.sql.bind.scope import QueryLevel
-from remuda.sql.parse.spans import place_of
+from remuda.sql.parse.spans import span_of
 from remuda.types import BOOLEAN
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from remuda.errors import Span
     from remuda.expr import Expression
-    from remuda.sql.bind.bind_context import Binding
+    from remuda.sql.bind.bind_context import BindContext
     from remuda.sql.bind.expression.expression import ExpressionBinder
     from remuda.types import SqlType
 
@@ -80,10 +80,10 @@ def _bind_scalar(binder: ExpressionBinder, node: Any, expected: SqlType | None) 
     right, columns, free = _bind_inner(binder, node, () if expected is None else (expected,))
     if len(columns) != 1:
         raise parsing_error(
-            f"a sub-query that is a value has one column, this one has {len(columns)}", span=place_of(node)
+            f"a sub-query that is a value has one column, this one has {len(columns)}", span=span_of(node)
         )
     column = replace(columns[0], nullable=True)
-    _add(binder, Subquery((column,), JoinKind.SINGLE, right, free, span=place_of(node)), node)
+    _add(binder, Subquery((column,), JoinKind.SINGLE, right, free, span=span_of(node)), node)
     return column
 
 
@@ -91,7 +91,7 @@ def bind_row_query(binder: ExpressionBinder, node: Any, operator: str) -> Expres
     """`(x, y) = (SELECT ...)`: NULL where it has no row, an error where it has several."""
     operands = [binder.bind(part) for part in node.this.expressions]
     values = bind_row_value(binder, node.expression, [part.type for part in operands])
-    return compare_rows(operator, list(zip(operands, values, strict=True)), place_of(node))
+    return compare_rows(operator, list(zip(operands, values, strict=True)), span_of(node))
 
 
 def bind_row_value(binder: ExpressionBinder, node: Any, expected: Sequence[SqlType]) -> tuple[Column, ...]:
@@ -99,20 +99,20 @@ def bind_row_value(binder: ExpressionBinder, node: Any, expected: Sequence[SqlTy
     right, columns, free = _bind_inner(binder, node, expected)
     _refuse_other_width(len(expected), len(columns), node)
     values = tuple(replace(column, nullable=True) for column in columns)
-    _add(binder, Subquery(values, JoinKind.SINGLE, right, free, span=place_of(node)), node)
+    _add(binder, Subquery(values, JoinKind.SINGLE, right, free, span=span_of(node)), node)
     return values
 
 
 def _refuse_other_width(wanted: int, found: int, query: Any) -> None:
     if found != wanted:
         columns = "one column" if wanted == 1 else f"{wanted} columns"
-        raise parsing_error(f"the sub-query must have {columns}, it has {found}", span=place_of(query))
+        raise parsing_error(f"the sub-query must have {columns}, it has {found}", span=span_of(query))
 
 
 def _bind_exists(binder: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
     right, _columns, free = _bind_inner(binder, node.this)
     mark = binder.binding.new_column("exists", BOOLEAN, nullable=False)
-    _add(binder, Subquery((mark,), JoinKind.MARK, right, free, span=place_of(node)), node)
+    _add(binder, Subquery((mark,), JoinKind.MARK, right, free, span=span_of(node)), node)
     return mark
 
 
@@ -135,7 +135,7 @@ def _bind_quantified(binder: ExpressionBinder, node: Any, operator: str, operand
     key = key_row(binder.scope, operand)
     if key is not None:
         written = list(key)
-    span = place_of(node)
+    span = span_of(node)
     operands = [part if isinstance(part, Column) else binder.bind(part) for part in written]
     right, columns, free = _bind_inner(binder, query, [part.type for part in operands])
     _refuse_other_width(len(written), len(columns), query)
@@ -151,7 +151,7 @@ def _bind_quantified(binder: ExpressionBinder, node: Any, operator: str, operand
 
 def _add(binder: ExpressionBinder, subquery: Subquery, node: Any) -> None:
     if binder.subqueries is None:
-        raise parsing_error(f"a sub-query is not allowed in {binder.clause}", span=place_of(node))
+        raise parsing_error(f"a sub-query is not allowed in {binder.clause}", span=span_of(node))
     binder.subqueries.append(subquery)
 
 
@@ -160,7 +160,7 @@ def _bind_inner(
 ) -> tuple[LogicalNode, tuple[Column, ...], tuple[Column, ...]]:
     """The tree of a sub-query, its columns, and the columns of the query around it that it names."""
     if binder.subqueries is None:
-        raise parsing_error(f"a sub-query is not allowed in {binder.clause}", span=place_of(node))
+        raise parsing_error(f"a sub-query is not allowed in {binder.clause}", span=span_of(node))
     level = QueryLevel(binder, binder.scope.level.ctes)
     query = binder.binding.bind_query(binder.binding, node, level, expected)
     return relation_of(query), query.columns, tuple(level.free.values())
@@ -185,7 +185,7 @@ class NamedRelation(NamedTuple):
     order: tuple[OrderEntry, ...] = ()
 
 
-def named_relation(binding: Binding, query: logical.Root, names: Sequence[str]) -> NamedRelation:
+def named_relation(binding: BindContext, query: logical.Root, names: Sequence[str]) -> NamedRelation:
     """The query under these names of its columns."""
     tree: Any = query.input.input if isinstance(query.input, logical.Sort) else query.input
     renamed = [

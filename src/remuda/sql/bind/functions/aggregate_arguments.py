@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from remuda.errors import parsing_error
-from remuda.sql.parse.spans import place_of, unsupported
+from remuda.sql.parse.spans import span_of, unsupported
 
 if TYPE_CHECKING:
     from remuda.errors import Span
@@ -98,7 +98,7 @@ def is_aggregate(node: exp.Expression) -> bool:
 
 def read_aggregate(node: Any) -> WrittenAggregate:
     """Takes the parts from where they hang; `node` may be FILTER or WITHIN GROUP around the call."""
-    span = place_of(node)
+    span = span_of(node)
     condition = within = None
     while isinstance(node, exp.Filter | exp.WithinGroup):
         if isinstance(node, exp.Filter):
@@ -119,15 +119,15 @@ def read_aggregate(node: Any) -> WrittenAggregate:
     if within is not None:
         if order or (distinct and name != "string_agg"):
             what = "an ORDER BY of its own" if order else "DISTINCT"
-            raise parsing_error(f"{title} with WITHIN GROUP does not take {what}", span=place_of(node))
+            raise parsing_error(f"{title} with WITHIN GROUP does not take {what}", span=span_of(node))
         entries = tuple(within.expressions)
-        return replace(_within_group(name, title, place_of(node), operands, entries, condition), distinct=distinct)
+        return replace(_within_group(name, title, span_of(node), operands, entries, condition), distinct=distinct)
     constant = None
     if name in _QUANTILES:
         constant = node.args.get("quantile") or (operands.pop() if len(operands) > 1 else None)
     elif name == "string_agg":
         constant = node.args.get("separator") or (operands.pop() if len(operands) > 1 else None)
-    return _simplified(name, title, place_of(node), operands, distinct, order, condition, constant)
+    return _simplified(name, title, span_of(node), operands, distinct, order, condition, constant)
 
 
 def _operands(node: Any) -> tuple[list[Any], bool, tuple[Any, ...]]:
@@ -138,7 +138,7 @@ def _operands(node: Any) -> tuple[list[Any], bool, tuple[Any, ...]]:
         for place, part in enumerate(operands):
             if isinstance(part, exp.Order):
                 if part.this is None:
-                    raise parsing_error("ORDER BY stands behind an argument", span=place_of(node))
+                    raise parsing_error("ORDER BY stands behind an argument", span=span_of(node))
                 order = tuple(part.expressions)
                 operands[place] = part.this
             elif isinstance(part, exp.Distinct):
@@ -158,7 +158,7 @@ def _within_group(
     if name not in {*_QUANTILES, "mode"} or len(order) != 1:
         raise parsing_error(f"{title} does not take WITHIN GROUP with this ORDER BY", span=span)
     if len(operands) > (name != "mode"):
-        raise parsing_error(f"{title} takes no further arguments beside WITHIN GROUP", span=place_of(operands[-1]))
+        raise parsing_error(f"{title} takes no further arguments beside WITHIN GROUP", span=span_of(operands[-1]))
     constant = operands[0] if operands else None
     return WrittenAggregate(name, title, span, (order[0].this,), order=order, condition=condition, constant=constant)
 

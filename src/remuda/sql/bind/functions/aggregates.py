@@ -18,7 +18,7 @@ from remuda.sql.bind.functions.aggregate_arguments import (
     read_aggregate,
 )
 from remuda.sql.bind.order_by import OrderEntry, bind_order_entry, order_entry
-from remuda.sql.parse.spans import place_of
+from remuda.sql.parse.spans import span_of
 from remuda.types import BOOLEAN, DOUBLE, NULL, VARCHAR, Kind
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class PendingCall:
 def _bind_aggregate(binder: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
     """The call, with FILTER and WITHIN GROUP around it or not."""
     written = read_aggregate(node)
-    span = place_of(node)
+    span = span_of(node)
     if binder.inside_aggregate:
         raise parsing_error("an aggregate within an aggregate", span=span)
     levels = list(binder.scope.level.chain())
@@ -229,7 +229,7 @@ def _is_descending(written: WrittenAggregate, arguments: Sequence[Expression], o
     """Whether a quantile counts from the highest value; it has no other order than that of its values."""
     if order and [entry.expression for entry in order] != [arguments[0]]:
         message = f"{written.title} can be ordered by its argument only"
-        raise parsing_error(message, span=place_of(written.order[0]))
+        raise parsing_error(message, span=span_of(written.order[0]))
     return bool(order) and order[0].descending
 
 
@@ -238,7 +238,7 @@ def _separator(binder: ExpressionBinder, node: Any) -> str:
         return ","
     bound = binder.bind(node, VARCHAR)
     if not isinstance(bound, Literal) or bound.type != VARCHAR or bound.value is None:
-        raise parsing_error("the separator must be a string written here", span=place_of(node))
+        raise parsing_error("the separator must be a string written here", span=span_of(node))
     return str(bound.value)
 
 
@@ -251,7 +251,7 @@ def _fraction(binder: ExpressionBinder, written: WrittenAggregate) -> float | De
     is_number = isinstance(bound, Literal) and bound.type.is_numeric and bound.value is not None
     fraction = bound.value if isinstance(bound, Literal) and is_number else -1
     if not 0 <= fraction <= 1:
-        raise parsing_error("the fraction must be a number from 0 to 1 written here", span=place_of(written.constant))
+        raise parsing_error("the fraction must be a number from 0 to 1 written here", span=span_of(written.constant))
     return fraction
 
 

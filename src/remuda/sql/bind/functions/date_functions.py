@@ -10,7 +10,7 @@ from remuda.errors import nearest, parsing_error
 from remuda.expr import Literal, coerce
 from remuda.expr.functions.calendar_fields import EXTRACTED, TRUNCATED
 from remuda.expr.functions.calendar_units import DIFFERENCES
-from remuda.sql.parse.spans import place_of
+from remuda.sql.parse.spans import span_of
 from remuda.types import BIGINT, DATE, DOUBLE, INTERVAL_TIME, TIME, TIMESTAMP, TIMESTAMP_TZ
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def _field(self: ExpressionBinder, node: Any, written: str, moment: Expression) 
             years, weeks = (self.call(f"extract {name}", node, moment) for name in ("isoyear", "week"))
             return self.call("+", node, self.call("*", node, years, Literal(100, BIGINT)), weeks)
         case "julian" if moment.type == TIME:
-            raise parsing_error("a TIME has no day to count from: julian is not a field of it", span=place_of(node))
+            raise parsing_error("a TIME has no day to count from: julian is not a field of it", span=span_of(node))
         case "julian":
             # The day that begins at midnight, as in PostgreSQL; the fraction is that of the day.
             days = self.call("/", node, coerce(self.call("extract epoch", node, moment), DOUBLE), _DAY_SECONDS)
@@ -102,7 +102,7 @@ def _bind_move(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expressi
     if len(node.expressions) == 3 and str(node.this).lower() == "date_sub":
         return _bind_whole_units(self, node, None)
     if len(node.expressions) != 2:
-        raise parsing_error(f"{str(node.this).upper()} takes a moment and an INTERVAL", span=place_of(node))
+        raise parsing_error(f"{str(node.this).upper()} takes a moment and an INTERVAL", span=span_of(node))
     moment = self.bind(node.expressions[0], TIMESTAMP)
     amount = self.bind(node.expressions[1], INTERVAL_TIME)
     return self.call("+" if str(node.this).lower() == "date_add" else "-", node, moment, amount)
@@ -111,7 +111,7 @@ def _bind_move(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expressi
 def _bind_field(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
     """YEAR(x) and its kin: EXTRACT(YEAR FROM x)."""
     if len(node.expressions) != 1:
-        raise parsing_error(f"{str(node.this).upper()} takes one argument", span=place_of(node))
+        raise parsing_error(f"{str(node.this).upper()} takes one argument", span=span_of(node))
     field = _FIELD_FUNCTIONS[str(node.this).lower()]
     return _field(self, node, field, self.bind(node.expressions[0], TIMESTAMP))
 
@@ -131,7 +131,7 @@ def _name_and_rest(node: Any, count: int) -> tuple[Any, ...]:
     arguments = node.expressions
     if len(arguments) != count or not (isinstance(arguments[0], exp.Literal) and arguments[0].is_string):
         what = "a name in quotes and a value" if count == 2 else f"a name in quotes and {count - 1} values"
-        raise parsing_error(f"{str(node.this).upper()} takes {what}", span=place_of(node))
+        raise parsing_error(f"{str(node.this).upper()} takes {what}", span=span_of(node))
     return (str(arguments[0].this), *arguments[1:])
 
 
@@ -153,7 +153,7 @@ def _one_of(node: Any, written: str, known: frozenset[str], what: str) -> str:
     for candidate in (name, name.removesuffix("s"), _SHORT.get(name, name)):
         if candidate in known:
             return candidate
-    raise parsing_error(f"unknown {what}: {written}", span=place_of(node), suggestion=nearest(name, sorted(known)))
+    raise parsing_error(f"unknown {what}: {written}", span=span_of(node), suggestion=nearest(name, sorted(known)))
 
 
 FORMS: dict[str, Binder] = {

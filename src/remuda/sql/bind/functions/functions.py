@@ -19,7 +19,7 @@ from remuda.sql.bind.functions import (
     date_functions,
     special_forms,
 )
-from remuda.sql.parse.spans import place_of
+from remuda.sql.parse.spans import span_of
 
 if TYPE_CHECKING:
     from remuda.sql.bind.expression.expression import ExpressionBinder
@@ -73,14 +73,14 @@ NAMES = frozenset({*ALIASES, *FORMS, *TABLE_FUNCTIONS, *_REGISTERED})
 def _bind_by_name(self: ExpressionBinder, node: Any, expected: SqlType | None) -> Expression:
     written = str(node.this).lower()
     if written in TABLE_FUNCTIONS:
-        raise parsing_error(f"{written} gives rows: it stands in FROM", span=place_of(node))
+        raise parsing_error(f"{written} gives rows: it stands in FROM", span=span_of(node))
     if written in FORMS:
         return FORMS[written](self, node, expected)
     name = ALIASES.get(written, written)
     if written in NAMES:
         return self.call_with(name, node, node.expressions, expected)
     known = sorted({*NAMES, *AGGREGATES})
-    raise parsing_error(f"unknown function: {node.name}", span=place_of(node), suggestion=nearest(node.name, known))
+    raise parsing_error(f"unknown function: {node.name}", span=span_of(node), suggestion=nearest(node.name, known))
 
 
 NODES: Binders = {

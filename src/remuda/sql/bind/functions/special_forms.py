@@ -12,7 +12,7 @@ from remuda.expr import Call, Case, Cast, Expression, Literal, call, coerce
 from remuda.sql.bind.bind_context import COMMON_PARTS, Binder, Binders, Parts
 from remuda.sql.bind.expression.exact_comparison import compare
 from remuda.sql.bind.expression.subqueries import drawn
-from remuda.sql.parse.spans import place_of, unsupported
+from remuda.sql.parse.spans import span_of, unsupported
 from remuda.types import BIGINT, INTEGER_RANGES, JSON, MAXIMUM_PRECISION, VARCHAR, Kind, common_type, decimal
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _SPECIAL = {"format": re.compile(r"[{}]"), "printf": re.compile("%")}
 
 def _bind_template(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
     """`format('{} of {}', a, b)`, `printf('%s of %d', a, b)`: NULL where a value is."""
-    name, span = str(node.this).lower(), place_of(node)
+    name, span = str(node.this).lower(), span_of(node)
     arguments = node.expressions
     if not arguments or not (isinstance(arguments[0], exp.Literal) and arguments[0].is_string):
         raise parsing_error(f"{name} takes a template in quotes and values", span=span)
@@ -41,7 +41,7 @@ def _bind_template(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expr
     for kind, piece, argument in zip(kinds, pieces[1:], arguments[1:], strict=True):
         value = self.bind(argument, VARCHAR)
         if kind == "%d" and not value.type.is_integer:
-            raise parsing_error(f"%d takes a whole number, this is {value.type}", span=place_of(argument))
+            raise parsing_error(f"%d takes a whole number, this is {value.type}", span=span_of(argument))
         text = self.call("||", node, self.call("||", node, text, value), Literal(piece, VARCHAR))
     return text
 
@@ -53,7 +53,7 @@ def _pieces(name: str, template: str, node: Any) -> tuple[list[str], list[str]]:
         between = template[end : None if found is None else found.start()]
         if _SPECIAL[name].search(between):
             known = "{}" if name == "format" else "%s and %d"
-            raise parsing_error(f"the template of {name} may have {known} only", span=place_of(node))
+            raise parsing_error(f"the template of {name} may have {known} only", span=span_of(node))
         pieces[-1] += between
         if found is None:
             break
@@ -106,7 +106,7 @@ def _bind_member(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expres
         raise unsupported(node, "this form of -> and ->>")
     key = parts[1].this
     if isinstance(key, int) and key > INTEGER_RANGES[Kind.BIGINT][1]:
-        raise parsing_error("no array has so many elements", span=place_of(node))
+        raise parsing_error("no array has so many elements", span=span_of(node))
     return self.call(name, node, document, Literal(key, BIGINT if isinstance(key, int) else VARCHAR))
 
 
@@ -127,7 +127,7 @@ _NAMES = {"random": "random", "gen_random_uuid": "gen_random_uuid", "uuid": "gen
 
 
 def _bind_drawn(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
-    written, span = str(node.this).lower(), place_of(node)
+    written, span = str(node.this).lower(), span_of(node)
     if node.expressions:
         raise parsing_error(f"{written} takes no arguments", span=span)
     if self.subqueries is None or self.clause == "ON":
@@ -149,9 +149,9 @@ def _bind_drawn(self: ExpressionBinder, node: Any, _: SqlType | None) -> Express
 
 def _bind_nullif(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
     if len(node.expressions) != 2:
-        raise parsing_error("NULLIF takes two arguments", span=place_of(node))
+        raise parsing_error("NULLIF takes two arguments", span=span_of(node))
     left, right = self.bind_pair(*node.expressions)
-    equal = compare("=", left, right, place_of(node))
+    equal = compare("=", left, right, span_of(node))
     return Case(((equal, Literal(None, left.type)),), left, left.type)
 
 
@@ -161,14 +161,14 @@ def _bind_if(self: ExpressionBinder, node: Any, expected: SqlType | None) -> Exp
     value, otherwise = self.bind_alike([node.args["true"], exp.Null() if other is None else other], expected)
     shared = common_type(value.type, otherwise.type)
     if shared is None:
-        raise parsing_error(f"IF has values of types {value.type} and {otherwise.type}", span=place_of(node))
+        raise parsing_error(f"IF has values of types {value.type} and {otherwise.type}", span=span_of(node))
     return Case(((condition, coerce(value, shared)),), coerce(otherwise, shared), shared)
 
 
 def _bind_type_name(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
     """TYPEOF: known when the statement is bound."""
     if len(node.expressions) != 1:
-        raise parsing_error("TYPEOF takes one argument", span=place_of(node))
+        raise parsing_error("TYPEOF takes one argument", span=span_of(node))
     return Literal(str(self.bind(node.expressions[0]).type), VARCHAR)
 
 
@@ -190,7 +190,7 @@ def _bind_logarithm(self: ExpressionBinder, node: Any, _: SqlType | None) -> Exp
     """LOG(x) is LOG10(x); LOG(b, x) has the base first, as in PostgreSQL."""
     count = len(node.expressions)
     if count not in {1, 2}:
-        raise parsing_error("LOG takes a number, or a base and a number", span=place_of(node))
+        raise parsing_error("LOG takes a number, or a base and a number", span=span_of(node))
     return self.call_with("log10" if count == 1 else "log", node, node.expressions)
 
 

@@ -18,14 +18,14 @@ from remuda.sql.bind.bind_context import COMMON_PARTS, Binders, Parts
 from remuda.sql.bind.functions.aggregate_arguments import is_aggregate, read_aggregate
 from remuda.sql.bind.functions.aggregates import bind_arguments
 from remuda.sql.bind.order_by import OrderEntry, bind_order_entry
-from remuda.sql.parse.spans import place_of, readable, refuse_unknown_parts, unsupported
+from remuda.sql.parse.spans import readable, refuse_unknown_parts, span_of, unsupported
 from remuda.types import BIGINT, BOOLEAN, DOUBLE, INTERVAL_TIME, common_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from remuda.errors import Span
-    from remuda.sql.bind.bind_context import Binding
+    from remuda.sql.bind.bind_context import BindContext
     from remuda.sql.bind.expression.expression import ExpressionBinder
     from remuda.types import SqlType
 
@@ -63,7 +63,7 @@ def _end(
     if isinstance(written, str) and written.upper() == "CURRENT ROW":
         return FrameEnd.CURRENT_ROW, None
     if not side or written is None:
-        where = span if written is None or isinstance(written, str) else place_of(written)
+        where = span if written is None or isinstance(written, str) else span_of(written)
         raise parsing_error("the end of a frame is PRECEDING or FOLLOWING", span=where)
     if isinstance(written, str):
         return FrameEnd(f"UNBOUNDED {side}"), None
@@ -72,7 +72,7 @@ def _end(
 
 def _offset(binder: ExpressionBinder, node: Any, unit: FrameUnit, order: tuple[OrderEntry, ...]) -> Expression:
     """A number of rows or groups, or for RANGE a distance in the type of the one expression ordered by."""
-    span = place_of(node)
+    span = span_of(node)
     if unit is not FrameUnit.RANGE:
         bound = binder.bind(node, BIGINT)
         if not bound.type.is_integer or not is_constant(bound):
@@ -100,7 +100,7 @@ def _offset(binder: ExpressionBinder, node: Any, unit: FrameUnit, order: tuple[O
 
 def _refuse_negative(bound: Expression, node: Any) -> None:
     if isinstance(bound, Literal) and bound.type.is_numeric and (bound.value is None or bound.value < 0):
-        raise parsing_error("the offset of a frame must not be negative", span=place_of(node))
+        raise parsing_error("the offset of a frame must not be negative", span=span_of(node))
 
 
 _RANKING: dict[type[exp.Expression], tuple[str, SqlType]] = {
@@ -148,7 +148,7 @@ class PendingWindow:
 def _bind_window(binder: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
     """`function(...) OVER (...)` or `OVER name`"""
     refuse_unknown_parts(node, _WINDOW_PARTS)
-    span = place_of(node.this) or place_of(node)
+    span = span_of(node.this) or span_of(node)
     if binder.windows is None:
         raise parsing_error(f"a window function is not allowed in {binder.clause}", span=span)
     windows, clause = binder.windows, binder.clause
@@ -158,7 +158,7 @@ def _bind_window(binder: ExpressionBinder, node: Any, _: SqlType | None) -> Expr
         function, arguments, type_, nullable, ignores_nulls, distinct = _bind_function(binder, node.this)
         partition = tuple(dict.fromkeys(binder.bind(part) for part in partition_nodes))
         order = tuple(bind_order_entry(binder, entry) for entry in order_nodes)
-        frame = DEFAULT_FRAME if spec is None else bind_frame(binder, spec, order, place_of(spec) or span)
+        frame = DEFAULT_FRAME if spec is None else bind_frame(binder, spec, order, span_of(spec) or span)
     finally:
         binder.windows, binder.clause = windows, clause
     if function not in AGGREGATES and function not in _FRAMED:
@@ -186,15 +186,15 @@ def _definition(binder: ExpressionBinder, node: Any) -> tuple[Sequence[Any], Seq
     named = binder.named_windows.get(alias.name.casefold())
     if named is None:
         hint = nearest(alias.name, binder.named_windows)
-        raise parsing_error(f"unknown window: {alias.name}", span=place_of(alias), suggestion=hint)
+        raise parsing_error(f"unknown window: {alias.name}", span=span_of(alias), suggestion=hint)
     base_partition, base_entries, base_spec = _definition(binder, named)
     if base_spec is not None and node.meta.get("is_copy", True):
         message = f"the window {alias.name} has a frame: it is named without parentheses, OVER {alias.name}"
-        raise parsing_error(message, span=place_of(alias))
+        raise parsing_error(message, span=span_of(alias))
     if partition and base_partition:
-        raise parsing_error(f"the window {alias.name} has its PARTITION BY already", span=place_of(alias))
+        raise parsing_error(f"the window {alias.name} has its PARTITION BY already", span=span_of(alias))
     if entries and base_entries:
-        raise parsing_error(f"the window {alias.name} has its ORDER BY already", span=place_of(alias))
+        raise parsing_error(f"the window {alias.name} has its ORDER BY already", span=span_of(alias))
     return partition or base_partition, entries or base_entries, spec or base_spec
 
 
@@ -204,10 +204,10 @@ def named_windows(node: Any) -> dict[str, Any]:
     for window in node.args.get("windows") or []:
         name = window.name
         if name.casefold() in named:
-            raise parsing_error(f"the window {name} is there twice", span=place_of(window.this))
+            raise parsing_error(f"the window {name} is there twice", span=span_of(window.this))
         alias = window.args.get("alias")
         if alias is not None and alias.name.casefold() not in named:
-            raise parsing_error(f"unknown window: {alias.name}", span=place_of(alias))
+            raise parsing_error(f"unknown window: {alias.name}", span=span_of(alias))
         named[name.casefold()] = window
     return named
 
@@ -227,9 +227,7 @@ def _bind_function(
     if isinstance(node, exp.IgnoreNulls | exp.RespectNulls):
         words, node = readable(node), node.this
         if _VALUES.get(type(node), "ntile") == "ntile" and type(node) not in _ALSO_VALUES:
-            raise parsing_error(
-                f"{words} belongs to LAG, LEAD and the functions of a frame's rows", span=place_of(node)
-            )
+            raise parsing_error(f"{words} belongs to LAG, LEAD and the functions of a frame's rows", span=span_of(node))
     if type(node) in _RANKING:
         name, type_ = _RANKING[type(node)]
         _refuse_arguments(name, node)
@@ -242,7 +240,7 @@ def _bind_function(
         return name, arguments, type_, name != "ntile", ignores_nulls, False
     inner = node.this if isinstance(node, exp.Filter) else node
     if not is_aggregate(inner):
-        raise parsing_error("this is no window function", span=place_of(node))
+        raise parsing_error("this is no window function", span=span_of(node))
     written = read_aggregate(node)
     if written.order:
         raise unsupported(node, "ORDER BY within a window function")
@@ -257,17 +255,17 @@ def _refuse_arguments(name: str, node: Any) -> None:
     given = [part for part in (node.this, *node.expressions) if part is not None]
     if given:
         what = "ORDER BY: its order is that of OVER" if isinstance(given[0], exp.Order) else "arguments"
-        raise parsing_error(f"{name.upper()} takes no {what}", span=place_of(given[0]))
+        raise parsing_error(f"{name.upper()} takes no {what}", span=span_of(given[0]))
 
 
 def _bind_value_arguments(binder: ExpressionBinder, name: str, node: Any) -> tuple[Expression, ...]:
-    span = place_of(node)
+    span = span_of(node)
     if node.this is None:
         raise parsing_error(f"{name.upper()} needs an argument", span=span)
     if name == "ntile":
         buckets = _whole_number(binder, node.this, "NTILE")
         if isinstance(buckets, Literal) and buckets.value is not None and buckets.value <= 0:
-            raise parsing_error("the number of buckets of NTILE must be positive", span=place_of(node.this))
+            raise parsing_error("the number of buckets of NTILE must be positive", span=span_of(node.this))
         return (buckets,)
     value = binder.bind(node.this)
     binder.refuse_untyped([value])
@@ -278,14 +276,14 @@ def _bind_value_arguments(binder: ExpressionBinder, name: str, node: Any) -> tup
     if name in {"lag", "lead", "nth_value"}:
         number = Literal(1, BIGINT) if offset is None else _whole_number(binder, offset, name.upper())
         if name == "nth_value" and isinstance(number, Literal) and number.value is not None and number.value <= 0:
-            raise parsing_error("the number of a row for NTH_VALUE must be positive", span=place_of(offset))
+            raise parsing_error("the number of a row for NTH_VALUE must be positive", span=span_of(offset))
         arguments.append(number)
     if default is not None:
         given = binder.bind(default, value.type)
         shared = common_type(value.type, given.type)
         if shared is None:
             message = f"{name.upper()} of {value.type} cannot have a default of {given.type}"
-            raise parsing_error(message, span=place_of(default))
+            raise parsing_error(message, span=span_of(default))
         arguments[0] = coerce(value, shared)
         arguments.append(coerce(given, shared))
     return tuple(arguments)
@@ -294,7 +292,7 @@ def _bind_value_arguments(binder: ExpressionBinder, name: str, node: Any) -> tup
 def _whole_number(binder: ExpressionBinder, node: Any, what: str) -> Expression:
     bound = binder.bind(node, BIGINT)
     if not bound.type.is_integer or not is_constant(bound):
-        raise parsing_error(f"the number of {what} must be a whole number, the same for all rows", span=place_of(node))
+        raise parsing_error(f"the number of {what} must be a whole number, the same for all rows", span=span_of(node))
     return Literal(bound.value, BIGINT) if isinstance(bound, Literal) else coerce(bound, BIGINT)
 
 
@@ -373,7 +371,7 @@ def _first_of_each(
 
 
 def numbered(
-    binding: Binding, tree: LogicalNode, partition: tuple[Column, ...], order: tuple[SortKey, ...]
+    binding: BindContext, tree: LogicalNode, partition: tuple[Column, ...], order: tuple[SortKey, ...]
 ) -> tuple[LogicalNode, Column]:
     """The tree with the number of each row within its partition."""
     number = binding.new_column("row_number", BIGINT, nullable=False)
@@ -382,7 +380,7 @@ def numbered(
 
 def _refuse_without_over(_: ExpressionBinder, node: Any, _expected: SqlType | None) -> Expression:
     name = _RANKING[type(node)][0] if type(node) in _RANKING else _VALUES[type(node)]
-    raise parsing_error(f"{name.upper()} needs OVER (...)", span=place_of(node))
+    raise parsing_error(f"{name.upper()} needs OVER (...)", span=span_of(node))
 
 
 NODES: Binders = {exp.Window: _bind_window, **dict.fromkeys((*_RANKING, *_VALUES), _refuse_without_over)}

@@ -12,7 +12,7 @@ from remuda.sql.bind.expression.exact_comparison import adapt_literal
 from remuda.sql.bind.expression.row_comparison import is_row
 from remuda.sql.bind.expression.subqueries import bind_row_value
 from remuda.sql.bind.scope import Scope, ScopeRelation, table_of
-from remuda.sql.parse.spans import place_of, refuse_unknown_parts
+from remuda.sql.parse.spans import refuse_unknown_parts, span_of
 from remuda.types import VARCHAR, Kind, SqlType, common_type, to_python, to_stored
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def bind_assignments(
     for node in nodes:
         for column, value in _bind_assignment(binder, node, definition, relation):
             if column.id in assigned:
-                raise parsing_error(f"the column {column.name} is set twice", span=place_of(node))
+                raise parsing_error(f"the column {column.name} is set twice", span=span_of(node))
             assigned[column.id] = value
     return assigned
 
@@ -90,7 +90,7 @@ def _bind_assignment(
     binder: ExpressionBinder, assignment: Any, definition: MapDefinition, relation: ScopeRelation
 ) -> list[tuple[Column, Expression]]:
     if not isinstance(assignment, exp.EQ):
-        raise parsing_error("SET takes column = value", span=place_of(assignment))
+        raise parsing_error("SET takes column = value", span=span_of(assignment))
     named = assignment.this.expressions if isinstance(assignment.this, exp.Tuple) else [assignment.this]
     targets = [_bind_target(node, assignment, definition, relation) for node in named]
     types = [declared.type for _, declared in targets]
@@ -104,13 +104,13 @@ def _bind_assignment(
         parts = assignment.expression.expressions
         if len(parts) != len(targets):
             message = f"{len(targets)} values are expected, {len(parts)} are given"
-            raise parsing_error(message, span=place_of(assignment.expression))
+            raise parsing_error(message, span=span_of(assignment.expression))
         values = [_bind_value(binder, part, type_) for part, type_ in zip(parts, types, strict=True)]
     else:
         message = "the columns of a row are set to a row or to a sub-query of so many columns"
-        raise parsing_error(message, span=place_of(assignment.expression))
+        raise parsing_error(message, span=span_of(assignment.expression))
     return [
-        (column, store(value, declared, place_of(part)))
+        (column, store(value, declared, span_of(part)))
         for (column, declared), value, part in zip(targets, values, parts, strict=True)
     ]
 
@@ -124,12 +124,12 @@ def _bind_target(
     node: Any, assignment: Any, definition: MapDefinition, relation: ScopeRelation
 ) -> tuple[Column, ColumnDefinition]:
     if not isinstance(node, exp.Column):
-        raise parsing_error("SET takes column = value", span=place_of(assignment))
+        raise parsing_error("SET takes column = value", span=span_of(assignment))
     refuse_unknown_parts(node, frozenset({"this", "table", "db"}))
-    column = Scope((relation,)).resolve(node.name, table_of(node), place_of(node))
+    column = Scope((relation,)).resolve(node.name, table_of(node), span_of(node))
     declared = definition.column(column.name)
     if declared.name in definition.key:
-        raise parsing_error(f"the key column {declared.name} cannot be updated", span=place_of(node))
+        raise parsing_error(f"the key column {declared.name} cannot be updated", span=span_of(node))
     return column, declared
 
 
@@ -137,4 +137,4 @@ def refuse_default(node: Any) -> None:
     """`SET column = DEFAULT`, `VALUES (1, DEFAULT)`: to sqlglot it is a name, or a word."""
     if isinstance(node, exp.Column | exp.Var) and node.sql().upper() == "DEFAULT":
         hint = "Columns have no other default than NULL."
-        raise parsing_error("DEFAULT is not supported yet", span=place_of(node), suggestion=hint)
+        raise parsing_error("DEFAULT is not supported yet", span=span_of(node), suggestion=hint)

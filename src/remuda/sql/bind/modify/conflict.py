@@ -20,12 +20,12 @@ from remuda.sql.bind.expression.subqueries import attach
 from remuda.sql.bind.functions.windows import numbered
 from remuda.sql.bind.modify.assignments import bind_assignments
 from remuda.sql.bind.scope import Scope, ScopeRelation
-from remuda.sql.parse.spans import place_of, refuse_unknown_parts, unsupported
+from remuda.sql.parse.spans import refuse_unknown_parts, span_of, unsupported
 from remuda.types import BIGINT, BOOLEAN
 
 if TYPE_CHECKING:
     from remuda.catalog import MapDefinition
-    from remuda.sql.bind.bind_context import Binding
+    from remuda.sql.bind.bind_context import BindContext
     from remuda.sql.bind.expression.subqueries import Subquery
     from remuda.sql.bind.scope import QueryLevel
 
@@ -34,7 +34,7 @@ _EXCLUDED = "excluded"
 
 
 def on_conflict(
-    binding: Binding,
+    binding: BindContext,
     node: Any,
     definition: MapDefinition,
     rows: logical.Project,
@@ -47,7 +47,7 @@ def on_conflict(
         return rows, operation
     if operation is Operation.SINK:
         raise parsing_error(
-            "SINK replaces a row whose key is there: it has no conflict", span=place_of(conflict or node)
+            "SINK replaces a row whose key is there: it has no conflict", span=span_of(conflict or node)
         )
     if alternative is not None:
         match str(alternative).upper():
@@ -58,14 +58,14 @@ def on_conflict(
             case other:
                 raise unsupported(node, f"INSERT OR {other}")
     if conflict.args.get("duplicate"):
-        raise parsing_error("ON DUPLICATE KEY is written ON CONFLICT (key) DO UPDATE", span=place_of(conflict))
+        raise parsing_error("ON DUPLICATE KEY is written ON CONFLICT (key) DO UPDATE", span=span_of(conflict))
     if conflict.args.get("constraint") is not None:
         raise unsupported(conflict.args["constraint"], "ON CONSTRAINT")
     refuse_unknown_parts(conflict, _PARTS)
     action = conflict.args["action"].name.upper() if conflict.args.get("action") is not None else ""
     complete = not conflict.args.get("where") if action == "DO NOTHING" else bool(conflict.expressions)
     if action not in {"DO NOTHING", "DO UPDATE"} or not complete:
-        raise parsing_error("ON CONFLICT takes DO NOTHING or DO UPDATE SET ... [WHERE ...]", span=place_of(conflict))
+        raise parsing_error("ON CONFLICT takes DO NOTHING or DO UPDATE SET ... [WHERE ...]", span=span_of(conflict))
     _check_target(definition, conflict, needed=action == "DO UPDATE")
     if action == "DO NOTHING":
         return _new_only(binding, definition, rows), Operation.INSERT
@@ -79,14 +79,14 @@ def _check_target(definition: MapDefinition, conflict: Any, *, needed: bool) -> 
         return
     key = ", ".join(definition.key)
     if any(definition.column(name).hidden for name in definition.key):
-        raise parsing_error(f"{definition.name} has no PRIMARY KEY: its rows cannot conflict", span=place_of(conflict))
+        raise parsing_error(f"{definition.name} has no PRIMARY KEY: its rows cannot conflict", span=span_of(conflict))
     if sorted(given) != sorted(name.casefold() for name in definition.key):
         raise parsing_error(
-            f"rows of {definition.name} conflict by their key: ON CONFLICT ({key})", span=place_of(conflict)
+            f"rows of {definition.name} conflict by their key: ON CONFLICT ({key})", span=span_of(conflict)
         )
 
 
-def _new_only(binding: Binding, definition: MapDefinition, rows: logical.Project) -> LogicalNode:
+def _new_only(binding: BindContext, definition: MapDefinition, rows: logical.Project) -> LogicalNode:
     """Without the rows whose key is in the map, and of those with one key only the first."""
     if any(column.hidden for column in definition.columns):
         return rows
@@ -99,7 +99,7 @@ def _new_only(binding: Binding, definition: MapDefinition, rows: logical.Project
 
 
 def _updated(
-    binding: Binding, node: Any, definition: MapDefinition, rows: logical.Project, level: QueryLevel
+    binding: BindContext, node: Any, definition: MapDefinition, rows: logical.Project, level: QueryLevel
 ) -> LogicalNode:
     """Rows that are new as they are, others as SET makes them of the row in the map and the new one, `excluded`."""
     conflict = node.args["conflict"]

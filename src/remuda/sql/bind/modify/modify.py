@@ -22,29 +22,29 @@ from remuda.sql.bind.query import bind_query
 from remuda.sql.bind.scope import QueryLevel, Scope
 from remuda.sql.bind.select import filtered
 from remuda.sql.bind.values_clause import rows_of
-from remuda.sql.parse.spans import place_of, refuse_unknown_parts
+from remuda.sql.parse.spans import refuse_unknown_parts, span_of
 from remuda.types import BIGINT, BOOLEAN
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from remuda.catalog import ColumnDefinition, MapDefinition
-    from remuda.sql.bind.bind_context import Binding
+    from remuda.sql.bind.bind_context import BindContext
 
 
-def bind_insert(binding: Binding, node: Any, *, upsert: bool) -> logical.Root:
+def bind_insert(binding: BindContext, node: Any, *, upsert: bool) -> logical.Root:
     refuse_unknown_parts(node, frozenset({"this", "expression", "with_", "conflict", "alternative"}))
     level, defined = with_ctes(node, QueryLevel())
     target = node.this.this if isinstance(node.this, exp.Schema) else node.this
     if not isinstance(target, exp.Table) or not isinstance(target.this, exp.Identifier):
-        raise parsing_error("INSERT INTO needs the name of a table", span=place_of(target))
-    definition = binding.find_target(target.name, target.db or None, place_of(target))
+        raise parsing_error("INSERT INTO needs the name of a table", span=span_of(target))
+    definition = binding.find_target(target.name, target.db or None, span_of(target))
     given = _target_columns(definition, node)
     rows = node.expression
     if rows is None:
-        raise parsing_error("INSERT needs VALUES or a query", span=place_of(target))
+        raise parsing_error("INSERT needs VALUES or a query", span=span_of(target))
     if isinstance(rows, exp.Values) and rows.args.get("alias") is not None:  # VALUES (1, 2) (3, 4)
-        span = place_of(rows.args["alias"]) or place_of(rows)
+        span = span_of(rows.args["alias"]) or span_of(rows)
         raise parsing_error("a comma is missing between the rows of VALUES", span=span)
     if isinstance(rows, exp.Values) and not rows.args.get("order") and not rows.args.get("limit"):
         tree: LogicalNode = _bind_values(binding, rows, given, level)
@@ -52,9 +52,9 @@ def bind_insert(binding: Binding, node: Any, *, upsert: bool) -> logical.Root:
     else:
         query = bind_query(binding, rows, level, [column.type for column in given])
         if len(query.columns) != len(given):
-            raise _wrong_width(len(given), len(query.columns), place_of(rows))
+            raise _wrong_width(len(given), len(query.columns), span_of(rows))
         tree, sources = query.input, query.columns  # type: ignore[assignment]
-    assignments = _complete_row(binding, definition, given, sources, place_of(node))
+    assignments = _complete_row(binding, definition, given, sources, span_of(node))
     operation = Operation.SINK if upsert else Operation.INSERT
     tree, operation = on_conflict(binding, node, definition, logical.Project(tree, assignments), operation, level)
     check_unused(binding, defined)
@@ -70,27 +70,27 @@ def _target_columns(definition: MapDefinition, node: Any) -> list[ColumnDefiniti
         if column is None:
             names = [column.name for column in definition.columns]
             raise parsing_error(
-                f"unknown column: {name.name}", span=place_of(name), suggestion=nearest(name.name, names)
+                f"unknown column: {name.name}", span=span_of(name), suggestion=nearest(name.name, names)
             )
         if column in columns:
-            raise parsing_error(f"the column {column.name} is there twice", span=place_of(name))
+            raise parsing_error(f"the column {column.name} is there twice", span=span_of(name))
         columns.append(column)
     return columns
 
 
-def _bind_values(binding: Binding, node: Any, given: Sequence[ColumnDefinition], level: QueryLevel) -> LogicalNode:
+def _bind_values(binding: BindContext, node: Any, given: Sequence[ColumnDefinition], level: QueryLevel) -> LogicalNode:
     columns = tuple(binding.new_column(column.name, column.type) for column in given)
     rows: list[tuple[list[Expression], list[Subquery]]] = []
     for row in node.expressions:
         values = row.expressions if isinstance(row, exp.Tuple) else [row]
         if len(values) != len(given):
-            raise _wrong_width(len(given), len(values), place_of(row))
+            raise _wrong_width(len(given), len(values), span_of(row))
         for value in values:
             refuse_default(value)
         subqueries: list[Subquery] = []
         binder = ExpressionBinder(binding, Scope((), level), clause="VALUES", subqueries=subqueries)
         stored = [
-            store(binder.bind(value, column.type), column, place_of(value))
+            store(binder.bind(value, column.type), column, span_of(value))
             for value, column in zip(values, given, strict=True)
         ]
         rows.append((stored, subqueries))
@@ -102,7 +102,7 @@ def _wrong_width(expected: int, found: int, span: Span | None) -> SqlError:
 
 
 def _complete_row(
-    binding: Binding,
+    binding: BindContext,
     definition: MapDefinition,
     given: Sequence[ColumnDefinition],
     columns: Sequence[Column],
@@ -123,7 +123,7 @@ def _complete_row(
     return tuple(assignments)
 
 
-def bind_update(binding: Binding, node: Any) -> logical.Root:
+def bind_update(binding: BindContext, node: Any) -> logical.Root:
     """`UPDATE map SET column = value, ... [FROM ...] [WHERE ...]`"""
     refuse_unknown_parts(node, frozenset({"this", "expressions", "where", "from_", "with_"}))
     level, defined = with_ctes(node, QueryLevel())
@@ -153,7 +153,7 @@ def bind_update(binding: Binding, node: Any) -> logical.Root:
     return _root(logical.Modify(logical.Project(tree, row), scan.map, Operation.UPDATE))
 
 
-def _with_others(binding: Binding, target: Source, entries: Sequence[Any], level: QueryLevel) -> Source:
+def _with_others(binding: BindContext, target: Source, entries: Sequence[Any], level: QueryLevel) -> Source:
     """The map with the tables of UPDATE ... FROM or DELETE ... USING: all pairs, which WHERE chooses from."""
     if not entries:
         return target
@@ -161,20 +161,20 @@ def _with_others(binding: Binding, target: Source, entries: Sequence[Any], level
     own = target.relations[0].alias.casefold()
     if any(relation.alias.casefold() == own for relation in others.relations):
         raise parsing_error(
-            f"the table {target.relations[0].alias} is there twice: give it an alias", span=place_of(entries[0])
+            f"the table {target.relations[0].alias} is there twice: give it an alias", span=span_of(entries[0])
         )
     tree = logical.Join(JoinKind.INNER, target.tree, others.tree)
     return Source(tree, (*target.relations, *others.relations))
 
 
-def _once_each(binding: Binding, tree: LogicalNode, scan: logical.Scan) -> LogicalNode:
+def _once_each(binding: BindContext, tree: LogicalNode, scan: logical.Scan) -> LogicalNode:
     """A row of the map that was paired several times is updated once, from one of its pairs."""
     key = tuple(scan.columns[position] for position in scan.map.positions(scan.map.key))
     tree, number = numbered(binding, tree, key, ())
     return logical.Filter(tree, Call("=", (number, Literal(1, BIGINT)), BOOLEAN))
 
 
-def bind_delete(binding: Binding, node: Any) -> logical.Root:
+def bind_delete(binding: BindContext, node: Any) -> logical.Root:
     """`DELETE FROM map [USING ...] [WHERE ...]`"""
     refuse_unknown_parts(node, frozenset({"this", "where", "using", "with_"}))
     level, defined = with_ctes(node, QueryLevel())
