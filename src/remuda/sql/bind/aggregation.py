@@ -71,7 +71,7 @@ class Aggregation:
 
     def _not_grouped(self, column: Column) -> Exception:
         message = f"the column {column.name} must appear in GROUP BY or within an aggregate"
-        return parsing_error(message, span=self.binding.places.get(column.id))
+        return parsing_error(message, span=self.binding.spans.get(column.id))
 
 
 def _replace_outermost(expression: Expression, replacements: dict[Expression, Expression]) -> Expression:
@@ -166,12 +166,12 @@ def _aggregate_sets(
     for each in groupings:
         replacements[each.column] = _by_set(number, [each.value_in(grouping, n) for n in range(len(grouping.sets))])
     parts: list[tuple[LogicalNode, tuple[Column, ...]]] = []
-    grouped = [place for place, keys_of_set in enumerate(grouping.sets) if keys_of_set]
+    grouped = [ordinal for ordinal, keys_of_set in enumerate(grouping.sets) if keys_of_set]
     if grouped:
         parts.append(_expanded(binding, below, keys, grouping, grouped, calls))
     parts.extend(
-        _totals(binding, below, keys, place, calls)
-        for place, keys_of_set in enumerate(grouping.sets)
+        _totals(binding, below, keys, ordinal, calls)
+        for ordinal, keys_of_set in enumerate(grouping.sets)
         if not keys_of_set
     )
     tree = logical.Union(tuple(part for part, _ in parts), (*results, number), tuple(columns for _, columns in parts))
@@ -183,7 +183,7 @@ def _expanded(
     below: LogicalNode,
     keys: tuple[Column, ...],
     grouping: Grouping,
-    places: Sequence[int],
+    ordinals: Sequence[int],
     calls: tuple[AggregateCall, ...],
 ) -> tuple[LogicalNode, tuple[Column, ...]]:
     number = binding.new_column("set", BIGINT, nullable=False)
@@ -192,11 +192,11 @@ def _expanded(
     passed = tuple(column for column in below.columns if column.id in needed)
     projections = tuple(
         (
-            *(key if n in grouping.sets[place] else Literal(None, key.type) for n, key in enumerate(keys)),
+            *(key if n in grouping.sets[ordinal] else Literal(None, key.type) for n, key in enumerate(keys)),
             *passed,
-            Literal(place, BIGINT),
+            Literal(ordinal, BIGINT),
         )
-        for place in places
+        for ordinal in ordinals
     )
     kept = {column.id: replace(column, id=binding.new_column("", column.type).id) for column in passed}
     expand = logical.Expand(below, (*set_keys, *kept.values(), number), projections)
@@ -216,7 +216,7 @@ def _renamed(binding: BindContext, call: AggregateCall, kept: dict[int, Column])
 
 
 def _totals(
-    binding: BindContext, below: LogicalNode, keys: tuple[Column, ...], place: int, calls: tuple[AggregateCall, ...]
+    binding: BindContext, below: LogicalNode, keys: tuple[Column, ...], ordinal: int, calls: tuple[AggregateCall, ...]
 ) -> tuple[LogicalNode, tuple[Column, ...]]:
     own = tuple(
         replace(call, column=binding.new_column(call.column.name, call.column.type, nullable=call.column.nullable))
@@ -224,7 +224,7 @@ def _totals(
     )
     tree = logical.Aggregate(below, (), own or (_count(binding),))
     nulls = tuple(Assignment(binding.new_column(key.name, key.type), Literal(None, key.type)) for key in keys)
-    number = Assignment(binding.new_column("set", BIGINT, nullable=False), Literal(place, BIGINT))
+    number = Assignment(binding.new_column("set", BIGINT, nullable=False), Literal(ordinal, BIGINT))
     results = tuple(Assignment(call.column, call.column) for call in own)
     project = logical.Project(tree, (*nulls, *results, number))
     return project, project.columns
@@ -239,7 +239,7 @@ def _by_set(number: Column, values: Sequence[int]) -> Expression:
     if len(set(values)) == 1:
         return Literal(values[0], BIGINT)
     branches = tuple(
-        (Call("=", (number, Literal(place, BIGINT)), BOOLEAN), Literal(value, BIGINT))
-        for place, value in enumerate(values[:-1])
+        (Call("=", (number, Literal(ordinal, BIGINT)), BOOLEAN), Literal(value, BIGINT))
+        for ordinal, value in enumerate(values[:-1])
     )
     return Case(branches, Literal(values[-1], BIGINT), BIGINT)

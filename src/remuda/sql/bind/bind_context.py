@@ -58,7 +58,7 @@ class BindContext:
     next_column: int = 0
     parameter_types: list[SqlType] = field(default_factory=list)
     reads_clock: bool = False
-    places: dict[int, Span] = field(default_factory=dict)
+    spans: dict[int, Span] = field(default_factory=dict)
     """Where a column was last named, by column id: for errors found after the name was resolved."""
     tables: int = 0
     """The number of working tables of recursive queries so far."""

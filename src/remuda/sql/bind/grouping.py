@@ -79,8 +79,8 @@ def bind_grouping(
         if id(part) not in bound:
             bound[id(part)] = bind_key(part)
     keys = tuple(dict.fromkeys(bound.values()))
-    places = {key: place for place, key in enumerate(keys)}
-    return Grouping(keys, tuple(tuple(dict.fromkeys(places[bound[id(part)]] for part in each)) for each in sets))
+    ordinals = {key: ordinal for ordinal, key in enumerate(keys)}
+    return Grouping(keys, tuple(tuple(dict.fromkeys(ordinals[bound[id(part)]] for part in each)) for each in sets))
 
 
 def with_dependent_keys(grouping: Grouping, scope: Scope, expressions: Iterable[Expression]) -> Grouping:

@@ -60,22 +60,22 @@ def _tables(binding: BindContext) -> Iterator[Row]:
 
 def _columns(binding: BindContext) -> Iterator[Row]:
     for definition in binding.catalog.maps.values():
-        for place, column in enumerate(definition.visible_columns, 1):
-            described = _column(definition.schema, definition.name, column.name, place, column.type, column.nullable)
+        for ordinal, column in enumerate(definition.visible_columns, 1):
+            described = _column(definition.schema, definition.name, column.name, ordinal, column.type, column.nullable)
             yield (*described, column.length)
     for view in binding.catalog.views.values():
         try:
             columns = bind_view(binding, view, None).columns
         except SqlError:
             continue  # what it reads is gone: it has no columns now
-        for place, each in enumerate(columns, 1):
-            yield (*_column(view.schema, view.name, each.name, place, each.type, each.nullable), None)
+        for ordinal, each in enumerate(columns, 1):
+            yield (*_column(view.schema, view.name, each.name, ordinal, each.type, each.nullable), None)
 
 
-def _column(schema: str, table: str, name: str, place: int, type_: SqlType, nullable: bool) -> Row:
+def _column(schema: str, table: str, name: str, ordinal: int, type_: SqlType, nullable: bool) -> Row:
     is_decimal = type_.kind is Kind.DECIMAL
     precision, scale = (type_.precision, type_.scale) if is_decimal else (None, None)
-    return CATALOG, schema, table, name, place, str(type_), "YES" if nullable else "NO", precision, scale
+    return CATALOG, schema, table, name, ordinal, str(type_), "YES" if nullable else "NO", precision, scale
 
 
 def _views(binding: BindContext) -> Iterator[Row]:
@@ -86,14 +86,14 @@ def _views(binding: BindContext) -> Iterator[Row]:
 def _indexes(binding: BindContext) -> Iterator[Row]:
     for definition in binding.catalog.maps.values():
         for index in definition.indexes:
-            for place, column in enumerate(index.columns, 1):
-                yield CATALOG, definition.schema, definition.name, index.name, index.kind.value, column, place
+            for ordinal, column in enumerate(index.columns, 1):
+                yield CATALOG, definition.schema, definition.name, index.name, index.kind.value, column, ordinal
 
 
 def _key_columns(binding: BindContext) -> Iterator[Row]:
     for definition in binding.catalog.maps.values():
-        for place, column in enumerate(definition.key, 1):
-            yield CATALOG, definition.schema, definition.name, f"{definition.name}_key", column, place
+        for ordinal, column in enumerate(definition.key, 1):
+            yield CATALOG, definition.schema, definition.name, f"{definition.name}_key", column, ordinal
 
 
 def _described(*names: str, numbers: tuple[str, ...] = ()) -> tuple[tuple[str, SqlType], ...]:

@@ -105,7 +105,8 @@ def finish(
 ) -> logical.Root:
     """`node` has ORDER BY and LIMIT; the expressions are over the columns of the tree."""
     outputs = [
-        Assignment(_result_column(binding, item, items[:place]), item.expression) for place, item in enumerate(items)
+        Assignment(_result_column(binding, item, items[:ordinal]), item.expression)
+        for ordinal, item in enumerate(items)
     ]
     computed = {output.expression: output.column for output in reversed(outputs)}
     hidden: list[Assignment] = []

@@ -73,7 +73,7 @@ def _bind_star(binder: ExpressionBinder, node: Any) -> list[SelectItem]:
     if not columns:
         raise parsing_error("* has no columns here", span=span)
     if span is not None:
-        binder.binding.places.update(dict.fromkeys((column.id for column in columns), span))
+        binder.binding.spans.update(dict.fromkeys((column.id for column in columns), span))
     replaced = {id_: binder.bind(entry.this) for id_, entry in _changed(binder, star, "replace", columns).items()}
     renamed = {id_: entry.alias for id_, entry in _changed(binder, star, "rename", columns).items()}
     return [
@@ -144,10 +144,10 @@ def _is_all(node: Any) -> bool:
 def item_named(node: Any, items: Sequence[SelectItem]) -> Expression | None:
     """What a position or a result column's name means; None where it is neither."""
     if isinstance(node, exp.Literal) and not node.is_string:
-        place = int(node.this) if node.this.isdigit() else 0
-        if not 1 <= place <= len(items):
+        ordinal = int(node.this) if node.this.isdigit() else 0
+        if not 1 <= ordinal <= len(items):
             raise parsing_error(f"there is no result column number {node.this}", span=span_of(node))
-        return items[place - 1].expression
+        return items[ordinal - 1].expression
     if isinstance(node, exp.Column) and not node.table:
         named = [item.expression for item in items if item.name.casefold() == node.name.casefold()]
         return named[0] if named and all(expression == named[0] for expression in named) else None

@@ -93,11 +93,11 @@ def _matched_by_name(binding: BindContext, queries: Sequence[logical.Root], part
     names: dict[str, str] = {}
     for query, part in zip(queries, parts, strict=True):
         folded = [name.casefold() for name in query.names]
-        for place, (name, column) in enumerate(zip(folded, query.columns, strict=True)):
-            if name in folded[:place]:
-                message = f"UNION BY NAME of two columns called {query.names[place]}"
-                raise parsing_error(message, span=_span_of_column(part, place))
-            names.setdefault(name, query.names[place])
+        for ordinal, (name, column) in enumerate(zip(folded, query.columns, strict=True)):
+            if name in folded[:ordinal]:
+                message = f"UNION BY NAME of two columns called {query.names[ordinal]}"
+                raise parsing_error(message, span=_span_of_column(part, ordinal))
+            names.setdefault(name, query.names[ordinal])
             types.setdefault(name, column.type)
     matched: list[logical.Root] = []
     for query in queries:
@@ -124,7 +124,7 @@ def _bind_parts(
         if len(query.columns) != width:
             message = f"the parts of {_name(node)} have {width} and {len(query.columns)} columns"
             raise parsing_error(message, span=span_of(part))
-    hints = [_hint(query, parts[place]) for place, query in enumerate(queries)]
+    hints = [_hint(query, parts[ordinal]) for ordinal, query in enumerate(queries)]
     wanted = [_type_of_all([hint[column] for hint in hints]) for column in range(width)]
     return [
         binding.bind_query(binding, part, _own(level), wanted) if _is_told(query, hint, wanted) else query
@@ -161,9 +161,9 @@ def _hint(query: logical.Root, part: Any) -> list[SqlType]:
     rows = [part.expressions] if isinstance(part, exp.Select) else []
     if isinstance(part, exp.Values):
         rows = [row.expressions if isinstance(row, exp.Tuple) else [row] for row in part.expressions]
-    for place in range(len(types)):
-        if rows and all(len(row) == len(types) and _is_untyped(row[place]) for row in rows):
-            types[place] = NULL
+    for ordinal in range(len(types)):
+        if rows and all(len(row) == len(types) and _is_untyped(row[ordinal]) for row in rows):
+            types[ordinal] = NULL
     return types
 
 
@@ -175,23 +175,22 @@ def _is_untyped(node: Any) -> bool:
 def _shared_types(queries: Sequence[logical.Root], parts: Sequence[Any], node: Any) -> list[SqlType]:
     shared = [column.type for column in queries[0].columns]
     for query, part in zip(queries[1:], parts[1:], strict=True):
-        for place, column in enumerate(query.columns):
-            common = common_type(shared[place], column.type)
+        for ordinal, column in enumerate(query.columns):
+            common = common_type(shared[ordinal], column.type)
             if common is None:
-                message = (
-                    f"column {place + 1} of {_name(node)} is {shared[place]} in one part and {column.type} in another"
-                )
-                raise parsing_error(message, span=_span_of_column(part, place))
-            shared[place] = common
+                types = f"{shared[ordinal]} in one part and {column.type} in another"
+                message = f"column {ordinal + 1} of {_name(node)} is {types}"
+                raise parsing_error(message, span=_span_of_column(part, ordinal))
+            shared[ordinal] = common
     return [VARCHAR if type_ == NULL else type_ for type_ in shared]
 
 
-def _span_of_column(part: Any, place: int) -> Any:
+def _span_of_column(part: Any, ordinal: int) -> Any:
     while isinstance(part, exp.Subquery):
         part = part.this
     written = part.expressions if isinstance(part, exp.Select) else []
-    is_listed = len(written) > place and not any(isinstance(each, exp.Star) for each in written)
-    return span_of(written[place] if is_listed else part)
+    is_listed = len(written) > ordinal and not any(isinstance(each, exp.Star) for each in written)
+    return span_of(written[ordinal] if is_listed else part)
 
 
 def _cast(binding: BindContext, query: logical.Root, types: Sequence[SqlType]) -> LogicalNode:
@@ -212,8 +211,8 @@ def _cast(binding: BindContext, query: logical.Root, types: Sequence[SqlType]) -
 
 def _union(binding: BindContext, relations: Sequence[LogicalNode]) -> LogicalNode:
     columns = tuple(
-        binding.new_column(column.name, column.type, nullable=any(part.columns[place].nullable for part in relations))
-        for place, column in enumerate(relations[0].columns)
+        binding.new_column(column.name, column.type, nullable=any(part.columns[ordinal].nullable for part in relations))
+        for ordinal, column in enumerate(relations[0].columns)
     )
     return logical.Union(tuple(relations), columns, tuple(part.columns for part in relations))
 

@@ -37,7 +37,7 @@ def bind_values(binding: BindContext, node: Any, level: QueryLevel, expected: Se
     for row, values in zip(node.expressions, written, strict=True):
         if len(values) != width:
             raise parsing_error(f"this row has {len(values)} values, the first has {width}", span=span_of(row))
-    wanted: list[SqlType | None] = [expected[place] if place < len(expected) else None for place in range(width)]
+    wanted: list[SqlType | None] = [expected[ordinal] if ordinal < len(expected) else None for ordinal in range(width)]
     rows = [_bind_row(binding, values, level, wanted) for values in written]
     types = _shared_types(rows, written)
     is_untold = any(isinstance(value, Parameter) and value.type == NULL for values, _ in rows for value in values)
@@ -45,7 +45,7 @@ def bind_values(binding: BindContext, node: Any, level: QueryLevel, expected: Se
         rows = [_bind_row(binding, values, level, types) for values in written]
         types = _shared_types(rows, written)
     settled = [VARCHAR if type_ == NULL else type_ for type_ in types]
-    columns = tuple(binding.new_column(f"column{place}", type_) for place, type_ in enumerate(settled, 1))
+    columns = tuple(binding.new_column(f"column{ordinal}", type_) for ordinal, type_ in enumerate(settled, 1))
     tree = rows_of(binding, columns, [([coerce(v, t) for v, t in zip(r, settled, strict=True)], s) for r, s in rows])
     return logical.Root(tree, tree.columns, tuple(column.name for column in columns))
 
@@ -69,18 +69,18 @@ def _is_told(node: Any, type_: SqlType) -> bool:
 def _shared_types(rows: Sequence[Row], written: Sequence[Sequence[Any]]) -> list[SqlType]:
     shared = [NULL] * len(written[0])
     for (values, _), nodes in zip(rows, written, strict=True):
-        for place, value in enumerate(values):
-            if is_untyped_text(nodes[place]) and value.type == VARCHAR:
+        for ordinal, value in enumerate(values):
+            if is_untyped_text(nodes[ordinal]) and value.type == VARCHAR:
                 continue
-            common = common_type(shared[place], value.type)
+            common = common_type(shared[ordinal], value.type)
             if common is None:
-                message = f"column {place + 1} of VALUES is {shared[place]} in one row and {value.type} in another"
-                raise parsing_error(message, span=span_of(nodes[place]))
-            shared[place] = common
+                message = f"column {ordinal + 1} of VALUES is {shared[ordinal]} in one row and {value.type} in another"
+                raise parsing_error(message, span=span_of(nodes[ordinal]))
+            shared[ordinal] = common
     for values, _ in rows:
-        for place, value in enumerate(values):
-            if shared[place] == NULL and value.type == VARCHAR:
-                shared[place] = VARCHAR
+        for ordinal, value in enumerate(values):
+            if shared[ordinal] == NULL and value.type == VARCHAR:
+                shared[ordinal] = VARCHAR
     return shared
 
 

@@ -22,12 +22,12 @@ class Cursor:
     def __init__(self, tokens: Sequence[Token], text: str) -> None:
         self.tokens = tokens
         self.text = text
-        self.place = 0
+        self.position = 0
         self._end = Span(len(text.rstrip().rstrip(";")), len(text.rstrip().rstrip(";")) + 1)
 
     @property
     def current(self) -> Token | None:
-        return self.tokens[self.place] if self.place < len(self.tokens) else None
+        return self.tokens[self.position] if self.position < len(self.tokens) else None
 
     @property
     def span(self) -> Span:
@@ -35,17 +35,17 @@ class Cursor:
 
     def at(self, *keywords: str) -> bool:
         """Whether the next tokens are these keywords."""
-        window = self.tokens[self.place : self.place + len(keywords)]
+        window = self.tokens[self.position : self.position + len(keywords)]
         texts = [token.text.upper() for token in window if token.token_type is not TokenType.STRING]
         return texts == [keyword.upper() for keyword in keywords]
 
     def accept(self, *keywords: str) -> bool:
         """Steps over the keywords if they come next. sqlglot joins some pairs (PARTITION BY) into one token."""
         if self.at(*keywords):
-            self.place += len(keywords)
+            self.position += len(keywords)
             return True
         if len(keywords) > 1 and self.at(" ".join(keywords)):
-            self.place += 1
+            self.position += 1
             return True
         return False
 
@@ -66,7 +66,7 @@ class Cursor:
         token = self.current
         if token is None:
             raise self.unexpected(wanted)
-        self.place += 1
+        self.position += 1
         return token
 
     def name(self, wanted: str = "a name") -> Name:

@@ -140,7 +140,7 @@ def _column(cursor: Cursor) -> tuple[ColumnDefinition, bool]:
 
 def _skip_constraint_name(cursor: Cursor) -> None:
     """`CONSTRAINT name` before a constraint: nothing refers to the name. A column may be called constraint."""
-    following = cursor.tokens[cursor.place + 2 : cursor.place + 3]
+    following = cursor.tokens[cursor.position + 2 : cursor.position + 3]
     is_one = bool(following) and following[0].text.upper().split()[0] in _BEGIN_CONSTRAINTS
     if is_one and cursor.accept("CONSTRAINT"):
         cursor.name("the name of a constraint")
@@ -249,7 +249,7 @@ def parse_show(cursor: Cursor) -> Show | Describe:
 def parse_describe(cursor: Cursor) -> Describe:
     """`DESCRIBE [TABLE] map`, `DESCRIBE query`"""
     if begins_select(cursor) and not cursor.at("TABLE"):
-        first, cursor.place = cursor.place, len(cursor.tokens)
+        first, cursor.position = cursor.position, len(cursor.tokens)
         return Describe(parse_query(cursor.tokens[first:], cursor.text))
     cursor.accept("TABLE")
     return describe_table(cursor)
@@ -257,10 +257,10 @@ def parse_describe(cursor: Cursor) -> Describe:
 
 def describe_table(cursor: Cursor) -> Describe:
     """The columns of `TABLE name`, which is a query."""
-    first = cursor.place
+    first = cursor.position
     name = cursor.name("the name of a table")
     word = Token(TokenType.TABLE, "TABLE", start=name.span.start, end=name.span.end - 1)
-    return Describe(parse_query([word, *cursor.tokens[first : cursor.place]], cursor.text))
+    return Describe(parse_query([word, *cursor.tokens[first : cursor.position]], cursor.text))
 
 
 def parse_set(cursor: Cursor) -> SetOption:

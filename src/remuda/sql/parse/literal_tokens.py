@@ -45,28 +45,28 @@ def enclose_literals(tokens: Sequence[Token]) -> tuple[list[Token], dict[int, In
     """The tokens with one call in place of each literal, and the intervals by the offset at which they begin."""
     enclosed: list[Token] = []
     intervals: dict[int, IntervalTokens] = {}
-    place = 0
-    while place < len(tokens):
-        token = tokens[place]
-        if token.token_type is TokenType.INTERVAL and _kind(tokens, place + 1) in _LITERALS:
-            interval, place = _read_interval(tokens, place)
+    position = 0
+    while position < len(tokens):
+        token = tokens[position]
+        if token.token_type is TokenType.INTERVAL and _kind(tokens, position + 1) in _LITERALS:
+            interval, position = _read_interval(tokens, position)
             intervals[token.start] = interval
             enclosed += _call(_INTERVAL, [_made(TokenType.NUMBER, str(token.start), token, interval.last)], interval)
             continue
-        is_cast = token.token_type is TokenType.STRING and _kind(tokens, place + 1) is TokenType.DCOLON
-        begin = _typed_literal(tokens, place) if is_cast else place
-        if begin == place:
+        is_cast = token.token_type is TokenType.STRING and _kind(tokens, position + 1) is TokenType.DCOLON
+        begin = _typed_literal(tokens, position) if is_cast else position
+        if begin == position:
             enclosed.append(token)
         else:
-            typed = tokens[begin : place + 1]
+            typed = tokens[begin : position + 1]
             del enclosed[len(enclosed) - len(typed) + 1 :]
             enclosed += _call(_LITERAL, typed, IntervalTokens(typed[0], token, token.text, ()))
-        place += 1
+        position += 1
     return enclosed, intervals
 
 
-def _kind(tokens: Sequence[Token], place: int) -> TokenType | None:
-    return tokens[place].token_type if 0 <= place < len(tokens) else None
+def _kind(tokens: Sequence[Token], position: int) -> TokenType | None:
+    return tokens[position].token_type if 0 <= position < len(tokens) else None
 
 
 def _made(kind: TokenType, text: str, first: Token, last: Token) -> Token:
@@ -83,9 +83,9 @@ def _call(name: str, arguments: Sequence[Token], literal: IntervalTokens) -> lis
     ]
 
 
-def _read_interval(tokens: Sequence[Token], place: int) -> tuple[IntervalTokens, int]:
+def _read_interval(tokens: Sequence[Token], position: int) -> tuple[IntervalTokens, int]:
     """The interval that begins here, and the place after it."""
-    text, end = tokens[place + 1], place + 2
+    text, end = tokens[position + 1], position + 2
     units: list[Token] = []
     if _is_unit(tokens, end):
         units.append(tokens[end])
@@ -97,24 +97,24 @@ def _read_interval(tokens: Sequence[Token], place: int) -> tuple[IntervalTokens,
             end += 2
         if _kind(tokens, end) is TokenType.L_PAREN:
             raise parsing_error("the unit of an INTERVAL takes no precision", span=span_of(tokens[end]))
-    return IntervalTokens(tokens[place], tokens[end - 1], text.text, tuple(units)), end
+    return IntervalTokens(tokens[position], tokens[end - 1], text.text, tuple(units)), end
 
 
-def _is_word(tokens: Sequence[Token], place: int, word: str) -> bool:
-    return place < len(tokens) and _is_unquoted(tokens[place]) and tokens[place].text.upper() == word
+def _is_word(tokens: Sequence[Token], position: int, word: str) -> bool:
+    return position < len(tokens) and _is_unquoted(tokens[position]) and tokens[position].text.upper() == word
 
 
-def _is_unit(tokens: Sequence[Token], place: int) -> bool:
-    return place < len(tokens) and _is_unquoted(tokens[place]) and tokens[place].text.upper() in UNITS
+def _is_unit(tokens: Sequence[Token], position: int) -> bool:
+    return position < len(tokens) and _is_unquoted(tokens[position]) and tokens[position].text.upper() in UNITS
 
 
 def _is_unquoted(token: Token) -> bool:
     return token.token_type not in {TokenType.STRING, TokenType.IDENTIFIER}
 
 
-def _typed_literal(tokens: Sequence[Token], place: int) -> int:
+def _typed_literal(tokens: Sequence[Token], position: int) -> int:
     """Where the type before the string at this place begins; the place itself where there is none."""
-    begin = place - 1
+    begin = position - 1
     words, before = _ZONE_WORDS
     if begin > 2 and tuple(token.text.upper() for token in tokens[begin - 1 : begin + 1]) == words:
         begin -= 3 if tokens[begin - 2].text.upper() in before else 0
@@ -122,12 +122,12 @@ def _typed_literal(tokens: Sequence[Token], place: int) -> int:
         while begin > 0 and tokens[begin].token_type is not TokenType.L_PAREN:
             begin -= 1
         begin -= 1
-    return begin if _kind(tokens, begin) in Parser.TYPE_TOKENS and not _is_member(tokens, begin) else place
+    return begin if _kind(tokens, begin) in Parser.TYPE_TOKENS and not _is_member(tokens, begin) else position
 
 
-def _is_member(tokens: Sequence[Token], place: int) -> bool:
+def _is_member(tokens: Sequence[Token], position: int) -> bool:
     """`t.date`: a column whose name is that of a type."""
-    return _kind(tokens, place - 1) is TokenType.DOT
+    return _kind(tokens, position - 1) is TokenType.DOT
 
 
 def restore_literals(tree: exp.Expression, intervals: Mapping[int, IntervalTokens]) -> exp.Expression:

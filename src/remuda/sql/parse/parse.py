@@ -71,7 +71,7 @@ def _unknown_statement(tokens: Sequence[Token]) -> SqlError:
 
 def _parse_explain(cursor: Cursor) -> Explain:
     """`EXPLAIN [ANALYZE] [LOGICAL | MEMO] query` or `EXPLAIN (FORMAT JSON, ANALYZE, ...) query`"""
-    cursor.place += 1
+    cursor.position += 1
     analyze, shape, mode = False, ExplainFormat.TEXT, ExplainMode.PLAN
     if cursor.at("(") and not cursor.at("(", "SELECT") and not cursor.at("(", "("):
         analyze, shape, mode = _explain_options(cursor)
@@ -82,7 +82,7 @@ def _parse_explain(cursor: Cursor) -> Explain:
         raise parsing_error(f"EXPLAIN ANALYZE shows the plan, not {mode.value}", span=cursor.span)
     if not begins_query(cursor):
         raise cursor.unexpected("a query to explain")
-    return Explain(parse_query(cursor.tokens[cursor.place :], cursor.text), mode, analyze, shape)
+    return Explain(parse_query(cursor.tokens[cursor.position :], cursor.text), mode, analyze, shape)
 
 
 def _explain_mode(cursor: Cursor) -> ExplainMode | None:

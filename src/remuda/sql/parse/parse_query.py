@@ -37,22 +37,22 @@ _BEFORE_STAR = frozenset({TokenType.SELECT, TokenType.COMMA, TokenType.DOT, Toke
 
 def mark_functions(tokens: Sequence[Token]) -> list[Token]:
     marked = list(tokens)
-    for place in range(len(tokens) - 1):
-        token = tokens[place]
+    for position in range(len(tokens) - 1):
+        token = tokens[position]
         name = token.text.lower()
-        is_called = tokens[place + 1].token_type is TokenType.L_PAREN and token.token_type is not TokenType.STRING
-        if is_called and name in NAMES and name not in _OWN_SYNTAX and not _changes_star(tokens, place):
-            marked[place] = Token(
+        is_called = tokens[position + 1].token_type is TokenType.L_PAREN and token.token_type is not TokenType.STRING
+        if is_called and name in NAMES and name not in _OWN_SYNTAX and not _changes_star(tokens, position):
+            marked[position] = Token(
                 TokenType.VAR, _MARK + token.text, token.line, token.col, token.start, token.end, token.comments
             )
     return marked
 
 
-def _changes_star(tokens: Sequence[Token], place: int) -> bool:
+def _changes_star(tokens: Sequence[Token], position: int) -> bool:
     """Whether this is the word of `* REPLACE (...)`, and not the function of `a * replace(...)`."""
-    if tokens[place].text.lower() != "replace" or place < 2:
+    if tokens[position].text.lower() != "replace" or position < 2:
         return False
-    before, further = tokens[place - 1].token_type, tokens[place - 2].token_type
+    before, further = tokens[position - 1].token_type, tokens[position - 2].token_type
     return before is TokenType.R_PAREN or (before is TokenType.STAR and further in _BEFORE_STAR)
 
 
@@ -120,8 +120,8 @@ def _as_written(token: Token | None, tokens: Sequence[Token]) -> Token:
 def _located(error: ParseError, tokens: Sequence[Token]) -> Exception:
     """sqlglot gives the line and the last column of the token it blames."""
     first = error.errors[0]
-    place = (first.get("line"), first.get("col"))
-    blamed = next((token for token in tokens if (token.line, token.col) == place), tokens[-1])
+    position = (first.get("line"), first.get("col"))
+    blamed = next((token for token in tokens if (token.line, token.col) == position), tokens[-1])
     description = str(first.get("description") or "the statement cannot be read").partition(" but got")[0]
     if blamed is tokens[-1] and description.startswith(("Expect", "Required")):
         end = span_of(blamed).end
@@ -153,20 +153,20 @@ def _apart_from_columns(tokens: Sequence[Token]) -> Sequence[Token]:
     """sqlglot takes `(VALUES ...)` and `(FROM ...)` after `INTO name` for a list of columns: in more parentheses they
     are what they are.
     """
-    place = next((at for at, token in enumerate(tokens) if token.token_type is TokenType.INTO), len(tokens)) + 2
-    while place < len(tokens) and tokens[place].token_type is TokenType.DOT:
-        place += 2
-    words = [token.token_type for token in tokens[place : place + 3]]
+    position = next((at for at, token in enumerate(tokens) if token.token_type is TokenType.INTO), len(tokens)) + 2
+    while position < len(tokens) and tokens[position].token_type is TokenType.DOT:
+        position += 2
+    words = [token.token_type for token in tokens[position : position + 3]]
     if len(words) < 3 or words[0] is not TokenType.L_PAREN:
         return tokens
     if words[1] is not TokenType.FROM and words[1:] != [TokenType.VALUES, TokenType.L_PAREN]:
         return tokens
     open_parentheses = 0
-    for end in range(place, len(tokens)):
+    for end in range(position, len(tokens)):
         kind = tokens[end].token_type
         open_parentheses += (kind is TokenType.L_PAREN) - (kind is TokenType.R_PAREN)
         if not open_parentheses:
-            return [*tokens[:place], tokens[place], *tokens[place : end + 1], tokens[end], *tokens[end + 1 :]]
+            return [*tokens[:position], tokens[position], *tokens[position : end + 1], tokens[end], *tokens[end + 1 :]]
     return tokens
 
 
@@ -178,15 +178,15 @@ def _apart_from_lambdas(tokens: Sequence[Token]) -> Sequence[Token]:
     operator of JSON, as it is everywhere else.
     """
     apart = list(tokens)
-    for place in range(len(tokens) - 1, 1, -1):
-        if tokens[place].token_type is not TokenType.ARROW:
+    for position in range(len(tokens) - 1, 1, -1):
+        if tokens[position].token_type is not TokenType.ARROW:
             continue
-        first = _first_of_parameter(tokens, place)
+        first = _first_of_parameter(tokens, position)
         if first >= 1 and tokens[first - 1].token_type in _BEFORE_ARGUMENT:
-            start, end = tokens[first], tokens[place - 1]
+            start, end = tokens[first], tokens[position - 1]
             opening = Token(TokenType.L_PAREN, "(", start.line, start.col, start.start, start.start - 1, [])
             closing = Token(TokenType.R_PAREN, ")", end.line, end.col, end.end + 1, end.end, [])
-            apart[first:place] = [opening, opening, *tokens[first:place], closing, closing]
+            apart[first:position] = [opening, opening, *tokens[first:position], closing, closing]
     return apart
 
 

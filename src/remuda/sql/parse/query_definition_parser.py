@@ -60,8 +60,8 @@ def _rest(cursor: Cursor) -> tuple[Query, str]:
     """The query that the statement ends with."""
     if not begins_select(cursor):
         raise cursor.unexpected("a query")
-    tokens = cursor.tokens[cursor.place :]
-    cursor.place = len(cursor.tokens)
+    tokens = cursor.tokens[cursor.position :]
+    cursor.position = len(cursor.tokens)
     return _query_of(cursor, tokens)
 
 
@@ -74,7 +74,7 @@ def _query_of(cursor: Cursor, tokens: Sequence[Token]) -> tuple[Query, str]:
 
 def parse_copy(cursor: Cursor) -> CopyFrom | CopyTo:
     """`COPY map FROM 'path' [(FORMAT csv, MODE append)]`, `COPY map | (query) TO 'path' [(FORMAT csv)]`"""
-    begin = cursor.place
+    begin = cursor.position
     if cursor.at("("):
         inside = _parenthesised(cursor)
         query, text = _query_of(cursor, inside)
@@ -87,7 +87,7 @@ def parse_copy(cursor: Cursor) -> CopyFrom | CopyTo:
             options = _options(cursor, {"FORMAT": FORMATS, "MODE": get_args(LoadMode), **_CSV, "NULL": ()})
             csv = _csv_options(options, path, span)
             return CopyFrom(name, path, span, options.get("FORMAT"), options.get("MODE", "append"), csv)
-        named = cursor.tokens[begin : cursor.place]
+        named = cursor.tokens[begin : cursor.position]
         cursor.expect("TO")
         first = named[0]
         table = Token(TokenType.TABLE, "TABLE", first.line, first.col, first.start, first.end, [])
@@ -145,18 +145,18 @@ def _options(cursor: Cursor, known: dict[str, tuple[str, ...]]) -> dict[str, str
 
 
 def _option_value(cursor: Cursor, option: str, choices: tuple[str, ...]) -> str:
-    place = cursor.span
+    position = cursor.span
     if not choices:
         text = cursor.string("a text in quotes")
         if option == "DELIMITER" and len(text) != 1:
-            raise parsing_error("DELIMITER takes one character", span=place)
+            raise parsing_error("DELIMITER takes one character", span=position)
         if option == "DELIMITER" and (text in '\0\r\n"' or not text.isascii()):
-            raise parsing_error("DELIMITER takes an ASCII character that is no quote and no line break", span=place)
+            raise parsing_error("DELIMITER takes an ASCII character that is no quote and no line break", span=position)
         return text
     if option == "HEADER" and (cursor.at(",") or cursor.at(")")):
         return "true"
     value = cursor.take(" or ".join(choices)).text.casefold()
     if value not in choices:
         message = f"{option} must be {', '.join(choices[:-1])} or {choices[-1]}, not {value}"
-        raise parsing_error(message, span=place)
+        raise parsing_error(message, span=position)
     return value

@@ -40,8 +40,12 @@ def span_of_refused(
 
 
 def _span_of(nodes: Sequence[Any]) -> Span | None:
-    places = [place for node in nodes if (place := span_of(node)) is not None]
-    return Span(min(place.start for place in places), max(place.end for place in places)) if places else None
+    positions = [position for node in nodes if (position := span_of(node)) is not None]
+    return (
+        Span(min(position.start for position in positions), max(position.end for position in positions))
+        if positions
+        else None
+    )
 
 
 def _values_set(assignments: Sequence[Any], columns: Sequence[str]) -> list[Any]:

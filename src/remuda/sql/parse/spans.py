@@ -118,11 +118,11 @@ def attach_spans(tree: exp.Expression, tokens: Sequence[Token], parameters: Para
         inner = span_of(node) if heads is not None else None
         if heads is None or inner is None:
             continue
-        place = bisect_left(starts, inner.start) - 1
-        while place >= 0 and tokens[place].text.upper() in _STEPPED_OVER - heads:
-            place -= 1
-        if place >= 0 and tokens[place].text.upper() in heads:
-            node.meta.update(start=tokens[place].start, end=inner.end - 1, word=tokens[place].text)
+        position = bisect_left(starts, inner.start) - 1
+        while position >= 0 and tokens[position].text.upper() in _STEPPED_OVER - heads:
+            position -= 1
+        if position >= 0 and tokens[position].text.upper() in heads:
+            node.meta.update(start=tokens[position].start, end=inner.end - 1, word=tokens[position].text)
 
 
 def _attach_function_span(node: Any, tokens: Sequence[Token], starts: Sequence[int]) -> None:
@@ -130,20 +130,20 @@ def _attach_function_span(node: Any, tokens: Sequence[Token], starts: Sequence[i
     that was, too: before the parenthesis before the first argument.
     """
     if "start" in node.meta:
-        place = bisect_left(starts, node.meta["start"])
+        position = bisect_left(starts, node.meta["start"])
     else:
         inner = span_of(node)
-        place = -1 if inner is None else bisect_left(starts, inner.start) - 2
-        if inner is None or place < 0 or tokens[place + 1].text != "(" or not _may_be_called(tokens, place):
+        position = -1 if inner is None else bisect_left(starts, inner.start) - 2
+        if inner is None or position < 0 or tokens[position + 1].text != "(" or not _may_be_called(tokens, position):
             return
-        node.meta.update(start=tokens[place].start, end=inner.end - 1)
-    node.meta["word"] = tokens[place].text
+        node.meta.update(start=tokens[position].start, end=inner.end - 1)
+    node.meta["word"] = tokens[position].text
 
 
-def _may_be_called(tokens: Sequence[Token], place: int) -> bool:
+def _may_be_called(tokens: Sequence[Token], position: int) -> bool:
     """`json_agg (`, and not `IN (`."""
-    is_adjacent = tokens[place].end + 1 == tokens[place + 1].start
-    return tokens[place].token_type is TokenType.VAR or (is_adjacent and tokens[place].text.isidentifier())
+    is_adjacent = tokens[position].end + 1 == tokens[position + 1].start
+    return tokens[position].token_type is TokenType.VAR or (is_adjacent and tokens[position].text.isidentifier())
 
 
 def _span_of_first(tokens: Sequence[Token]) -> Span | None:
@@ -225,16 +225,16 @@ def _read_names(nodes: Sequence[Any], tokens: Sequence[Token], starts: Sequence[
         name = node.this if isinstance(node, exp.TableAlias) else node.args.get("alias")
         if not isinstance(name, exp.Identifier) or "start" not in name.meta:
             continue
-        place = bisect_left(starts, name.meta["start"])
-        before = tokens[place - 1]
+        position = bisect_left(starts, name.meta["start"])
+        before = tokens[position - 1]
         if isinstance(node, exp.Window):
             node.meta["is_copy"] = before.token_type is TokenType.L_PAREN
         elif isinstance(node, exp.Alias):
             is_bare = before.token_type is not TokenType.ALIAS and not name.args.get("quoted")
             if is_bare and (name.name.upper() in _NEEDS_AS or isinstance(node.parent, exp.Star)):
-                raise parsing_error(f"{tokens[place].text!r} is not expected here", span=span_of(name))
-        elif tokens[place].token_type is TokenType.STRING and before.token_type is not TokenType.ALIAS:
-            raise parsing_error(f"'{tokens[place].text}' is not expected here", span=span_of(name))
+                raise parsing_error(f"{tokens[position].text!r} is not expected here", span=span_of(name))
+        elif tokens[position].token_type is TokenType.STRING and before.token_type is not TokenType.ALIAS:
+            raise parsing_error(f"'{tokens[position].text}' is not expected here", span=span_of(name))
 
 
 def _refuse_pairs_without_separator(nodes: Sequence[Any], tokens: Sequence[Token], starts: Sequence[int]) -> None:

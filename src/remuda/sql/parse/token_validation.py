@@ -21,7 +21,7 @@ def refuse_overlooked(tokens: Sequence[Token]) -> None:
     for kind, refuse in _BY_KIND:
         if kind in kinds:
             refuse(tokens)
-    for place, (token, following) in enumerate(pairwise(tokens)):
+    for position, (token, following) in enumerate(pairwise(tokens)):
         if token.token_type in _PLAIN and following.token_type is not TokenType.DOT:
             continue  # most of a long VALUES
         if (token.token_type, following.token_type) in _NEVER_TOGETHER:
@@ -30,24 +30,24 @@ def refuse_overlooked(tokens: Sequence[Token]) -> None:
             raise _not_expected(following)
         if token.token_type is following.token_type and token.token_type in _NEVER_TWICE:
             raise _not_expected(following)
-        if token.token_type is TokenType.VALUES and _begins_value(tokens, place + 1):
+        if token.token_type is TokenType.VALUES and _begins_value(tokens, position + 1):
             raise parsing_error(f"expected (, found {following.text!r}", span=span_of(following))
         is_split = following.start > token.end + 1 and token.token_type is following.token_type
         if is_split and token.token_type in {TokenType.GT, TokenType.LT}:  # x > > 1, which is not x >> 1
             raise _not_expected(following)
-        is_upsert = token.token_type is TokenType.UPDATE and place and tokens[place - 1].text.upper() == "DO"
+        is_upsert = token.token_type is TokenType.UPDATE and position and tokens[position - 1].text.upper() == "DO"
         if is_upsert and following.token_type is not TokenType.SET:
             raise parsing_error(f"expected SET, found {following.text!r}", span=span_of(following))
         if token.token_type is TokenType.DISTINCT and following.token_type is TokenType.ON:
-            _refuse_comma_after_list(tokens, place + 2)
+            _refuse_comma_after_list(tokens, position + 2)
         if following.token_type is TokenType.NUMBER and token.token_type in _TYPES:
             raise _not_expected(following)  # sqlglot reads INTEGER 1, and even NULL 1, as a cast
         if token.token_type is TokenType.OVER and not _begins_window(following):
             raise parsing_error("OVER needs a window behind it", span=span_of(token))
-        if following.token_type is TokenType.DOT and not _ends_name(token) and not _is_fraction(tokens, place + 1):
+        if following.token_type is TokenType.DOT and not _ends_name(token) and not _is_fraction(tokens, position + 1):
             raise _not_expected(following)
         if token.token_type is TokenType.L_PAREN and following.token_type is TokenType.R_PAREN:
-            _refuse_empty_list(tokens, place)
+            _refuse_empty_list(tokens, position)
         if token.token_type is TokenType.ALIAS and following.token_type in _NO_NAME:
             raise parsing_error("AS needs a name behind it", span=span_of(token))
     if tokens[-1].token_type is TokenType.IN:
@@ -109,26 +109,26 @@ _FRAME_ENDS = frozenset({"PRECEDING", "FOLLOWING", "ROW"})
 _FRAME_UNITS = frozenset({"ROWS", "RANGE", "GROUPS"})
 
 
-def _begins_value(tokens: Sequence[Token], place: int) -> bool:
+def _begins_value(tokens: Sequence[Token], position: int) -> bool:
     """`VALUES 1`, `VALUES upper('a')`; but `values` may be the name of a column too."""
-    kind = tokens[place].token_type
-    is_called = kind in _TYPES | {TokenType.VAR} and _kind(tokens, place + 1) is TokenType.L_PAREN
+    kind = tokens[position].token_type
+    is_called = kind in _TYPES | {TokenType.VAR} and _kind(tokens, position + 1) is TokenType.L_PAREN
     return kind in _CONSTANTS or is_called
 
 
-def _refuse_comma_after_list(tokens: Sequence[Token], place: int) -> None:
+def _refuse_comma_after_list(tokens: Sequence[Token], position: int) -> None:
     """`SELECT DISTINCT ON (a), b`"""
-    after = _after_parentheses(tokens, place)
+    after = _after_parentheses(tokens, position)
     if _kind(tokens, after) is TokenType.COMMA:
         raise _not_expected(tokens[after])
 
 
 def _refuse_windows_without_as(tokens: Sequence[Token]) -> None:
     """`WINDOW a AS (PARTITION BY g), b`"""
-    for place, token in enumerate(tokens):
-        if token.token_type is not TokenType.WINDOW or _kind(tokens, place + 2) is not TokenType.ALIAS:
+    for position, token in enumerate(tokens):
+        if token.token_type is not TokenType.WINDOW or _kind(tokens, position + 2) is not TokenType.ALIAS:
             continue
-        at = _after_parentheses(tokens, place + 3)
+        at = _after_parentheses(tokens, position + 3)
         while _kind(tokens, at) is TokenType.COMMA:
             if _kind(tokens, at + 2) is not TokenType.ALIAS:
                 raise parsing_error(
@@ -144,10 +144,12 @@ def _begins_window(token: Token) -> bool:
     return token.text.isidentifier() and token.token_type not in {TokenType.FROM, TokenType.ALIAS}
 
 
-def _is_fraction(tokens: Sequence[Token], place: int) -> bool:
+def _is_fraction(tokens: Sequence[Token], position: int) -> bool:
     """`.5`, but not that of `1 .5` or `(1).5`."""
-    is_number = _kind(tokens, place + 1) is TokenType.NUMBER and tokens[place + 1].start == tokens[place].end + 1
-    return is_number and tokens[place - 1].token_type not in {TokenType.NUMBER, TokenType.R_PAREN, TokenType.STRING}
+    is_number = (
+        _kind(tokens, position + 1) is TokenType.NUMBER and tokens[position + 1].start == tokens[position].end + 1
+    )
+    return is_number and tokens[position - 1].token_type not in {TokenType.NUMBER, TokenType.R_PAREN, TokenType.STRING}
 
 
 def _ends_name(token: Token) -> bool:
@@ -156,22 +158,24 @@ def _ends_name(token: Token) -> bool:
     return is_word or token.token_type is TokenType.IDENTIFIER
 
 
-def _refuse_empty_list(tokens: Sequence[Token], place: int) -> None:
+def _refuse_empty_list(tokens: Sequence[Token], position: int) -> None:
     """`* EXCLUDE ()`, `DISTINCT ON ()`"""
-    if place and tokens[place - 1].text.upper() in _LISTS:
-        raise parsing_error(f"{tokens[place - 1].text.upper()} needs a name in its list", span=span_of(tokens[place]))
-    if place > 1 and tokens[place - 2].text.upper() == "EXCLUDE":  # * EXCLUDE name ()
-        raise _not_expected(tokens[place])
+    if position and tokens[position - 1].text.upper() in _LISTS:
+        raise parsing_error(
+            f"{tokens[position - 1].text.upper()} needs a name in its list", span=span_of(tokens[position])
+        )
+    if position > 1 and tokens[position - 2].text.upper() == "EXCLUDE":  # * EXCLUDE name ()
+        raise _not_expected(tokens[position])
 
 
 def _refuse_common_tables_without_as(tokens: Sequence[Token]) -> None:
     """`WITH q (SELECT 1) SELECT * FROM q`"""
-    for place, token in enumerate(tokens):
-        if token.token_type is not TokenType.WITH or _kind(tokens, place + 2) is None:
+    for position, token in enumerate(tokens):
+        if token.token_type is not TokenType.WITH or _kind(tokens, position + 2) is None:
             continue
-        if tokens[place + 1].text.upper() in {"TIME", "TIES", "ORDINALITY"}:
+        if tokens[position + 1].text.upper() in {"TIME", "TIES", "ORDINALITY"}:
             continue
-        at = place + 1 + (tokens[place + 1].text.upper() == "RECURSIVE")
+        at = position + 1 + (tokens[position + 1].text.upper() == "RECURSIVE")
         while at + 1 < len(tokens):
             at += 1
             if tokens[at].token_type is TokenType.L_PAREN:
@@ -187,13 +191,13 @@ def _refuse_common_tables_without_as(tokens: Sequence[Token]) -> None:
             at += 1
 
 
-def _kind(tokens: Sequence[Token], place: int) -> TokenType | None:
-    return tokens[place].token_type if place < len(tokens) else None
+def _kind(tokens: Sequence[Token], position: int) -> TokenType | None:
+    return tokens[position].token_type if position < len(tokens) else None
 
 
-def _after_parentheses(tokens: Sequence[Token], place: int) -> int:
+def _after_parentheses(tokens: Sequence[Token], position: int) -> int:
     depth = 0
-    for at in range(place, len(tokens)):
+    for at in range(position, len(tokens)):
         depth += (tokens[at].token_type is TokenType.L_PAREN) - (tokens[at].token_type is TokenType.R_PAREN)
         if depth == 0:
             return at + 1
@@ -217,8 +221,8 @@ def _refuse_branches_without_then(tokens: Sequence[Token]) -> None:
 
 def _refuse_frames_without_between(tokens: Sequence[Token]) -> None:
     """`ROWS UNBOUNDED PRECEDING AND CURRENT ROW`: two ends need BETWEEN."""
-    for place, token in enumerate(tokens):
-        following = tokens[place + 1 : place + 6]
+    for position, token in enumerate(tokens):
+        following = tokens[position + 1 : position + 6]
         if token.text.upper() not in _FRAME_UNITS or not following or following[0].token_type is TokenType.BETWEEN:
             continue
         for end, after in pairwise(following):
@@ -230,12 +234,12 @@ def refuse_missing_into(tokens: Sequence[Token]) -> None:
     """`INSERT orders VALUES (1)`: before the parse, for another complaint might come first."""
     if tokens[0].token_type is TokenType.INSERT:
         tokens = tokens[:4]
-    for place, token in enumerate(tokens):
+    for position, token in enumerate(tokens):
         if token.token_type is not TokenType.INSERT or (
-            place and tokens[place - 1].token_type is not TokenType.R_PAREN
+            position and tokens[position - 1].token_type is not TokenType.R_PAREN
         ):
             continue
-        following = tokens[place + 1 : place + 4]
+        following = tokens[position + 1 : position + 4]
         if following and following[0].token_type is TokenType.OR:  # INSERT OR IGNORE INTO
             following = following[2:]
         if following and following[0].token_type is not TokenType.INTO:

@@ -99,8 +99,8 @@ def _with_signs_apart(tokens: list[Token], text: str) -> list[Token]:
         for token in run_on:
             signs |= _signs_behind_exponents(text, token.start)
         apart = list(text)
-        for place in signs:
-            apart[place] = "~"
+        for position in signs:
+            apart[position] = "~"
         tokens = DIALECT.tokenize("".join(apart))
     kinds = {"+": TokenType.PLUS, "-": TokenType.DASH}
     return [
@@ -111,12 +111,12 @@ def _with_signs_apart(tokens: list[Token], text: str) -> list[Token]:
     ]
 
 
-def _signs_behind_exponents(text: str, place: int) -> dict[int, str]:
+def _signs_behind_exponents(text: str, position: int) -> dict[int, str]:
     """The operators between numbers of which the first has an exponent: `1e3-2e0+5`."""
     signs: dict[int, str] = {}
-    while number := _NUMBER_AND_SIGN.match(text, place):
+    while number := _NUMBER_AND_SIGN.match(text, position):
         signs[number.start("sign")] = number["sign"]
-        place = number.end()
+        position = number.end()
     return signs
 
 

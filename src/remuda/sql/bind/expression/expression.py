@@ -120,18 +120,20 @@ class ExpressionBinder:
             hints = (expected,)
         nodes = list(written)
         if hints:
-            arguments = [self.bind(each, hints[min(place, len(hints) - 1)]) for place, each in enumerate(nodes)]
+            arguments = [self.bind(each, hints[min(ordinal, len(hints) - 1)]) for ordinal, each in enumerate(nodes)]
             return self.call(name, node, *arguments)
         if name in _OF_ANY_TYPES:
             return self.call(name, node, *(self.bind(each) for each in nodes))
         bound: dict[int, Expression] = {}
         first = expected
-        for place, each in enumerate(nodes):
+        for ordinal, each in enumerate(nodes):
             if not literals.is_untyped_text(each):
-                bound[place] = self.bind(each, first)
+                bound[ordinal] = self.bind(each, first)
                 first = next(iter(bound.values())).type
         shared = _shared_type(list(bound.values())) or first
-        return self.call(name, node, *(bound.get(place) or self.bind(each, shared) for place, each in enumerate(nodes)))
+        return self.call(
+            name, node, *(bound.get(ordinal) or self.bind(each, shared) for ordinal, each in enumerate(nodes))
+        )
 
 
 _OF_ANY_TYPES = frozenset({"xxhash64"})
@@ -166,7 +168,7 @@ def _bind_column(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expres
     hint = f"Text is written in single quotes: '{node.name}'." if quoted else None
     column = self.scope.resolve(node.name, table_of(node), span, hint)
     if span is not None:
-        self.binding.places[column.id] = span
+        self.binding.spans[column.id] = span
     return column
 
 

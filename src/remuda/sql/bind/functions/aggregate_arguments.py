@@ -135,17 +135,17 @@ def _operands(node: Any) -> tuple[list[Any], bool, tuple[Any, ...]]:
     operands = [part for part in (*named, *node.expressions) if part is not None]
     distinct, order = False, ()
     for _ in range(2):  # ORDER BY around DISTINCT, or at the last of several arguments
-        for place, part in enumerate(operands):
+        for ordinal, part in enumerate(operands):
             if isinstance(part, exp.Order):
                 if part.this is None:
                     raise parsing_error("ORDER BY stands behind an argument", span=span_of(node))
                 order = tuple(part.expressions)
-                operands[place] = part.this
+                operands[ordinal] = part.this
             elif isinstance(part, exp.Distinct):
                 if part.args.get("on") is not None:
                     raise unsupported(node, "DISTINCT ON within an aggregate")
                 distinct = True
-                operands[place : place + 1] = part.expressions
+                operands[ordinal : ordinal + 1] = part.expressions
     return [part for part in operands if not isinstance(part, exp.Star)], distinct, order
 
 

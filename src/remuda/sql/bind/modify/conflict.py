@@ -132,5 +132,5 @@ def _updated(
 
 
 def _same_key(definition: MapDefinition, left: tuple[Column, ...], right: tuple[Column, ...]) -> Expression | None:
-    places = definition.positions(definition.key)
-    return conjunction(Call("=", (left[place], right[place]), BOOLEAN) for place in places)
+    ordinals = definition.positions(definition.key)
+    return conjunction(Call("=", (left[ordinal], right[ordinal]), BOOLEAN) for ordinal in ordinals)
