@@ -94,7 +94,7 @@ def with_ctes(node: Any, level: QueryLevel) -> tuple[QueryLevel, list[CommonTabl
 
 
 def check_unused(binding: BindContext, defined: Sequence[CommonTable]) -> None:
-    """A query that nobody reads must still be right, and gives its parameters their types."""
+    """A query that no other query reads must still be right, and gives its parameters their types."""
     for common in defined:
         if not common.used:
             bind_reference(binding, common, common.level)

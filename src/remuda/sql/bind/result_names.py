@@ -1,4 +1,4 @@
-"""What a result column without an alias is called: by its own text, written in one way whoever wrote it.
+"""What a result column without an alias is called: by its own text, always written in the same way.
 
 `sum( x )` is `SUM(x)`, `x::int` is `CAST(x AS INTEGER)`: blanks, case and spelling make no other name. The text is
 sqlglot's, but for what it takes from another dialect, or leaves out.

@@ -53,37 +53,37 @@ class Cursor:
         if not self.accept(*keywords):
             raise self.unexpected(" ".join(keywords))
 
-    def unexpected(self, wanted: str) -> SqlError:
+    def unexpected(self, expected: str) -> SqlError:
         found = "the end of the statement" if self.current is None else f"{self.current.text!r}"
-        return parsing_error(f"expected {wanted}, found {found}", span=self.span)
+        return parsing_error(f"expected {expected}, found {found}", span=self.span)
 
     def unsupported(self, reason: str) -> SqlError:
         """The next word is SQL, but not here."""
         word = "" if self.current is None else self.current.text.upper()
         return parsing_error(f"{word} is not supported: {reason}", span=self.span)
 
-    def take(self, wanted: str) -> Token:
+    def take(self, expected: str) -> Token:
         token = self.current
         if token is None:
-            raise self.unexpected(wanted)
+            raise self.unexpected(expected)
         self.position += 1
         return token
 
-    def name(self, wanted: str = "a name") -> Name:
+    def name(self, expected: str = "a name") -> Name:
         """An identifier, quoted or not, perhaps qualified by a schema."""
-        first = self._identifier(wanted)
+        first = self._identifier(expected)
         if self.accept("."):
-            second = self._identifier(wanted)
+            second = self._identifier(expected)
             return Name(second.text, Span(first.start, second.end + 1), schema=first.text)
         return Name(first.text, span_of(first))
 
-    def _identifier(self, wanted: str) -> Token:
+    def _identifier(self, expected: str) -> Token:
         token = self.current
         if token is None or token.token_type in {TokenType.STRING, TokenType.NUMBER}:
-            raise self.unexpected(wanted)
+            raise self.unexpected(expected)
         if token.token_type is not TokenType.IDENTIFIER and not token.text.isidentifier():
-            raise self.unexpected(wanted)
-        return self.take(wanted)
+            raise self.unexpected(expected)
+        return self.take(expected)
 
     def names(self) -> tuple[Name, ...]:
         """`(a, b, c)`"""
@@ -100,11 +100,11 @@ class Cursor:
             raise self.unexpected("a whole number")
         return int(self.take("a whole number").text)
 
-    def string(self, wanted: str) -> str:
+    def string(self, expected: str) -> str:
         token = self.current
         if token is None or token.token_type is not TokenType.STRING:
-            raise self.unexpected(wanted)
-        return self.take(wanted).text
+            raise self.unexpected(expected)
+        return self.take(expected).text
 
     def finish(self) -> None:
         if self.current is not None:

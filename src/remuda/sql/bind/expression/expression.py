@@ -56,7 +56,7 @@ class ExpressionBinder:
     subqueries: list[Subquery] | None = None
     named_windows: dict[str, Any] = field(default_factory=dict)
     """What WINDOW has named, by folded name."""
-    drawn: dict[int, Column] = field(default_factory=dict)
+    volatile: dict[int, Column] = field(default_factory=dict)
     """The columns that stand for calls of random(), by the identity of the node."""
     aliases: dict[str, Alias] = field(default_factory=dict)
     """What the select list has named, by folded name: what a name means that no column has, here or around."""
@@ -180,7 +180,7 @@ def _bind_alias(self: ExpressionBinder, alias: Alias, node: Any) -> Expression:
         bound = self.bind(alias.node)
     finally:
         self.aliases = aliases
-    if any(subquery.drawn is not None for subquery in (self.subqueries or [])[known:]):
+    if any(subquery.volatile is not None for subquery in (self.subqueries or [])[known:]):
         message = f"{node.name} has another value each time: name it in a query around this one"
         raise parsing_error(message, span=span_of(node))
     return bound

@@ -42,7 +42,7 @@ class Subquery:
     """Columns of the query around it that it names."""
     compared: Expression | None = None
     span: Span | None = None
-    drawn: Expression | None = None
+    volatile: Expression | None = None
     """A value of random() in the place of a query: nothing is joined, a column is computed."""
 
     @property
@@ -60,9 +60,9 @@ def attach(
 ) -> LogicalNode:
     """The tree with the columns that stand for the sub-queries. `replaced` names what an aggregate has renamed."""
     for subquery in subqueries:
-        if subquery.drawn is not None:
+        if subquery.volatile is not None:
             same = (Assignment(column, column) for column in tree.columns)
-            tree = logical.Project(tree, (*same, Assignment(subquery.columns[0], subquery.drawn)))
+            tree = logical.Project(tree, (*same, Assignment(subquery.columns[0], subquery.volatile)))
             continue
         mark = subquery.columns[0] if subquery.kind is JoinKind.MARK else None
         compared = None if subquery.compared is None else replaced(subquery.compared)
@@ -70,9 +70,9 @@ def attach(
     return tree
 
 
-def drawn(column: Column, value: Expression) -> Subquery:
+def volatile(column: Column, value: Expression) -> Subquery:
     """What `attach` computes as a column of its own, once for each row."""
-    return Subquery((column,), JoinKind.INNER, logical.Values((), ((),)), (), drawn=value)
+    return Subquery((column,), JoinKind.INNER, logical.Values((), ((),)), (), volatile=value)
 
 
 def _bind_scalar(binder: ExpressionBinder, node: Any, expected: SqlType | None) -> Expression:

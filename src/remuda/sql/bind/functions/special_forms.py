@@ -11,7 +11,7 @@ from remuda.errors import parsing_error
 from remuda.expr import Call, Case, Cast, Expression, Literal, call, coerce
 from remuda.sql.bind.bind_context import COMMON_PARTS, Binder, Binders, Parts
 from remuda.sql.bind.expression.exact_comparison import compare
-from remuda.sql.bind.expression.subqueries import drawn
+from remuda.sql.bind.expression.subqueries import volatile
 from remuda.sql.parse.spans import span_of, unsupported
 from remuda.types import BIGINT, INTEGER_RANGES, JSON, MAXIMUM_PRECISION, VARCHAR, Kind, common_type, decimal
 
@@ -126,21 +126,21 @@ def _bind_json_literal(self: ExpressionBinder, node: Any, _: SqlType | None) -> 
 _NAMES = {"random": "random", "gen_random_uuid": "gen_random_uuid", "uuid": "gen_random_uuid"}
 
 
-def _bind_drawn(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
+def _bind_volatile(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
     written, span = str(node.this).lower(), span_of(node)
     if node.expressions:
         raise parsing_error(f"{written} takes no arguments", span=span)
     if self.subqueries is None or self.clause == "ON":
         raise parsing_error(f"{written} is not allowed in {self.clause}", span=span)
-    known = self.drawn.get(id(node))
+    known = self.volatile.get(id(node))
     if known is not None:
         return known  # the subject of CASE is bound once for each branch
     # No column has this number yet, and no other call: the column takes it at once.
     value = call(_NAMES[written], Literal(self.binding.next_column, BIGINT), span=span)
     assert value is not None, "it takes a number"
     column = self.binding.new_column(written, value.type, nullable=False)
-    self.subqueries.append(drawn(column, value))
-    self.drawn[id(node)] = column
+    self.subqueries.append(volatile(column, value))
+    self.volatile[id(node)] = column
     return column
 
 
@@ -209,7 +209,7 @@ FORMS: dict[str, Binder] = {
     "nullif": _bind_nullif,
     "typeof": _bind_type_name,
     "pg_typeof": _bind_type_name,
-    **dict.fromkeys(_NAMES, _bind_drawn),
+    **dict.fromkeys(_NAMES, _bind_volatile),
     "format": _bind_template,
     "printf": _bind_template,
 }
