@@ -281,7 +281,7 @@ class Grid:
     def _placed(self, error: SqlError, text: str) -> SqlError:
         """The error with the text, and of a row that its map does not allow with the place of the value."""
         if isinstance(error, ConstraintError) and error.span is None and error.text is None:
-            from remuda.sql.parse.refused_value import span_of_refused
+            from remuda.sql.bind.refused_value import span_of_refused
 
             catalog, path = self.store.catalog, self.queries.search_path
             error.span = span_of_refused(text, error.row or 0, error.columns, catalog, path)
