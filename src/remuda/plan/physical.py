@@ -37,35 +37,45 @@ UNPRICED = Estimate()
 """What a node has before the optimizer has priced it."""
 
 
-# Rows made, changed and chosen one by one.
-
-
 @dataclass(frozen=True, slots=True)
-class Values:
-    columns: tuple[Column, ...]
-    rows: tuple[tuple[Expression, ...], ...]
-    traits: Traits
+class _Node:
+    """Has what every node has: its estimate, which makes no difference between two nodes."""
+
     estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Filter:
+class _PassingNode(_Node):
+    """Delivers the columns of its one input."""
+
     input: Relation
-    condition: Expression
-    traits: Traits
-    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
 
     @property
     def columns(self) -> tuple[Column, ...]:
         return self.input.columns
 
 
+# Rows made, changed and chosen one by one.
+
+
 @dataclass(frozen=True, slots=True)
-class Project:
+class Values(_Node):
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Expression, ...], ...]
+    traits: Traits
+
+
+@dataclass(frozen=True, slots=True)
+class Filter(_PassingNode):
+    condition: Expression
+    traits: Traits
+
+
+@dataclass(frozen=True, slots=True)
+class Project(_Node):
     input: Relation
     assignments: tuple[Assignment, ...]
     traits: Traits
-    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -73,24 +83,22 @@ class Project:
 
 
 @dataclass(frozen=True, slots=True)
-class Expand:
+class Expand(_Node):
     """Every row of the input once for each of `projections`."""
 
     input: Relation
     columns: tuple[Column, ...]
     projections: tuple[tuple[Expression, ...], ...]
     traits: Traits
-    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Series:
+class Series(_Node):
     """Every row of the input once for each value of its series, in their order: the input's order is kept."""
 
     input: Relation
     call: SeriesCall
     traits: Traits
-    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -98,36 +106,29 @@ class Series:
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
+class Limit(_PassingNode):
     """Passes `count` rows on after skipping `offset`, in whatever order they come, and then stops its input."""
 
-    input: Relation
     count: Expression | None
     offset: Expression | None
     traits: Traits
-    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
-
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        return self.input.columns
 
 
 @dataclass(frozen=True, slots=True)
-class Union:
+class Union(_Node):
     """The inputs' rows, one input after the other or as they come; `sources[i]` are the columns of input i."""
 
     inputs: tuple[Relation, ...]
     columns: tuple[Column, ...]
     sources: tuple[tuple[Column, ...], ...]
     traits: Traits
-    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
 
 
 # Reads of a map.
 
 
 @dataclass(frozen=True, slots=True)
-class MapScan:
+class MapScan(_Node):
     """Reads the partitions that pruning leaves, keeps the rows that pass `filter`."""
 
     map: MapDefinition
@@ -135,7 +136,6 @@ class MapScan:
     filter: Expression | None
     pruning: Pruning | None
     traits: Traits
-    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
 
 
 class Direction(Enum):
@@ -149,7 +149,7 @@ class Direction(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class IndexScan:
+class IndexScan(_Node):
     """Reads the rows within `bounds`, one for each leading index column, and keeps what passes `residual`.
 
     Where no order is needed and more than `scan_cutover` entries lie within the bounds, known exactly once the
@@ -166,11 +166,10 @@ class IndexScan:
     traits: Traits
     filter: Expression | None = None
     scan_cutover: int | None = None
-    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
-class IndexCount:
+class IndexCount(_Node):
     """How many rows lie within the bounds of an index, as one row; no row is read for it."""
 
     map: MapDefinition
@@ -179,7 +178,6 @@ class IndexCount:
     column: Column
     pruning: Pruning | None
     traits: Traits
-    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -187,7 +185,7 @@ class IndexCount:
 
 
 @dataclass(frozen=True, slots=True)
-class KeyLookup:
+class KeyLookup(_Node):
     """Finds rows by their whole key: `key` has the points of each key column, in the order of the key."""
 
     map: MapDefinition
@@ -196,7 +194,6 @@ class KeyLookup:
     residual: Expression | None
     pruning: Pruning | None
     traits: Traits
-    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
 
     @property
     def is_single(self) -> bool:
@@ -210,7 +207,7 @@ ScanNode = MapScan | IndexScan | IndexCount | KeyLookup
 
 
 @dataclass(frozen=True, slots=True)
-class HashJoin:
+class HashJoin(_Node):
     """Builds a table of the right side by its keys, then probes it with the left rows as they come.
 
     `condition` is what must hold beside the keys; `compared` and `mark` are those of a logical MARK join. A MARK join
@@ -227,7 +224,6 @@ class HashJoin:
     traits: Traits
     span: Span | None = field(default=None, compare=False, repr=False, kw_only=True)
     """Where the sub-query of a SINGLE join is written."""
-    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -235,7 +231,7 @@ class HashJoin:
 
 
 @dataclass(frozen=True, slots=True)
-class NestedLoopJoin:
+class NestedLoopJoin(_Node):
     """Holds the right side and compares every left row with all of it: for conditions without an equality.
 
     With `branches` a left row is compared only with the right rows that one of them finds for it: each branch of an OR
@@ -252,7 +248,6 @@ class NestedLoopJoin:
     branches: tuple[CandidateBranch, ...] = ()
     span: Span | None = field(default=None, compare=False, repr=False, kw_only=True)
     """Where the sub-query of a SINGLE join is written."""
-    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -260,7 +255,7 @@ class NestedLoopJoin:
 
 
 @dataclass(frozen=True, slots=True)
-class LookupJoin:
+class LookupJoin(_Node):
     """Finds the matches of each input row in a map: by its whole key, or by equality of an index's leading columns.
 
     `keys` are expressions over the input, of the types of the key columns or of the index's leading columns. `filter`
@@ -276,7 +271,6 @@ class LookupJoin:
     filter: Expression | None
     condition: Expression | None
     traits: Traits
-    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -297,7 +291,7 @@ class Phase(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class HashAggregate:
+class HashAggregate(_Node):
     """`states` has, for each call, the columns of its partial results: what PARTIAL delivers and FINAL takes."""
 
     input: Relation
@@ -306,7 +300,6 @@ class HashAggregate:
     states: tuple[tuple[Column, ...], ...]
     phase: Phase
     traits: Traits
-    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -316,14 +309,13 @@ class HashAggregate:
 
 
 @dataclass(frozen=True, slots=True)
-class StreamingAggregate:
+class StreamingAggregate(_Node):
     """Aggregates rows that come in an order of all `keys`: one group after the other, delivered in that order."""
 
     input: Relation
     keys: tuple[Column, ...]
     calls: tuple[AggregateCall, ...]
     traits: Traits
-    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -334,41 +326,28 @@ class StreamingAggregate:
 
 
 @dataclass(frozen=True, slots=True)
-class Sort:
-    input: Relation
+class Sort(_PassingNode):
     collation: Collation
     traits: Traits
-    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
-
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        return self.input.columns
 
 
 @dataclass(frozen=True, slots=True)
-class TopN:
+class TopN(_PassingNode):
     """The first `count` rows of the order after `offset`, without sorting the rest."""
 
-    input: Relation
     collation: Collation
     count: Expression
     offset: Expression | None
     traits: Traits
-    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
-
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        return self.input.columns
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class Window(_Node):
     input: Relation
     partition: tuple[Column, ...]
     order: Collation
     calls: tuple[WindowCall, ...]
     traits: Traits
-    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -379,46 +358,28 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
-class RootExchange:
+class RootExchange(_PassingNode):
     """Brings the rows of all members to the initiator; where the input has an order, the streams are merged in it."""
 
-    input: Relation
     traits: Traits
-    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
-
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        return self.input.columns
 
 
 @dataclass(frozen=True, slots=True)
-class HashExchange:
+class HashExchange(_PassingNode):
     """Brings every row to the member that owns the partition of `keys`: where a map partitioned by them has its rows.
 
     Partitions are those of the partition table, the hash is that of keys, so both sides of a join agree.
     """
 
-    input: Relation
     keys: tuple[Column, ...]
     traits: Traits
-    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
-
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        return self.input.columns
 
 
 @dataclass(frozen=True, slots=True)
-class BroadcastExchange:
+class BroadcastExchange(_PassingNode):
     """Brings every row to every member."""
 
-    input: Relation
     traits: Traits
-    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
-
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        return self.input.columns
 
 
 ExchangeNode = RootExchange | HashExchange | BroadcastExchange
@@ -435,64 +396,50 @@ class Route(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Send:
+class Send(_PassingNode):
     """The top of a fragment that feeds another: one end of an edge. `keys` are what HASH routes by."""
 
-    input: Relation
     edge: int
     traits: Traits
     route: Route = Route.ROOT
     keys: tuple[Column, ...] = ()
-    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
-
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        return self.input.columns
 
 
 @dataclass(frozen=True, slots=True)
-class Receive:
+class Receive(_Node):
     """The other end of an edge: a leaf of the fragment that is fed. With `collation` the streams are merged."""
 
     columns: tuple[Column, ...]
     edge: int
     collation: Collation
     traits: Traits
-    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
 
 
 # Rows that are computed once for several readers.
 
 
 @dataclass(frozen=True, slots=True)
-class Spool:
+class Spool(_PassingNode):
     """Delivers the rows of its input and keeps them for the `SpoolRead`s of the same number, in the same fragment."""
 
-    input: Relation
     number: int
     traits: Traits
-    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
-
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        return self.input.columns
 
 
 @dataclass(frozen=True, slots=True)
-class SpoolRead:
+class SpoolRead(_Node):
     """Delivers the rows of a `Spool` again, as columns of its own: `columns[i]` is column i of the spool."""
 
     number: int
     columns: tuple[Column, ...]
     traits: Traits
-    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
 
 
 # A query that reads its own rows.
 
 
 @dataclass(frozen=True, slots=True)
-class Recursive:
+class Recursive(_Node):
     """Runs its first input once and its second again and again over the rows found last, on the initiator."""
 
     inputs: tuple[Relation, Relation]
@@ -501,27 +448,24 @@ class Recursive:
     table: int
     distinct: bool
     traits: Traits
-    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
-class WorkingTable:
+class WorkingTable(_Node):
     table: int
     columns: tuple[Column, ...]
     traits: Traits
-    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
 
 
 # The tops of trees: what is written, and what is handed out.
 
 
 @dataclass(frozen=True, slots=True)
-class Modify:
+class Modify(_Node):
     input: Relation
     map: MapDefinition
     operation: Operation
     traits: Traits
-    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -529,14 +473,13 @@ class Modify:
 
 
 @dataclass(frozen=True, slots=True)
-class Root:
+class Root(_Node):
     """Hands the user those columns of the input that are in the result, under their names."""
 
     input: Relation
     columns: tuple[Column, ...]
     names: tuple[str, ...]
     traits: Traits
-    estimate: Estimate = field(default=UNPRICED, compare=False, kw_only=True)
 
 
 PhysicalNode = (
