@@ -1,9 +1,11 @@
 """Runs the series under the shim, once for each fault, each time in a process that is forked off for it.
 
     LD_PRELOAD=shim.so python -m tests.faults.driver sample <folder> <durability> <error> <once|on|half> <most>
+    LD_PRELOAD=shim.so python -m tests.faults.driver openings <folder> <durability> <error> <once|on|half> <most>
     LD_PRELOAD=shim.so python -m tests.faults.driver these <folder> <durability> <error> <once|on|half> <call> ...
 
-Lets so many calls fail, chosen at random but always the same, or these. Prints a line of JSON for each call: what is
+Lets so many calls fail, chosen at random but always the same: of all calls, or of those that open a store which is
+there already; or these. Prints a line of JSON for each call: what is
 wrong, or nothing. A second process, in which nothing fails, opens the folder that the first has left.
 """
 
@@ -40,7 +42,7 @@ def shim() -> Any:
     loaded = ctypes.CDLL(None)
     loaded.faults_begin.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_long, *[ctypes.c_int] * 3]
     loaded.faults_note.argtypes = [ctypes.c_char_p]
-    loaded.faults_end.restype = ctypes.c_long
+    loaded.faults_end.restype = loaded.faults_count.restype = ctypes.c_long
     return loaded
 
 
@@ -55,6 +57,8 @@ class Run:
         self.problems: list[str] = []
         self.grid: Any = None
         self.errors: list[str] = []
+        self.openings: list[int] = []
+        """The calls that opened the store again."""
 
     def series(self) -> None:
         for place, statement in enumerate(SERIES):
@@ -110,7 +114,11 @@ class Run:
         def opening() -> None:
             self.grid = open_store(self.folder, self.durability)
 
+        count = shim().faults_count
+        before = count()
         outcome, _ = self._attempt("open", opening)
+        if self.outcomes:
+            self.openings += range(before + 1, count() + 1)
         return outcome == "done"
 
     def _close(self) -> str:
@@ -244,7 +252,13 @@ def with_fault(folder: str, durability: str, number: int, mode: str, call: int) 
         wrong = check_lock(folder)
         if wrong is not None:
             run.problems.append(wrong)
-        return {"problems": run.problems, "outcomes": run.outcomes, "calls": calls, "errors": run.errors}
+        return {
+            "problems": run.problems,
+            "outcomes": run.outcomes,
+            "calls": calls,
+            "openings": run.openings,
+            "errors": run.errors,
+        }
 
     answer: dict[str, Any] = in_child(faulty)
     states = possible_states([(outcome, place) for outcome, place in answer["outcomes"]])
@@ -268,10 +282,11 @@ def main(command: str, folder: str, durability: str, error: str, mode: str, *giv
     logging.disable()
     import_all(folder)
     calls = [int(call) for call in given]
-    if command == "sample":
-        count = with_fault(folder, durability, errno.EIO, "once", 0)["calls"]
+    if command != "these":
+        made = with_fault(folder, durability, errno.EIO, "once", 0)
+        possible = made["openings"] if command == "openings" else range(1, made["calls"] + 1)
         choose = random.Random(f"{durability} {error} {mode}")
-        calls = sorted(choose.sample(range(1, count + 1), min(calls[0], count)))
+        calls = sorted(choose.sample(possible, min(calls[0], len(possible))))
     for call in calls:
         answer = with_fault(folder, durability, getattr(errno, error), mode, call)
         ended = Counter(outcome for outcome, _ in answer["outcomes"])

@@ -87,6 +87,9 @@ void faults_note(const char *text) {
     pthread_mutex_unlock(&lock);
 }
 
+/* How many calls were counted so far. */
+long faults_count(void) { return counted; }
+
 long faults_end(void) {
     active = 0;
     if (log_descriptor >= 0) close(log_descriptor);

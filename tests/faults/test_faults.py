@@ -63,8 +63,8 @@ MORE_FAULTS = [
 ]
 
 
-def _fail(shim: Path, folder: Path, durability: str, error: str, mode: str, most: int) -> None:
-    answers = _lines(shim, "driver", "sample", folder / "store", durability, error, mode, most)
+def _fail(shim: Path, folder: Path, durability: str, error: str, mode: str, most: int, command: str = "sample") -> None:
+    answers = _lines(shim, "driver", command, folder / "store", durability, error, mode, most)
     assert len(answers) >= min(most, 400)
     assert [answer for answer in answers if answer["problems"]] == []
 
@@ -72,6 +72,12 @@ def _fail(shim: Path, folder: Path, durability: str, error: str, mode: str, most
 @pytest.mark.parametrize(("durability", "error", "mode"), FAULTS)
 def test_some_calls_fail(shim: Path, tmp_path: Path, durability: str, error: str, mode: str) -> None:
     _fail(shim, tmp_path, durability, error, mode, 5)
+
+
+@pytest.mark.parametrize(("durability", "error", "mode"), [("fsync", "EIO", "once"), ("os", "ENOSPC", "on")])
+def test_some_calls_of_openings_fail(shim: Path, tmp_path: Path, durability: str, error: str, mode: str) -> None:
+    """A store that is opened while its disk fails is whole again once the disk works."""
+    _fail(shim, tmp_path, durability, error, mode, 10, "openings")
 
 
 @pytest.mark.slow

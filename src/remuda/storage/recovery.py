@@ -6,7 +6,7 @@ Nothing is installed here. A reader that refreshes goes on with the state before
 from __future__ import annotations
 
 from dataclasses import dataclass
-from errno import ENOENT
+from errno import EAGAIN, EDQUOT, EINTR, EIO, EMFILE, ENFILE, ENOENT, ENOMEM, ENOSPC, ESTALE, ETIMEDOUT
 from typing import TYPE_CHECKING, Any
 
 from remuda.catalog import Catalog
@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 
     from remuda.catalog import MapDefinition
     from remuda.storage.segment_shelf import SegmentShelf, ShelvedSegment
+
+
+_MAY_PASS = {EAGAIN, EDQUOT, EINTR, EIO, EMFILE, ENFILE, ENOMEM, ENOSPC, ESTALE, ETIMEDOUT}
+"""Errors of the system that say nothing of the file's bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +134,10 @@ def _recovered_map(
     *,
     missing_is_damage: bool,
 ) -> RecoveredMap:
-    """A map with a damaged file is there, and says so when it is used: the other maps of the store go on."""
+    """A map with a damaged file is there, and says so when it is used: the other maps of the store go on.
+
+    A file that the system cannot open just now is not damaged: opening the store fails, and can be tried again.
+    """
     definition = map_definition(entry)
     shelf = shelf_of(definition)
     try:
@@ -141,6 +148,8 @@ def _recovered_map(
             raise
         damage = StorageError("a file named in the manifest is missing", error.filename)
     except StorageError as error:
+        if isinstance(error.__cause__, OSError) and error.__cause__.errno in _MAY_PASS:
+            raise
         damage = error
     else:
         return RecoveredMap(definition, shelved, version, entry.folded, entry.folded)
