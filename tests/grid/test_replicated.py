@@ -1,4 +1,4 @@
-"""REPLICATED maps: whole on every member, so the initiator asks nobody."""
+"""REPLICATED maps: whole on every member, so the coordinator asks nobody."""
 
 from __future__ import annotations
 

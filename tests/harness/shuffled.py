@@ -21,7 +21,7 @@ _PRICES = {"SPARK_JOB": 0.0, "SPARK_EXCHANGE_BYTE": 0.1, "SPARK_BROADCAST_BYTE":
 
 @contextmanager
 def shuffles_for_nothing() -> Iterator[None]:
-    """While this lasts, stages cost nothing and what comes to the initiator costs much."""
+    """While this lasts, stages cost nothing and what comes to the coordinator costs much."""
     with pytest.MonkeyPatch.context() as patch:
         for name, price in _PRICES.items():
             patch.setattr(cost, name, price)

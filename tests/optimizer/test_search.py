@@ -209,7 +209,7 @@ def test_aggregates_over_three_members(text: str, phases: list[str]) -> None:
 
 
 def test_many_groups_are_finished_by_the_members() -> None:
-    """The initiator would have to merge nearly all rows; with few groups it has next to nothing to do."""
+    """The coordinator would have to merge nearly all rows; with few groups it has next to nothing to do."""
     tree = plan("SELECT b, COUNT(*) AS n FROM m GROUP BY b ORDER BY n LIMIT 5", MAP, members=4).tree
     final, partial = nodes(tree, physical.HashAggregate)
     assert isinstance(final.input, physical.HashExchange)

@@ -74,7 +74,7 @@ def test_a_right_plan_passes(name: str) -> None:
     check_physical(tree, members=members)
 
 
-AT = "the rows are on the initiator"
+AT = "the rows are on the coordinator"
 COLUMN = "every column used comes from the input"
 ORDER = "the input has the order that is promised"
 BACKEND = "only an exchange changes the backend"
@@ -135,7 +135,7 @@ def test_a_wrong_plan_is_refused(name: str) -> None:
     assert refused.value.message.endswith(need)
 
 
-def test_with_one_member_everything_is_on_the_initiator() -> None:
+def test_with_one_member_everything_is_on_the_coordinator() -> None:
     tree = root(physical.Limit(scan(), TEN, None, AT_ROOT))
     check_physical(tree, members=1)
     with pytest.raises(SqlError, match=AT):

@@ -56,8 +56,8 @@ GOOD = [
     hash_join(source(REPLICATED, A, B), source(REPLICATED, C, D), REPLICATED, KEY),
 ]
 BAD = [
-    ("initiator", hash_join(source(by(A), A, B), source(ROOT, C, D), ROOT, KEY)),
-    ("initiator", hash_join(source(ROOT, A, B), source(by(C), C, D), ROOT, KEY)),
+    ("coordinator", hash_join(source(by(A), A, B), source(ROOT, C, D), ROOT, KEY)),
+    ("coordinator", hash_join(source(ROOT, A, B), source(by(C), C, D), ROOT, KEY)),
     ("equal keys", hash_join(source(by(B), A, B), source(by(C), C, D), by(B), KEY)),
     ("equal keys", hash_join(source(by(A), A, B), source(by(D), C, D), by(A), KEY, OTHER)),
     ("equal keys", hash_join(source(by(A, B), A, B), source(by(D, C), C, D), by(A, B), KEY, OTHER)),
@@ -80,7 +80,7 @@ BAD = [
         physical.Union((source(ROOT, A),), (C,), ((B,),), Traits(Convention.LOCAL, ROOT)),
     ),
     (
-        "initiator",
+        "coordinator",
         physical.Window(source(by(A), A, B), (B,), (), (), Traits(Convention.LOCAL, by(A))),
     ),
 ]
@@ -97,7 +97,7 @@ def test_a_plan_that_does_not_fit_is_refused(need: str, node: Any) -> None:
         check(node)
 
 
-def test_with_one_member_all_rows_are_on_the_initiator() -> None:
+def test_with_one_member_all_rows_are_on_the_coordinator() -> None:
     for node in (BAD[0][1], BAD[1][1]):
         root = physical.Root(node, node.columns, ("x",) * len(node.columns), node.traits)
         check_physical(root, members=1)

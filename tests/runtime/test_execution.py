@@ -138,7 +138,7 @@ def test_an_error_in_a_fragment_reaches_the_reader_and_stops_the_others(grid: An
 
 
 def test_an_error_at_the_root_stops_the_fragments(grid: Any) -> None:
-    """The final division happens on the initiator, while members still send."""
+    """The final division happens on the coordinator, while members still send."""
     result = grid.sql("SELECT 1 / (id - id) FROM (SELECT id FROM m LIMIT 3) AS t")
     with pytest.raises(SqlError, match="division by zero"):
         result.fetchall()

@@ -72,14 +72,14 @@ def test_the_data_source_reads_maps_and_queries(spark: SparkSession, shop: str, 
 def test_data_frames_are_written_by_tasks_that_upload(
     spark: SparkSession, s3: S3Server, shop: str, tmp_path: Path
 ) -> None:
-    place = f"{BUCKET}/written.remuda"
-    with remuda.open(s3.uri(place), durability="none", cache=tmp_path) as grid:
+    byte_range = f"{BUCKET}/written.remuda"
+    with remuda.open(s3.uri(byte_range), durability="none", cache=tmp_path) as grid:
         grid.sql(CREATE)
-    target = {"path": s3.uri(place), "map": "orders", "cache": str(tmp_path)}
+    target = {"path": s3.uri(byte_range), "map": "orders", "cache": str(tmp_path)}
     orders(spark, 0, 100).write.format("remuda").options(**target).mode("append").save()
     with pytest.raises(Exception, match="duplicate key"):
         orders(spark, 99, 200).write.format("remuda").options(**target).mode("append").save()
     orders(spark, 50, 150).write.format("remuda").options(**target, mode="upsert").mode("append").save()
-    with remuda.open(s3.uri(place), read_only=True, cache=tmp_path) as grid:
+    with remuda.open(s3.uri(byte_range), read_only=True, cache=tmp_path) as grid:
         assert grid.sql("SELECT COUNT(*), MAX(id) FROM orders").fetchall() == [(150, 149)]
-    assert not any(name.startswith("inbox/") for name in s3.files(place))
+    assert not any(name.startswith("inbox/") for name in s3.files(byte_range))

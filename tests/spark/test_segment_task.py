@@ -50,7 +50,7 @@ def test_rows_are_ordered_by_their_partitions_and_none_is_lost(tmp_path: Path, p
     definition = orders(partitions)
     (written,) = cut(tmp_path, definition, batches(definition, 5_000))
     assert written.rows == 5_000 == rows_in(tmp_path)
-    batch = BatchFile(written.path).read(written.place)
+    batch = BatchFile(written.path).read(written.byte_range)
     inside = partition_ids(definition, batch.columns)
     assert (inside[1:] >= inside[:-1]).all()
     assert (np.bincount(inside, minlength=partitions) == written.counts).all()
@@ -63,10 +63,10 @@ def test_rows_are_ordered_by_their_partitions_and_none_is_lost(tmp_path: Path, p
 def test_strings_travel_as_codes_where_they_are_repeated(tmp_path: Path) -> None:
     definition = orders()
     (written,) = cut(tmp_path, definition, batches(definition, 5_000))
-    assert pa.types.is_dictionary(BatchFile(written.path).read(written.place).schema.field("customer").type)
+    assert pa.types.is_dictionary(BatchFile(written.path).read(written.byte_range).schema.field("customer").type)
     different = pa.record_batch({"column0": range(5_000), "column1": [f"C{number}" for number in range(5_000)]})
     (written,) = cut(tmp_path, definition, [different])
-    assert BatchFile(written.path).read(written.place).schema.field("customer").type == pa.string()
+    assert BatchFile(written.path).read(written.byte_range).schema.field("customer").type == pa.string()
 
 
 @pytest.mark.parametrize("slots", [1, 2, 3, 7])
@@ -93,7 +93,7 @@ def test_part_becomes_a_segment(tmp_path: Path) -> None:
     alike = batches(definition, 5_000)
     different = pa.record_batch({"column0": range(5_000, 9_000), "column1": [f"D{n}" for n in range(4_000)]})
     written = [*cut(tmp_path, definition, alike), *cut(tmp_path, definition, [different])]
-    pieces = tuple(RowsInFile(each.path, each.place, 0, each.rows) for each in written)
+    pieces = tuple(RowsInFile(each.path, each.byte_range, 0, each.rows) for each in written)
     (tmp_path / "map").mkdir()
     work = SegmentWork(str(tmp_path / "map"), "load7", definition, 0, 271, pieces)
     (info,) = segment_infos(build_part(pickle.loads(pickle.dumps(work))))
@@ -104,11 +104,11 @@ def test_part_becomes_a_segment(tmp_path: Path) -> None:
 def test_slice_of_a_lot_keeps_only_its_own_values(tmp_path: Path) -> None:
     definition = orders()
     (written,) = cut(tmp_path, definition, batches(definition, 5_000))
-    assert len(BatchFile(written.path).read(written.place).column("customer").dictionary) == 100
+    assert len(BatchFile(written.path).read(written.byte_range).column("customer").dictionary) == 100
     work = SegmentWork(str(tmp_path), "load7", definition, 100, 101, ())
     start, rows = written.slice_of(100, 101)
     assert 0 < rows < 100
-    table = segment_task._table(work, RowsInFile(written.path, written.place, start, rows))
+    table = segment_task._table(work, RowsInFile(written.path, written.byte_range, start, rows))
     assert len(table.column("customer").chunk(0).dictionary) <= rows
     assert table.column("customer").to_pylist() == [f"C{number % 100}" for number in table.column("id").to_pylist()]
 
@@ -125,6 +125,6 @@ def test_batches_of_a_file_are_read_in_any_order(tmp_path: Path) -> None:
     with BatchFileWriter(tmp_path / "file") as writer:
         places = [writer.append(batch) for batch in given]
     file = BatchFile(str(tmp_path / "file"))
-    for batch, place in reversed(list(zip(given, places, strict=True))):
-        assert place.start % 64 == 0
-        assert file.read(place).equals(batch)
+    for batch, byte_range in reversed(list(zip(given, places, strict=True))):
+        assert byte_range.start % 64 == 0
+        assert file.read(byte_range).equals(batch)

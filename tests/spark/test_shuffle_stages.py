@@ -90,7 +90,7 @@ def test_large_maps_meet_in_tasks(sql: str, exchanges: list[str]) -> None:
     assert kinds_of(tree_of(sql)) == exchanges
 
 
-def test_small_maps_meet_on_the_initiator() -> None:
+def test_small_maps_meet_on_the_coordinator() -> None:
     assert kinds_of(tree_of("SELECT COUNT(*) FROM m x JOIN m y ON x.c = y.g", SMALL)) == ["RootExchange"] * 2
     assert kinds_of(tree_of("SELECT a, COUNT(*) FROM m GROUP BY a", SMALL)) == ["RootExchange"]
 

@@ -1,7 +1,7 @@
 """Fills in the estimates of an alternative: its rows, and the cost of everything up to each node.
 
-What a cost means depends on where the rows are: on the initiator (ROOT) or on every member (REPLICATED) it is the time
-there; where the members share the work (PARTITIONED) it is the work of all of them, which an exchange divides.
+What a cost means depends on where the rows are: on the coordinator (ROOT) or on every member (REPLICATED) it is the
+time there; where the members share the work (PARTITIONED) it is the work of all of them, which an exchange divides.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Costing:
         return self._with_estimate(node, rows)
 
     def _price_below(self, node: Any, final_rows: float) -> PhysicalNode:
-        """Prices the inner nodes of an alternative: what members send before the initiator finishes the work."""
+        """Prices the inner nodes of an alternative: what members send before the coordinator finishes the work."""
         if node.estimate is not UNPRICED:
             return node  # type: ignore[no-any-return]
         node = change_inputs(node, lambda child: self._price_below(child, final_rows))

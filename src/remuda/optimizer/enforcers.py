@@ -7,7 +7,7 @@
 | PARTITIONED by columns | PARTITIONED          | HashExchange      |
 
 With one member rows are where they are needed, and there is no exchange. Spark's tasks are members of their own: rows
-that are there can be brought to the initiator, but not back.
+that are there can be brought to the coordinator, but not back.
 """
 
 from __future__ import annotations

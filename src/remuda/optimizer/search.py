@@ -153,7 +153,7 @@ class Search:
         return best
 
     def _simplified(self, required: Traits) -> Traits:
-        """With one member and no other backend all rows are on the initiator, wherever they are asked for."""
+        """With one member and no other backend all rows are on the coordinator, wherever they are asked for."""
         if self.members > 1 or self.conventions != _HERE or required.distribution is ROOT:
             return required
         return Traits(Convention.LOCAL, ROOT, required.collation)
@@ -204,7 +204,7 @@ class Search:
             shared = requirement.distribution.kind is not required.distribution.kind or (
                 requirement.convention is not required.convention
             )
-            # Work that members share below an exchange may cost that many times the bound on the initiator.
+            # Work that members share below an exchange may cost that many times the bound on the coordinator.
             if requirement.convention is not required.convention:
                 left -= cost.SPARK_JOB
             source = self.optimize_group(reference.group, requirement, left * self._sharers if shared else left)
@@ -253,7 +253,7 @@ class Search:
         return max(2, self.members, self.spark_parallelism)
 
     def satisfies(self, delivered: Traits, required: Traits) -> bool:
-        """With one member, what is partitioned over the members is all on the initiator."""
+        """With one member, what is partitioned over the members is all on the coordinator."""
         alone = (
             self.members == 1
             and delivered.convention is Convention.LOCAL

@@ -142,7 +142,7 @@ def _check_distribution(node: Any, child: Any, members: int) -> None:
     if wants_root:
         alone = partitioned and members == 1 and child.traits.convention is Convention.LOCAL
         at_root = kind in {DistributionKind.ROOT, DistributionKind.REPLICATED} or alone
-        _require(at_root, "the rows are on the initiator", node)
+        _require(at_root, "the rows are on the coordinator", node)
     else:
         _require(kind is own, "only an exchange moves rows", node)
 
@@ -153,7 +153,7 @@ def _check_join(node: physical.HashJoin | physical.NestedLoopJoin, members: int)
     if own.kind is DistributionKind.ROOT:
         for side in (left, right):
             spread = side.kind is DistributionKind.PARTITIONED and members > 1
-            _require(not spread, "both sides are on the initiator", node)
+            _require(not spread, "both sides are on the coordinator", node)
         return
     if own.kind is DistributionKind.REPLICATED:
         _require(left.kind is right.kind is own.kind, "both sides are on every member", node)

@@ -33,7 +33,7 @@ class PartitionMap:
 
 @dataclass(frozen=True, slots=True)
 class Fragment:
-    """A tree that runs in one place: fragment 0 on the initiator, all others on members.
+    """A tree that runs in one place: fragment 0 on the coordinator, all others on members.
 
     A fragment above a Send has the number of its edge. Fragments that feed it have lower numbers.
     """

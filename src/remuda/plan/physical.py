@@ -359,7 +359,7 @@ class Window(_Node):
 
 @dataclass(frozen=True, slots=True)
 class RootExchange(_PassingNode):
-    """Brings the rows of all members to the initiator; where the input has an order, the streams are merged in it."""
+    """Brings the rows of all members to the coordinator; where the input has an order, the streams are merged in it."""
 
     traits: Traits
 
@@ -386,7 +386,7 @@ ExchangeNode = RootExchange | HashExchange | BroadcastExchange
 
 
 class Route(Enum):
-    """Where the rows of an edge go: to the initiator, to the owner of their keys' partition, to every member."""
+    """Where the rows of an edge go: to the coordinator, to the owner of their keys' partition, to every member."""
 
     ROOT = "root"
     HASH = "hash"
@@ -440,7 +440,7 @@ class SpoolRead(_Node):
 
 @dataclass(frozen=True, slots=True)
 class Recursive(_Node):
-    """Runs its first input once and its second again and again over the rows found last, on the initiator."""
+    """Runs its first input once and its second again and again over the rows found last, on the coordinator."""
 
     inputs: tuple[Relation, Relation]
     columns: tuple[Column, ...]

@@ -32,9 +32,9 @@ class DistributionKind(Enum):
 class Distribution:
     """Where the rows are.
 
-    ROOT: on the initiator. PARTITIONED: each row on exactly one member; `columns`, where not empty, are the ids of
+    ROOT: on the coordinator. PARTITIONED: each row on exactly one member; `columns`, where not empty, are the ids of
     columns on whose equal values rows are together, in the order of the partition hash. REPLICATED: all rows on
-    every member, the initiator included.
+    every member, the coordinator included.
     """
 
     kind: DistributionKind

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from remuda.runtime.placement import FragmentPlacement
 
 ROOT = 0
-"""The number of the fragment that runs on the initiator."""
+"""The number of the fragment that runs on the coordinator."""
 
 
 class Edges:
@@ -77,7 +77,7 @@ class Edges:
                 channels[index].signal_receiver = signal
 
     def receive(self, edge: int, channels: tuple[ReceivingEnd, ...]) -> None:
-        """What another backend sends to the initiator."""
+        """What another backend sends to the coordinator."""
         self._root[edge] = channels
 
     def into_root(self) -> dict[int, tuple[ReceivingEnd, ...]]:

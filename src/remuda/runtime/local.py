@@ -59,8 +59,8 @@ def _nothing_to_set_up() -> None:
 
 
 RemoteFragments = Callable[["Fragment", "QueryState"], tuple[tuple[ReceivingEnd, ...], Callable[[], None]]]
-"""Starts a fragment of another backend that sends to the initiator, and all that feeds it; gives the channels it fills
-and what cancels it."""
+"""Starts a fragment of another backend that sends to the coordinator, and all that feeds it; gives the channels it
+fills and what cancels it."""
 
 
 @dataclass(slots=True)

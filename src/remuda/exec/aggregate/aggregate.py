@@ -1,4 +1,4 @@
-"""Hash aggregation: complete, or partial on the members and final on the initiator."""
+"""Hash aggregation: complete, or partial on the members and final on the coordinator."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ class ModifyExec(BlockingExec):
 
     def setup(self, context: ExecContext) -> None:
         super().setup(context)
-        assert context.modify is not None, "statements that write run on the initiator"
+        assert context.modify is not None, "statements that write run on the coordinator"
         self._modify = context.modify
         self._context = context
 

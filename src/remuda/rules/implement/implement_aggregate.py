@@ -21,7 +21,7 @@ AT_ROOT = Traits(Convention.LOCAL, ROOT)
 
 
 def aggregate_at_root(node: logical.Aggregate, required: Traits, _context: PlanningContext) -> Iterable[Alternative]:
-    """Aggregate → HashAggregate complete, over all rows on the initiator."""
+    """Aggregate → HashAggregate complete, over all rows on the coordinator."""
     if not _is_wanted_at_root(required):
         return
     yield Alternative(
@@ -67,7 +67,7 @@ def aggregate_in_two_phases(
 ) -> Iterable[Alternative]:
     """Aggregate → final(exchange(partial)): members send one row for each of their groups.
 
-    To the initiator or, where groups are many, to the members (or tasks), each of which finishes its part. Not for
+    To the coordinator or, where groups are many, to the members (or tasks), each of which finishes its part. Not for
     COUNT(DISTINCT x): the counts of two members may count the same value.
     """
     if required.collation or not all(call.splits for call in node.calls):

@@ -2,7 +2,7 @@
 
 Where the rows are decides where a join can be done, with several members or in Spark tasks, which are like them:
 
-    both on the initiator                      → there
+    both on the coordinator                      → there
     both partitioned by the same keys          → on each member, in place; an exchange by hash brings rows there
     right side on every member (or broadcast)  → on each member, where the left rows are
     both on every member                       → on every member
@@ -96,7 +96,7 @@ def _alternatives(sides: JoinSides, required: Traits, context: PlanningContext) 
 
 
 def _in_one_place(sides: JoinSides, required: Traits, context: PlanningContext, build: Build) -> Iterator[Alternative]:
-    """On the initiator; or on every member, where that is required and every member has both sides anyway."""
+    """On the coordinator; or on every member, where that is required and every member has both sides anyway."""
     several = has_several_places(required.convention, context) or context.members > 1
     match required.distribution.kind:
         case DistributionKind.PARTITIONED if several:

@@ -47,8 +47,8 @@ def implement_project(node: logical.Project, required: Traits, _context: Plannin
         else required.distribution,
         collation=_renamed(required.collation, passed),
     )
-    is_drawn = any(is_volatile(item.expression) for item in node.assignments)
-    if not is_drawn or required.distribution.kind is not DistributionKind.REPLICATED:
+    differs = any(is_volatile(item.expression) for item in node.assignments)
+    if not differs or required.distribution.kind is not DistributionKind.REPLICATED:
         yield Alternative((below,), lambda source: project_over(source, node))
 
 
@@ -78,7 +78,7 @@ def _renamed(collation: Collation, names: dict[int, int]) -> Collation:
 
 
 def implement_modify(node: logical.Modify, _required: Traits, _context: PlanningContext) -> Iterable[Alternative]:
-    """Modify → Modify on the initiator: the rows come to it, and it writes them as one statement."""
+    """Modify → Modify on the coordinator: the rows come to it, and it writes them as one statement."""
     traits = Traits(Convention.LOCAL, ROOT)
 
     def build(source: Any) -> physical.Modify:
@@ -96,6 +96,6 @@ def _in_order(source: Any, columns: tuple[Column, ...]) -> Any:
 
 
 def implement_root(node: logical.Root, _required: Traits, _context: PlanningContext) -> Iterable[Alternative]:
-    """Root → Root: it requires its input on the initiator, in this process, in the order of the query."""
+    """Root → Root: it requires its input on the coordinator, in this process, in the order of the query."""
     traits = Traits(Convention.LOCAL, ROOT, node.collation)
     yield Alternative((traits,), lambda source: physical.Root(source, node.columns, node.names, traits))

@@ -47,7 +47,7 @@ def limit_ordered_rows(node: logical.Limit, _required: Traits, context: Planning
 
 
 def limit_by_top_n(node: logical.Limit, _required: Traits, context: PlanningContext) -> Iterable[Alternative]:
-    """Limit with an order → TopN, on the initiator, or on each member and then over what they send."""
+    """Limit with an order → TopN, on the coordinator, or on each member and then over what they send."""
     count, enough = node.count, rows_needed(node)
     if not node.collation or count is None or enough is None:
         return
@@ -86,7 +86,7 @@ def rows_needed(node: logical.Limit) -> Expression | None:
 
 
 def window_at_root(node: logical.Window, required: Traits, _context: PlanningContext) -> Iterable[Alternative]:
-    """Window → Window over all rows on the initiator."""
+    """Window → Window over all rows on the coordinator."""
     if not required.collation and required.convention is Convention.LOCAL:
         yield _window(node, Traits(Convention.LOCAL, ROOT))
 

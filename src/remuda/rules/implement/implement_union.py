@@ -76,7 +76,7 @@ def implement_expand(node: logical.Expand, required: Traits, context: PlanningCo
 
 
 def implement_recursive(node: logical.Recursive, required: Traits, _context: PlanningContext) -> Iterable[Alternative]:
-    """Recursive → Recursive on the initiator."""
+    """Recursive → Recursive on the coordinator."""
     if required.collation:
         return
 
@@ -103,8 +103,8 @@ def series_in_place(node: logical.Series, required: Traits, _context: PlanningCo
     """
     passed = {column.id for column in node.input.columns}
     known = all(key.column in passed for key in required.collation) and passed.issuperset(required.distribution.columns)
-    is_drawn = any(map(is_volatile, node.call.arguments))
-    if known and not (is_drawn and required.distribution.kind is DistributionKind.REPLICATED):
+    differs = any(map(is_volatile, node.call.arguments))
+    if known and not (differs and required.distribution.kind is DistributionKind.REPLICATED):
         yield Alternative((required,), lambda source: physical.Series(source, node.call, source.traits))
 
 

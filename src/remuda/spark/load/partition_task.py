@@ -4,8 +4,9 @@ Spark's own shuffle sorts rows one by one, writes them, reads them and turns the
 ordering Arrow batches with numpy into a file that the next tasks map. It needs a folder that all executors see, and the
 store is in one.
 
-A file has one batch, the rows of a *lot*, so that the rows of neighbouring partitions are one slice of it. Strings
-become codes before they are moved, here and in the second half, which only has to bring some dictionaries together.
+A file has one batch, the rows of a *sorted run*, so that the rows of neighbouring partitions are one slice of it.
+Strings become codes before they are moved, here and in the second half, which only has to bring some dictionaries
+together.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from remuda.errors import RemudaError, SqlError
-from remuda.spark.query.batch_file import BatchFileWriter, Place
+from remuda.spark.query.batch_file import BatchFileWriter, ByteRange
 from remuda.storage.conforming import conform
 from remuda.storage.row_memory import rows_of
 from remuda.storage.segment_builder import DICTIONARY_SHARE, mostly_distinct, partition_ids
@@ -41,10 +42,10 @@ HELD_BYTES = 256 << 20
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WrittenRows:
-    """One lot: its file, and how many rows each partition has in it. Without partitions yet, all are in one."""
+    """One sorted run: its file, and how many rows each partition has in it. Without partitions yet, all are in one."""
 
     path: str
-    place: Place
+    byte_range: ByteRange
     counts: np.ndarray
 
     @property
@@ -152,8 +153,8 @@ def _as_codes(column: pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
 
 def _write(folder: str, batch: pa.RecordBatch, counts: np.ndarray) -> WrittenRows:
     with BatchFileWriter(_new_path(folder, batch.num_rows)) as file:
-        place = file.append(batch)
-    return WrittenRows(str(file.path), place, counts)
+        byte_range = file.append(batch)
+    return WrittenRows(str(file.path), byte_range, counts)
 
 
 def _new_path(folder: str, rows: int) -> Path:

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from remuda.spark.load.partition_task import WrittenRows, fitting
-from remuda.spark.query.batch_file import BatchFile, Place
+from remuda.spark.query.batch_file import BatchFile, ByteRange
 from remuda.storage.bulk_load import MOST_PARTS, build_segments
 from remuda.storage.segment_builder import compacted, partition_ids
 from remuda.storage.segment_file import save_segment
@@ -39,7 +39,7 @@ class RowsInFile:
     """`rows` rows, from the row `start` on, of a batch in a file."""
 
     path: str
-    place: Place
+    byte_range: ByteRange
     start: int
     rows: int
     first_key: int | None = None
@@ -72,7 +72,7 @@ def build_part(work: SegmentWork) -> Iterator[bytes]:
 
 
 def _table(work: SegmentWork, piece: RowsInFile) -> pa.Table:
-    batch = BatchFile(piece.path).read(piece.place).slice(piece.start, piece.rows)
+    batch = BatchFile(piece.path).read(piece.byte_range).slice(piece.start, piece.rows)
     table = pa.Table.from_arrays([_with_own_values(array) for array in batch.columns], names=batch.schema.names)
     if piece.first_key is None:
         return table
@@ -84,7 +84,7 @@ def _table(work: SegmentWork, piece: RowsInFile) -> pa.Table:
 
 
 def _with_own_values(array: pa.Array) -> pa.Array:
-    """A slice has the dictionary of its whole lot. Where that is larger, bringing many of them together would be the
+    """A slice has the dictionary of its whole run. Where that is larger, bringing many of them together would be the
     most work of all."""
     return compacted(array) if is_dictionary(array) and len(array.dictionary) > len(array) else array
 

@@ -48,9 +48,9 @@ def send(task: int, batches: Iterable[RowBatch], folder: str | None) -> Iterator
         return
     # The name is new each time: a task may run twice, at the same time too.
     with BatchFileWriter(Path(folder) / f"{uuid4().hex}.arrow") as file:
-        places = [file.append(compact(batch.arrow())) for batch in remaining]
-    if places:
-        yield pickle.dumps((str(file.path), places)) + _TAIL.pack(task, _FILE)
+        byte_ranges = [file.append(compact(batch.arrow())) for batch in remaining]
+    if byte_ranges:
+        yield pickle.dumps((str(file.path), byte_ranges)) + _TAIL.pack(task, _FILE)
 
 
 def compact(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -88,7 +88,7 @@ def batches_of(answer: bytes, columns: tuple[Column, ...]) -> Iterator[RowBatch]
     if _TAIL.unpack_from(answer, end)[1] == _BATCH:
         yield ArrowBatch(columns, from_stream(pa.py_buffer(answer).slice(0, end)))
         return
-    path, places = pickle.loads(answer[:end])
+    path, byte_ranges = pickle.loads(answer[:end])
     file = BatchFile(path)
-    for place in places:
-        yield ArrowBatch(columns, file.read(place))
+    for byte_range in byte_ranges:
+        yield ArrowBatch(columns, file.read(byte_range))

@@ -20,7 +20,7 @@ _ALIGNMENT = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ByteRange:
     """Where a batch is in its file."""
 
     start: int
@@ -34,13 +34,13 @@ class BatchFileWriter:
         self.path = path
         self._file = pa.OSFile(str(path), "wb")
 
-    def append(self, batch: pa.RecordBatch) -> Place:
+    def append(self, batch: pa.RecordBatch) -> ByteRange:
         start = self._file.tell()
         with pa.ipc.new_stream(self._file, batch.schema) as writer:
             writer.write_batch(batch)
         end = self._file.tell()
         self._file.write(bytes(-end % _ALIGNMENT))
-        return Place(start, end - start)
+        return ByteRange(start, end - start)
 
     def close(self) -> None:
         self._file.close()
@@ -60,9 +60,9 @@ class BatchFile:
 
     path: str
 
-    def read(self, place: Place) -> pa.RecordBatch:
+    def read(self, byte_range: ByteRange) -> pa.RecordBatch:
         """Without a copy. The file may be removed meanwhile; what is mapped stays."""
-        return from_stream(self._mapped.slice(place.start, place.length))
+        return from_stream(self._mapped.slice(byte_range.start, byte_range.length))
 
     @cached_property
     def _mapped(self) -> pa.Buffer:

@@ -2,8 +2,9 @@
 
 The first few bytes that a task sends travel as they are, through the driver. The rest is written into one file of the
 task's own, in a folder that all see, beside the maps; only the places in it travel, and whoever the rows are for maps
-them. A task may run twice: the driver takes the parcels of the one whose answer it gets, so that whatever happens to
-executors meanwhile, and whatever functions a query draws numbers from, the tasks of the next stage all read the same.
+them. A task may run twice: the driver takes the shuffle blocks of the one whose answer it gets, so that whatever
+happens to executors meanwhile, and whatever functions a query draws numbers from, the tasks of the next stage all read
+the same.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import pyarrow as pa
 from remuda.exec import ArrowBatch
 from remuda.exec.sort.ordering import concatenate
 from remuda.spark.query.answers import compact
-from remuda.spark.query.batch_file import BatchFile, BatchFileWriter, Place, from_stream, to_stream
+from remuda.spark.query.batch_file import BatchFile, BatchFileWriter, ByteRange, from_stream, to_stream
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -34,7 +35,7 @@ INLINE_BYTES = 1 << 16
 
 
 MEASURED_EDGE = -1
-"""The edge of a parcel that has no rows but what its sender measured, for the driver."""
+"""The edge of a shuffle block that has no rows but what its sender measured, for the driver."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +46,13 @@ class ShuffleBlock:
     target: int | None
     rows: bytes | None
     path: str = ""
-    place: Place | None = None
+    byte_range: ByteRange | None = None
 
     def open(self) -> pa.RecordBatch:
         if self.rows is not None:
             return from_stream(pa.py_buffer(self.rows))
-        assert self.place is not None, "what is not in the parcel is in a file"
-        return BatchFile(self.path).read(self.place)
+        assert self.byte_range is not None, "what is not in the shuffle block is in a file"
+        return BatchFile(self.path).read(self.byte_range)
 
 
 class ShuffleBlockWriter:
@@ -62,7 +63,7 @@ class ShuffleBlockWriter:
         self._file: BatchFileWriter | None = None
         self._inline = 0
         self._waiting: dict[tuple[int, int | None], list[pa.RecordBatch]] = {}
-        self._parcels: list[ShuffleBlock] = []
+        self._blocks: list[ShuffleBlock] = []
 
     def channel(self, edge: int, target: int | None) -> ShuffleBlockChannel:
         return ShuffleBlockChannel(self, edge, target)
@@ -78,7 +79,7 @@ class ShuffleBlockWriter:
             self._pack(edge, target)
         if self._file is not None:
             self._file.close()
-        return self._parcels
+        return self._blocks
 
     def _pack(self, edge: int, target: int | None) -> None:
         batch = compact(concatenate(self._waiting.pop((edge, target))))
@@ -86,10 +87,10 @@ class ShuffleBlockWriter:
             stream = to_stream(batch)
             if self._folder is None or self._inline + stream.size <= INLINE_BYTES:
                 self._inline += stream.size
-                self._parcels.append(ShuffleBlock(edge, target, stream.to_pybytes()))
+                self._blocks.append(ShuffleBlock(edge, target, stream.to_pybytes()))
                 return
             self._file = BatchFileWriter(Path(self._folder) / f"{uuid4().hex}.arrow")
-        self._parcels.append(ShuffleBlock(edge, target, None, str(self._file.path), self._file.append(batch)))
+        self._blocks.append(ShuffleBlock(edge, target, None, str(self._file.path), self._file.append(batch)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +120,7 @@ class ShuffleBlockChannel:
 
 
 class OpenedBlocks:
-    """The receiving end: all that is there for this task, one parcel after the other; nothing is waited for."""
+    """The receiving end: all that is there for this task, one shuffle block after the other; nothing is waited for."""
 
     def __init__(self, columns: tuple[Column, ...], shuffle_blocks: Sequence[ShuffleBlock]) -> None:
         self._columns = columns
@@ -134,7 +135,7 @@ class OpenedBlocks:
         return ArrowBatch(self._columns, shuffle_block.open())
 
     def abandon(self) -> None:
-        """Leave the parcels where they are: their sender is done."""
+        """Leave the shuffle blocks where they are: their sender is done."""
 
     @property
     def is_finished(self) -> bool:
@@ -142,10 +143,10 @@ class OpenedBlocks:
 
 
 class Mailbox:
-    """All parcels of a stage, by the tasks that they are for."""
+    """All shuffle blocks of a stage, by the tasks that they are for."""
 
     def __init__(self, answers: Iterable[bytes] = ()) -> None:
-        """`answers` are those of the stage's tasks, each the parcels it has sent, pickled."""
+        """`answers` are those of the stage's tasks, each the shuffle blocks it has sent, pickled."""
         self._by_target: dict[int | None, list[ShuffleBlock]] = {}
         self.measured: list[bytes] = []
         """What the senders measured, if they did."""

@@ -1,10 +1,10 @@
 """Spark's own shuffle between stages: for tasks that have no folder which all of them may write to.
 
-A chain of data frames, one for each stage: its rows are parcels, each with the task that it is for, to whose partition
-`repartitionById` brings it. Spark keeps what a stage has sent until nobody knows the chain any more, so the last stage
-can be run in waves, and makes anew what an executor has taken with it. Other tasks may have read the first copy by
-then: so a task has to send the same again. It does, as it reads what it has received in one order, unless it draws
-random numbers.
+A chain of data frames, one for each stage: its rows are shuffle blocks, each with the task that it is for, to whose
+partition `repartitionById` brings it. Spark keeps what a stage has sent until nobody knows the chain any more, so the
+last stage can be run in task batches, and makes anew what an executor has taken with it. Other tasks may have read the
+first copy by then: so a task has to send the same again. It does, as it reads what it has received in one order, unless
+it draws random numbers.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 
     from remuda.spark.query.shuffle_blocks import ShuffleBlock
 
-_SENT = "target INT, sender INT, number INT, parcel BINARY"
-_SENT_SCHEMA = pa.schema({"target": pa.int32(), "sender": pa.int32(), "number": pa.int32(), "parcel": pa.binary()})
+_SENT = "target INT, sender INT, number INT, block BINARY"
+_SENT_SCHEMA = pa.schema({"target": pa.int32(), "sender": pa.int32(), "number": pa.int32(), "block": pa.binary()})
 _ERROR = -1
-"""The number of what is not a parcel but an error, for all tasks of the next stage, which only pass it on."""
+"""The number of what is not a shuffle block but an error, for all tasks of the next stage, which only pass it on."""
 
 
 def chain_stages(
@@ -43,7 +43,7 @@ def chain_stages(
     """An RDD whose partitions are the answers of the last stage's tasks, or errors."""
     make_importable(session.sparkContext)
     numbers = session.range(0, tasks, 1, tasks).selectExpr(
-        "CAST(id AS INT) AS target", "0 AS sender", "0 AS number", "CAST(NULL AS BINARY) AS parcel"
+        "CAST(id AS INT) AS target", "0 AS sender", "0 AS number", "CAST(NULL AS BINARY) AS block"
     )
     frame = numbers
     for works in before:
@@ -109,7 +109,7 @@ def _measured(shuffle_blocks: Sequence[ShuffleBlock]) -> list[ShuffleBlock]:
 
 
 def _opened(received: list[tuple[int, int, bytes]]) -> list[ShuffleBlock]:
-    """All parcels in one order, whatever order they have come in; raises where one is an error."""
+    """All shuffle blocks in one order, whatever order they have come in; raises where one is an error."""
     shuffle_blocks = [
         pickle.loads(shuffle_block) for _, _, shuffle_block in sorted(received, key=lambda each: each[:2])
     ]

@@ -1,12 +1,12 @@
 """The fragments of an answer from Spark as *stages*: the tasks of one begin when those of the stage before are done.
 
-A fragment feeds exactly one other, so the number of edges between it and the initiator says in which stage it runs:
+A fragment feeds exactly one other, so the number of edges between it and the coordinator says in which stage it runs:
 
     SELECT c.name, SUM(o.amount) ... JOIN ... GROUP BY c.name
 
     stage 1   send by hash of customer: scan orders      send by hash of id: scan customers
     stage 2   send by hash of name: partial aggregate of the join of what was received
-    stage 3   send to the initiator: final aggregate of what was received
+    stage 3   send to the coordinator: final aggregate of what was received
 
 A task works on a block of partitions, the same one in every stage: it scans those of a map, and receives the rows whose
 keys' hash falls into them. So rows that are already where they are needed are not sent. A query that needs no exchange
@@ -49,7 +49,7 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Stages:
-    """The last stage sends to the initiator."""
+    """The last stage sends to the coordinator."""
 
     before: tuple[Stage, ...]
     last: Stage
@@ -63,7 +63,7 @@ class Stages:
         return bool(fragment.node.traits.collation)
 
     @property
-    def is_drawn(self) -> bool:
+    def is_volatile(self) -> bool:
         """Whether a task that is run again may send other rows than before: random() is drawn anew."""
         nodes = (node for stage in self.before for fragment in stage.fragments for node in walk(fragment.node))
         assignments = (item for node in nodes if isinstance(node, Project) for item in node.assignments)
@@ -75,7 +75,7 @@ class Stages:
 
 
 def stages_of(plan: Plan, top: Fragment, parameters: tuple[Any, ...], slots: int) -> Stages:
-    """`top` is a fragment that sends to the initiator; all that feeds it runs in Spark too."""
+    """`top` is a fragment that sends to the coordinator; all that feeds it runs in Spark too."""
     levels: list[tuple[Fragment, ...]] = [(top,)]
     while edges := [edge for fragment in levels[-1] for edge in fragment.received]:
         levels.append(tuple(plan.fragments[edge] for edge in edges))
@@ -94,8 +94,8 @@ def stages_of(plan: Plan, top: Fragment, parameters: tuple[Any, ...], slots: int
 def _task_count(fragments: list[Fragment], slots: int) -> int:
     """One task for each slot; more of them where they would have to hold much, or where the answer is long.
 
-    The tasks of a long answer that is in no order run in waves, and a reader that stops early stops the work. Of an
-    ordered one all are needed before the first row: then smaller tasks are worth it only for what they hold.
+    The tasks of a long answer that is in no order run in task batches, and a reader that stops early stops the work. Of
+    an ordered one all are needed before the first row: then smaller tasks are worth it only for what they hold.
     """
     top, *below = fragments
     divided = (fragment for fragment in below if fragment.route is Route.HASH)

@@ -7,9 +7,10 @@ Where rows have to meet, of two maps or of one group, the fragments are *stages*
 one have made goes by hash, or to all, to those of the next. Our operators are on both sides of that, so an answer does
 not depend on where it was made.
 
-A result that is expected to be large, and in no order, is made in *waves*: more and smaller tasks, so many at a time as
-there are slots, the next wave when the reader has come to the last one. A reader that stops early stops the work. The
-first wave holds the rows of a whole job, as any job does: nothing of it is handed out before all of it is good.
+A result that is expected to be large, and in no order, is made in *task batches*: more and smaller tasks, so many at a
+time as there are slots, the next task batch when the reader has come to the last one. A reader that stops early stops
+the work. The first task batch holds the rows of a whole job, as any job does: nothing of it is handed out before all of
+it is good.
 """
 
 from __future__ import annotations
@@ -64,9 +65,9 @@ class SparkFragments:
         job = SparkJob(self.session, self.snapshots, self.store, state, f"remuda-{uuid.uuid4().hex}", measured)
         described = cache(lambda map_id: self.snapshots[map_id].describe())
 
-        def works(stage: Stage, post: Mailbox) -> dict[int, TaskWork]:
+        def works(stage: Stage, mailbox: Mailbox) -> dict[int, TaskWork]:
             descriptions = {map_id: described(map_id) for map_id in stage.maps}
-            return self._works(stages, stage, post, descriptions, job.folder)
+            return self._works(stages, stage, mailbox, descriptions, job.folder)
 
         return job.start(stages, works, slots), ReadersEnd(job.close)
 
@@ -74,7 +75,7 @@ class SparkFragments:
         self,
         stages: Stages,
         stage: Stage,
-        post: Mailbox,
+        mailbox: Mailbox,
         descriptions: dict[str, SnapshotDescription],
         folder: str | None,
     ) -> dict[int, TaskWork]:
@@ -87,7 +88,7 @@ class SparkFragments:
                 self.parameters,
                 descriptions,
                 stages.blocks[task],
-                pickle.dumps(post.for_task(task, {edge for fragment in fragments for edge in fragment.received})),
+                pickle.dumps(mailbox.for_task(task, {edge for fragment in fragments for edge in fragment.received})),
                 task_of_partition,
                 folder,
                 self.memory_limit,

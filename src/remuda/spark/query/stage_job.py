@@ -112,19 +112,20 @@ class SparkJob:
         self.folder = str(folder)
 
     def start(self, stages: Stages, works: WorksOf, slots: int) -> tuple[AnswerChannel, ...]:
-        """A stream for each task of a wave, as each may be ordered; later waves continue the streams of the first."""
+        """A stream for each task of a task batch, as each may be ordered; later task batches continue the streams of
+        the first."""
         tasks = len(stages.last.tasks)
-        wave = tasks if stages.is_ordered else min(slots, tasks)
+        width = tasks if stages.is_ordered else min(slots, tasks)
         (fragment,) = stages.last.fragments
-        self._channels = [AnswerChannel(fragment.node.columns, self._wanted.set) for _ in range(wave)]
+        self._channels = [AnswerChannel(fragment.node.columns, self._wanted.set) for _ in range(width)]
         Thread(target=self._run, args=(stages, works), name=self.tag, daemon=True).start()
         return tuple(self._channels)
 
     def _run(self, stages: Stages, works: WorksOf) -> None:
         try:
-            through_spark = stages.before and self.folder is None and not stages.is_drawn
-            run = self._by_spark(stages, works) if through_spark else self._by_parcels(stages, works)
-            self._run_waves(list(stages.last.tasks), run)
+            through_spark = stages.before and self.folder is None and not stages.is_volatile
+            run = self._by_spark(stages, works) if through_spark else self._by_blocks(stages, works)
+            self._run_task_batches(list(stages.last.tasks), run)
         except BaseException as error:  # noqa: BLE001  (whatever it is, the reader of the result must learn of it)
             self.state.fail(error)
         finally:
@@ -133,19 +134,19 @@ class SparkJob:
             self.state.wake_reader.set()
             self._leave("_running")
 
-    def _by_parcels(self, stages: Stages, works: WorksOf) -> RunTasks:
-        """Stage after stage, each a job; see `shuffle_parcels`. Gives what runs tasks of the last one."""
-        post = Mailbox()
+    def _by_blocks(self, stages: Stages, works: WorksOf) -> RunTasks:
+        """Stage after stage, each a job; see `shuffle_blocks`. Gives what runs tasks of the last one."""
+        mailbox = Mailbox()
         for stage in stages.before:
             if self._is_over():
                 break
-            post = Mailbox(run_tasks(self.session, run_between, works(stage, post), tag=self.tag))
-            for measured in post.measured:
+            mailbox = Mailbox(run_tasks(self.session, run_between, works(stage, mailbox), tag=self.tag))
+            for measured in mailbox.measured:
                 self._take_measured(measured)
-        last = works(stages.last, post)
+        last = works(stages.last, mailbox)
 
         def run(tasks: Sequence[int]) -> Iterator[bytes]:
-            # By places in the wave: then the ready-made slots suffice, however many tasks there are.
+            # By positions in the task batch: then the ready-made slots suffice, however many tasks there are.
             return run_tasks(self.session, run_last, dict(enumerate(last[task] for task in tasks)), tag=self.tag)
 
         return run
@@ -156,15 +157,15 @@ class SparkJob:
         chain = chain_stages(self.session, len(stages.blocks), before, works(stages.last, Mailbox()))
         return lambda tasks: run_partitions(self.session, chain, tasks, tag=self.tag)
 
-    def _run_waves(self, tasks: Sequence[int], run: RunTasks) -> None:
-        wave = len(self._channels)
-        for first in range(0, len(tasks), max(1, wave)):
+    def _run_task_batches(self, tasks: Sequence[int], run: RunTasks) -> None:
+        width = len(self._channels)
+        for first in range(0, len(tasks), max(1, width)):
             # Looked at after the clearing too, which may have been that of the last call that will ever come.
             if first and not self._is_over():
                 self._wanted.wait()
             if self._is_over():
                 return
-            chosen = tasks[first : first + wave]
+            chosen = tasks[first : first + width]
             answers = self._rows_of(run(chosen))
             self._wanted.clear()
             for answer in answers:

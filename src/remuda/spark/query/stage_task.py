@@ -36,7 +36,7 @@ class TaskWork:
     snapshots: dict[str, SnapshotDescription]
     partitions: np.ndarray
     received: bytes
-    """The parcels for it, pickled: a task gets the works of all, and need not open what is for others."""
+    """The shuffle blocks for it, pickled: a task gets the works of all, and need not open what is for others."""
     task_of_partition: np.ndarray
     folder: str | None
     """Where a large answer is written; see `answers`."""
@@ -47,7 +47,7 @@ class TaskWork:
 
 
 def run_last(work: TaskWork) -> Iterator[bytes]:
-    """The last stage, whose rows go to the initiator. Called in the task by name."""
+    """The last stage, whose rows go to the coordinator. Called in the task by name."""
     return answer(work, pickle.loads(work.received))
 
 
@@ -62,7 +62,7 @@ def answer(work: TaskWork, received: Sequence[ShuffleBlock]) -> Iterator[bytes]:
 
 
 def run_between(work: TaskWork) -> Iterator[bytes]:
-    """A stage before the last: one answer, the parcels for the next stage. Called in the task by name."""
+    """A stage before the last: one answer, the shuffle blocks for the next stage. Called in the task by name."""
     yield pickle.dumps(send_blocks(work, pickle.loads(work.received)))
 
 

@@ -72,12 +72,12 @@ def find_map(store: Store, name: str) -> MapDefinition:
     return found
 
 
-def read_columns(definition: MapDefinition, wanted: str | None) -> tuple[Column, ...]:
+def read_columns(definition: MapDefinition, names: str | None) -> tuple[Column, ...]:
     """The visible columns, or those that the option `columns` names, in its order."""
     visible = definition.visible_columns
-    if wanted is not None:
+    if names is not None:
         chosen = []
-        for name in (part.strip() for part in wanted.split(",")):
+        for name in (part.strip() for part in names.split(",")):
             column = definition.find_column(name)
             if column is None:
                 hint = nearest(name, [each.name for each in visible])
