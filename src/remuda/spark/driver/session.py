@@ -78,7 +78,7 @@ def make_importable(context: SparkContext) -> None:
     PySpark hands `context.environment` to every worker it starts. A package in site-packages needs no help, and
     putting site-packages on PYTHONPATH would place it before the standard library.
     """
-    root = str(Path(__file__).parents[2])
+    root = str(Path(__file__).parents[3])
     if root in {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}:
         return
     present = [path for path in context.environment.get("PYTHONPATH", "").split(os.pathsep) if path]

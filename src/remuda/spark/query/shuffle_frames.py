@@ -31,8 +31,10 @@ if TYPE_CHECKING:
 
     from remuda.spark.query.shuffle_blocks import ShuffleBlock
 
-_SENT = "target INT, sender INT, number INT, block BINARY"
-_SENT_SCHEMA = pa.schema({"target": pa.int32(), "sender": pa.int32(), "number": pa.int32(), "block": pa.binary()})
+_SENT = "target INT, sender INT, number INT, shuffle_block BINARY"
+_SENT_SCHEMA = pa.schema(
+    {"target": pa.int32(), "sender": pa.int32(), "number": pa.int32(), "shuffle_block": pa.binary()}
+)
 _ERROR = -1
 """The number of what is not a shuffle block but an error, for all tasks of the next stage, which only pass it on."""
 
@@ -43,7 +45,7 @@ def chain_stages(
     """An RDD whose partitions are the answers of the last stage's tasks, or errors."""
     make_importable(session.sparkContext)
     numbers = session.range(0, tasks, 1, tasks).selectExpr(
-        "CAST(id AS INT) AS target", "0 AS sender", "0 AS number", "CAST(NULL AS BINARY) AS block"
+        "CAST(id AS INT) AS target", "0 AS sender", "0 AS number", "CAST(NULL AS BINARY) AS shuffle_block"
     )
     frame = numbers
     for works in before:
