@@ -90,8 +90,8 @@ def test_each_call_fails_in_turn(shim: Path, tmp_path: Path, durability: str, er
 LEVELS = [("fsync", 1), ("os", 1), ("none", 1), ("fsync", 16), ("os", 16)]
 
 
-def _lose_power(shim: Path, folder: Path, durability: str, threads: int, images: int) -> None:
-    *wrong, summary = _lines(shim, "power_loss", folder, durability, threads, images, 1)
+def _lose_power(shim: Path, folder: Path, durability: str, threads: int, images: int, *first: int) -> None:
+    *wrong, summary = _lines(shim, "power_loss", folder, durability, threads, images, 1, *first)
     assert wrong == []
     assert summary["images"] >= min(images, summary["calls"])
 
@@ -99,6 +99,10 @@ def _lose_power(shim: Path, folder: Path, durability: str, threads: int, images:
 @pytest.mark.parametrize(("durability", "threads"), LEVELS)
 def test_power_fails_at_some_calls(shim: Path, tmp_path: Path, durability: str, threads: int) -> None:
     _lose_power(shim, tmp_path, durability, threads, 25)
+
+
+def test_power_fails_while_a_store_is_made(shim: Path, tmp_path: Path) -> None:
+    _lose_power(shim, tmp_path, "fsync", 1, 80, 20)
 
 
 @pytest.mark.slow

@@ -121,7 +121,9 @@ class StoreFolder:
         return False
 
     def sync_own_name(self) -> None:
-        """Makes the name of a new store durable in the folder around it."""
+        """Makes the names of a new store's folders durable, before the manifest is, and its own in the folder around
+        it."""
+        sync_folder(self.path)
         try:
             sync_folder(self.path.parent)
         except PermissionError:
