@@ -21,7 +21,7 @@ from remuda.storage.segment_builder import (
     key_reader,
     partition_ids,
 )
-from remuda.types.arrow_arrays import flat, is_dictionary
+from remuda.types.arrow_arrays import fixed_values, flat, is_dictionary
 from remuda.types.column_hash import hash_columns
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def common_keys(held: Segment, given: Segment) -> tuple[np.ndarray, np.ndarray]:
     held_numbers, held_key = key_access(held)
     given_numbers, given_key = key_access(given)
     if held_numbers is not None and given_numbers is not None:
-        same = np.asarray(held_numbers)[mine] == np.asarray(given_numbers)[theirs]
+        same = _key_numbers(held)[mine] == _key_numbers(given)[theirs]
     else:
         pairs = zip(mine.tolist(), theirs.tolist(), strict=True)
         # NaN is the one object that does not equal itself.
@@ -120,7 +120,7 @@ def common_keys(held: Segment, given: Segment) -> tuple[np.ndarray, np.ndarray]:
 
 def _same_hashes(larger: Segment, smaller: Segment) -> tuple[np.ndarray, np.ndarray]:
     """The positions of rows whose keys have the same hash, found in the larger segment's key table, many at a time."""
-    table, hashes = larger.key_table, _hashes(larger)
+    table, hashes = larger.whole_key_table(), _hashes(larger)
     wanted = _hashes(smaller)
     shift = np.uint64(64 - table_bits(larger.rows))
     found: list[tuple[np.ndarray, np.ndarray]] = [(np.empty(0, np.int64), np.empty(0, np.int64))]
@@ -143,6 +143,12 @@ def _hashes(segment: Segment) -> np.ndarray:
     numbers = definition.positions(definition.key)
     columns = [segment.column(number) for number in numbers]
     return hash_columns(columns, [definition.columns[number].type for number in numbers]).view(np.uint64)
+
+
+def _key_numbers(segment: Segment) -> np.ndarray:
+    """The keys of a segment, which are one column of numbers."""
+    (number,) = segment.definition.positions(segment.definition.key)
+    return fixed_values(segment.column(number), segment.definition.columns[number].type)
 
 
 def _cut(offsets: np.ndarray) -> list[tuple[int, int]]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from remuda.storage.block_guard import Array, Values, check_column, check_nulls, guarded, is_proven, view_of
 from remuda.types import NUMPY_UNITS, Kind, SqlType, python_column_converter
 from remuda.types.arrow_arrays import (
     buffer_values,
@@ -37,37 +38,34 @@ KEPT_STRINGS = 1 << 17
 _EXACT = Context(prec=100)
 
 
-def is_proven(hold: object) -> bool:
-    """Whether the files of a segment were verified: see `Segment.proven`. What is in memory has no files."""
-    return getattr(hold, "verified", True)
-
-
 class ColumnReader:
     """The values of one column in stored form, by position."""
 
     __slots__ = ("_array", "_codes", "_hold", "_kept", "_nulls", "_numbers", "_to_python", "_type", "_unit", "value")
 
     def __init__(self, array: pa.Array, sql_type: SqlType, hold: object = None) -> None:
-        """`hold` is that of the segment. Arrow, which does not check offsets, reads only what is proven."""
+        """`hold` is that of the segment. What is not proven is verified before it is read, and Arrow, which does not
+        check offsets, does not read it."""
         self._array = array
         self._hold = hold
         self._type = sql_type
+        check_nulls(array, hold)
         self._nulls = null_mask(array)
         self._to_python, self._unit = python_column_converter(sql_type), NUMPY_UNITS.get(sql_type.kind)
-        self._numbers: np.ndarray | None = None
-        self._codes: np.ndarray | None = None
+        self._numbers: Array | None = None
+        self._codes: Array | None = None
         self._kept: list[Any] = []
         if is_fixed_width(sql_type) and sql_type.kind is not Kind.BOOLEAN:
-            self._numbers = fixed_values(array, sql_type)
+            self._numbers = guarded(fixed_values(array, sql_type), hold)
         elif is_dictionary(array) and len(array.dictionary) <= KEPT_STRINGS:
-            self._codes = code_values(array)
+            self._codes = guarded(code_values(array), hold)
             self._kept = [None] * len(array.dictionary)
-        self.value: Callable[[int], Any] = value_reader(array, sql_type, self._kept)
+        self.value: Callable[[int], Any] = value_reader(array, sql_type, self._kept, hold)
 
     @property
-    def numbers(self) -> memoryview | None:
+    def numbers(self) -> Values | None:
         """The raw values, where every one of them is a number and none is NULL."""
-        return None if self._numbers is None or self._nulls is not None else memoryview(self._numbers)
+        return None if self._numbers is None or self._nulls is not None else view_of(self._numbers)
 
     @property
     def has_nulls(self) -> bool:
@@ -76,11 +74,11 @@ class ColumnReader:
     def written(self, name: str) -> tuple[str, dict[str, Any]]:
         """An expression for the value at `position`, and what its names stand for: `value` without the call."""
         if self._nulls is None and self._numbers is not None:
-            return f"{name}[position]", {name: memoryview(self._numbers)}
+            return f"{name}[position]", {name: view_of(self._numbers)}
         if self._nulls is None and self._codes is not None:
             # A string that was not read yet, and an empty one, are left to the function.
             text = f"{name}_kept[{name}_codes[position]] or {name}(position)"
-            return text, {f"{name}_kept": self._kept, f"{name}_codes": memoryview(self._codes), name: self.value}
+            return text, {f"{name}_kept": self._kept, f"{name}_codes": view_of(self._codes), name: self.value}
         return f"{name}(position)", {name: self.value}
 
     def written_values(self, name: str, *, python: bool) -> tuple[str, dict[str, Any]]:
@@ -120,14 +118,16 @@ class ColumnReader:
         return stored_list(self._array.take(pa.array(positions)), self._type)
 
 
-def value_reader(array: pa.Array, sql_type: SqlType, kept: list[Any] | None = None) -> Callable[[int], Any]:
+def value_reader(
+    array: pa.Array, sql_type: SqlType, kept: list[Any] | None = None, hold: object = None
+) -> Callable[[int], Any]:
     """The function from a position to the stored value there, None for NULL.
 
     `kept` has a place for each entry of the array's dictionary, None as long as it was not read.
     """
     if len(array) == 0:
         return _no_value
-    read = _kept_value_reader(array, sql_type, kept) if kept else _value_reader(array, sql_type)
+    read = _kept_value_reader(array, sql_type, kept, hold) if kept else _value_reader(array, sql_type, hold)
     nulls = null_mask(array)
     if nulls is None:
         return read
@@ -135,15 +135,21 @@ def value_reader(array: pa.Array, sql_type: SqlType, kept: list[Any] | None = No
     return lambda position: None if missing[position] else read(position)
 
 
-def bytes_reader(array: pa.Array) -> Callable[[int], bytes]:
+def bytes_reader(array: pa.Array, hold: object = None) -> Callable[[int], bytes]:
     """The raw bytes of strings, which compare as the strings do, and need no decoding."""
-    offsets, data = string_parts(array)
-    begin, text = memoryview(offsets), memoryview(data)
+    begin, text = _string_views(array, hold)
     return lambda position: bytes(text[begin[position] : begin[position + 1]])
 
 
-def _kept_value_reader(array: pa.DictionaryArray, sql_type: SqlType, kept: list[Any]) -> Callable[[int], Any]:
-    codes, entry = memoryview(code_values(array)), _value_reader(array.dictionary, sql_type)
+def _string_views(array: pa.Array, hold: object) -> tuple[Values, Values]:
+    offsets, data = string_parts(array)
+    return view_of(guarded(offsets, hold)), view_of(guarded(data, hold))
+
+
+def _kept_value_reader(
+    array: pa.DictionaryArray, sql_type: SqlType, kept: list[Any], hold: object
+) -> Callable[[int], Any]:
+    codes, entry = view_of(guarded(code_values(array), hold)), _value_reader(array.dictionary, sql_type, hold)
 
     def read(position: int) -> Any:
         code = codes[position]
@@ -155,29 +161,29 @@ def _kept_value_reader(array: pa.DictionaryArray, sql_type: SqlType, kept: list[
     return read
 
 
-def _value_reader(array: pa.Array, sql_type: SqlType) -> Callable[[int], Any]:
+def _value_reader(array: pa.Array, sql_type: SqlType, hold: object) -> Callable[[int], Any]:
     if is_dictionary(array):
-        codes, entry = memoryview(code_values(array)), _value_reader(array.dictionary, sql_type)
+        codes, entry = view_of(guarded(code_values(array), hold)), _value_reader(array.dictionary, sql_type, hold)
         return lambda position: entry(codes[position])
     match sql_type.kind:
         case Kind.BOOLEAN:
+            check_column(array, hold)
             flags = memoryview(fixed_values(array, sql_type).astype(np.bool_))
             return flags.__getitem__
         case Kind.VARCHAR:
-            offsets, data = string_parts(array)
-            begin, text = memoryview(offsets), memoryview(data)
+            begin, text = _string_views(array, hold)
             return lambda position: str(text[begin[position] : begin[position + 1]], "utf-8")
         case Kind.VARBINARY:
-            return bytes_reader(array)
+            return bytes_reader(array, hold)
         case Kind.DECIMAL:
-            raw = memoryview(buffer_values(array, 1, "V16")).cast("B")
+            raw = view_of(guarded(buffer_values(array, 1, "V16").view(np.uint8), hold))
             scale = sql_type.scale
             return lambda position: _decimal_at(raw, position, scale)
         case _:
-            return memoryview(fixed_values(array, sql_type)).__getitem__
+            return view_of(guarded(fixed_values(array, sql_type), hold)).__getitem__
 
 
-def _decimal_at(raw: memoryview, position: int, scale: int) -> Decimal:
+def _decimal_at(raw: Values, position: int, scale: int) -> Decimal:
     whole = int.from_bytes(raw[16 * position : 16 * position + 16], "little", signed=True)
     return _EXACT.scaleb(Decimal(whole), -scale)
 

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from remuda.storage.block_guard import view_of
 from remuda.storage.row_code import row_reader, rows_reader
 from remuda.storage.sorted_index import SortedIndex
 
 if TYPE_CHECKING:
+    from remuda.storage.block_guard import Array
     from remuda.storage.hidden_rows import HiddenRows
     from remuda.storage.row_form import RowForm
     from remuda.storage.segment import Index, Segment
@@ -30,7 +32,7 @@ EntryReader = Callable[[int, int, int], Rows]
 def entry_reader(segment: Segment, index: Index, hidden: HiddenRows, form: RowForm) -> EntryReader:
     if isinstance(index, SortedIndex) and index.numbers is not None and index.first_column in form.columns:
         return _reader_with_numbers(segment, index, index.numbers, hidden, form)
-    positions, places = index.positions, memoryview(index.positions)
+    positions, places = index.positions, view_of(index.positions)
     row_at, rows_at = row_reader(segment, form), rows_reader(segment, form)
 
     def read(low: int, high: int, length: int) -> Rows:
@@ -49,10 +51,10 @@ def entry_reader(segment: Segment, index: Index, hidden: HiddenRows, form: RowFo
 
 
 def _reader_with_numbers(
-    segment: Segment, index: SortedIndex, numbers: np.ndarray, hidden: HiddenRows, form: RowForm
+    segment: Segment, index: SortedIndex, numbers: Array, hidden: HiddenRows, form: RowForm
 ) -> EntryReader:
     """`entry_reader` where the index has the values of a wanted column."""
-    positions, places, values = index.positions, memoryview(index.positions), memoryview(numbers)
+    positions, places, values = index.positions, view_of(index.positions), view_of(numbers)
     row_at = row_reader(segment, form, index.first_column)
     rows_at = rows_reader(segment, form, index.first_column)
 

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from xxhash import xxh64_intdigest
 
+from remuda.storage.block_guard import view_of
 from remuda.storage.key_index import build_table, prober
 from remuda.storage.row_order import BLOCK, stable_order, taken
 from remuda.storage.sorted_index import sort_keys
@@ -23,8 +24,9 @@ from remuda.types.column_hash import hash_columns
 from remuda.types.partition_hash import SEED, hashed_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
+    from remuda.storage.block_guard import Array
     from remuda.storage.column_reader import ColumnReader
     from remuda.storage.conditions import Lookup
     from remuda.types import SqlType
@@ -42,11 +44,9 @@ class HashIndex:
 
     __slots__ = ("_hash", "_probe", "_starts", "positions")
 
-    def __init__(
-        self, arrays: dict[str, np.ndarray], readers: Sequence[ColumnReader], types: Sequence[SqlType]
-    ) -> None:
+    def __init__(self, arrays: Mapping[str, Array], readers: Sequence[ColumnReader], types: Sequence[SqlType]) -> None:
         self.positions = arrays["positions"]
-        self._starts = memoryview(arrays["starts"])
+        self._starts = view_of(arrays["starts"])
         self._hash = value_hasher(types)
         groups = len(arrays["starts"]) - 1
         self._probe = prober(arrays["table"], groups, None, _group_reader(arrays, readers))
@@ -117,8 +117,8 @@ def value_hasher(types: Sequence[SqlType]) -> Callable[[tuple[Any, ...]], int]:
     return hash_of
 
 
-def _group_reader(arrays: dict[str, np.ndarray], readers: Sequence[ColumnReader]) -> Callable[[int], tuple[Any, ...]]:
-    starts, positions = memoryview(arrays["starts"]), memoryview(arrays["positions"])
+def _group_reader(arrays: Mapping[str, Array], readers: Sequence[ColumnReader]) -> Callable[[int], tuple[Any, ...]]:
+    starts, positions = view_of(arrays["starts"]), view_of(arrays["positions"])
     values = tuple(reader.value for reader in readers)
 
     def value_of_group(group: int) -> tuple[Any, ...]:

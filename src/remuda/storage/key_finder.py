@@ -20,6 +20,7 @@ from remuda.storage.value_order import canonical_key
 from remuda.types.partition_hash import SEED, SIGN, hashed_bytes
 
 if TYPE_CHECKING:
+    from remuda.storage.block_guard import Values
     from remuda.storage.map_version import MapVersion
     from remuda.storage.row_form import Row, RowForm
     from remuda.storage.touched_keys import TouchedKeys
@@ -77,14 +78,14 @@ def _in_one_of(
 
 def _in_one(
     segment: Segment,
-    numbers: memoryview,
+    numbers: Values,
     encode: Callable[[Any], bytes],
     read: Callable[[int], Any],
     newest: Callable[[Any], int | None],
     in_log: Finder,
 ) -> Finder:
     """One segment without deletions, keys that are whole numbers: `key_index.prober` with everything in place."""
-    slots, shift, digest = memoryview(segment.key_table), 64 - table_bits(segment.rows), xxh64_intdigest
+    slots, shift, digest = segment.key_slots, 64 - table_bits(segment.rows), xxh64_intdigest
 
     def find(key: Any) -> Any:
         if newest(key) is not None:
@@ -101,7 +102,7 @@ def _in_one(
 
 def _in_one_or_touched(
     segment: Segment,
-    numbers: memoryview,
+    numbers: Values,
     encode: Callable[[Any], bytes],
     read: Callable[[int], Any],
     newest: Callable[[Any], int | None],
@@ -110,7 +111,7 @@ def _in_one_or_touched(
     in_segments: Finder,
 ) -> Finder:
     """`_in_one` for a large segment, some rows of which are deleted, behind small ones."""
-    slots, shift, digest = memoryview(segment.key_table), 64 - table_bits(segment.rows), xxh64_intdigest
+    slots, shift, digest = segment.key_slots, 64 - table_bits(segment.rows), xxh64_intdigest
     marks, marks_shift = touched.marks, touched.shift
 
     def find(key: Any) -> Any:
@@ -140,13 +141,13 @@ def _in_several(
     definition = version.definition
     if not version.segments or definition.partitioned_by != definition.key:
         return None
-    places: list[tuple[memoryview, int, memoryview, memoryview | None, Callable[[int], Any]]] = []
+    places: list[tuple[Values, int, Values, memoryview | None, Callable[[int], Any]]] = []
     for segment, hidden, read in zip(version.segments, version.hidden, readers, strict=True):
         numbers, _ = key_access(segment)
         if numbers is None:
             return None
         marks = hidden.view if hidden.deleted else None
-        places.append((memoryview(segment.key_table), 64 - table_bits(segment.rows), numbers, marks, read))
+        places.append((segment.key_slots, 64 - table_bits(segment.rows), numbers, marks, read))
     without_sign, with_sign = covering_by_hash(version.covering, places)
     partitions = len(version.covering)
     encode, digest = hashed_bytes(definition.column(definition.key[0]).type), xxh64_intdigest

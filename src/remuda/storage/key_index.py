@@ -13,10 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from remuda.storage.block_guard import view_of
 from remuda.storage.row_order import BLOCK
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from remuda.storage.block_guard import Array, Values
 
 LOAD = 0.6
 """Rows per slot at most. Above it probes grow long, below it the table grows for nothing."""
@@ -68,20 +71,20 @@ def table_bits(entries: int) -> int:
 
 
 def prober(
-    table: np.ndarray, entries: int, numbers: memoryview | None, value: Callable[[int], Any]
+    table: Array, entries: int, numbers: Values | None, value: Callable[[int], Any]
 ) -> Callable[[Any, int], int]:
     """The function from a key and its unsigned hash to the position, or -1.
 
     `numbers` gives the keys as raw values where they are one column of numbers that `==` compares well; otherwise
     `value` reads a key. NaN differs from itself, so the one NaN that keys are made with is found by identity.
     """
-    slots = memoryview(table)
+    slots = view_of(table)
     shift = 64 - table_bits(entries)
     if entries == 0:
         return lambda _key, _hashed: -1
     if numbers is not None:
 
-        def probe_number(key: Any, hashed: int) -> int:
+        def probe_number(key: Any, hashed: int) -> Any:
             slot = hashed >> shift
             while found := slots[slot]:
                 if numbers[found - 1] == key:
@@ -91,7 +94,7 @@ def prober(
 
         return probe_number
 
-    def probe(key: Any, hashed: int) -> int:
+    def probe(key: Any, hashed: int) -> Any:
         slot = hashed >> shift
         while found := slots[slot]:
             held = value(found - 1)

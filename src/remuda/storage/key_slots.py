@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from remuda.storage.block_guard import Array, view_of
 from remuda.storage.row_order import BLOCK
 from remuda.storage.value_order import INFINITE_KEY, NULL_KEY
 
@@ -37,7 +38,7 @@ KeySearch = Callable[[Any, Any], tuple[int, int]]
 """From two ends to where the keys from the first one up to the second, left out, stand. Crossed ends find nothing."""
 
 
-def searched_keys(keys: np.ndarray, sql_type: SqlType) -> np.ndarray:
+def searched_keys(keys: Array, sql_type: SqlType) -> Array:
     """The keys as what they are searched by: numbers above zero and below infinity by themselves, whose bits have their
     order, so that nothing is translated.
 
@@ -76,7 +77,7 @@ def build_key_slots(keys: np.ndarray) -> np.ndarray | None:
     return table
 
 
-def key_search(keys: np.ndarray, table: np.ndarray | None) -> KeySearch:
+def key_search(keys: Array, table: Array | None) -> KeySearch:
     """The search in `searched_keys`, by the table where there is one; outside of it, and without, by numpy.
 
     The second end is looked for behind the first one: nearly always it is near.
@@ -92,7 +93,7 @@ def key_search(keys: np.ndarray, table: np.ndarray | None) -> KeySearch:
         return search
     first, count = int(table[0]), len(keys)
     least, greatest, factor = keys[first].item(), keys[-1].item(), _factor(keys, first, len(table) - 2)
-    places, below = memoryview(keys), memoryview(table)
+    places, below = view_of(keys), view_of(table)
 
     def search_slots(begin: Any, end: Any) -> tuple[int, int]:
         if not least < begin <= greatest:
@@ -111,7 +112,7 @@ def key_search(keys: np.ndarray, table: np.ndarray | None) -> KeySearch:
     return search_slots
 
 
-def _factor(keys: np.ndarray, first: int, slots: int) -> float:
+def _factor(keys: Array, first: int, slots: int) -> float:
     """From the distance of a key to its slot; the greatest key's may be one above the last."""
     distance: float = keys[-1].item() - keys[first].item()
     return slots / distance

@@ -18,6 +18,7 @@ from remuda.storage.map_version import MapVersion
 from remuda.storage.records import DELETE, PUT, encode_record
 from remuda.storage.row_check import RowCheck
 from remuda.storage.row_form import row_form
+from remuda.storage.segment_shelf import is_verified
 from remuda.storage.snapshot import MapSnapshot
 from remuda.storage.statements import erase_keys, insert_row, insert_rows, put_rows
 from remuda.storage.value_order import canonical_key
@@ -318,13 +319,9 @@ class MapStore(MapState):
         super().refuse_unreadable()
 
     def damages(self) -> list[StorageError]:
-        """Verify every segment again, and return what is wrong with each."""
-        found = []
-        for shelved in self.shelved:
-            try:
-                self.shelf.verify(shelved)
-            except StorageError as error:
-                found.append(error)
+        """Verify every segment again, and return what is wrong."""
+        with self._using_proven():
+            found = [damage for shelved in self.shelved for damage in self.shelf.damages(shelved)]
         if found:
             self.damage = found[0]
             self._readable = False
@@ -336,11 +333,22 @@ class MapStore(MapState):
         `again` is False for those who need only look at what was not verified yet.
         """
         try:
-            verify_segments(self, pause, again=again)
+            with self._using_proven():
+                verify_segments(self, pause, again=again)
         except StorageError as error:
             self.damage = error
             self._readable = False
             raise
+
+    @contextmanager
+    def _using_proven(self) -> Iterator[None]:
+        """If a segment is proven meanwhile, let go of the finders that verify the blocks they read."""
+        unproven = [each for each in self.shelved if not is_verified(each)]
+        try:
+            yield
+        finally:
+            if any(map(is_verified, unproven)):
+                self._version.forget_finders()
 
 
 class _NeedlessFoldError(Exception):

@@ -42,9 +42,8 @@ class MapVersion:
 
     __slots__ = (
         "__weakref__",
+        "_before",
         "_key_hash",
-        "_locate",
-        "_readers",
         "_touched",
         "added",
         "columns",
@@ -83,8 +82,7 @@ class MapVersion:
         self.covering = _covering(definition.partitions, self.segments)
         self.finders: dict[RowForm, Callable[[Any], Any]] = {}
         self.index_finders: dict[IndexRead, IndexFinder] = {}
-        self._locate: Callable[[Any], tuple[int, int] | None] | None = None
-        self._readers: dict[tuple[int, tuple[int, ...]], Callable[[int], Row]] = {}
+        self._before = _RowsBefore()
         self._touched: tuple[TouchedKeys | None] | None = None
 
     @property
@@ -121,9 +119,10 @@ class MapVersion:
             place = self._hide(key)
             if place is not None:
                 number, position = place
-                read = self._readers.get((number, columns))
+                readers = self._before.readers
+                read = readers.get((number, columns))
                 if read is None:
-                    read = self._readers[number, columns] = row_reader(self.segments[number], row_form(columns))
+                    read = readers[number, columns] = row_reader(self.segments[number], row_form(columns))
                 old = read(position)
         log.append(key, row, previous)
         if old is None:
@@ -153,29 +152,41 @@ class MapVersion:
         self.log.roll_back()
         self.added = 0
 
+    def forget_finders(self) -> None:
+        """Let go of all that was made to read the segments.
+
+        A thread that makes a finder in this moment puts it where nobody looks any more.
+        """
+        self.finders = {}
+        self.index_finders = {}
+        self._before = _RowsBefore()
+
     def finder(self, form: RowForm) -> Callable[[Any], Any]:
         """The function from a key to its newest committed row in this form; made once, and then found in `finders`."""
-        found = self.finders.get(form)
+        finders = self.finders
+        found = finders.get(form)
         if found is None:
-            _make_room(self.finders)
-            found = self.finders[form] = make_finder(self, form)
+            _make_room(finders)
+            found = finders[form] = make_finder(self, form)
         return found
 
     def index_finder(self, read: IndexRead) -> IndexFinder:
         """What finds rows through an index; made once, and then found in `index_finders`."""
-        found = self.index_finders.get(read)
+        finders = self.index_finders
+        found = finders.get(read)
         if found is None:
-            _make_room(self.index_finders)
-            found = self.index_finders[read] = IndexFinder(self, read)
+            _make_room(finders)
+            found = finders[read] = IndexFinder(self, read)
         return found
 
     def locate(self, key: Any) -> tuple[int, int] | None:
         """The segment and position that hold the key, whether or not the log hides it; deleted rows do not count."""
         if not self.segments:
             return None
-        if self._locate is None:
-            self._locate = make_search(self, [_place_in(number) for number in range(len(self.segments))])
-        return self._locate(key)
+        before = self._before
+        if before.locate is None:
+            before.locate = make_search(self, [_place_in(number) for number in range(len(self.segments))])
+        return before.locate(key)
 
     def _hide(self, key: Any) -> tuple[int, int] | None:
         """Hides the row that a segment has under the key from now on, that is by the entry which is appended next."""
@@ -186,6 +197,16 @@ class MapVersion:
             number, position = place
             self.hidden[number].hide(position, len(self.log.keys))
         return place
+
+
+class _RowsBefore:
+    """How a write finds and reads the row that it replaces: made when first needed."""
+
+    __slots__ = ("locate", "readers")
+
+    def __init__(self) -> None:
+        self.locate: Callable[[Any], tuple[int, int] | None] | None = None
+        self.readers: dict[tuple[int, tuple[int, ...]], Callable[[int], Row]] = {}
 
 
 def _make_room(finders: dict[Any, Any]) -> None:

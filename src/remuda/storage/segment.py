@@ -14,12 +14,22 @@ import pyarrow.compute as pc
 
 from remuda.catalog import IndexDefinition, IndexKind, MapDefinition
 from remuda.errors import StorageError
-from remuda.storage.column_reader import ColumnReader, is_proven
+from remuda.storage.block_guard import (
+    Array,
+    Values,
+    check_array,
+    check_column,
+    check_fixed,
+    guarded,
+    is_proven,
+    view_of,
+)
+from remuda.storage.column_reader import ColumnReader
 from remuda.storage.hash_index import HashIndex, build_hash_index
 from remuda.storage.key_index import prober
 from remuda.storage.sorted_index import SortedIndex, build_sorted_index
 from remuda.storage.value_order import hashable
-from remuda.storage.zone_map import ZoneMap, open_zones
+from remuda.storage.zone_map import ZoneMap, open_zones, zone_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -38,8 +48,7 @@ class Segment:
 
     __slots__ = (
         "_checked_blocks",
-        "_probe",
-        "_readers",
+        "access",
         "batch",
         "definition",
         "hold",
@@ -47,7 +56,6 @@ class Segment:
         "index_arrays",
         "key_table",
         "narrow_columns",
-        "open_indexes",
         "partition_offsets",
         "summaries",
         "zone_arrays",
@@ -60,7 +68,7 @@ class Segment:
         batch: pa.RecordBatch,
         partition_offsets: np.ndarray,
         key_table: np.ndarray,
-        index_arrays: Mapping[str, dict[str, np.ndarray]],
+        index_arrays: Mapping[str, Mapping[str, np.ndarray]],
         summaries: Mapping[str, ColumnSummary],
         zone_arrays: Mapping[str, np.ndarray],
         hold: object = None,
@@ -74,9 +82,7 @@ class Segment:
         self.summaries = summaries
         self.zone_arrays = zone_arrays
         self.hold = hold
-        self._readers: dict[int, ColumnReader] = {}
-        self.open_indexes: dict[str, Index] = {}
-        self._probe: Callable[[Any, int], int] | None = None
+        self.access = _Access()
         self._checked_blocks: dict[int, np.ndarray] = {}
         self.narrow_columns: dict[str, Any] = {}
         """Kept here by scans, which filter by some columns again and again, as long as the segment is."""
@@ -87,12 +93,20 @@ class Segment:
 
     @property
     def proven(self) -> bool:
-        """Whether every offset, code and position in the files is known to lie inside: see `SegmentFiles.verified`.
+        """Whether the files are known to be as they were written, and every offset, code and position in them to lie
+        inside: see `SegmentFiles.verified`.
 
-        As long as it is not, Arrow, which checks none of them, gets only what was checked before. Python and numpy
-        check each by themselves.
+        As long as it is not, blocks are compared with their checksums before anything is read of them, and Arrow, which
+        checks no offset, gets only those that were checked before. Python and numpy check each by themselves.
         """
         return is_proven(self.hold)
+
+    def use_proven(self) -> None:
+        """From now on read without verifying: what was made to read this segment before is made anew.
+
+        A thread that makes a reader in this moment puts it where nobody looks any more.
+        """
+        self.access = _Access()
 
     def column(self, number: int) -> pa.Array:
         """A column that is safe to read by Arrow, as a whole."""
@@ -116,18 +130,19 @@ class Segment:
         return self.batch.select(list(columns)).take(pa.array(positions))
 
     def _check_blocks(self, number: int, rows: slice | np.ndarray) -> None:
-        """Check the offsets or codes of a column, a block at its first use, before Arrow follows them.
+        """Verify rows of a column, and check its offsets or codes, at their first use, before Arrow follows them.
 
-        By blocks, as a small read of a large segment must stay small. Numbers of fixed width need no check.
+        By blocks, as a small read of a large segment must stay small.
         """
         array = self.batch.column(number)
         is_encoded = pa.types.is_dictionary(array.type)
         if not is_encoded and array.type not in (pa.string(), pa.binary()):
+            check_fixed(array, rows, self.hold)
             return
         checked = self._checked_blocks.get(number)
         if checked is None:
             if is_encoded:
-                self._validate(array.dictionary)
+                self._check_dictionary(array.dictionary)
             checked = self._checked_blocks[number] = np.zeros(-(-self.rows // CHECKED_ROWS), np.bool_)
         touched = np.zeros_like(checked)
         if isinstance(rows, slice):
@@ -136,8 +151,13 @@ class Segment:
             touched[rows // CHECKED_ROWS] = True
         for block in np.flatnonzero(touched & ~checked).tolist():
             piece = array.slice(block * CHECKED_ROWS, CHECKED_ROWS)
+            check_column(piece, self.hold)
             self._check_codes(piece) if is_encoded else self._validate(piece)
             checked[block] = True
+
+    def _check_dictionary(self, dictionary: pa.Array) -> None:
+        check_column(dictionary, self.hold)
+        self._validate(dictionary)
 
     def _check_codes(self, piece: pa.DictionaryArray) -> None:
         ends = pc.min_max(piece.indices).as_py()
@@ -183,49 +203,68 @@ class Segment:
 
     def reader(self, column: int) -> ColumnReader:
         """The reader of a column by its number in the definition."""
-        found = self._readers.get(column)
+        readers = self.access.readers
+        found = readers.get(column)
         if found is None:
             # The reader must not hold the segment, which holds it: obsolete files wait for the last reference to go.
             found = ColumnReader(self.batch.column(column), self.definition.columns[column].type, self.hold)
-            self._readers[column] = found
+            readers[column] = found
         return found
 
     @property
     def probe(self) -> Callable[[Any, int], int]:
         """The function from a key and its unsigned hash to the position, or -1."""
-        if self._probe is None:
-            self._probe = prober(self.key_table, self.rows, *key_access(self))
-        return self._probe
+        access = self.access
+        if access.probe is None:
+            access.probe = prober(guarded(self.key_table, self.hold), self.rows, *key_access(self))
+        return access.probe
+
+    @property
+    def key_slots(self) -> Values:
+        """The key table for those who probe it by themselves."""
+        return view_of(guarded(self.key_table, self.hold))
+
+    def whole_key_table(self) -> np.ndarray:
+        """The key table, verified, for those who probe it by many keys at a time."""
+        check_array(self.key_table, self.hold)
+        return self.key_table
 
     def key_at(self, position: int) -> Any:
         return key_access(self)[1](position)
 
     def index(self, definition: IndexDefinition) -> Index:
         """The open index. Built here and now only for segments that were made without any, which are small."""
-        found = self.open_indexes.get(definition.id)
+        indexes = self.access.indexes
+        found = indexes.get(definition.id)
         if found is None:
             arrays = self.index_arrays.get(definition.id)
             if arrays is None:
+                for number in self.definition.positions(definition.columns):
+                    self.column(number)
                 arrays = build_index(definition, self.definition, self.batch)
-            found = self._open(definition, arrays)
-            self.open_indexes[definition.id] = found
+            found = self._open(definition, {name: guarded(array, self.hold) for name, array in arrays.items()})
+            indexes[definition.id] = found
         return found
 
     def zones(self, column: int) -> ZoneMap | None:
         """The zone map of a column; None where its type has none."""
         array = self.batch.column(column)
-        if not self.proven and pa.types.is_dictionary(array.type):
-            self._validate(array.dictionary)
+        if not self.proven:
+            if pa.types.is_dictionary(array.type):
+                self._check_dictionary(array.dictionary)
+            for name in zone_names(column):
+                if name in self.zone_arrays:
+                    check_array(self.zone_arrays[name], self.hold)
         return open_zones(self.zone_arrays, column, array, self.definition.columns[column].type)
 
-    def with_index(self, definition: IndexDefinition, arrays: dict[str, np.ndarray]) -> Segment:
+    def with_index(self, definition: IndexDefinition, arrays: Mapping[str, np.ndarray]) -> Segment:
         """The same segment with one more index; a snapshot that holds this one is not disturbed."""
         return self._with_indexes({**self.index_arrays, definition.id: arrays})
 
     def without_index(self, definition: IndexDefinition) -> Segment:
         return self._with_indexes({key: each for key, each in self.index_arrays.items() if key != definition.id})
 
-    def _with_indexes(self, index_arrays: Mapping[str, dict[str, np.ndarray]]) -> Segment:
+    def _with_indexes(self, index_arrays: Mapping[str, Mapping[str, np.ndarray]]) -> Segment:
         return Segment(
             self.id,
             self.definition,
@@ -238,13 +277,25 @@ class Segment:
             self.hold,
         )
 
-    def _open(self, definition: IndexDefinition, arrays: dict[str, np.ndarray]) -> Index:
+    def _open(self, definition: IndexDefinition, arrays: Mapping[str, Array]) -> Index:
         numbers = self.definition.positions(definition.columns)
         readers = [self.reader(number) for number in numbers]
         types = [self.definition.columns[number].type for number in numbers]
         if definition.kind is IndexKind.HASH:
             return HashIndex(arrays, readers, types)
-        return SortedIndex(arrays, numbers[0], [self.batch.column(number) for number in numbers], readers, types)
+        columns = [self.batch.column(number) for number in numbers]
+        return SortedIndex(arrays, numbers[0], columns, readers, types, self.hold)
+
+
+class _Access:
+    """What was made to read a segment, when it was first asked for."""
+
+    __slots__ = ("indexes", "probe", "readers")
+
+    def __init__(self) -> None:
+        self.readers: dict[int, ColumnReader] = {}
+        self.indexes: dict[str, Index] = {}
+        self.probe: Callable[[Any, int], int] | None = None
 
 
 def build_index(index: IndexDefinition, definition: MapDefinition, batch: pa.RecordBatch) -> dict[str, np.ndarray]:
@@ -256,7 +307,7 @@ def build_index(index: IndexDefinition, definition: MapDefinition, batch: pa.Rec
     return build(columns, types)
 
 
-def key_access(segment: Segment) -> tuple[memoryview | None, Callable[[int], Any]]:
+def key_access(segment: Segment) -> tuple[Values | None, Callable[[int], Any]]:
     """The raw keys, where they are one column of whole numbers, and the function from a position to the key."""
     numbers = segment.definition.positions(segment.definition.key)
     readers = [segment.reader(number) for number in numbers]

@@ -1,7 +1,7 @@
 """Segments on disk: what is written for one, how it is opened again, and when its files may go.
 
 <segment id>.arrow               the rows: an Arrow IPC file of one record batch
-<segment id>.keys                partition offsets, key table and zone maps (`array_file`)
+<segment id>.keys                partition offsets, key table, zone maps, checksums of the rows' blocks (`array_file`)
 <segment id>.<index id>.index    one index (`array_file`)
 """
 
@@ -14,11 +14,13 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, TypeVar
 
+import numpy as np
 import pyarrow as pa
 
 from remuda.errors import StorageError
-from remuda.storage.array_file import open_array_file, verify_array_file, write_array_file
-from remuda.storage.checksum import checksum_of, no_pause
+from remuda.storage.array_file import array_file_damages, open_array_file, write_array_file
+from remuda.storage.block_guard import BlockGuard, damaged_range
+from remuda.storage.checksum import BLOCK_BYTES, checksum_of, checksums_of, damaged_ranges, no_pause
 from remuda.storage.segment import Segment
 from remuda.storage.segment_builder import build_segment
 from remuda.storage.store_files import (
@@ -34,10 +36,8 @@ from remuda.storage.store_files import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
-
-    import numpy as np
 
     from remuda.catalog import IndexDefinition, MapDefinition
     from remuda.storage.column_summary import ColumnSummary
@@ -49,7 +49,11 @@ LEVELS = 2
 """Segments lie in the folder of a map, or of a delivery."""
 FORMAT = "1"
 _FORMAT_KEY = b"remuda.format"
-_KEY_ARRAYS = frozenset({"partition_offsets", "table"})
+_KEY_ARRAYS = frozenset({"partition_offsets", "table", "row_checksums", "row_metadata"})
+_CHECKED_ARRAYS = ("partition_offsets", "row_checksums", "row_metadata")
+"""Those that are small, and needed before anything can be verified by them."""
+_PADDING = 64
+"""Bytes between two buffers of an Arrow file, at most, that mean nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +72,15 @@ class SegmentFiles:
     """The guard of a segment's files: once obsolete, they are removed when nobody in this process holds the segment.
 
     `verified` says that every byte was compared with its checksum and every offset and position lies inside, or that
-    this process has written all of it.
+    this process has written all of it. Until then `guards` verify what is read; older files have none.
     """
 
-    __slots__ = ("__weakref__", "_obsolete", "path", "verified")
+    __slots__ = ("__weakref__", "_obsolete", "guards", "path", "verified")
 
-    def __init__(self, folder: Path, segment_id: str, *, verified: bool) -> None:
+    def __init__(self, folder: Path, segment_id: str, guards: Iterable[BlockGuard | None], *, verified: bool) -> None:
         self.path = _rows_path(folder, segment_id)
         self.verified = verified
+        self.guards = tuple(guard for guard in guards if guard is not None)
         # Shared with the finaliser, which must not hold the guard itself: empty as long as the files are needed.
         self._obsolete: list[tuple[Disposal, int]] = []
         weakref.finalize(self, _remove_files, folder, segment_id, self._obsolete)
@@ -101,10 +106,18 @@ def save_segment(folder: Path, segment: Segment, *, make_folder: bool = True) ->
             with pa.OSFile(f"/dev/fd/{file.fileno()}", "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
                 writer.write_batch(segment.batch)
             os.fsync(file.fileno())
-        size, checksum = digest(path)
+        with open_for_reading(path, levels=LEVELS) as file:
+            size = os.fstat(file.fileno()).st_size
+            checksum, row_checksums = checksums_of(file, size)
         write_array_file(
             _keys_path(folder, segment.id),
-            {"partition_offsets": segment.partition_offsets, "table": segment.key_table, **segment.zone_arrays},
+            {
+                "partition_offsets": segment.partition_offsets,
+                "table": segment.key_table,
+                "row_checksums": row_checksums,
+                "row_metadata": _metadata_blocks(map_file(path, levels=LEVELS)),
+                **segment.zone_arrays,
+            },
         )
         for index_id, arrays in segment.index_arrays.items():
             write_array_file(index_path(folder, segment.id, index_id), arrays)
@@ -119,36 +132,58 @@ def save_segment(folder: Path, segment: Segment, *, make_folder: bool = True) ->
 
 def open_segment(folder: Path, definition: MapDefinition, info: SegmentInfo, *, verified: bool = False) -> Segment:
     """Memory-maps a saved segment; nothing but headers and what is as small is read."""
-    path = _rows_path(folder, info.id)
-    keys_path = _keys_path(folder, info.id)
-    keys = open_array_file(keys_path, ("partition_offsets",))
+    keys_file = open_array_file(_keys_path(folder, info.id), _CHECKED_ARRAYS)
+    keys = keys_file.arrays
+    rows, row_guard = _open_rows(_rows_path(folder, info.id), definition, info, keys)
+    indexes = {index_id: open_array_file(index_path(folder, info.id, index_id)) for index_id in info.indexes}
+    guards = (row_guard, keys_file.guard, *(each.guard for each in indexes.values()))
     return Segment(
         info.id,
         definition,
-        _open_rows(path, definition, info),
+        rows,
         keys["partition_offsets"],
         keys["table"],
-        {index_id: open_array_file(index_path(folder, info.id, index_id)) for index_id in info.indexes},
+        {index_id: each.arrays for index_id, each in indexes.items()},
         info.summaries,
         {name: array for name, array in keys.items() if name not in _KEY_ARRAYS},
-        SegmentFiles(folder, info.id, verified=verified),
+        SegmentFiles(folder, info.id, guards, verified=verified),
     )
 
 
-def save_index(folder: Path, info: SegmentInfo, index: IndexDefinition, arrays: dict[str, np.ndarray]) -> SegmentInfo:
+def save_index(
+    folder: Path, info: SegmentInfo, index: IndexDefinition, arrays: Mapping[str, np.ndarray]
+) -> SegmentInfo:
     """Writes one more index beside a saved segment."""
     write_array_file(index_path(folder, info.id, index.id), arrays)
     return replace(info, indexes=(*info.indexes, index.id))
 
 
-def verify_segment(folder: Path, info: SegmentInfo, pause: Callable[[], None] = no_pause) -> None:
-    """Reads every byte of a segment's files and compares it with the checksums made when they were written."""
-    path = _rows_path(folder, info.id)
-    if digest(path, pause) != (info.row_bytes, info.row_checksum):
-        raise StorageError("the rows of a segment are damaged", path, 0)
-    verify_array_file(_keys_path(folder, info.id), pause)
+def segment_damages(folder: Path, info: SegmentInfo, pause: Callable[[], None] = no_pause) -> Iterator[StorageError]:
+    """Read every byte of a segment's files and yield where it differs from the checksums made when it was written."""
+    yield from _row_damages(folder, info, pause)
+    yield from array_file_damages(_keys_path(folder, info.id), pause)
     for index_id in info.indexes:
-        verify_array_file(index_path(folder, info.id, index_id), pause)
+        yield from array_file_damages(index_path(folder, info.id, index_id), pause)
+
+
+def _row_damages(folder: Path, info: SegmentInfo, pause: Callable[[], None]) -> Iterator[StorageError]:
+    """By the block where there are sound checksums of blocks, else at the beginning of the file."""
+    path = _rows_path(folder, info.id)
+    try:
+        checksums = open_array_file(_keys_path(folder, info.id), _CHECKED_ARRAYS).arrays.get("row_checksums")
+    except StorageError:
+        checksums = None
+    if checksums is None:
+        if digest(path, pause) != (info.row_bytes, info.row_checksum):
+            yield StorageError("the rows of a segment are damaged", path, 0)
+        return
+    with open_for_reading(path, levels=LEVELS) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size != info.row_bytes:
+            yield _wrong_size(path, size, info)
+            return
+        for start, stop in damaged_ranges(file, 0, size, checksums, pause):
+            yield damaged_range(path, start, stop)
 
 
 def segment_paths(folder: Path, info: SegmentInfo) -> list[Path]:
@@ -176,12 +211,17 @@ def _keys_path(folder: AnyPath, segment_id: str) -> AnyPath:
     return folder / f"{segment_id}.keys"
 
 
-def _open_rows(path: Path, definition: MapDefinition, info: SegmentInfo) -> pa.RecordBatch:
+def _open_rows(
+    path: Path, definition: MapDefinition, info: SegmentInfo, keys: Mapping[str, np.ndarray]
+) -> tuple[pa.RecordBatch, BlockGuard | None]:
+    guard = None
     try:
-        source = pa.BufferReader(map_file(path, levels=LEVELS))
-        if source.size() != info.row_bytes:
-            raise StorageError(f"the file has {source.size()} bytes instead of {info.row_bytes}", path, source.size())
-        reader = pa.ipc.open_file(source)
+        mapped = map_file(path, levels=LEVELS)
+        if len(mapped) != info.row_bytes:
+            raise _wrong_size(path, len(mapped), info)
+        if "row_checksums" in keys:
+            guard = _row_guard(path, mapped, keys)
+        reader = pa.ipc.open_file(pa.BufferReader(mapped))
         batch = reader.get_batch(0)
         batch.validate()
     except FileNotFoundError:
@@ -193,7 +233,41 @@ def _open_rows(path: Path, definition: MapDefinition, info: SegmentInfo) -> pa.R
         raise StorageError(f"the segment has format {written or 'unknown'}, this version reads {FORMAT}", path, 0)
     if batch.num_rows != info.rows or not _fits(batch.schema, definition):
         raise StorageError("the segment does not fit its map", path, 0)
-    return batch
+    return batch, guard
+
+
+def _row_guard(path: Path, mapped: memoryview, keys: Mapping[str, np.ndarray]) -> BlockGuard:
+    """The guard of the rows, by which the metadata of the Arrow file is verified before Arrow reads it."""
+    checksums, metadata = keys["row_checksums"], keys.get("row_metadata", np.empty(0, np.uint32))
+    if checksums.dtype != np.uint64 or bool(np.any(metadata >= len(checksums))):
+        raise StorageError("the checksums of the file's blocks do not fit it", path)
+    guard = BlockGuard(path, mapped, 0, checksums)
+    for block in metadata.tolist():
+        guard.check_block(block)
+    return guard
+
+
+def _metadata_blocks(mapped: memoryview) -> np.ndarray:
+    """The blocks that hold something else than values of an Arrow file: schema, headers of batches, footer.
+
+    Computed by the writer. A reader would have to ask the metadata themselves where they are.
+    """
+    batch = pa.ipc.open_file(pa.BufferReader(mapped)).get_batch(0)
+    arrays = [*batch.columns, *(each.dictionary for each in batch.columns if pa.types.is_dictionary(each.type))]
+    start = np.frombuffer(mapped, np.uint8).ctypes.data
+    buffers = [buffer for array in arrays for buffer in array.buffers() if buffer is not None]
+    taken = sorted((buffer.address - start, buffer.address - start + buffer.size) for buffer in buffers)
+    blocks: set[int] = set()
+    end = 0
+    for begin, stop in [*taken, (len(mapped) + _PADDING, 0)]:
+        if begin - end >= _PADDING:
+            blocks.update(range(end // BLOCK_BYTES, -(-min(begin, len(mapped)) // BLOCK_BYTES)))
+        end = max(end, stop)
+    return np.array(sorted(blocks), np.uint32)
+
+
+def _wrong_size(path: Path, size: int, info: SegmentInfo) -> StorageError:
+    return StorageError(f"the file has {size} bytes instead of {info.row_bytes}", path, min(size, info.row_bytes))
 
 
 def _fits(schema: pa.Schema, definition: MapDefinition) -> bool:

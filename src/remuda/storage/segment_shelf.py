@@ -10,7 +10,7 @@ import numpy as np
 
 from remuda.catalog import IndexDefinition, MapDefinition, new_id
 from remuda.errors import StorageError
-from remuda.storage.array_file import open_array_file, verify_array_file, write_array_file
+from remuda.storage.array_file import array_file_damages, open_array_file, write_array_file
 from remuda.storage.checksum import no_pause
 from remuda.storage.segment import Segment, build_index
 from remuda.storage.segment_file import (
@@ -21,13 +21,13 @@ from remuda.storage.segment_file import (
     open_segment,
     save_index,
     save_segment,
+    segment_damages,
     segment_paths,
-    verify_segment,
 )
 from remuda.storage.store_files import SEGMENT_FILE, list_files
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from remuda.storage.disposal import Disposal
     from remuda.storage.remote_place import RemotePlace
@@ -89,7 +89,7 @@ class SegmentShelf:
         assert self.folder is not None, "segments are opened from a folder"
         deleted = _nothing()
         if deletion_file is not None:
-            deleted = open_array_file(self.folder / deletion_file, ("positions",))["positions"]
+            deleted = open_array_file(self.folder / deletion_file, ("positions",)).arrays["positions"]
         segment = open_segment(self.folder, definition, info, verified=verified)
         return ShelvedSegment(segment, deleted, info, deletion_file)
 
@@ -114,11 +114,11 @@ class SegmentShelf:
 
     def with_index(self, shelved: ShelvedSegment, index: IndexDefinition) -> ShelvedSegment:
         self.verify_once(shelved)
-        arrays = build_index(index, shelved.segment.definition, shelved.segment.batch)
+        arrays: Mapping[str, np.ndarray] = build_index(index, shelved.segment.definition, shelved.segment.batch)
         info = shelved.info
         if self.folder is not None and info is not None:
             info = save_index(self.folder, info, index, arrays)
-            arrays = open_array_file(index_path(self.folder, info.id, index.id))
+            arrays = open_array_file(index_path(self.folder, info.id, index.id)).arrays
         return replace(shelved, segment=shelved.segment.with_index(index, arrays), info=info)
 
     def with_index_everywhere(
@@ -167,17 +167,31 @@ class SegmentShelf:
 
     def verify(self, shelved: ShelvedSegment, pause: Callable[[], None] = no_pause) -> None:
         """Compares every byte with its checksum."""
-        if self.folder is not None and shelved.info is not None:
+        for damage in self.damages(shelved, pause):
+            raise damage
+
+    def damages(self, shelved: ShelvedSegment, pause: Callable[[], None] = no_pause) -> Iterator[StorageError]:
+        """Compare every byte with its checksum and yield what is damaged. A segment without damage is proven."""
+        if self.folder is None or shelved.info is None:
+            return
+        sound = True
+        try:
+            for damage in _file_damages(self.folder, shelved.info, shelved.deletion_file, pause):
+                sound = False
+                yield damage
+        except FileNotFoundError as error:
+            sound = False
+            yield StorageError("a file of a segment is missing", error.filename)
+        if sound:
             try:
-                verify_segment(self.folder, shelved.info, pause)
-                if shelved.deletion_file is not None:
-                    verify_array_file(self.folder / shelved.deletion_file, pause)
                 shelved.segment.prove()
                 shelved.segment.check_positions(shelved.deleted)
-            except FileNotFoundError as error:
-                raise StorageError("a file of a segment is missing", error.filename) from error
+            except StorageError as error:
+                yield error
+                return
             if isinstance(shelved.segment.hold, SegmentFiles):
                 shelved.segment.hold.verified = True
+                shelved.segment.use_proven()
 
     def verify_once(self, shelved: ShelvedSegment) -> None:
         """Before rows are copied into other files: the checksums made there would vouch for damaged ones."""
@@ -188,6 +202,14 @@ class SegmentShelf:
 def is_verified(shelved: ShelvedSegment) -> bool:
     hold = shelved.segment.hold
     return not isinstance(hold, SegmentFiles) or hold.verified
+
+
+def _file_damages(
+    folder: Path, info: SegmentInfo, deletion_file: str | None, pause: Callable[[], None]
+) -> Iterator[StorageError]:
+    yield from segment_damages(folder, info, pause)
+    if deletion_file is not None:
+        yield from array_file_damages(folder / deletion_file, pause)
 
 
 def _file_names(info: SegmentInfo, deletion_file: str | None) -> set[str]:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from remuda.catalog import MapDefinition
+    from remuda.storage.block_guard import Array
     from remuda.storage.conditions import Lookup, Range
     from remuda.storage.hidden_rows import HiddenRows
     from remuda.storage.segment import Segment
@@ -119,9 +120,9 @@ class SegmentSource:
             found = [probe(key, hash_key(key)) for key in map(canonical_key, keys)]
         return np.array([at for at in found if at >= 0 and not hidden.is_hidden(at, length)], np.int64)
 
-    def _span(self, index_id: str, lookup: Lookup) -> tuple[np.ndarray, int, int]:
+    def _span(self, index_id: str, lookup: Lookup) -> tuple[Array, int, int]:
         """The positions of an index, and from where to where among them the matches stand."""
-        index = self.segment.open_indexes.get(index_id)
+        index = self.segment.access.indexes.get(index_id)
         if index is None:
             index = self.segment.index(index_definition(self._definition, index_id))
         try:

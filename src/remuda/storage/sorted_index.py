@@ -24,6 +24,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from remuda.storage.block_guard import view_of
 from remuda.storage.column_reader import ColumnReader, bytes_reader
 from remuda.storage.conditions import UNBOUNDED, Lookup, Range
 from remuda.storage.key_slots import build_key_slots, searched_keys
@@ -33,8 +34,9 @@ from remuda.storage.value_order import GREATEST_KEY, NULL_KEY, comparable, direc
 from remuda.types.arrow_arrays import code_values, is_dictionary, null_mask
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from remuda.storage.block_guard import Array
     from remuda.types import SqlType
 
 _NULL_CODE = -1
@@ -50,7 +52,7 @@ class _SortedColumn:
     """
 
     places: Any
-    keys: np.ndarray | None
+    keys: Array | None
     begin: Callable[[Any], Any]
     end: Callable[[Any], Any]
     after_null: Any
@@ -92,18 +94,19 @@ class SortedIndex:
 
     def __init__(
         self,
-        arrays: dict[str, np.ndarray],
+        arrays: Mapping[str, Array],
         first_column: int,
         columns: Sequence[pa.Array],
         readers: Sequence[ColumnReader],
         types: Sequence[SqlType],
+        hold: object,
     ) -> None:
         self.first_column = first_column
         """Its number in the definition."""
         self.positions = arrays["order"]
         self._length = len(self.positions)
         self._columns = tuple(
-            _open_column(arrays.get(f"keys{number}"), self.positions, *parts)
+            _open_column(arrays.get(f"keys{number}"), self.positions, *parts, hold)
             for number, parts in enumerate(zip(columns, readers, types, strict=True))
         )
         self.direct_keys = None if is_dictionary(columns[0]) else arrays.get("keys0")
@@ -124,7 +127,7 @@ class SortedIndex:
         return (low, high) if lookup.range is None else self._columns[number].within(lookup.range, low, high)
 
 
-def _numbers(keys: np.ndarray | None, sql_type: SqlType) -> np.ndarray | None:
+def _numbers(keys: Array | None, sql_type: SqlType) -> Array | None:
     if keys is None or not len(keys) or keys[0] == NULL_KEY:
         return None
     searched = searched_keys(keys, sql_type)
@@ -174,7 +177,9 @@ def _index_of_numbers(column: pa.Array, sql_type: SqlType) -> dict[str, np.ndarr
 
 
 def _slots(keys: np.ndarray, sql_type: SqlType) -> dict[str, np.ndarray]:
-    slots = build_key_slots(searched_keys(keys, sql_type))
+    searched = searched_keys(keys, sql_type)
+    assert isinstance(searched, np.ndarray), "an index is built in memory"
+    slots = build_key_slots(searched)
     return {} if slots is None else {"slots0": slots}
 
 
@@ -201,16 +206,16 @@ def _ranks(column: pa.Array) -> np.ndarray:
 
 
 def _open_column(
-    keys: np.ndarray | None, order: np.ndarray, column: pa.Array, reader: ColumnReader, sql_type: SqlType
+    keys: Array | None, order: Array, column: pa.Array, reader: ColumnReader, sql_type: SqlType, hold: object
 ) -> _SortedColumn:
     nullable = column.null_count > 0
     if keys is None:
         return _referenced(order, reader)
     if is_dictionary(column):
-        return _SortedColumn(memoryview(keys), keys, *code_places(column.dictionary), 0)
+        return _SortedColumn(view_of(keys), keys, *code_places(column.dictionary, hold), 0)
     key_of = direct_key(sql_type)
     assert key_of is not None, f"values of {sql_type} have direct keys"
-    return _SortedColumn(memoryview(keys), keys, *_direct_places(key_of, nullable), NULL_KEY + 1 if nullable else None)
+    return _SortedColumn(view_of(keys), keys, *_direct_places(key_of, nullable), NULL_KEY + 1 if nullable else None)
 
 
 Place = Callable[[Any], Any]
@@ -229,10 +234,10 @@ def _direct_places(key_of: Callable[[Any], int], nullable: bool) -> tuple[Place,
     )
 
 
-def code_places(dictionary: pa.Array) -> tuple[Place, Place]:
+def code_places(dictionary: pa.Array, hold: object = None) -> tuple[Place, Place]:
     """The functions from a string to the ends of the range of codes that equal it: empty, but in its place, where there
     is none."""
-    entries = _Sequence(len(dictionary), bytes_reader(dictionary))
+    entries = _Sequence(len(dictionary), bytes_reader(dictionary, hold))
     return (
         lambda value: _NULL_CODE if value is None else bisect_left(entries, _raw(value)),
         lambda value: _NULL_CODE + 1 if value is None else bisect_right(entries, _raw(value)),
@@ -243,8 +248,8 @@ def _raw(value: str | bytes) -> bytes:
     return value.encode() if isinstance(value, str) else value
 
 
-def _referenced(order: np.ndarray, reader: ColumnReader) -> _SortedColumn:
-    positions, value = memoryview(order), reader.value
+def _referenced(order: Array, reader: ColumnReader) -> _SortedColumn:
+    positions, value = view_of(order), reader.value
     places = _Sequence(len(order), lambda index: comparable(value(positions[index])))
     # A longer tuple is above the shorter one that begins it: (1, v, 0) is behind every (1, v).
     return _SortedColumn(places, None, comparable, lambda value: (*comparable(value), 0), (1,))

@@ -76,20 +76,27 @@ def build_zones(columns: Sequence[pa.Array], types: Sequence[SqlType]) -> dict[s
     arrays = {}
     for number, (column, sql_type) in enumerate(zip(columns, types, strict=True)):
         if len(column) and _has_zones(column, sql_type):
-            arrays[f"low{number}"], arrays[f"high{number}"] = _ends(column, sql_type)
+            low, high = zone_names(number)
+            arrays[low], arrays[high] = _ends(column, sql_type)
     return arrays
 
 
+def zone_names(number: int) -> tuple[str, str]:
+    """The names of the two arrays of a column."""
+    return f"low{number}", f"high{number}"
+
+
 def open_zones(arrays: Mapping[str, np.ndarray], number: int, column: pa.Array, sql_type: SqlType) -> ZoneMap | None:
-    lows = arrays.get(f"low{number}")
+    low, high = zone_names(number)
+    lows = arrays.get(low)
     if lows is None:
         return None
     key_of = direct_key(sql_type)
     if is_dictionary(column):
         begin, end = code_places(column.dictionary)
-        return ZoneMap(lows, arrays[f"high{number}"], lambda value: (begin(value), end(value)), is_direct=False)
+        return ZoneMap(lows, arrays[high], lambda value: (begin(value), end(value)), is_direct=False)
     assert key_of is not None, f"values of {sql_type} have direct keys"
-    return ZoneMap(lows, arrays[f"high{number}"], _key_place(key_of), is_direct=True)
+    return ZoneMap(lows, arrays[high], _key_place(key_of), is_direct=True)
 
 
 def common_ranges(left: Sequence[tuple[int, int]], right: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
