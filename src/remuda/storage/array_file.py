@@ -22,8 +22,8 @@ import numpy as np
 from xxhash import xxh3_64_hexdigest
 
 from remuda.errors import StorageError
-from remuda.storage.block_guard import BlockGuard, damaged_range
-from remuda.storage.checksum import BlockDigest, checksum_of, damaged_ranges, no_pause
+from remuda.storage.block_guard import BlockGuard
+from remuda.storage.checksum import BlockDigest, checksum_of, no_pause
 from remuda.storage.store_files import create_file, map_file, open_for_reading, remove_file
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def write_array_file(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
 def open_array_file(path: Path, checked: Collection[str] = ()) -> ArrayFile:
     """Memory-maps the file.
 
-    The arrays in `checked`, which should be small, are compared with their checksums, and so are those of the blocks.
+    The arrays in `checked`, which should be small, are compared with their checksums.
     """
     mapped = _mapped(path)
     header, body = _read_header(path, mapped)
@@ -109,14 +109,8 @@ def open_array_file(path: Path, checked: Collection[str] = ()) -> ArrayFile:
     if header.blocks is None:
         return ArrayFile(arrays, None)
     checksums = _open_array(path, mapped, body, header.blocks)
-    _check_array(path, checksums, header.blocks, body)
     guarded = mapped[: body + header.blocks.offset]
-    if checksums.dtype != np.uint64 or any(
-        body + entry.offset + array.nbytes > len(guarded)
-        for entry, array in zip(header.arrays, arrays.values(), strict=True)
-    ):
-        raise StorageError("the header describes impossible blocks", path, _PREFIX.size)
-    return ArrayFile(arrays, BlockGuard(path, guarded, body, checksums))
+    return ArrayFile(arrays, BlockGuard(path, guarded, body, checksums, header.blocks.checksum))
 
 
 def _read_header(path: Path, mapped: memoryview) -> tuple[_Header, int]:
@@ -157,14 +151,19 @@ def array_file_damages(path: Path, pause: Callable[[], None] = no_pause) -> Iter
         yield error
         return
     with open_for_reading(path, levels=_LEVELS) as file:
-        if opened.guard is not None and header.blocks is not None:
-            for start, stop in damaged_ranges(file, body, header.blocks.offset, opened.guard.checksums, pause):
-                yield damaged_range(path, start, stop)
-            return
-        for entry in header.arrays:
-            size = entry.count * np.dtype(entry.dtype).itemsize
-            if size and checksum_of(file, body + entry.offset, size, pause) != entry.checksum:
-                yield _damaged(path, entry, body)
+        found = [
+            _damaged(path, entry, body)
+            for entry, array in zip(header.arrays, opened.arrays.values(), strict=True)
+            if array.size and checksum_of(file, body + entry.offset, array.nbytes, pause) != entry.checksum
+        ]
+        if opened.guard is not None:
+            try:
+                opened.guard.checksums()
+            except StorageError as error:
+                found.append(error)
+            else:
+                found = (opened.guard.damages(file) or found) if found else found
+    yield from found
 
 
 def verify_array_file(path: Path) -> None:

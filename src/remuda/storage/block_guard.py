@@ -12,14 +12,15 @@ from bytes that were verified.
 from __future__ import annotations
 
 from bisect import bisect_left
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 import numpy as np
 import pyarrow as pa
-from xxhash import xxh3_64_intdigest
+from xxhash import xxh3_64_hexdigest, xxh3_64_intdigest
 
 from remuda.errors import StorageError
-from remuda.storage.checksum import BLOCK_BYTES, BLOCK_SHIFT, block_count
+from remuda.storage.checksum import BLOCK_BYTES, BLOCK_SHIFT, block_count, damaged_ranges
+from remuda.storage.store_files import address_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -37,23 +38,26 @@ class Values(Protocol):
 class BlockGuard:
     """Compares blocks of one mapped file with their checksums, each at most once.
 
-    `first` is where the first block begins: the file is guarded from there to the end of `mapped`.
+    The file is guarded from `first` to the end of `mapped`. `checksum` is that of the checksums, compared when they are
+    first needed, as a store is opened more often than each of its indexes is used; None where they are verified.
     """
 
-    __slots__ = ("_address", "_expected", "_first", "_flags", "_mapped", "_path", "checksums", "verified")
+    __slots__ = ("_address", "_checksum", "_checksums", "_expected", "_first", "_mapped", "_path", "verified")
 
-    def __init__(self, path: Path, mapped: memoryview, first: int, checksums: np.ndarray) -> None:
-        self._mapped = mapped[first:]
-        if len(checksums) != block_count(len(self._mapped)):
-            raise StorageError("the checksums of the file's blocks do not fit it", path)
+    def __init__(
+        self, path: Path, mapped: memoryview, first: int, checksums: np.ndarray, checksum: str | None = None
+    ) -> None:
         self._path = path
+        self._mapped = mapped[first:]
         self._first = first
-        self._address = np.frombuffer(self._mapped, np.uint8).ctypes.data if len(self._mapped) else 0
-        self.checksums = checksums
-        self._expected = memoryview(checksums)
+        self._address = address_of(mapped) + first
+        self._checksums = checksums
+        self._checksum = checksum
+        self._expected: memoryview | None = None
         self.verified = bytearray(len(checksums))
         """A byte for each block, 1 where it is known to be as it was written."""
-        self._flags = np.frombuffer(self.verified, np.uint8)
+        if checksums.dtype != np.uint64 or len(checksums) != block_count(len(self._mapped)):
+            raise self._unfit()
 
     def place_of(self, address: int, size: int) -> int | None:
         """Return the distance of some memory from the first block; None where it is not guarded here."""
@@ -71,15 +75,40 @@ class BlockGuard:
     def check_places(self, places: np.ndarray) -> None:
         """Verify the blocks of single bytes."""
         blocks = places >> BLOCK_SHIFT
-        for block in np.unique(blocks[self._flags[blocks] == 0]).tolist():
+        for block in np.unique(blocks[np.frombuffer(self.verified, np.uint8)[blocks] == 0]).tolist():
             self.check_block(block)
 
     def check_block(self, block: int) -> None:
+        expected = self._expected
+        if expected is None:
+            expected = memoryview(self.checksums())
         start = block << BLOCK_SHIFT
         found = self._mapped[start : start + BLOCK_BYTES]
-        if xxh3_64_intdigest(found) != self._expected[block]:
+        if xxh3_64_intdigest(found) != expected[block]:
             raise damaged_range(self._path, self._first + start, self._first + start + len(found))
         self.verified[block] = 1
+
+    def checksums(self) -> np.ndarray:
+        """Return the checksums of the blocks, verified."""
+        if self._expected is None:
+            expected = memoryview(self._checksums)
+            if self._checksum is not None and expected and _checksum(expected) != self._checksum:
+                raise self._unfit()
+            self._expected = expected
+        return self._checksums
+
+    def damages(self, file: BinaryIO) -> list[StorageError]:
+        """Return where the file differs from the checksums of its blocks; it need not be verified at all so far."""
+        ranges = damaged_ranges(file, self._first, len(self._mapped), self.checksums())
+        return [damaged_range(self._path, *each) for each in ranges]
+
+    def _unfit(self) -> StorageError:
+        """Of an array file, which has the checksums behind what is guarded."""
+        return StorageError("the checksums of the blocks are damaged", self._path, self._first + len(self._mapped))
+
+
+def _checksum(values: memoryview) -> str:
+    return xxh3_64_hexdigest(values.cast("B"))
 
 
 def damaged_range(path: Path, start: int, stop: int) -> StorageError:
@@ -159,7 +188,9 @@ def is_proven(hold: object) -> bool:
 
 def guarded(array: np.ndarray, hold: object) -> Array:
     """The array, guarded where it lies in a file of an unproven segment that has checksums of blocks."""
-    found = _guarded_place(array.ctypes.data, array.nbytes, hold)
+    if is_proven(hold):
+        return array
+    found = _guarded_place(_address(array), array.nbytes, hold)
     if found is None:
         return array
     guard, place = found
@@ -177,7 +208,7 @@ def view_of(array: Array) -> Values:
 
 def check_array(array: np.ndarray, hold: object) -> None:
     """Verify an array as a whole."""
-    _check_memory(array.ctypes.data, 0, array.nbytes, hold)
+    _check_memory(_address(array), 0, array.nbytes, hold)
 
 
 def check_column(array: pa.Array, hold: object) -> None:
@@ -223,6 +254,11 @@ def check_nulls(array: pa.Array, hold: object) -> None:
     present = array.buffers()[0]
     if present is not None:
         _check_memory(present.address, 0, present.size, hold)
+
+
+def _address(array: np.ndarray) -> int:
+    address: int = array.__array_interface__["data"][0]
+    return address
 
 
 def _check_memory(address: int, start: int, stop: int, hold: object) -> None:

@@ -82,12 +82,14 @@ def checksums_of(file: BinaryIO, length: int) -> tuple[str, np.ndarray]:
     return whole.hexdigest(), digest.blocks()
 
 
-def damaged_ranges(
-    file: BinaryIO, offset: int, length: int, checksums: np.ndarray, pause: Callable[[], None] = no_pause
-) -> Iterator[tuple[int, int]]:
-    """Yield where a part of a file differs from the checksums of its blocks: neighbouring blocks as one range."""
+def damaged_ranges(file: BinaryIO, offset: int, length: int, checksums: np.ndarray) -> Iterator[tuple[int, int]]:
+    """Yield where a part of a file differs from the checksums of its blocks: neighbouring blocks as one range.
+
+    For a part that is known to be damaged. To learn whether it is, `checksum_of` is better: it leaves the interpreter's
+    lock to others while it computes, which so many small blocks do not.
+    """
     digest = BlockDigest()
-    for piece in _pieces(file, offset, length, pause):
+    for piece in _pieces(file, offset, length, no_pause):
         digest.update(piece)
     found = digest.blocks()
     if len(found) != len(checksums):

@@ -55,12 +55,20 @@ class ColumnReader:
         self._numbers: Array | None = None
         self._codes: Array | None = None
         self._kept: list[Any] = []
+        self.value: Callable[[int], Any] = _no_value
+        if len(array):
+            self.value = _or_null(self._reader_of_values(array), self._nulls)
+
+    def _reader_of_values(self, array: pa.Array) -> Callable[[int], Any]:
+        sql_type, hold = self._type, self._hold
         if is_fixed_width(sql_type) and sql_type.kind is not Kind.BOOLEAN:
             self._numbers = guarded(fixed_values(array, sql_type), hold)
-        elif is_dictionary(array) and len(array.dictionary) <= KEPT_STRINGS:
+            return view_of(self._numbers).__getitem__
+        if is_dictionary(array) and len(array.dictionary) <= KEPT_STRINGS:
             self._codes = guarded(code_values(array), hold)
             self._kept = [None] * len(array.dictionary)
-        self.value: Callable[[int], Any] = value_reader(array, sql_type, self._kept, hold)
+            return _kept_value_reader(view_of(self._codes), self._kept, _value_reader(array.dictionary, sql_type, hold))
+        return _value_reader(array, sql_type, hold)
 
     @property
     def numbers(self) -> Values | None:
@@ -118,17 +126,12 @@ class ColumnReader:
         return stored_list(self._array.take(pa.array(positions)), self._type)
 
 
-def value_reader(
-    array: pa.Array, sql_type: SqlType, kept: list[Any] | None = None, hold: object = None
-) -> Callable[[int], Any]:
-    """The function from a position to the stored value there, None for NULL.
+def value_reader(array: pa.Array, sql_type: SqlType) -> Callable[[int], Any]:
+    """The function from a position to the stored value there, None for NULL."""
+    return _or_null(_value_reader(array, sql_type, None), null_mask(array)) if len(array) else _no_value
 
-    `kept` has a place for each entry of the array's dictionary, None as long as it was not read.
-    """
-    if len(array) == 0:
-        return _no_value
-    read = _kept_value_reader(array, sql_type, kept, hold) if kept else _value_reader(array, sql_type, hold)
-    nulls = null_mask(array)
+
+def _or_null(read: Callable[[int], Any], nulls: np.ndarray | None) -> Callable[[int], Any]:
     if nulls is None:
         return read
     missing = memoryview(nulls)
@@ -146,10 +149,8 @@ def _string_views(array: pa.Array, hold: object) -> tuple[Values, Values]:
     return view_of(guarded(offsets, hold)), view_of(guarded(data, hold))
 
 
-def _kept_value_reader(
-    array: pa.DictionaryArray, sql_type: SqlType, kept: list[Any], hold: object
-) -> Callable[[int], Any]:
-    codes, entry = view_of(guarded(code_values(array), hold)), _value_reader(array.dictionary, sql_type, hold)
+def _kept_value_reader(codes: Values, kept: list[Any], entry: Callable[[int], Any]) -> Callable[[int], Any]:
+    """`kept` has a place for each entry of the dictionary, None as long as it was not read."""
 
     def read(position: int) -> Any:
         code = codes[position]

@@ -19,12 +19,13 @@ import pyarrow as pa
 
 from remuda.errors import StorageError
 from remuda.storage.array_file import array_file_damages, open_array_file, write_array_file
-from remuda.storage.block_guard import BlockGuard, damaged_range
-from remuda.storage.checksum import BLOCK_BYTES, checksum_of, checksums_of, damaged_ranges, no_pause
+from remuda.storage.block_guard import BlockGuard
+from remuda.storage.checksum import BLOCK_BYTES, checksum_of, checksums_of, no_pause
 from remuda.storage.segment import Segment
 from remuda.storage.segment_builder import build_segment
 from remuda.storage.store_files import (
     SEGMENT_FILE,
+    address_of,
     create_file,
     list_files,
     map_file,
@@ -169,21 +170,15 @@ def segment_damages(folder: Path, info: SegmentInfo, pause: Callable[[], None] =
 def _row_damages(folder: Path, info: SegmentInfo, pause: Callable[[], None]) -> Iterator[StorageError]:
     """By the block where there are sound checksums of blocks, else at the beginning of the file."""
     path = _rows_path(folder, info.id)
-    try:
-        checksums = open_array_file(_keys_path(folder, info.id), _CHECKED_ARRAYS).arrays.get("row_checksums")
-    except StorageError:
-        checksums = None
-    if checksums is None:
-        if digest(path, pause) != (info.row_bytes, info.row_checksum):
-            yield StorageError("the rows of a segment are damaged", path, 0)
-        return
-    with open_for_reading(path, levels=LEVELS) as file:
-        size = os.fstat(file.fileno()).st_size
-        if size != info.row_bytes:
-            yield _wrong_size(path, size, info)
-            return
-        for start, stop in damaged_ranges(file, 0, size, checksums, pause):
-            yield damaged_range(path, start, stop)
+    size, checksum = digest(path, pause)
+    if size != info.row_bytes:
+        yield _wrong_size(path, size, info)
+    elif checksum != info.row_checksum:
+        damages: list[StorageError] = []
+        with suppress(StorageError, FileNotFoundError, KeyError), open_for_reading(path, levels=LEVELS) as file:
+            checksums = open_array_file(_keys_path(folder, info.id), _CHECKED_ARRAYS).arrays["row_checksums"]
+            damages = BlockGuard(path, map_file(path, levels=LEVELS), 0, checksums).damages(file)
+        yield from damages or [StorageError("the rows of a segment are damaged", path, 0)]
 
 
 def segment_paths(folder: Path, info: SegmentInfo) -> list[Path]:
@@ -238,12 +233,12 @@ def _open_rows(
 
 def _row_guard(path: Path, mapped: memoryview, keys: Mapping[str, np.ndarray]) -> BlockGuard:
     """The guard of the rows, by which the metadata of the Arrow file is verified before Arrow reads it."""
-    checksums, metadata = keys["row_checksums"], keys.get("row_metadata", np.empty(0, np.uint32))
-    if checksums.dtype != np.uint64 or bool(np.any(metadata >= len(checksums))):
-        raise StorageError("the checksums of the file's blocks do not fit it", path)
-    guard = BlockGuard(path, mapped, 0, checksums)
-    for block in metadata.tolist():
-        guard.check_block(block)
+    guard = BlockGuard(path, mapped, 0, keys["row_checksums"])
+    try:
+        for block in keys["row_metadata"].tolist():
+            guard.check_block(block)
+    except LookupError as error:
+        raise StorageError("the checksums of the blocks do not fit the file", path) from error
     return guard
 
 
@@ -254,7 +249,7 @@ def _metadata_blocks(mapped: memoryview) -> np.ndarray:
     """
     batch = pa.ipc.open_file(pa.BufferReader(mapped)).get_batch(0)
     arrays = [*batch.columns, *(each.dictionary for each in batch.columns if pa.types.is_dictionary(each.type))]
-    start = np.frombuffer(mapped, np.uint8).ctypes.data
+    start = address_of(mapped)
     buffers = [buffer for array in arrays for buffer in array.buffers() if buffer is not None]
     taken = sorted((buffer.address - start, buffer.address - start + buffer.size) for buffer in buffers)
     blocks: set[int] = set()

@@ -170,6 +170,11 @@ def map_file(path: Path, *, levels: int) -> memoryview:
     return memoryview(mapped).cast("B").toreadonly()
 
 
+def address_of(mapped: memoryview) -> int:
+    """Where in memory a mapped file, or a part of it that begins where the file does, begins."""
+    return ctypes.addressof(mapped.obj) if isinstance(mapped.obj, ctypes.Array) else 0
+
+
 # Python's own mmap keeps a duplicate of the descriptor as long as it lives (before 3.13 without a choice), Arrow's the
 # file itself.
 _libc = ctypes.CDLL(None, use_errno=True)
