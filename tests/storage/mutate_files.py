@@ -4,7 +4,8 @@
 
 For each seed one file of a copy of the template is changed and the store is opened and used at once. As the map is
 small it is verified first; with "later" it is not, like a large one, and is used before the background verification
-gets there. A line of JSON says what came of it.
+gets there, so that the checksums of blocks are all that stands between a flipped bit and a wrong answer. A line of JSON
+says what came of it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Whatever bytes a store's files have, there is an answer or our error: the process never dies."""
+"""Whatever bytes a store's files have, there is the right answer or our error: the process never dies."""
 
 from __future__ import annotations
 
@@ -30,19 +30,17 @@ def outcomes(template: Path, scratch: Path, first: int, count: int, verified: st
     return found
 
 
-def check(found: list[dict[str, Any]], verified: str) -> None:
-    assert [each for each in found if "foreign" in each] == []
-    if verified == "first":
-        assert [each for each in found if each.get("wrong")] == []
+def check(found: list[dict[str, Any]]) -> None:
+    assert [each for each in found if "foreign" in each or each.get("wrong")] == []
 
 
 @pytest.mark.parametrize("verified", ["first", "later"])
 def test_some_mutated_files(template: Path, tmp_path: Path, verified: str) -> None:
-    check(outcomes(template, tmp_path, 0, 60, verified), verified)
+    check(outcomes(template, tmp_path, 0, 60, verified))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("verified", ["first", "later"])
 @pytest.mark.parametrize("first", range(1_000, 11_000, 1_000))
 def test_many_mutated_files(template: Path, tmp_path: Path, first: int, verified: str) -> None:
-    check(outcomes(template, tmp_path, first, 500, verified), verified)
+    check(outcomes(template, tmp_path, first, 500, verified))

@@ -160,6 +160,8 @@ class Grid:
                 result = None
                 if not error.invalidates_plan:
                     raise self._placed(error, text) from error.__cause__
+            except RemudaError:
+                raise
             except Exception:
                 self.store.refuse_damaged()
                 raise

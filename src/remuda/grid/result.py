@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
-from remuda.errors import ErrorCode, SqlError, data_error
+from remuda.errors import ErrorCode, RemudaError, SqlError, data_error
 from remuda.exec.batch import conformed, slice_batch
 from remuda.grid.garbage import full_collections_put_off
 from remuda.grid.rows import RowShape
@@ -271,6 +271,8 @@ class Result:
                 return self._execution.next_batch()
             except SqlError as error:
                 self._run_again(error)
+            except RemudaError:
+                raise
             except Exception:
                 self._explain_by_damage()
                 raise
@@ -287,6 +289,8 @@ class Result:
                 self._run_again(error)
                 batches.clear()
                 continue
+            except RemudaError:
+                raise
             except Exception:
                 self._explain_by_damage()
                 raise

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 VERIFIED_FIRST = 8 << 20
 """Bytes of rows up to which a map is verified before its first use: it takes about two milliseconds. A larger one is
-verified in the background, and until then a damaged value can be read, but no damaged offset or position."""
+verified in the background, and until then by the block, at first touch (`block_guard`)."""
 
 
 class MapState:
@@ -218,7 +218,9 @@ class MapState:
         if self.destroyed:
             raise SqlError(ErrorCode.MAP_DESTROYED, f"the map {self.definition.name} was dropped")
         if self.damage is not None:
-            raise StorageError(f"the map {self.definition.name} cannot be used: {self.damage}")
+            refusal = StorageError(f"the map {self.definition.name} cannot be used: {self.damage}")
+            refusal.path, refusal.offset = self.damage.path, self.damage.offset
+            raise refusal
 
     def refuse_unwritable(self) -> None:
         if self.refusal is not None:

@@ -105,19 +105,24 @@ def recover(
             if not payload:
                 continue
             try:
-                _replay(maps, payload, sequence)
+                _replay(maps, manifest.maps, payload, sequence)
             except (ArithmeticError, LookupError, TypeError, ValueError) as error:
                 path = log_path(folder / "wal", file.number)
                 raise StorageError(f"record {sequence} of the write-ahead log makes no sense: {error}", path) from error
     return Recovered(manifest, maps, files, max([manifest.sequence, *(file.last_sequence for file in files)]))
 
 
-def _replay(maps: Mapping[str, RecoveredMap], payload: bytes, sequence: int) -> None:
+def _replay(maps: dict[str, RecoveredMap], entries: Sequence[MapEntry], payload: bytes, sequence: int) -> None:
     record = decode_record(payload)
     found = maps.get(record.map_id)
     # A record of a map that is not in the manifest: the map was dropped later.
     if found is not None and found.damaged is None and sequence > found.folded:
-        found.replay(record.kind, restore(found.definition, record), sequence)
+        try:
+            found.replay(record.kind, restore(found.definition, record), sequence)
+        except StorageError as error:
+            # The row that the record replaces is looked for in a damaged block.
+            (entry,) = [each for each in entries if each.id == record.map_id]
+            maps[entry.id] = _damaged_map(found.definition, entry, error)
 
 
 def version_of(definition: MapDefinition, shelved: Sequence[ShelvedSegment]) -> MapVersion:
@@ -153,7 +158,11 @@ def _recovered_map(
         damage = error
     else:
         return RecoveredMap(definition, shelved, version, entry.folded, entry.folded)
-    damaged = DamagedMap(damage, entry)
+    return _damaged_map(definition, entry, damage)
+
+
+def _damaged_map(definition: MapDefinition, entry: MapEntry, error: StorageError) -> RecoveredMap:
+    damaged = DamagedMap(error, entry)
     return RecoveredMap(definition, (), version_of(definition, ()), entry.folded, entry.folded, damaged)
 
 

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
 
 from remuda.types.column_hash import hash_columns
 
@@ -73,8 +72,8 @@ def _disjoint(segments: Sequence[Segment]) -> tuple[int, ...]:
 def _key_hashes(segment: Segment, positions: np.ndarray | None) -> np.ndarray:
     definition = segment.definition
     numbers = definition.positions(definition.key)
-    columns = [segment.column(number) for number in numbers]
-    if positions is not None:
-        taken = pa.array(positions)
-        columns = [column.take(taken) for column in columns]
+    if positions is None:
+        columns = [segment.column(number) for number in numbers]
+    else:
+        columns = segment.take(definition.key, positions).columns
     return hash_columns(columns, [definition.columns[number].type for number in numbers]).view(np.uint64)
