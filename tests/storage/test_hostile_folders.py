@@ -193,6 +193,47 @@ def test_an_id_of_another_form_is_refused(store: Path, victim: Path, part: str, 
             remuda.open(store, read_only=read_only)
 
 
+def open_and_read(path: Path, *, read_only: bool) -> None:
+    with remuda.open(path, read_only=read_only) as grid:
+        grid.map("t").get(1)
+
+
+@pytest.mark.parametrize(
+    ("part", "value"),
+    [
+        ("kind of a column", "BIGFLOAT"),
+        ("kind of an index", "BTREE"),
+        ("minimum", "1.2x"),
+        ("minimum", []),
+        ("summaries", "nosuch"),
+    ],
+)
+def test_a_manifest_that_makes_no_sense_is_our_error(tmp_path: Path, part: str, value: Any) -> None:
+    with remuda.open(tmp_path, durability="os") as grid:
+        grid.sql("CREATE TABLE t (id BIGINT PRIMARY KEY, d DECIMAL(20, 2))")
+        grid.sql("CREATE INDEX t_d ON t (d) TYPE SORTED")
+        grid.sql("INSERT INTO t VALUES (1, 1.25)")
+        grid.checkpoint()
+
+    def change(raw: Any) -> None:
+        (entry,) = raw["maps"]
+        (segment,) = entry["segments"]
+        match part:
+            case "kind of a column":
+                entry["columns"][1]["kind"] = value
+            case "kind of an index":
+                entry["indexes"][0]["kind"] = value
+            case "minimum":
+                segment["summaries"]["d"]["minimum"] = value
+            case _:
+                segment["summaries"][value] = segment["summaries"].pop("d")
+
+    rewrite(tmp_path, change)
+    for read_only in (True, False):
+        with pytest.raises(StorageError, match="MANIFEST"):
+            open_and_read(tmp_path, read_only=read_only)
+
+
 @pytest.mark.parametrize("name", HOSTILE_IDS)
 def test_a_delivery_cannot_name_files_outside(store: Path, victim: Path, name: str) -> None:
     found = store / "MANIFEST"

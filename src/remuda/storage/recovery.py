@@ -7,12 +7,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from errno import EAGAIN, EDQUOT, EINTR, EIO, EMFILE, ENFILE, ENOENT, ENOMEM, ENOSPC, ESTALE, ETIMEDOUT
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from remuda.catalog import Catalog
 from remuda.errors import StorageError
 from remuda.storage.hidden_rows import HiddenRows
-from remuda.storage.manifest import Manifest, MapEntry, map_definition, read_manifest, segment_info, view_definition
+from remuda.storage.manifest import (
+    NAME,
+    Manifest,
+    MapEntry,
+    map_definition,
+    read_manifest,
+    segment_info,
+    view_definition,
+)
 from remuda.storage.map_version import MapVersion, key_maker
 from remuda.storage.records import PUT, decode_record, restore
 from remuda.storage.statements import erase_keys, put_rows
@@ -24,8 +32,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from remuda.catalog import MapDefinition
+    from remuda.storage.segment_file import SegmentInfo
     from remuda.storage.segment_shelf import SegmentShelf, ShelvedSegment
 
+
+Made = TypeVar("Made")
 
 _MAY_PASS = {EAGAIN, EDQUOT, EINTR, EIO, EMFILE, ENFILE, ENOMEM, ENOSPC, ESTALE, ETIMEDOUT}
 """Errors of the system that say nothing of the file's bytes."""
@@ -94,7 +105,7 @@ def recover(
     """
     manifest = read_manifest(folder)
     maps = {
-        entry.id: _recovered_map(entry, shelf_of, opened(entry.id), missing_is_damage=missing_is_damage)
+        entry.id: _recovered_map(folder / NAME, entry, shelf_of, opened(entry.id), missing_is_damage=missing_is_damage)
         for entry in manifest.maps
     }
     files = list(read_log(folder / "wal", manifest.first_log, manifest.safe_log))
@@ -132,7 +143,16 @@ def version_of(definition: MapDefinition, shelved: Sequence[ShelvedSegment]) -> 
     return MapVersion(definition, [each.segment for each in shelved], hidden, infos=infos)
 
 
+def _understood(path: Path, make: Callable[..., Made], *given: Any) -> Made:
+    """Make something of a part of the manifest, whose checksum does not tell whether it makes sense."""
+    try:
+        return make(*given)
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+        raise StorageError(f"the manifest makes no sense: {error}", path) from error
+
+
 def _recovered_map(
+    manifest_path: Path,
     entry: MapEntry,
     shelf_of: Callable[[MapDefinition], SegmentShelf],
     opened: Sequence[ShelvedSegment],
@@ -143,10 +163,11 @@ def _recovered_map(
 
     A file that the system cannot open just now is not damaged: opening the store fails, and can be tried again.
     """
-    definition = map_definition(entry)
+    definition = _understood(manifest_path, map_definition, entry)
     shelf = shelf_of(definition)
     try:
-        shelved = _opened_segments(entry, definition, shelf, opened)
+        infos = [_understood(manifest_path, segment_info, each, definition) for each in entry.segments]
+        shelved = _opened_segments(entry, infos, definition, shelf, opened)
         version = version_of(definition, shelved)
     except FileNotFoundError as error:
         if not missing_is_damage:
@@ -167,12 +188,15 @@ def _damaged_map(definition: MapDefinition, entry: MapEntry, error: StorageError
 
 
 def _opened_segments(
-    entry: MapEntry, definition: MapDefinition, shelf: SegmentShelf, opened: Sequence[ShelvedSegment]
+    entry: MapEntry,
+    infos: Sequence[SegmentInfo],
+    definition: MapDefinition,
+    shelf: SegmentShelf,
+    opened: Sequence[ShelvedSegment],
 ) -> tuple[ShelvedSegment, ...]:
     by_id = {each.segment.id: each for each in opened}
     shelved = []
-    for each in entry.segments:
-        info = segment_info(each, definition)
+    for each, info in zip(entry.segments, infos, strict=True):
         held = by_id.get(each.id)
         if held is None or (held.info, held.deletion_file) != (info, each.deletion_file):
             held = shelf.open(definition, info, each.deletion_file)
