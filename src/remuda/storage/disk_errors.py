@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from errno import EAGAIN, EDQUOT, EINTR, EIO, EMFILE, ENFILE, ENOMEM, ENOSPC, ESTALE, ETIMEDOUT
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -18,6 +19,14 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item")
 Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+_MAY_PASS = {EAGAIN, EDQUOT, EINTR, EIO, EMFILE, ENFILE, ENOMEM, ENOSPC, ESTALE, ETIMEDOUT}
+
+
+def may_pass(error: StorageError) -> bool:
+    """Whether the system could not read a file just now, which says nothing of the file's bytes."""
+    return isinstance(error.__cause__, OSError) and error.__cause__.errno in _MAY_PASS
 
 
 @contextmanager

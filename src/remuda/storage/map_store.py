@@ -9,7 +9,7 @@ from remuda.errors import StorageError
 from remuda.expr.cancellation import asking
 from remuda.storage.checksum import no_pause
 from remuda.storage.compaction import fold
-from remuda.storage.disk_errors import from_source, reports_disk_errors
+from remuda.storage.disk_errors import from_source, may_pass, reports_disk_errors
 from remuda.storage.encodable import naming_columns, unencodable
 from remuda.storage.map_load import load_table, load_tables, take_over_segments
 from remuda.storage.map_state import MapState
@@ -312,7 +312,7 @@ class MapStore(MapState):
 
     def refuse_unreadable(self) -> None:
         if self._verified_first:
-            with suppress(StorageError):  # What it finds is told below.
+            with suppress(StorageError):  # Damage is told below; where it could not look, the blocks guard the readers.
                 self.verify(again=False)
             self._verified_first = False
             self._set_readable()
@@ -322,8 +322,9 @@ class MapStore(MapState):
         """Verify every segment again, and return what is wrong."""
         with self._using_proven():
             found = [damage for shelved in self.shelved for damage in self.shelf.damages(shelved)]
-        if found:
-            self.damage = found[0]
+        damage = next((each for each in found if not may_pass(each)), None)
+        if damage is not None:
+            self.damage = damage
             self._readable = False
         return found
 
@@ -336,8 +337,9 @@ class MapStore(MapState):
             with self._using_proven():
                 verify_segments(self, pause, again=again)
         except StorageError as error:
-            self.damage = error
-            self._readable = False
+            if not may_pass(error):
+                self.damage = error
+                self._readable = False
             raise
 
     @contextmanager

@@ -6,11 +6,12 @@ Nothing is installed here. A reader that refreshes goes on with the state before
 from __future__ import annotations
 
 from dataclasses import dataclass
-from errno import EAGAIN, EDQUOT, EINTR, EIO, EMFILE, ENFILE, ENOENT, ENOMEM, ENOSPC, ESTALE, ETIMEDOUT
+from errno import ENOENT
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from remuda.catalog import Catalog
 from remuda.errors import StorageError
+from remuda.storage.disk_errors import may_pass
 from remuda.storage.hidden_rows import HiddenRows
 from remuda.storage.manifest import (
     NAME,
@@ -37,9 +38,6 @@ if TYPE_CHECKING:
 
 
 Made = TypeVar("Made")
-
-_MAY_PASS = {EAGAIN, EDQUOT, EINTR, EIO, EMFILE, ENFILE, ENOMEM, ENOSPC, ESTALE, ETIMEDOUT}
-"""Errors of the system that say nothing of the file's bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +172,7 @@ def _recovered_map(
             raise
         damage = StorageError("a file named in the manifest is missing", error.filename)
     except StorageError as error:
-        if isinstance(error.__cause__, OSError) and error.__cause__.errno in _MAY_PASS:
+        if may_pass(error):
             raise
         damage = error
     else:
