@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 import remuda
-from remuda.storage import map_load
+from remuda.storage.load import map_load
 
 Row = tuple[int, str, int]
 

@@ -17,7 +17,7 @@ import pytest
 import remuda
 from remuda.errors import SqlError, StorageError
 from remuda.storage import MapStore
-from remuda.storage.store_folder import StoreFolder
+from remuda.storage.folder.store_folder import StoreFolder
 
 OLD = [(1, 10), (2, 20)]
 

@@ -23,7 +23,7 @@ from remuda.rules.normalize.normalize import RuleTrace, normalize
 from remuda.rules.normalize.trim import trim_columns
 from remuda.sql.parse.type_names import TYPE_NAMES
 from remuda.storage import UNBOUNDED, Lookup, hash_values, partition_of
-from remuda.storage.value_order import comparable
+from remuda.storage.index.value_order import comparable
 from remuda.types import SqlType, to_stored
 from tests.optimizer.maps import bound
 from tests.properties.predicates import Predicate, key_predicates, predicates, to_sql, truth

@@ -21,7 +21,7 @@ from remuda.spark.load.segment_task import (
     segment_infos,
 )
 from remuda.spark.query.batch_file import BatchFile, BatchFileWriter
-from remuda.storage.segment_builder import partition_ids
+from remuda.storage.segment.segment_builder import partition_ids
 from tests.spark.maps import orders
 
 if TYPE_CHECKING:

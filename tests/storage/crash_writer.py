@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Literal
 
 from remuda.catalog import IndexKind
-from remuda.storage import Durability, MapStore, Store, map_load
+from remuda.storage import Durability, MapStore, Store
+from remuda.storage.load import map_load
 from tests.storage.maps import index_on, orders_map, table_of
 
 ROWS = 4

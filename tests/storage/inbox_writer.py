@@ -14,7 +14,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from remuda.storage import MapStore, Store, inbox
+from remuda.storage import MapStore, Store
+from remuda.storage.folder import inbox
 from tests.storage.folders import only_map
 
 MOMENTS = ("before it is applied", "after it is applied", "after it is answered")

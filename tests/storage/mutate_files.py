@@ -23,7 +23,8 @@ import pyarrow as pa
 
 import remuda
 from remuda.errors import RemudaError
-from remuda.storage import map_state, verification
+from remuda.storage import map_state
+from remuda.storage.folder import verification
 
 ROWS = 3_000
 

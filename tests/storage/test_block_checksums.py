@@ -21,13 +21,14 @@ from xxhash import xxh3_64_hexdigest, xxh3_64_intdigest
 import remuda
 from remuda.catalog import MapDefinition
 from remuda.errors import StorageError
-from remuda.storage import MapStore, Store, array_file, map_state
-from remuda.storage.array_file import open_array_file
-from remuda.storage.block_guard import BlockGuard, GuardedArray, check_fixed, guarded, view_of
-from remuda.storage.checksum import BLOCK_BYTES, BlockDigest, damaged_ranges
+from remuda.storage import MapStore, Store, map_state
+from remuda.storage.folder.store_files import map_file
+from remuda.storage.folder.verification import Verification
+from remuda.storage.segment import array_file
+from remuda.storage.segment.array_file import open_array_file
+from remuda.storage.segment.block_guard import BlockGuard, GuardedArray, check_fixed, guarded, view_of
+from remuda.storage.segment.checksum import BLOCK_BYTES, BlockDigest, damaged_ranges
 from remuda.storage.snapshot import open_snapshot
-from remuda.storage.store_files import map_file
-from remuda.storage.verification import Verification
 from tests.storage.folders import abandon
 
 ROWS = 250_000

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from remuda.errors import StorageError
-from remuda.storage import Durability, Store, disposal
+from remuda.storage import Durability, Store
+from remuda.storage.folder import disposal
 from tests.storage.crash_writer import statement_rows
 from tests.storage.folders import abandon, filled, log_files, only_map
 from tests.storage.maps import contents

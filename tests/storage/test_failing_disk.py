@@ -20,7 +20,7 @@ import pytest
 
 from remuda.errors import OutcomeUnknownError, StorageError
 from remuda.storage import Durability, Lookup, Store
-from remuda.storage.manifest import decode_manifest
+from remuda.storage.folder.manifest import decode_manifest
 from tests.storage.crash_writer import ROWS, statement_rows
 from tests.storage.folders import abandon, filled, log_files, only_map, recorded_length
 from tests.storage.maps import contents, index_on, table_of

@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from remuda.errors import OutcomeUnknownError, StorageError
-from remuda.storage import Durability, group_commit
-from remuda.storage.write_ahead_file import read_log
-from remuda.storage.write_ahead_log import LEAST_ROOM, WriteAheadLog
+from remuda.storage import Durability
+from remuda.storage.wal import group_commit
+from remuda.storage.wal.write_ahead_file import read_log
+from remuda.storage.wal.write_ahead_log import LEAST_ROOM, WriteAheadLog
 
 THREADS = 8
 HANGS = 60

@@ -21,8 +21,8 @@ import pytest
 
 import remuda
 from remuda.errors import RemudaError, StorageError
-from remuda.storage.inbox import Delivery
-from remuda.storage.manifest import Manifest, decode_manifest, encode_manifest
+from remuda.storage.folder.inbox import Delivery
+from remuda.storage.folder.manifest import Manifest, decode_manifest, encode_manifest
 
 HEX = "0123456789abcdef"
 VICTIMS = (f"{HEX}.arrow", f"{HEX}.keys", f"{HEX}.{HEX}.index", "00000001.log", f"{HEX}.lease", "notes.txt", "MANIFEST")

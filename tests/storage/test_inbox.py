@@ -20,11 +20,11 @@ import pytest
 from remuda.catalog import IndexKind, MapDefinition, new_id
 from remuda.errors import ErrorCode, RemudaError, SqlError, StorageError
 from remuda.storage import LoadMode, Lookup, MapStore, SegmentInfo, Store, write_segment
-from remuda.storage.bulk_load import build_segments
-from remuda.storage.compaction import MOST_SEGMENTS
-from remuda.storage.delivery import FolderInbox, deliver, delivery_folder, forget, hand_in, own_folder
-from remuda.storage.inbox import ANSWER, CLAIMED, FOLDER, REQUEST
-from remuda.storage.manifest import read_manifest
+from remuda.storage.folder.delivery import FolderInbox, deliver, delivery_folder, forget, hand_in, own_folder
+from remuda.storage.folder.inbox import ANSWER, CLAIMED, FOLDER, REQUEST
+from remuda.storage.folder.manifest import read_manifest
+from remuda.storage.load.bulk_load import build_segments
+from remuda.storage.load.compaction import MOST_SEGMENTS
 from tests.storage.crash_writer import Row, statement_rows
 from tests.storage.folders import filled, only_map
 from tests.storage.inbox_writer import LATE_ROW, MOMENTS

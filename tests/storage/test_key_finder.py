@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from remuda.storage import Store, bulk_load
+from remuda.storage import Store
+from remuda.storage.load import bulk_load
 from remuda.types import BIGINT, DOUBLE, VARCHAR
 from tests.storage.maps import map_of, table_of
 

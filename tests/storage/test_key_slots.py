@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from remuda.storage.key_slots import ROWS_IN_A_SLOT, build_key_slots, key_search, searched_keys
-from remuda.storage.value_order import NULL_KEY
+from remuda.storage.index.key_slots import ROWS_IN_A_SLOT, build_key_slots, key_search, searched_keys
+from remuda.storage.index.value_order import NULL_KEY
 from remuda.types import BIGINT, DOUBLE
 
 LEAST, GREATEST = -(2**63), 2**63 - 1

@@ -15,7 +15,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from remuda.catalog import IndexKind
 from remuda.errors import ErrorCode, SqlError
-from remuda.storage import Durability, Lookup, MapSnapshot, Range, Store, map_load, open_snapshot
+from remuda.storage import Durability, Lookup, MapSnapshot, Range, Store, open_snapshot
+from remuda.storage.load import map_load
 from remuda.types import BIGINT, DOUBLE, VARCHAR
 from remuda.types.partition_hash import hash_values, partition_of
 from tests.storage.maps import contents, in_order, index_on, map_of, same, table_of

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from remuda.storage.hash_index import value_hasher
+from remuda.storage.index.hash_index import value_hasher
 from remuda.types import BIGINT, VARCHAR, Kind, SqlType
 from remuda.types.arrow_arrays import stored_array
 from remuda.types.column_hash import hash_columns

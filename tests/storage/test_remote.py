@@ -23,11 +23,11 @@ import remuda
 from remuda.catalog import new_id
 from remuda.errors import StorageError
 from remuda.storage import SnapshotDescription, open_snapshot
-from remuda.storage.file_cache import CACHE_BYTES, FileCache
-from remuda.storage.manifest import NAME, decode_manifest, encode_manifest
-from remuda.storage.remote_files import RemoteFiles
-from remuda.storage.remote_folder import RemoteFolder
-from remuda.storage.remote_place import RemotePlace
+from remuda.storage.folder.manifest import NAME, decode_manifest, encode_manifest
+from remuda.storage.remote.file_cache import CACHE_BYTES, FileCache
+from remuda.storage.remote.remote_files import RemoteFiles
+from remuda.storage.remote.remote_folder import RemoteFolder
+from remuda.storage.remote.remote_place import RemotePlace
 from tests.storage.folders import flipped
 from tests.storage.s3_server import BUCKET, S3Server, s3_server
 
@@ -273,7 +273,7 @@ def test_of_all_who_want_a_file_one_fetches_it(tmp_path: Path) -> None:
 READER = """
 import sys
 from remuda.storage import Store
-from remuda.storage.remote_address import open_address
+from remuda.storage.remote.remote_address import open_address
 store = Store.open(read_only=True, remote=open_address(sys.argv[1], cache=sys.argv[2]))
 (definition,) = store.catalog.maps.values()
 print(len(store.map(definition)), flush=True)

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from remuda.storage import row_memory
-from remuda.storage.row_memory import rows_of
+from remuda.storage.segment import row_memory
+from remuda.storage.segment.row_memory import rows_of
 
 _COLUMNS: dict[str, pa.Array] = {
     "bool": pa.array([True, None, False, True]),

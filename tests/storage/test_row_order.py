@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from remuda.storage.row_order import order_in_place, stable_order
+from remuda.storage.segment.row_order import order_in_place, stable_order
 
 _LEAST, _GREATEST = -(2**63), 2**63 - 1
 

@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from remuda.catalog import ColumnStatistics
-from remuda.storage import Durability, Store, bulk_load
-from remuda.storage.histogram import combined_histogram
-from remuda.storage.value_order import comparable
+from remuda.storage import Durability, Store
+from remuda.storage.index.value_order import comparable
+from remuda.storage.load import bulk_load
+from remuda.storage.segment.histogram import combined_histogram
 from remuda.types import BIGINT, DOUBLE, VARCHAR, SqlType
 from tests.storage.maps import map_of, table_of
 from tests.storage.sample_values import TYPES, random_value

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from remuda.storage import UNBOUNDED, Durability, MapSnapshot, Range, Store, zone_map
-from remuda.storage.value_order import comparable
+from remuda.storage import UNBOUNDED, Durability, MapSnapshot, Range, Store
+from remuda.storage.index.value_order import comparable
+from remuda.storage.segment import zone_map
 from remuda.types import BIGINT, TIMESTAMP, VARCHAR, Kind, SqlType
 from remuda.types.partition_hash import LONG_DECIMAL_DIGITS
 from tests.storage.maps import contents, map_of, table_of

@@ -7,17 +7,17 @@ sources.
 
 from remuda.storage.conditions import UNBOUNDED, Lookup, Range
 from remuda.storage.confirmation import Confirm, always_granted
-from remuda.storage.index_finder import IndexFinder, IndexRead, index_read
-from remuda.storage.load_merge import LoadMode
+from remuda.storage.load.load_merge import LoadMode
+from remuda.storage.lookup.index_finder import IndexFinder, IndexRead, index_read
+from remuda.storage.lookup.row_form import ColumnRows, RowForm, row_form
 from remuda.storage.map_store import MapStore
-from remuda.storage.row_form import ColumnRows, RowForm, row_form
-from remuda.storage.segment import Segment
-from remuda.storage.segment_builder import build_segment
-from remuda.storage.segment_file import SegmentInfo, write_segment
+from remuda.storage.segment.segment import Segment
+from remuda.storage.segment.segment_builder import build_segment
+from remuda.storage.segment.segment_file import SegmentInfo, write_segment
 from remuda.storage.snapshot import MapSnapshot, SnapshotDescription, open_snapshot
 from remuda.storage.source import Source
 from remuda.storage.store import Store
-from remuda.storage.write_ahead_log import Durability
+from remuda.storage.wal.write_ahead_log import Durability
 from remuda.types.column_hash import hash_columns
 from remuda.types.partition_hash import hash_values, partition_of, scalar_hasher
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 from remuda.errors import ErrorCode, SqlError, StorageError
 from remuda.storage.map_version import MapVersion
-from remuda.storage.recovery import version_of
-from remuda.storage.segment_shelf import is_verified
+from remuda.storage.segment.segment_shelf import is_verified
 from remuda.storage.snapshot import MapSnapshot
 from remuda.storage.statements import write_again
-from remuda.storage.unsafe_records import UnsafeRecords
+from remuda.storage.wal.recovery import version_of
+from remuda.storage.wal.unsafe_records import UnsafeRecords
 from remuda.storage.writer_lock import WriterLock
 
 if TYPE_CHECKING:
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from remuda.catalog import MapDefinition
-    from remuda.storage.recovery import DamagedMap, RecoveredMap
-    from remuda.storage.segment_shelf import SegmentShelf, ShelvedSegment
-    from remuda.storage.write_ahead_log import WriteAheadLog
-    from remuda.storage.write_log import WriteLog
+    from remuda.storage.memtable.write_log import WriteLog
+    from remuda.storage.segment.segment_shelf import SegmentShelf, ShelvedSegment
+    from remuda.storage.wal.recovery import DamagedMap, RecoveredMap
+    from remuda.storage.wal.write_ahead_log import WriteAheadLog
 
 
 VERIFIED_FIRST = 8 << 20

@@ -6,7 +6,7 @@ import weakref
 from typing import TYPE_CHECKING
 
 from remuda.catalog import ColumnStatistics, MapStatistics
-from remuda.storage.column_summary import combine, summarise
+from remuda.storage.segment.column_summary import combine, summarise
 from remuda.storage.snapshot import MapSnapshot
 
 if TYPE_CHECKING:

@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from remuda.errors import StorageError
 from remuda.expr.cancellation import asking
-from remuda.storage.checksum import no_pause
-from remuda.storage.compaction import fold
-from remuda.storage.disk_errors import from_source, may_pass, reports_disk_errors
 from remuda.storage.encodable import naming_columns, unencodable
-from remuda.storage.map_load import load_table, load_tables, take_over_segments
+from remuda.storage.folder.disk_errors import from_source, may_pass, reports_disk_errors
+from remuda.storage.folder.verification import verify_segments
+from remuda.storage.index.value_order import canonical_key
+from remuda.storage.load.compaction import fold
+from remuda.storage.load.map_load import load_table, load_tables, take_over_segments
+from remuda.storage.lookup.row_form import row_form
 from remuda.storage.map_state import MapState
 from remuda.storage.map_statistics import StatisticsKeeper
 from remuda.storage.map_version import MapVersion
-from remuda.storage.records import DELETE, PUT, encode_record
 from remuda.storage.row_check import RowCheck
-from remuda.storage.row_form import row_form
-from remuda.storage.segment_shelf import is_verified
+from remuda.storage.segment.checksum import no_pause
+from remuda.storage.segment.segment_shelf import is_verified
 from remuda.storage.snapshot import MapSnapshot
 from remuda.storage.statements import erase_keys, insert_row, insert_rows, put_rows
-from remuda.storage.value_order import canonical_key
-from remuda.storage.verification import verify_segments
+from remuda.storage.wal.records import DELETE, PUT, encode_record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 
     from remuda.catalog import IndexDefinition, MapDefinition, MapStatistics
     from remuda.storage.confirmation import Confirm
-    from remuda.storage.load_merge import LoadMode
-    from remuda.storage.row_form import Row, RowForm
-    from remuda.storage.segment_file import SegmentInfo
-    from remuda.storage.segment_shelf import SegmentShelf, ShelvedSegment
-    from remuda.storage.write_ahead_log import WriteAheadLog
+    from remuda.storage.load.load_merge import LoadMode
+    from remuda.storage.lookup.row_form import Row, RowForm
+    from remuda.storage.segment.segment_file import SegmentInfo
+    from remuda.storage.segment.segment_shelf import SegmentShelf, ShelvedSegment
+    from remuda.storage.wal.write_ahead_log import WriteAheadLog
 
 FOLD_ENTRIES = 65_536
 """A log of so many entries is folded into a segment in the background."""

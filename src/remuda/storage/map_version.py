@@ -9,27 +9,27 @@ from __future__ import annotations
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from remuda.storage.hidden_rows import HiddenRows
-from remuda.storage.index_finder import IndexFinder
-from remuda.storage.key_finder import make_finder
-from remuda.storage.log_columns import LogColumns
-from remuda.storage.row_code import row_reader
-from remuda.storage.row_form import row_form
-from remuda.storage.segment_search import make_search
-from remuda.storage.touched_keys import touched_keys
-from remuda.storage.value_order import canonical_key
-from remuda.storage.write_log import WriteLog
+from remuda.storage.index.value_order import canonical_key
+from remuda.storage.lookup.index_finder import IndexFinder
+from remuda.storage.lookup.key_finder import make_finder
+from remuda.storage.lookup.row_code import row_reader
+from remuda.storage.lookup.row_form import row_form
+from remuda.storage.lookup.touched_keys import touched_keys
+from remuda.storage.memtable.log_columns import LogColumns
+from remuda.storage.memtable.write_log import WriteLog
+from remuda.storage.segment.hidden_rows import HiddenRows
+from remuda.storage.segment.segment_search import make_search
 from remuda.types.partition_hash import partition_of, scalar_hasher, to_signed, unsigned_hasher
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from remuda.catalog import MapDefinition
-    from remuda.storage.index_finder import IndexRead
-    from remuda.storage.row_form import Row, RowForm
-    from remuda.storage.segment import Segment
-    from remuda.storage.segment_file import SegmentInfo
-    from remuda.storage.touched_keys import TouchedKeys
+    from remuda.storage.lookup.index_finder import IndexRead
+    from remuda.storage.lookup.row_form import Row, RowForm
+    from remuda.storage.lookup.touched_keys import TouchedKeys
+    from remuda.storage.segment.segment import Segment
+    from remuda.storage.segment.segment_file import SegmentInfo
 
 MOST_FINDERS = 4096
 """Statements come and go while a version stays."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from remuda.errors import ConstraintError
-from remuda.storage.segment_builder import duplicate_key
+from remuda.storage.segment.segment_builder import duplicate_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from remuda.storage.lookup.row_form import Row
     from remuda.storage.map_version import MapVersion
-    from remuda.storage.row_form import Row
 
 
 def insert_row(version: MapVersion, key: Any, row: Row) -> None:

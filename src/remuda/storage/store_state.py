@@ -7,27 +7,27 @@ from typing import TYPE_CHECKING
 
 from remuda.catalog import Catalog
 from remuda.errors import ErrorCode, SqlError, StorageError
-from remuda.storage.background_checkpoint import BackgroundCheckpoint
-from remuda.storage.disk_errors import reports_disk_errors
-from remuda.storage.manifest import map_entry
+from remuda.storage.folder.disk_errors import reports_disk_errors
+from remuda.storage.folder.manifest import map_entry
+from remuda.storage.folder.store_folder import StoreFolder
+from remuda.storage.load.background_checkpoint import BackgroundCheckpoint
 from remuda.storage.map_store import MapStore
-from remuda.storage.recovery import recover
-from remuda.storage.segment_shelf import SegmentShelf, ShelvedSegment
-from remuda.storage.store_folder import StoreFolder
+from remuda.storage.segment.segment_shelf import SegmentShelf, ShelvedSegment
+from remuda.storage.wal.recovery import recover
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from remuda.catalog import MapDefinition
-    from remuda.storage.manifest import MapEntry
-    from remuda.storage.reader_lease import ReaderLease
-    from remuda.storage.remote_folder import RemoteFolder
-    from remuda.storage.remote_place import RemotePlace
-    from remuda.storage.segment_file import SegmentInfo
+    from remuda.storage.folder.manifest import MapEntry
+    from remuda.storage.folder.reader_lease import ReaderLease
+    from remuda.storage.remote.remote_folder import RemoteFolder
+    from remuda.storage.remote.remote_place import RemotePlace
+    from remuda.storage.segment.segment_file import SegmentInfo
     from remuda.storage.snapshot import MapSnapshot
-    from remuda.storage.write_ahead_file import LogFile
-    from remuda.storage.write_ahead_log import Durability, WriteAheadLog
+    from remuda.storage.wal.write_ahead_file import LogFile
+    from remuda.storage.wal.write_ahead_log import Durability, WriteAheadLog
 
 
 class StoreState:

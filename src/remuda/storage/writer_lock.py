@@ -15,7 +15,7 @@ from remuda.errors import StorageError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from remuda.storage.write_ahead_log import WriteAheadLog
+    from remuda.storage.wal.write_ahead_log import WriteAheadLog
 
 
 class WriterLock:

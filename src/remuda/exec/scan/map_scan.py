@@ -13,8 +13,8 @@ from remuda.exec.scan import zone_order
 from remuda.exec.scan.concrete_bounds import intersect, pruned_partitions
 from remuda.exec.scan.scan_filter import whole_filter
 from remuda.exec.scan.zone_ranges import SMALLEST_GAP
-from remuda.storage.segment_source import SegmentSource
-from remuda.storage.zone_map import ZONE_ROWS
+from remuda.storage.segment.segment_source import SegmentSource
+from remuda.storage.segment.zone_map import ZONE_ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 
 from remuda.exec.scan.zone_ranges import SMALLEST_GAP
-from remuda.storage.value_order import direct_key
-from remuda.storage.zone_map import ZONE_ROWS
+from remuda.storage.index.value_order import direct_key
+from remuda.storage.segment.zone_map import ZONE_ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from remuda.exec.scan.concrete_bounds import interval_range
 from remuda.expr import Call, Column, Literal, Parameter, can_fail, conjuncts
 from remuda.plan.bounds import End, Interval
-from remuda.storage.zone_map import common_ranges
+from remuda.storage.segment.zone_map import common_ranges
 from remuda.types import Kind
 from remuda.types.arrow_arrays import is_fixed_width
 

@@ -16,7 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from remuda.errors import RemudaError
-from remuda.storage.process_folder import ProcessFolder, remove_abandoned
+from remuda.storage.folder.process_folder import ProcessFolder, remove_abandoned
 
 _PARTS = ("bin", "sbin", "jars", "python", "data", "examples", "licenses")
 

@@ -27,7 +27,7 @@ from remuda.spark.load.segment_task import (
     part_count,
     segment_infos,
 )
-from remuda.storage.delivery import own_folder, remove_while_written
+from remuda.storage.folder.delivery import own_folder, remove_while_written
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

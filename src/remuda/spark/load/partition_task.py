@@ -23,9 +23,9 @@ import pyarrow as pa
 
 from remuda.errors import RemudaError, SqlError
 from remuda.spark.query.batch_file import BatchFileWriter, ByteRange
-from remuda.storage.conforming import conform
-from remuda.storage.row_memory import rows_of
-from remuda.storage.segment_builder import DICTIONARY_SHARE, mostly_distinct, partition_ids
+from remuda.storage.load.conforming import conform
+from remuda.storage.segment.row_memory import rows_of
+from remuda.storage.segment.segment_builder import DICTIONARY_SHARE, mostly_distinct, partition_ids
 from remuda.types.arrow_arrays import flat, is_dictionary
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ import pyarrow as pa
 
 from remuda.spark.load.partition_task import WrittenRows, fitting
 from remuda.spark.query.batch_file import BatchFile, ByteRange
-from remuda.storage.bulk_load import MOST_PARTS, build_segments
-from remuda.storage.segment_builder import compacted, partition_ids
-from remuda.storage.segment_file import save_segment
+from remuda.storage.load.bulk_load import MOST_PARTS, build_segments
+from remuda.storage.segment.segment_builder import compacted, partition_ids
+from remuda.storage.segment.segment_file import save_segment
 from remuda.types.arrow_arrays import is_dictionary
 
 if TYPE_CHECKING:

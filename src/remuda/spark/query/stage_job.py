@@ -16,7 +16,7 @@ from remuda.spark.query.answers import batches_of, measured_of, task_of
 from remuda.spark.query.shuffle_blocks import Mailbox
 from remuda.spark.query.shuffle_frames import chain_stages
 from remuda.spark.query.stage_task import run_between, run_last
-from remuda.storage.delivery import own_folder, remove_while_written
+from remuda.storage.folder.delivery import own_folder, remove_while_written
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,0 +1,126 @@
+"""Handing segments to the writer of a folder, from any process: see `inbox`."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from shutil import rmtree
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from remuda.errors import ErrorCode, SqlError, StorageError
+from remuda.storage.folder.folder_lock import FolderInUseError
+from remuda.storage.folder.inbox import ANSWER, FOLDER, GONE, LEVELS, OWN, REQUEST, Answer, Delivery
+from remuda.storage.folder.manifest import map_entry
+from remuda.storage.folder.store_files import create_file, make_folder, read_file
+from remuda.storage.segment.segment_file import save_segment
+from remuda.storage.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from remuda.catalog import MapDefinition
+    from remuda.storage.load.load_merge import LoadMode
+    from remuda.storage.segment.segment import Segment
+    from remuda.storage.segment.segment_file import SegmentInfo
+
+_POLL_SECONDS = 0.02
+
+
+def delivery_folder(store: Path, delivery_id: str) -> Path:
+    """Where the segments of a delivery are written."""
+    return store / FOLDER / delivery_id
+
+
+@dataclass(frozen=True, slots=True)
+class FolderInbox:
+    """The inbox of a store in a folder, for those who deliver. Plain data that pickles."""
+
+    store: str
+
+    def expect(self, delivery_id: str) -> None:
+        """Makes room for a delivery, before anyone saves segments for it."""
+        folder = delivery_folder(Path(self.store), delivery_id)
+        try:
+            make_folder(folder)
+        except OSError as error:
+            raise StorageError(f"nothing can be delivered: {error.strerror}", folder) from error
+
+    def save(self, delivery_id: str, segments: Iterable[Segment]) -> list[SegmentInfo]:
+        """Writes segments for a delivery; the one who delivers is another process.
+
+        There is no room for a delivery that has been forgotten: a task that goes on after its job has failed gets an
+        error and leaves nothing.
+        """
+        folder = delivery_folder(Path(self.store), delivery_id)
+        return [save_segment(folder, segment, make_folder=False) for segment in segments]
+
+    def deliver(self, delivery_id: str, definition: MapDefinition, infos: Sequence[SegmentInfo], mode: LoadMode) -> int:
+        return deliver(Path(self.store), delivery_id, definition, infos, mode)
+
+    def forget(self, delivery_id: str) -> None:
+        forget(Path(self.store), delivery_id)
+
+
+def own_folder(store: Path, name: str) -> Path:
+    """Where the tasks of the process that has the store open for writing write what is for that process alone.
+
+    A delivery may be waited for by another process; this is of no use to anyone when its process has ended, however it
+    ended, and is removed when the store is opened for writing again.
+    """
+    return store / FOLDER / f"{OWN}{name}"
+
+
+def deliver(
+    store: Path, delivery_id: str, definition: MapDefinition, infos: Sequence[SegmentInfo], mode: LoadMode
+) -> int:
+    """Has the segments in the delivery's folder taken over, all or none, and returns how many rows they had.
+
+    If a process has the store open for writing, that one does it; else this one opens it for that. Either way opening
+    takes over what waits in the inbox, so there is always someone who will.
+    """
+    answer = store / FOLDER / f"{delivery_id}{ANSWER}"
+    try:
+        hand_in(store, delivery_id, definition, infos, mode)
+        while not answer.exists():
+            try:
+                Store.open(store).close()
+            except FolderInUseError:
+                time.sleep(_POLL_SECONDS)
+        outcome = msgspec.json.decode(read_file(answer, levels=LEVELS), type=Answer)
+    finally:
+        forget(store, delivery_id)
+    if outcome.error is not None:
+        raise SqlError(ErrorCode(outcome.code), outcome.error)
+    return outcome.rows
+
+
+def hand_in(
+    store: Path, delivery_id: str, definition: MapDefinition, infos: Sequence[SegmentInfo], mode: LoadMode
+) -> None:
+    """Asks for the segments to be taken over. From now on they will be, though this process may end."""
+    folder = store / FOLDER
+    make_folder(folder)
+    request = folder / f"{delivery_id}{REQUEST}"
+    fresh = request.with_suffix(".new")
+    with create_file(fresh, levels=LEVELS) as file:
+        file.write(msgspec.json.encode(Delivery(mode, map_entry(definition, 0, [(info, None) for info in infos]))))
+    fresh.replace(request)
+
+
+def forget(store: Path, delivery_id: str) -> None:
+    """Removes everything of a delivery that has been answered, or will never be asked for: then it is withdrawn."""
+    for suffix in (REQUEST, ANSWER):
+        (store / FOLDER / f"{delivery_id}{suffix}").unlink(missing_ok=True)
+    remove_while_written(delivery_folder(store, delivery_id))
+
+
+def remove_while_written(folder: Path) -> None:
+    """Removes a folder into which others may still be writing: under another name nothing is added to it."""
+    gone = folder.with_name(f"{folder.name}{GONE}")
+    with suppress(OSError):
+        folder.rename(gone)
+        rmtree(gone)

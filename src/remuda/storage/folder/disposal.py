@@ -1,0 +1,69 @@
+"""The removal of files that the committed state no longer names: at once, or when the last reader has left them."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from remuda.storage.folder.reader_lease import oldest_version_read
+from remuda.storage.folder.store_files import remove_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+_logger = logging.getLogger("remuda.storage")
+
+
+class Disposal:
+    """Of one folder. `version` is that of the manifest committed last."""
+
+    __slots__ = ("_stopped", "_store", "_waiting", "version")
+
+    def __init__(self, store: Path) -> None:
+        self._store = store
+        self._waiting: deque[tuple[int, Path]] = deque()
+        self.version = 0
+        self._stopped = False
+
+    def stop(self) -> None:
+        """Nothing is removed any more. What no manifest names is found by whoever opens the folder next."""
+        self._stopped = True
+
+    def retire(self, paths: Iterable[Path], version: int | None = None) -> None:
+        """Removes files that no manifest from this version on (default: the last one) names, or sees to it later.
+
+        A finaliser may call this in any thread at any moment, so there is no lock here: the queue needs none.
+        """
+        since = self.version if version is None else version
+        with suppress(OSError):  # A folder that cannot be listed: its files are found at the next opening.
+            self._waiting.extend((since, path) for path in paths)
+        self.sweep()
+
+    def sweep(self) -> None:
+        """Removes what was waiting for readers that are gone. What cannot be removed is tried again the next time.
+
+        It never fails: a statement is not undone because a file that it does not need is still there.
+        """
+        if not self._waiting or self._stopped:
+            return
+        try:
+            oldest = oldest_version_read(self._store)
+        except OSError as error:
+            _logger.warning("the leases of readers cannot be read: %s", error)
+            return
+        for _ in range(len(self._waiting)):
+            try:
+                since, path = self._waiting.popleft()
+            except IndexError:  # Another thread sweeps too.
+                return
+            if oldest is None or oldest >= since:
+                try:
+                    remove_file(path, levels=len(path.relative_to(self._store).parts) - 1)
+                except OSError as error:
+                    _logger.warning("a file that is not needed any more cannot be removed: %s", error)
+                    self._waiting.append((since, path))
+            else:
+                self._waiting.append((since, path))

@@ -1,0 +1,197 @@
+"""The inbox: segments that other processes have written, taken over by whoever has the folder open for writing.
+
+    inbox/<id>/            the files of the segments
+    inbox/own-<id>/        what the writer itself lets others put there, for as long as it lives
+    inbox/<folder>.gone/   one of these while it is being removed
+    inbox/<id>.request     which map, which mode, which of the files: a delivery, whole from the moment it has this name
+    inbox/<id>.claimed     the same, while it is being taken over
+    inbox/<id>.answer      what became of it
+
+A delivery is applied once or not at all, whatever process dies on the way: the manifest that is the first to name what
+came of its segments names the delivery too, until the answer is there. The segments alone would not tell: they may have
+been merged with others at once.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import time
+import weakref
+from contextlib import suppress
+from shutil import rmtree
+from threading import Event, Thread
+from typing import TYPE_CHECKING, cast
+
+import msgspec
+
+from remuda.errors import ErrorCode, OutcomeUnknownError, RemudaError, StorageError
+from remuda.storage.folder.manifest import MapEntry, check_map_names, map_definition, segment_info
+from remuda.storage.folder.store_files import DELIVERY_ID, create_file, list_files, make_folder, open_file, read_file
+from remuda.storage.segment.segment_file import LEVELS as SEGMENT_LEVELS
+from remuda.storage.segment.segment_file import segment_paths
+from remuda.storage.wal.write_ahead_file import sync_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from remuda.storage.folder.store_folder import StoreFolder
+    from remuda.storage.load.load_merge import LoadMode
+    from remuda.storage.map_store import MapStore
+
+FOLDER = "inbox"
+REQUEST, CLAIMED, ANSWER = ".request", ".claimed", ".answer"
+OWN = "own-"
+GONE = ".gone"
+
+LEVELS = 1
+_TO_TAKE = re.compile(rf"{DELIVERY_ID.pattern}(\.request|\.claimed)")
+_OWN_NAME = re.compile(
+    rf"{DELIVERY_ID.pattern}(\.request|\.claimed|\.answer|\.new|\.gone)?|own-[0-9A-Za-z_-]+(\.gone)?"
+)
+_POLL_SECONDS = 0.05
+ABANDONED_SECONDS = 24 * 3600.0
+"""Age at which files that were never delivered belong to a job that is dead."""
+_logger = logging.getLogger("remuda.storage")
+
+
+class Delivery(msgspec.Struct, frozen=True):
+    """`map` is the definition that the segments were written for, with the segments as those of the map."""
+
+    mode: str
+    map: MapEntry
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """`code` and `error` are there where the delivery was refused."""
+
+    rows: int = 0
+    code: int = 0
+    error: str | None = None
+
+
+class Inbox:
+    """The writer's side. `find_map` gives the map with an id, or raises."""
+
+    def __init__(self, store: StoreFolder, find_map: Callable[[str], MapStore]) -> None:
+        self._store = store
+        self._folder = store.path / FOLDER
+        self._find_map = find_map
+        self._stopped = Event()
+        self._thread: Thread | None = None
+
+    def start(self) -> None:
+        """Takes over what waits already, then whatever comes."""
+        self._remove_abandoned()
+        self.take_all()
+        self._store.forget_deliveries(lambda each: not (self._folder / (each + CLAIMED)).exists())
+        self._thread = Thread(target=_watch, args=(weakref.ref(self), self._stopped), name="remuda-inbox", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Returns when nothing is being taken over any more: at most one delivery."""
+        self._stopped.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def take_all(self) -> None:
+        """One that cannot be taken over now, for want of space perhaps, is tried again."""
+        try:
+            found = list_files(self._folder, levels=LEVELS, form=_TO_TAKE)
+        except OSError as error:
+            _logger.warning("the inbox cannot be read: %s", error)
+            return
+        for name in found:
+            if not self._stopped.is_set():
+                try:
+                    self._take(self._folder / name)
+                except OSError as error:
+                    _logger.warning("a delivery cannot be taken over: %s", error)
+
+    def _take(self, path: Path) -> None:
+        claimed = path.with_suffix(CLAIMED)
+        try:
+            path.replace(claimed)
+        except FileNotFoundError:
+            return  # It was withdrawn.
+        answer = self._outcome(claimed)
+        fresh = path.with_suffix(".new")
+        with create_file(fresh, levels=LEVELS) as file:
+            file.write(msgspec.json.encode(answer))
+        fresh.replace(path.with_suffix(ANSWER))
+        claimed.unlink(missing_ok=True)
+        # It must not be found again after a power failure when no manifest says any more that it is applied.
+        sync_folder(self._folder)
+        self._store.forget_deliveries(lambda each: each == claimed.stem)
+
+    def _outcome(self, claimed: Path) -> Answer:
+        try:
+            return Answer(rows=self._apply(claimed))
+        except RemudaError as error:
+            return Answer(code=int(getattr(error, "code", -1)), error=getattr(error, "message", str(error)))
+        except Exception as error:
+            # Whatever others have put there must not keep the store from being opened, nor later deliveries waiting.
+            _logger.exception("a delivery cannot be taken over")
+            return Answer(code=int(ErrorCode.GENERIC), error=f"the delivery cannot be taken over: {error}")
+
+    def _apply(self, claimed: Path) -> int:
+        try:
+            delivery = msgspec.json.decode(read_file(claimed, levels=LEVELS), type=Delivery)
+            check_map_names(delivery.map)
+        except (msgspec.DecodeError, ValueError) as error:
+            raise StorageError(f"the delivery cannot be read: {error}", claimed) from error
+        definition = map_definition(delivery.map)
+        infos = [segment_info(entry, definition) for entry in delivery.map.segments]
+        if self._store.is_applied(claimed.stem):
+            return sum(info.rows for info in infos)
+        target = self._find_map(definition.id)
+        folder = target.folder
+        assert folder is not None, "an inbox belongs to a folder"
+        files = [path for info in infos for path in segment_paths(claimed.with_suffix(""), info)]
+        try:
+            _link(files, folder)
+            return target.commit_segments(infos, cast("LoadMode", delivery.mode), claimed.stem)
+        except OutcomeUnknownError:
+            raise  # A crash may leave the manifest that names the files.
+        except BaseException:
+            for path in files:
+                with suppress(OSError):
+                    (folder / path.name).unlink(missing_ok=True)
+            raise
+
+    def _remove_abandoned(self) -> None:
+        """What is the writer's own is nobody's when the next one has come."""
+        if not self._folder.is_dir():
+            return
+        limit = time.time() - ABANDONED_SECONDS
+        found = [path for path in self._folder.iterdir() if _OWN_NAME.fullmatch(path.name)]
+        waiting = {path.stem for path in found if path.suffix in {REQUEST, CLAIMED}}
+        for path in found:
+            with suppress(OSError):
+                is_old = path.name.startswith(OWN) or path.suffix == GONE or path.lstat().st_mtime < limit
+                if path.stem not in waiting and is_old:
+                    rmtree(path) if path.is_dir() else path.unlink()
+
+
+def _watch(found: weakref.ref[Inbox], stopped: Event) -> None:
+    """Looks again and again. While it waits it holds nothing: a store that was dropped without being closed can go."""
+    while not stopped.wait(_POLL_SECONDS):
+        inbox = found()
+        if inbox is None:
+            return
+        inbox.take_all()
+        del inbox
+
+
+def _link(files: Sequence[Path], folder: Path) -> None:
+    """The files under a second name in the map's folder: the first stays until the delivery is answered."""
+    try:
+        make_folder(folder)
+        for path in files:
+            os.close(open_file(path, os.O_RDONLY, levels=SEGMENT_LEVELS))  # no link, nor through one
+            (folder / path.name).unlink(missing_ok=True)
+            (folder / path.name).hardlink_to(path)
+    except OSError as error:
+        raise StorageError(f"a delivered file cannot be taken over: {error.strerror}", error.filename) from error

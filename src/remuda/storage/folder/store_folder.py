@@ -1,0 +1,371 @@
+"""What a store has on disk beside its segments: the lock, the manifest, the write-ahead files, and what goes away.
+
+MANIFEST                        what the folder holds (`manifest`)
+LOCK                            held by the one process that writes
+readers/<id>.lease              which state a reader uses (`reader_lease`)
+wal/<number>.log                statements since the last checkpoint (`write_ahead_log`)
+maps/<map id>/<segment id>.*    segments (`segment_file`)
+inbox/<id>.*                    segments that other processes hand over (`inbox`)
+
+It knows nothing of the maps but their entries in the manifest. Its user keeps others out while it is changed.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from remuda.errors import StorageError
+from remuda.storage.folder.disk_errors import disk_errors, storage_error
+from remuda.storage.folder.disposal import Disposal
+from remuda.storage.folder.folder_lock import FolderLock
+from remuda.storage.folder.manifest import (
+    NAME,
+    Manifest,
+    UnsyncedManifestError,
+    replace_manifest,
+    view_entry,
+    write_manifest,
+)
+from remuda.storage.folder.store_files import (
+    ID,
+    SEGMENT_FILE,
+    list_files,
+    make_folder,
+    open_file,
+    refuse_link,
+    remove_file,
+)
+from remuda.storage.segment.segment_file import LEVELS as SEGMENT_LEVELS
+from remuda.storage.wal.write_ahead_file import (
+    LEVELS,
+    LogFile,
+    holds_nothing,
+    log_numbers,
+    log_path,
+    settle_tail,
+    sync_folder,
+)
+from remuda.storage.wal.write_ahead_log import NO_SPACE, Durability, WriteAheadLog
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Container, Iterable
+    from pathlib import Path
+
+    from remuda.catalog import Catalog
+    from remuda.storage.folder.manifest import MapEntry
+    from remuda.storage.remote.remote_folder import RemoteFolder
+    from remuda.storage.wal.recovery import Recovered
+
+LOCK = "LOCK"
+FOLDERS = ("wal", "maps")
+
+
+class StoreFolder:
+    """`journal` is there once it is opened, `disposal` for a writer."""
+
+    def __init__(
+        self, path: Path, durability: Durability, *, read_only: bool, remote: RemoteFolder | None = None
+    ) -> None:
+        self.path = path
+        self.remote = remote
+        self.journal: WriteAheadLog | None = None
+        self.disposal = None if read_only else Disposal(path)
+        self._durability = durability
+        self._lock: FolderLock | None = None
+        self._log_files = [(1, 1)]
+        """Numbers of the write-ahead files with the sequence number each begins with."""
+        self._sequence = 0
+        self._safe_log = (0, 0)
+        self._manifest: Manifest | None = None
+        """The one that was read or written last."""
+        self._deliveries: frozenset[str] = frozenset()
+        self._uncertain = False
+        """Whether it is unknown which manifest a crash would leave."""
+
+    @property
+    def version(self) -> int | None:
+        """Of the manifest that was read or written last."""
+        return None if self._manifest is None else self._manifest.version
+
+    # Opening
+
+    def lock(self) -> None:
+        """Makes the folder, if it is absent, and keeps other writers out."""
+        try:
+            if self.remote is not None:
+                self.remote.fetch()
+        except FileNotFoundError as error:
+            raise StorageError("a file named in the manifest is missing", error.filename) from error
+        with disk_errors("the folder cannot be written", self.path):
+            _make_folders(self.path)
+            for name in FOLDERS:
+                make_folder(self.path / name)
+            refuse_link(self.path / "inbox")
+            refuse_link(self.path / "readers")
+            self._lock = FolderLock(self.path / LOCK)
+
+    def unlock(self) -> None:
+        if self._lock is not None:
+            self._lock.release()
+
+    def has_manifest(self) -> bool:
+        """Whether there is anything to recover.
+
+        A folder without a manifest is new, or the first opening of it did not come to an end: then it holds at most
+        a log file without a record, as nothing is written before there is a manifest. Anything else is a store whose
+        manifest was lost.
+        """
+        if (self.path / NAME).exists():
+            return True
+        logs = self.path / "wal"
+        if self._map_folders() or any(
+            number > 1 or not holds_nothing(log_path(logs, number)) for number in log_numbers(logs)
+        ):
+            raise StorageError("the manifest is missing", self.path / NAME)
+        return False
+
+    def sync_own_name(self) -> None:
+        """Makes the names of a new store's folders durable, before the manifest is, and its own in the folder around
+        it."""
+        sync_folder(self.path)
+        try:
+            sync_folder(self.path.parent)
+        except PermissionError:
+            # It can be used but not read, and so not be synced by this process: the store was made in a folder that
+            # somebody else looks after.
+            return
+        except OSError as error:
+            raise storage_error("the name of the folder could not be made durable", error, self.path.parent) from error
+
+    def take_up(self, recovered: Recovered) -> None:
+        """Goes on from the state that was found."""
+        manifest, files = recovered.manifest, recovered.files
+        self._manifest = manifest
+        self._sequence = recovered.sequence
+        self._safe_log = manifest.safe_log
+        self._deliveries = frozenset(manifest.deliveries)
+        self._log_files = [(file.number, file.first_sequence) for file in files] or [
+            (manifest.first_log, self._sequence + 1)
+        ]
+        if self.disposal is not None:
+            self.disposal.version = manifest.version
+
+    def open_journal(self, last: LogFile | None) -> WriteAheadLog | None:
+        """Goes on behind the last whole record; a file that was cut off inside its header makes room for its like."""
+        if self._durability is Durability.NONE:
+            return None
+        folder = self.path / "wal"
+        number = self._log_files[-1][0] if last is None else last.number
+        for other in log_numbers(folder):
+            if other > number or (last is None and other == number):
+                with suppress(OSError):  # It holds nothing, and is overwritten when its number comes.
+                    remove_file(log_path(folder, other), levels=LEVELS)
+        if last is None:
+            self.journal = WriteAheadLog(folder, number, self._sequence, self._durability)
+        elif last.salt is None or last.syncs is not (self._durability is Durability.FSYNC):
+            self.journal = self._begin_behind(last)
+        else:
+            safe = self._safe_log == (number, last.length)
+            self.journal = WriteAheadLog(folder, number, self._sequence, self._durability, last, safe=safe)
+        return self.journal
+
+    def _begin_behind(self, last: LogFile) -> WriteAheadLog:
+        """Begins a new file: the last one has format 1, or was written with another durability, which it says."""
+        folder = self.path / "wal"
+        path = log_path(folder, last.number)
+        with disk_errors("the write-ahead log cannot be written", path):
+            descriptor = open_file(path, os.O_WRONLY, levels=LEVELS)
+            try:
+                settle_tail(descriptor, last)
+            finally:
+                os.close(descriptor)
+        journal = WriteAheadLog(folder, last.number + 1, self._sequence, self._durability, previous_length=last.length)
+        self._log_files.append((journal.number, journal.sequence + 1))
+        return journal
+
+    def remove_strangers(self, maps: Container[str], version: int) -> None:
+        """Files that the manifest of this version does not name: left by a process that was killed, or for readers.
+
+        Those of maps that it names are left to their shelves.
+        """
+        if self.disposal is None:
+            return
+        first, logs = self._log_files[0][0], self.path / "wal"
+        self.disposal.retire((log_path(logs, number) for number in log_numbers(logs) if number < first), version)
+        with suppress(OSError):
+            for folder in self._map_folders():
+                if folder.name not in maps:
+                    files = list_files(folder, levels=SEGMENT_LEVELS, form=SEGMENT_FILE)
+                    self.disposal.retire((folder / name for name in files), version)
+                    with suppress(OSError):  # Not empty: somebody reads it, or has put something there.
+                        folder.rmdir()
+
+    def _map_folders(self) -> list[Path]:
+        """Folders that have the form of a map's. What else a system or a person has put there is left alone."""
+        with os.scandir(self.path / "maps") as entries:
+            return [
+                self.path / "maps" / entry.name
+                for entry in entries
+                if ID.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False)
+            ]
+
+    # Committing
+
+    def commit(
+        self,
+        partitions: int,
+        catalog: Catalog,
+        maps: list[MapEntry],
+        *,
+        only_changes: bool = False,
+        delivery: str | None = None,
+    ) -> None:
+        """Makes this the state of the folder, by a new manifest; with `only_changes` not if it is so already.
+
+        `delivery` is the one whose rows the state is the first to have.
+        """
+        if self.disposal is None:
+            return
+        deliveries = self._deliveries if delivery is None else self._deliveries | {delivery}
+        sequence = self._sequence if self.journal is None else self.journal.sequence
+        if self.journal is not None:
+            self._safe_log = self.journal.synced
+        views = [view_entry(view) for view in catalog.views.values()]
+        first_log = self._log_files[0][0]
+        version = self.disposal.version
+        manifest = Manifest(
+            version,
+            partitions,
+            catalog.version,
+            first_log,
+            self._safe_log,
+            sequence,
+            maps,
+            views,
+            tuple(sorted(deliveries)),
+        )
+        was_moved = self._lock is not None and not self._lock.is_at(self.path / LOCK)
+        if only_changes and (manifest == self._manifest or self._uncertain or was_moved):
+            return
+        self.refuse_after_failure()
+        if was_moved:
+            raise StorageError("the folder was moved or removed while it was open: open it where it is now", self.path)
+        if self.journal is not None:
+            # What came before the change must be as durable as the change will be.
+            self.journal.make_safe()
+            self._safe_log = self.journal.synced
+        manifest = replace(manifest, version=version + 1, safe_log=self._safe_log)
+        if self.remote is None:
+            self._sync_names(maps)
+            self._write(manifest)
+        else:
+            self.remote.publish(manifest)
+        self._manifest, self._deliveries = manifest, deliveries
+        self.disposal.version = manifest.version
+        self.disposal.sweep()
+
+    def _write(self, manifest: Manifest) -> None:
+        """Where the manifest is in its place but not durable, the one before is put back, as the change is undone.
+
+        A crash may leave either of them: the files of both stay, and nothing is written any more, since a record of a
+        map would be lost with the manifest that has the map.
+        """
+        try:
+            self._write_making_room(manifest)
+        except UnsyncedManifestError as error:
+            assert self.disposal is not None, "only a writer commits"
+            self._uncertain = True
+            self.disposal.stop()
+            if self.journal is not None:
+                self.journal.fail(error)
+            if self._manifest is not None:
+                with suppress(StorageError):
+                    replace_manifest(self.path, self._manifest)
+            raise
+
+    def _write_making_room(self, manifest: Manifest) -> None:
+        """On a full disk the log's room makes way: the change may be one that frees space."""
+        try:
+            write_manifest(self.path, manifest)
+        except UnsyncedManifestError:
+            raise
+        except StorageError as error:
+            cause = error.__cause__
+            full = isinstance(cause, OSError) and cause.errno in NO_SPACE
+            if not full or self.journal is None or not self.journal.release_room():
+                raise
+            write_manifest(self.path, manifest)
+
+    def refuse_after_failure(self) -> None:
+        """Refuses writes where it is unknown which manifest a crash would leave."""
+        if self._uncertain:
+            raise StorageError("a manifest could not be made durable: the folder must be opened anew", self.path)
+
+    def _sync_names(self, maps: list[MapEntry]) -> None:
+        """The names of files must be durable before the manifest that needs them: syncing a file need not do that."""
+        folder = self.path / "maps"
+        before = {} if self._manifest is None else {entry.id: entry.segments for entry in self._manifest.maps}
+        changed = [entry.id for entry in maps if entry.segments and entry.segments != before.get(entry.id)]
+        with disk_errors("the folder cannot be written", folder):
+            for map_id in changed:
+                sync_folder(folder / map_id)
+            if any(not before.get(map_id) for map_id in changed):
+                sync_folder(folder)
+
+    def sweep(self) -> None:
+        """Tries again to remove what could not be removed before."""
+        if self.disposal is not None:
+            self.disposal.sweep()
+
+    def is_applied(self, delivery: str) -> bool:
+        """Whether the committed state has the rows of a delivery that may not be answered yet."""
+        return delivery in self._deliveries
+
+    def forget_deliveries(self, answered: Callable[[str], bool]) -> None:
+        """The next manifest names only the others. For the thread of the inbox: no other adds any."""
+        self._deliveries = frozenset(each for each in self._deliveries if not answered(each))
+
+    def begin_log_file(self) -> None:
+        """Records from now on go to a new write-ahead file, so that those before can be dropped."""
+        if self.journal is not None:
+            self.journal.rotate()
+            self._log_files.append((self.journal.number, self.journal.sequence + 1))
+
+    def drop_old_logs(self, waiting: Iterable[int], commit: Callable[[], None]) -> None:
+        """Lets go of the files before the first record that is waited for, when a manifest no longer names them."""
+        if self.journal is None or self.disposal is None:
+            return
+        needed = min(waiting, default=self.journal.sequence + 1)
+        kept = list(self._log_files)
+        while len(kept) > 1 and kept[1][1] <= needed:
+            kept.pop(0)
+        dropped = self._log_files[: len(self._log_files) - len(kept)]
+        if dropped:
+            before, self._log_files = self._log_files, kept
+            try:
+                commit()
+            except BaseException:
+                self._log_files = before
+                raise
+            self.disposal.retire(log_path(self.path / "wal", number) for number, _ in dropped)
+
+
+def _make_folders(path: Path) -> None:
+    """Makes a folder and those above it that are missing, each with a durable name, or none of them."""
+    made: list[Path] = []
+    try:
+        for folder in reversed([path, *path.parents]):
+            if not folder.exists():
+                folder.mkdir(exist_ok=True)
+                made.append(folder)
+                if folder != path:
+                    sync_folder(folder.parent)
+    except OSError:
+        for folder in reversed(made):
+            with suppress(OSError):
+                folder.rmdir()
+        raise

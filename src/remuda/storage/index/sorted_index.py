@@ -1,0 +1,271 @@
+"""The SORTED index of a segment: its rows in order of one or several columns, NULLs first.
+
+`order` lists the positions; beside it stands, for each column, something to bisect in:
+
+- *direct*: the values as order-preserving 64-bit integers (`value_order`), in index order;
+- *codes*: the codes of the column's sorted dictionary, in index order, -1 for NULL;
+- *referenced*: nothing; the value is read from the row itself. For strings that are mostly distinct, long decimals, and
+  the rare column in which the least BIGINT and NULL both occur.
+
+Each kind translates a value into the range of places [first, end) that its equals take, so one bisection serves all:
+
+    SORTED(a, b), a = 1 AND b > 2      a: places of 1 in the whole index       -> [lo, hi)
+                                       b: end of the places of 2 in [lo, hi)   -> [lo', hi)
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from remuda.storage.conditions import UNBOUNDED, Lookup, Range
+from remuda.storage.index.key_slots import build_key_slots, searched_keys
+from remuda.storage.index.value_order import GREATEST_KEY, NULL_KEY, comparable, direct_key, direct_keys
+from remuda.storage.segment.block_guard import view_of
+from remuda.storage.segment.column_reader import ColumnReader, bytes_reader
+from remuda.storage.segment.row_memory import rows_of
+from remuda.storage.segment.row_order import BLOCK, order_in_place, stable_order, taken
+from remuda.types.arrow_arrays import code_values, is_dictionary, null_mask
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from remuda.storage.segment.block_guard import Array
+    from remuda.types import SqlType
+
+_NULL_CODE = -1
+_NEAR = 128
+
+
+@dataclass(frozen=True, slots=True)
+class _SortedColumn:
+    """A sequence in index order (within equal columns before it), and how values are translated to find them there.
+
+    `begin` gives the first place that a value's equals can take, `end` the first one behind them. `keys` are the places
+    as an array, where they are numbers: in a whole column numpy finds both ends faster than Python's bisection does.
+    """
+
+    places: Any
+    keys: Array | None
+    begin: Callable[[Any], Any]
+    end: Callable[[Any], Any]
+    after_null: Any
+
+    def equal(self, value: Any, low: int, high: int) -> tuple[int, int]:
+        return self._between(self.begin(value), self.end(value), low, high)
+
+    def within(self, wanted: Range, low: int, high: int) -> tuple[int, int]:
+        least, most = wanted.low, wanted.high
+        if least is None or most is None:
+            return low, low
+        begin = self.after_null
+        if least is not UNBOUNDED:
+            begin = (self.begin if wanted.low_inclusive else self.end)(least)
+        if most is not UNBOUNDED:
+            return self._between(begin, (self.end if wanted.high_inclusive else self.begin)(most), low, high)
+        return (low if begin is None else bisect_left(self.places, begin, low, high)), high
+
+    def _between(self, begin: Any, end: Any, low: int, high: int) -> tuple[int, int]:
+        """Where in [low, high) the places from `begin` (None: the first) up to `end`, left out, stand.
+
+        Crossed ends need no care: the end is looked for behind the beginning, and stands there at once.
+        """
+        if self.keys is not None and begin is not None and high - low == len(self.keys) and end <= GREATEST_KEY:
+            low, high = self.keys.searchsorted(np.array((begin, end), self.keys.dtype)).tolist()
+            return low, max(low, high)
+        if begin is not None:
+            low = bisect_left(self.places, begin, low, high)
+        near = low + _NEAR  # few rows are what an index is asked for
+        if near < high and self.places[near] >= end:
+            high = near
+        return low, bisect_left(self.places, end, low, high)
+
+
+class SortedIndex:
+    """Open: ready for lookups over the columns of its segment."""
+
+    __slots__ = ("_columns", "_length", "direct_keys", "first_column", "key_slots", "numbers", "positions")
+
+    def __init__(
+        self,
+        arrays: Mapping[str, Array],
+        first_column: int,
+        columns: Sequence[pa.Array],
+        readers: Sequence[ColumnReader],
+        types: Sequence[SqlType],
+        hold: object,
+    ) -> None:
+        self.first_column = first_column
+        """Its number in the definition."""
+        self.positions = arrays["order"]
+        self._length = len(self.positions)
+        self._columns = tuple(
+            _open_column(arrays.get(f"keys{number}"), self.positions, *parts, hold)
+            for number, parts in enumerate(zip(columns, readers, types, strict=True))
+        )
+        self.direct_keys = None if is_dictionary(columns[0]) else arrays.get("keys0")
+        """The `direct_key`s of the first column in index order; None where it has none."""
+        self.numbers = _numbers(self.direct_keys, types[0])
+        """The first column's values in index order, where the keys are what is stored: numbers, none of them NULL."""
+        self.key_slots = arrays.get("slots0")
+        """The table for the keys (`key_slots`); None where it would not help, or the index is older than tables."""
+
+    def span(self, lookup: Lookup) -> tuple[int, int]:
+        """Where in `positions` the matches stand, in index order."""
+        low, high, number = 0, self._length, 0
+        for value in lookup.prefix:
+            low, high = self._columns[number].equal(value, low, high)
+            if low == high:
+                return low, high
+            number += 1
+        return (low, high) if lookup.range is None else self._columns[number].within(lookup.range, low, high)
+
+
+def _numbers(keys: Array | None, sql_type: SqlType) -> Array | None:
+    if keys is None or not len(keys) or keys[0] == NULL_KEY:
+        return None
+    searched = searched_keys(keys, sql_type)
+    return searched if sql_type.is_integer or searched.dtype.kind == "f" else None
+
+
+def build_sorted_index(columns: Sequence[pa.Array], types: Sequence[SqlType]) -> dict[str, np.ndarray]:
+    """The arrays of the index, from flat columns of one segment."""
+    if len(columns) == 1 and not is_dictionary(columns[0]) and direct_key(types[0]) is not None:
+        index = _index_of_numbers(columns[0], types[0])
+        if index is not None:
+            return index
+    stored = [_stored_keys(column, sql_type) for column, sql_type in zip(columns, types, strict=True)]
+    keys = [
+        _ranks(column) if stored_key is None else stored_key for column, stored_key in zip(columns, stored, strict=True)
+    ]
+    order = stable_order(keys[0]) if len(keys) == 1 else np.lexsort(tuple(reversed(keys)))
+    order = order.astype(np.uint32)
+    arrays = {"order": order}
+    for number, stored_key in enumerate(stored):
+        if stored_key is not None:
+            arrays[f"keys{number}"] = taken(stored_key, order)
+    if "keys0" in arrays and not is_dictionary(columns[0]):
+        arrays |= _slots(arrays["keys0"], types[0])
+    return arrays
+
+
+def _index_of_numbers(column: pa.Array, sql_type: SqlType) -> dict[str, np.ndarray] | None:
+    """For one *direct* column: its keys are sorted in their own memory, and made again in the order that was found."""
+
+    def keys_at(positions: np.ndarray) -> np.ndarray:
+        made = direct_keys(rows_of(column, pa.array(positions)), sql_type)
+        assert made is not None, "what the whole column has, a part of it has as well"
+        return made
+
+    keys = direct_keys(column, sql_type)
+    if keys is None:
+        return None
+    if len(keys) == 0 or np.may_share_memory(keys, np.frombuffer(column.buffers()[1], np.uint8)):
+        keys = keys.astype(np.int64)
+    order = order_in_place(keys, keys_at).astype(np.uint32)
+    del keys
+    ordered = np.empty(len(order), np.int64)
+    for start in range(0, len(order), BLOCK):
+        ordered[start : start + BLOCK] = keys_at(order[start : start + BLOCK])
+    return {"order": order, "keys0": ordered, **_slots(ordered, sql_type)}
+
+
+def _slots(keys: np.ndarray, sql_type: SqlType) -> dict[str, np.ndarray]:
+    searched = searched_keys(keys, sql_type)
+    assert isinstance(searched, np.ndarray), "an index is built in memory"
+    slots = build_key_slots(searched)
+    return {} if slots is None else {"slots0": slots}
+
+
+def sort_keys(column: pa.Array, sql_type: SqlType) -> np.ndarray:
+    """Integers that order the rows of this column as its values do, NULLs first."""
+    stored = _stored_keys(column, sql_type)
+    return _ranks(column) if stored is None else stored
+
+
+def _stored_keys(column: pa.Array, sql_type: SqlType) -> np.ndarray | None:
+    """The keys of a *direct* or *codes* column; None for a *referenced* one."""
+    if is_dictionary(column):
+        codes = code_values(column).astype(np.int32, copy=False)
+        nulls = null_mask(column)
+        return codes if nulls is None else np.where(nulls, np.int32(_NULL_CODE), codes)
+    return direct_keys(column, sql_type) if direct_key(sql_type) is not None else None
+
+
+def _ranks(column: pa.Array) -> np.ndarray:
+    ranks: np.ndarray = pc.rank(column, sort_keys="ascending", tiebreaker="dense").to_numpy().astype(np.int64)
+    nulls = null_mask(column)
+    # Ranks begin with 1.
+    return ranks if nulls is None else np.where(nulls, 0, ranks)
+
+
+def _open_column(
+    keys: Array | None, order: Array, column: pa.Array, reader: ColumnReader, sql_type: SqlType, hold: object
+) -> _SortedColumn:
+    nullable = column.null_count > 0
+    if keys is None:
+        return _referenced(order, reader)
+    if is_dictionary(column):
+        return _SortedColumn(view_of(keys), keys, *code_places(column.dictionary, hold), 0)
+    key_of = direct_key(sql_type)
+    assert key_of is not None, f"values of {sql_type} have direct keys"
+    return _SortedColumn(view_of(keys), keys, *_direct_places(key_of, nullable), NULL_KEY + 1 if nullable else None)
+
+
+Place = Callable[[Any], Any]
+
+
+def _direct_places(key_of: Callable[[Any], int], nullable: bool) -> tuple[Place, Place]:
+    if not nullable:
+        return (
+            lambda value: NULL_KEY if value is None else key_of(value),
+            lambda value: NULL_KEY if value is None else key_of(value) + 1,
+        )
+    # Where NULLs stand, the least BIGINT does not occur: it must not find them.
+    return (
+        lambda value: NULL_KEY if value is None else max(key_of(value), NULL_KEY + 1),
+        lambda value: NULL_KEY + 1 if value is None else key_of(value) + 1,
+    )
+
+
+def code_places(dictionary: pa.Array, hold: object = None) -> tuple[Place, Place]:
+    """The functions from a string to the ends of the range of codes that equal it: empty, but in its place, where there
+    is none."""
+    entries = _Sequence(len(dictionary), bytes_reader(dictionary, hold))
+    return (
+        lambda value: _NULL_CODE if value is None else bisect_left(entries, _raw(value)),
+        lambda value: _NULL_CODE + 1 if value is None else bisect_right(entries, _raw(value)),
+    )
+
+
+def _raw(value: str | bytes) -> bytes:
+    return value.encode() if isinstance(value, str) else value
+
+
+def _referenced(order: Array, reader: ColumnReader) -> _SortedColumn:
+    positions, value = view_of(order), reader.value
+    places = _Sequence(len(order), lambda index: comparable(value(positions[index])))
+    # A longer tuple is above the shorter one that begins it: (1, v, 0) is behind every (1, v).
+    return _SortedColumn(places, None, comparable, lambda value: (*comparable(value), 0), (1,))
+
+
+class _Sequence:
+    """A function of an index, as a sequence for `bisect`."""
+
+    __slots__ = ("_length", "_read")
+
+    def __init__(self, length: int, read: Callable[[int], Any]) -> None:
+        self._length = length
+        self._read = read
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __getitem__(self, index: int) -> Any:
+        return self._read(index)

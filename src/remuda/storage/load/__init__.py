@@ -1,0 +1,1 @@
+"""Bulk loads, checkpoints and compaction: conforming, partitioning, building and merging segments."""

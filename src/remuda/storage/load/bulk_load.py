@@ -1,0 +1,160 @@
+"""Whole tables at once: cut into segments of some million rows, each with its own range of partitions."""
+
+from __future__ import annotations
+
+import itertools
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from remuda.storage.index.key_index import table_bits
+from remuda.storage.segment.row_memory import release_unused, rows_of
+from remuda.storage.segment.row_order import BLOCK, stable_order
+from remuda.storage.segment.segment import Segment, key_access
+from remuda.storage.segment.segment_builder import (
+    BUILDERS,
+    encoded,
+    finish_segment,
+    key_hashes,
+    key_reader,
+    partition_ids,
+)
+from remuda.types.arrow_arrays import fixed_values, flat, is_dictionary
+from remuda.types.column_hash import hash_columns
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from remuda.catalog import MapDefinition
+
+SEGMENT_ROWS = 1_000_000
+"""What is worth a segment of its own, for those who do not know how many rows will come."""
+
+PART_ROWS = 16_000_000
+"""Of a load of known size: a look-up takes longer in two segments than in one that is twice as large, and an index is
+asked in every segment, so few large ones are better than many."""
+
+MOST_PARTS = 16
+"""Beyond so many segments they grow larger instead of more."""
+
+
+def build_segments(definition: MapDefinition, columns: Sequence[pa.Array | pa.ChunkedArray]) -> Iterator[Segment]:
+    """The segments of conforming columns in declared order, one after the other.
+
+    Duplicate keys are refused when the segment is built that they share. Only one segment at a time is unfinished, so
+    that a load needs, beside what it is given and what it leaves, a fraction of either.
+    """
+    with ThreadPoolExecutor(BUILDERS) as pool:
+        given: dict[int, pa.Array | pa.ChunkedArray] = dict(enumerate(pool.map(encoded, columns)))
+    order, counts = _partition_order(definition, list(given.values()))
+    offsets = np.concatenate([[0], np.cumsum(counts)])
+    parts = _cut(offsets)
+    # Codes are taken first: those of the last part make way for the columns in chunks, which are put together for it.
+    sequence = sorted(given, key=lambda number: not is_dictionary(given[number]))
+    while parts:
+        first, end = parts.pop(0)
+        positions = pa.array(order[offsets[first] : offsets[end]])
+        release_unused()
+        taken = {}
+        for number in sequence:
+            taken[number] = rows_of(given[number] if parts else given.pop(number), positions)
+        del positions
+        if not parts:
+            del order
+        arrays = [taken.pop(number) for number in range(len(columns))]
+        inside = np.zeros_like(counts)
+        inside[first:end] = counts[first:end]
+        release_unused()
+        yield finish_segment(definition, arrays, inside)
+
+
+def _partition_order(
+    definition: MapDefinition, columns: Sequence[pa.Array | pa.ChunkedArray]
+) -> tuple[np.ndarray, np.ndarray]:
+    """The rows in order of their partitions, and how many rows each partition has."""
+    partitions = partition_ids(definition, columns)
+    order = np.argsort(partitions, kind="stable").astype(np.uint32)
+    return order, np.bincount(partitions, minlength=definition.partitions)
+
+
+def last_of_each_key(definition: MapDefinition, columns: Sequence[pa.Array | pa.ChunkedArray]) -> list[pa.Array]:
+    """The rows without those whose key comes again further down: what an upsert leaves."""
+    arrays = [flat(column) for column in columns]
+    hashes = key_hashes(definition, arrays)
+    order = stable_order(hashes)
+    hashes = hashes[order]
+    repeated = np.zeros(len(order), np.bool_)
+    repeated[:-1] = hashes[1:] == hashes[:-1]
+    repeated[1:] |= repeated[:-1].copy()
+    if not bool(repeated.any()):
+        return arrays
+    key_at = key_reader(definition, arrays)
+    last = {key_at(row): row for row in np.sort(order[repeated]).tolist()}
+    kept = np.ones(len(order), np.bool_)
+    kept[order[repeated]] = False
+    kept[list(last.values())] = True
+    return [array.filter(pa.array(kept)) for array in arrays]
+
+
+def common_keys(held: Segment, given: Segment) -> tuple[np.ndarray, np.ndarray]:
+    """The positions, in one segment and in the other, of the keys that are in both."""
+    if held.last_partition < given.first_partition or given.last_partition < held.first_partition:
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    if held.rows < given.rows:
+        theirs, mine = _same_hashes(given, held)
+    else:
+        mine, theirs = _same_hashes(held, given)
+    held_numbers, held_key = key_access(held)
+    given_numbers, given_key = key_access(given)
+    if held_numbers is not None and given_numbers is not None:
+        same = _key_numbers(held)[mine] == _key_numbers(given)[theirs]
+    else:
+        pairs = zip(mine.tolist(), theirs.tolist(), strict=True)
+        # NaN is the one object that does not equal itself.
+        equal = [(left := held_key(one)) == (right := given_key(other)) or left is right for one, other in pairs]
+        same = np.array(equal, np.bool_)
+    return mine[same], theirs[same]
+
+
+def _same_hashes(larger: Segment, smaller: Segment) -> tuple[np.ndarray, np.ndarray]:
+    """The positions of rows whose keys have the same hash, found in the larger segment's key table, many at a time."""
+    table, hashes = larger.whole_key_table(), _hashes(larger)
+    wanted = _hashes(smaller)
+    shift = np.uint64(64 - table_bits(larger.rows))
+    found: list[tuple[np.ndarray, np.ndarray]] = [(np.empty(0, np.int64), np.empty(0, np.int64))]
+    for start in range(0, len(wanted), BLOCK):
+        rows = np.arange(start, min(start + BLOCK, len(wanted)))
+        slots = (wanted[rows] >> shift).astype(np.int64)
+        while len(rows):
+            entries = table[slots].astype(np.int64)
+            going_on = entries > 0
+            rows, slots, positions = rows[going_on], slots[going_on] + 1, entries[going_on] - 1
+            same = hashes[positions] == wanted[rows]
+            found.append((positions[same], rows[same]))
+    mine, theirs = (np.concatenate(each) for each in zip(*found, strict=True))
+    order = np.argsort(mine, kind="stable")
+    return mine[order], theirs[order]
+
+
+def _hashes(segment: Segment) -> np.ndarray:
+    definition = segment.definition
+    numbers = definition.positions(definition.key)
+    columns = [segment.column(number) for number in numbers]
+    return hash_columns(columns, [definition.columns[number].type for number in numbers]).view(np.uint64)
+
+
+def _key_numbers(segment: Segment) -> np.ndarray:
+    """The keys of a segment, which are one column of numbers."""
+    (number,) = segment.definition.positions(segment.definition.key)
+    return fixed_values(segment.column(number), segment.definition.columns[number].type)
+
+
+def _cut(offsets: np.ndarray) -> list[tuple[int, int]]:
+    """Ranges [first, end) of partitions with about equally many rows each."""
+    rows, partitions = int(offsets[-1]), len(offsets) - 1
+    parts = min(MOST_PARTS, partitions, max(1, round(rows / PART_ROWS)))
+    wanted = [rows * part // parts for part in range(1, parts)]
+    ends = sorted({int(each) for each in np.searchsorted(offsets, wanted)} | {0, partitions})
+    return [(first, end) for first, end in itertools.pairwise(ends) if offsets[end] > offsets[first]]

@@ -1,0 +1,82 @@
+"""Folding the write log into segments, and keeping the segments few.
+
+A checkpoint makes one small segment of the log's live rows and turns what the log hid in older segments into deletions.
+Small segments and half-empty ones are merged when there are too many, so that a key is looked for in a handful of
+tables however long the map lives.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from remuda.expr.cancellation import check_cancelled
+from remuda.storage.load.bulk_load import build_segments
+from remuda.storage.segment.segment_builder import build_segment
+from remuda.storage.snapshot import MapSnapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from remuda.catalog import MapDefinition
+    from remuda.storage.map_version import MapVersion
+    from remuda.storage.segment.segment_shelf import SegmentShelf, ShelvedSegment
+
+MOST_SEGMENTS = 16
+DELETED_SHARE = 0.3
+"""A segment with more deleted rows than this is written anew."""
+
+
+def fold(
+    shelf: SegmentShelf, version: MapVersion, shelved: Sequence[ShelvedSegment], length: int
+) -> tuple[ShelvedSegment, ...]:
+    """The segments of a version with the first `length` entries of its log, of which there are some, folded in."""
+    kept: list[ShelvedSegment] = []
+    try:
+        for each, hidden in zip(shelved, version.hidden, strict=True):
+            if hidden.count(length) < each.segment.rows:
+                kept.append(shelf.with_deleted(each, hidden.positions(length)))
+        names = [column.name for column in version.definition.columns]
+        recent = MapSnapshot(version, length).sources[-1].read(names, 0, length)
+        check_cancelled()
+        if recent.num_rows:
+            kept.append(shelf.add(build_segment(version.definition, recent)))
+            check_cancelled()
+        return merge_small(shelf, version.definition, kept)
+    except BaseException:
+        shelf.discard(kept, shelved)
+        raise
+
+
+def merge_small(
+    shelf: SegmentShelf, definition: MapDefinition, shelved: Sequence[ShelvedSegment]
+) -> tuple[ShelvedSegment, ...]:
+    """Merges the smallest segments into one another if there are too many, and those that are mostly deleted."""
+    chosen = {number for number, each in enumerate(shelved) if len(each.deleted) > DELETED_SHARE * each.segment.rows}
+    excess = len(shelved) - MOST_SEGMENTS
+    if excess > 0:
+        by_size = sorted(range(len(shelved)), key=lambda number: shelved[number].live)
+        # Half of them at once: merging the two smallest each time would rewrite the same rows over and over.
+        chosen |= set(by_size[: MOST_SEGMENTS // 2 + excess])
+    if not chosen:
+        return tuple(shelved)
+    for number in chosen:
+        shelf.verify_once(shelved[number])
+    parts = [_live_rows(shelved[number]) for number in sorted(chosen)]
+    columns = pa.concat_tables([pa.Table.from_batches([part]) for part in parts]).unify_dictionaries()
+    merged = build_segments(definition, [columns.column(column.name) for column in definition.columns])
+    rest = [each for number, each in enumerate(shelved) if number not in chosen]
+    return (*rest, *shelf.add_all(merged))
+
+
+def _live_rows(shelved: ShelvedSegment) -> pa.RecordBatch:
+    """Strings decoded, so that parts with and without dictionaries can be put together."""
+    batch = shelved.segment.batch
+    if len(shelved.deleted):
+        live = np.ones(batch.num_rows, np.bool_)
+        live[shelved.deleted] = False
+        batch = batch.filter(pa.array(live))
+    columns = [array.dictionary_decode() if pa.types.is_dictionary(array.type) else array for array in batch.columns]
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)

@@ -1,0 +1,200 @@
+"""Tables from outside, made to fit a map: columns by name, values cast without loss, keys present.
+
+An error names the column and, where it can be found, the row (counted from 1) and the value. Nothing is loaded then.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from remuda.errors import SqlError, constraint_error, data_error, nearest, shown
+from remuda.expr.functions.calendar import FIRST_DAY, FIRST_INSTANT, LAST_DAY, LAST_INSTANT
+from remuda.storage.load.lossless import can_hold, what_is_lost
+from remuda.storage.row_check import too_long
+from remuda.types import Kind, to_stored
+from remuda.types.arrow_arrays import flat, is_dictionary
+
+if TYPE_CHECKING:
+    from remuda.catalog import ColumnDefinition, MapDefinition
+
+_CALENDAR = {
+    Kind.DATE: (FIRST_DAY, LAST_DAY),
+    Kind.TIMESTAMP: (FIRST_INSTANT, LAST_INSTANT),
+    Kind.TIMESTAMP_TZ: (FIRST_INSTANT, LAST_INSTANT),
+}
+
+
+def conform(definition: MapDefinition, table: pa.Table, first_row: int = 0) -> list[pa.Array | pa.ChunkedArray]:
+    """The columns of the map, in declared order. A nullable column may be missing; what fits is not copied.
+
+    `first_row` is how many rows of the same load came before, so that errors count on.
+    """
+    given = {name.casefold(): number for number, name in enumerate(table.column_names)}
+    if len(given) < len(table.column_names):
+        names = [name.casefold() for name in table.column_names]
+        raise data_error(f"the column {next(name for name in names if names.count(name) > 1)} is given twice")
+    for name in table.column_names:
+        if definition.find_column(name) is None:
+            raise data_error(
+                f"{definition.name} has no column {name}",
+                suggestion=nearest(name, [column.name for column in definition.columns]),
+            )
+    arrays: list[pa.Array | pa.ChunkedArray] = []
+    for column in definition.columns:
+        number = given.get(column.name.casefold())
+        if number is None:
+            array = pa.nulls(table.num_rows, column.type.arrow)
+        else:
+            array = _cast(definition, column, table.column(number), first_row)
+        _refuse_nulls(definition, column, array, first_row)
+        _refuse_damaged_text(definition, column, array, first_row)
+        _refuse_bad_json(definition, column, array, first_row)
+        _refuse_long_texts(definition, column, array, first_row)
+        _refuse_far_dates(definition, column, array, first_row)
+        arrays.append(array)
+    return arrays
+
+
+def _cast(
+    definition: MapDefinition, column: ColumnDefinition, given: pa.ChunkedArray, first_row: int
+) -> pa.Array | pa.ChunkedArray:
+    target = column.type.arrow
+    if given.type == target:
+        return given
+    array = flat(given)
+    if is_dictionary(array):
+        if pa.types.is_string_view(array.type.value_type):  # polars' categories, of which Arrow takes none
+            array = pa.DictionaryArray.from_arrays(array.indices, array.dictionary.cast(pa.string()))
+        if array.type.value_type == target and column.type.kind is Kind.VARCHAR:
+            return array
+        array = array.dictionary_decode()
+        if array.type == target:
+            return array
+    if array.null_count == len(array):
+        return pa.nulls(len(array), target)
+    if not can_hold(column.type.kind, array.type):
+        place = f"{definition.name}.{column.name} ({column.type})"
+        raise data_error(f"{place} cannot hold values of type {array.type}")
+    try:
+        result = pc.cast(array, target, safe=True)
+    except pa.ArrowException as error:
+        raise _named(definition, column, array, first_row, error) from error
+    lost = what_is_lost(column.type.kind, array, result)
+    row = None if lost is None else pc.index(lost, True).as_py()
+    if row is not None and row >= 0:
+        raise _cannot_hold(definition, column, array[row], first_row + row)
+    return result
+
+
+def _named(
+    definition: MapDefinition, column: ColumnDefinition, array: pa.Array, first_row: int, error: Exception
+) -> SqlError:
+    row = _first_that_fails(array, column.type.arrow)
+    if row is None:
+        place = f"{definition.name}.{column.name} ({column.type})"
+        return data_error(f"{place} cannot hold values of type {array.type}: {error}")
+    return _cannot_hold(definition, column, array[row], first_row + row)
+
+
+def _cannot_hold(definition: MapDefinition, column: ColumnDefinition, value: pa.Scalar, row: int) -> SqlError:
+    try:
+        held = shown(value.as_py())
+    except (OverflowError, ValueError):  # a date beyond Python's calendar, text that is not Unicode
+        held = f"such a value of type {value.type}"
+    return data_error(f"{definition.name}.{column.name} ({column.type}) cannot hold {held}, row {row + 1}")
+
+
+def _first_that_fails(array: pa.Array | pa.ChunkedArray, target: pa.DataType) -> int | None:
+    """By halving: the first half that cannot be cast holds the first such row."""
+    low, high = 0, len(array)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if _fails(array.slice(low, middle - low), target) else (middle, high)
+    return low if high > low and _fails(array.slice(low, 1), target) else None
+
+
+def _fails(array: pa.Array | pa.ChunkedArray, target: pa.DataType) -> bool:
+    try:
+        pc.cast(array, target, safe=True)
+    except pa.ArrowException:
+        return True
+    return False
+
+
+def _refuse_nulls(
+    definition: MapDefinition, column: ColumnDefinition, array: pa.Array | pa.ChunkedArray, first_row: int
+) -> None:
+    if array.null_count and (not column.nullable or column.name in definition.key):
+        row = first_row + pc.index(pc.is_null(array), True).as_py() + 1
+        what = "the key" if column.name in definition.key else "the column"
+        raise constraint_error(f"{what} {definition.name}.{column.name} must not be NULL, row {row}")
+
+
+def _refuse_bad_json(
+    definition: MapDefinition, column: ColumnDefinition, array: pa.Array | pa.ChunkedArray, first_row: int
+) -> None:
+    if not column.type.json:
+        return
+    for row, value in enumerate(array.to_pylist(), first_row + 1):
+        try:
+            to_stored(column.type, value)
+        except SqlError as error:
+            place = f"{definition.name}.{column.name} ({column.type})"
+            raise data_error(f"{place} cannot hold {shown(value)}, row {row}: {_reason(error)}") from error
+
+
+def _reason(error: SqlError) -> str:
+    """The last part of what is said about a document, which is quoted already."""
+    return error.message.rpartition(" is not JSON: ")[2][:200]
+
+
+def _refuse_long_texts(
+    definition: MapDefinition, column: ColumnDefinition, array: pa.Array | pa.ChunkedArray, first_row: int
+) -> None:
+    if column.length is None:
+        return
+    texts = array.dictionary_decode() if is_dictionary(array) else array
+    row = pc.index(pc.greater(pc.utf8_length(texts), column.length), True).as_py()
+    if row >= 0:
+        error = too_long(definition, column, texts[row].as_py())
+        raise data_error(f"{error.message}, row {first_row + row + 1}")
+
+
+def _refuse_far_dates(
+    definition: MapDefinition, column: ColumnDefinition, array: pa.Array | pa.ChunkedArray, first_row: int
+) -> None:
+    """Arrow counts further than the calendar of SQL and Python goes, from year 1 to 9999."""
+    ends = _CALENDAR.get(column.type.kind)
+    if ends is None:
+        return
+    numbers = array.cast(pa.int32() if column.type.kind is Kind.DATE else pa.int64())
+    found = pc.min_max(numbers)
+    if found["min"].as_py() is None or (ends[0] <= found["min"].as_py() and found["max"].as_py() <= ends[1]):
+        return
+    outside = pc.or_(pc.less(numbers, ends[0]), pc.greater(numbers, ends[1]))
+    row = pc.index(outside, True).as_py()
+    place = f"{definition.name}.{column.name} ({column.type})"
+    raise data_error(
+        f"{place} cannot hold {array[row].cast(pa.string())}: years go from 1 to 9999, row {first_row + row + 1}"
+    )
+
+
+def _refuse_damaged_text(
+    definition: MapDefinition, column: ColumnDefinition, array: pa.Array | pa.ChunkedArray, first_row: int
+) -> None:
+    """Arrow takes any bytes for a string; what is not UTF-8 could be stored, but never be read again."""
+    if column.type.kind is not Kind.VARCHAR:
+        return
+    try:
+        array.validate(full=True)
+    except pa.ArrowInvalid as error:
+        texts = (array.dictionary if is_dictionary(array) else array).cast(pa.binary())
+        row = _first_that_fails(texts, pa.string())
+        held = (
+            "text that is not valid Unicode" if row is None else f"{shown(texts[row].as_py())}: it is not valid Unicode"
+        )
+        place = "" if row is None or is_dictionary(array) else f", row {first_row + row + 1}"
+        raise data_error(f"{definition.name}.{column.name} cannot hold {held}{place}") from error

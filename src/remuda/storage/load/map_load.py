@@ -1,0 +1,114 @@
+"""Bulk loads into a map: whole tables become segments, which are installed at once or not at all.
+
+Building and comparing is done beside the map's writers; they are kept out for the milliseconds of the installing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from remuda.storage.load.bulk_load import build_segments, last_of_each_key
+from remuda.storage.load.conforming import conform
+from remuda.storage.load.load_merge import merge_load
+from remuda.storage.wal.recovery import version_of
+from remuda.types.arrow_arrays import flat, stored_list
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    import pyarrow as pa
+
+    from remuda.storage.load.load_merge import LoadMode
+    from remuda.storage.map_store import MapStore
+    from remuda.storage.segment.segment_file import SegmentInfo
+    from remuda.storage.segment.segment_shelf import ShelvedSegment
+
+SMALL_LOAD = 10_000
+"""Fewer rows are written through the log: a segment of its own would only have to be merged soon."""
+
+ADOPTION_TRIES = 3
+"""How often a load makes way for writers of the same keys before it keeps them out."""
+
+
+def load_table(target: MapStore, table: pa.Table, mode: LoadMode) -> int:
+    """Adds a whole table, all or nothing; returns how many rows it had."""
+    target.refuse_unwritable()
+    arrays = conform(target.definition, table)
+    if mode == "upsert":
+        arrays = last_of_each_key(target.definition, arrays)
+    if table.num_rows < SMALL_LOAD and mode != "replace":
+        columns = target.definition.columns
+        lists = [stored_list(flat(array), column.type) for array, column in zip(arrays, columns, strict=True)]
+        rows = list(zip(*lists, strict=True))
+        target.insert(rows) if mode == "append" else target.put(rows)
+        return int(table.num_rows)
+    _adopt(target, target.shelf.add_all(build_segments(target.definition, arrays)), mode)
+    return int(table.num_rows)
+
+
+def load_tables(
+    target: MapStore, tables: Iterable[pa.Table], mode: LoadMode, progress: Callable[[int], None] | None
+) -> int:
+    """Adds tables one after the other, holding no more than one; all of them or nothing.
+
+    `progress` is told how many rows have been written so far.
+    """
+    target.refuse_unwritable()
+    fresh: list[ShelvedSegment] = []
+    rows = 0
+    try:
+        for table in tables:
+            arrays = conform(target.definition, table, rows)
+            if mode == "upsert":
+                arrays = last_of_each_key(target.definition, arrays)
+            fresh.extend(target.shelf.add_all(build_segments(target.definition, arrays)))
+            rows += table.num_rows
+            if progress is not None:
+                progress(rows)
+    except BaseException:
+        target.shelf.discard(fresh, target.shelved)
+        raise
+    _adopt(target, fresh, mode)
+    return rows
+
+
+def take_over_segments(target: MapStore, infos: Sequence[SegmentInfo], mode: LoadMode, delivery: str | None) -> int:
+    """Adds segments that others have written into the map's folder, all or none; returns how many rows they have."""
+    target.refuse_unwritable()
+    _adopt(target, [target.shelf.take_over(target.definition, info) for info in infos], mode, delivery)
+    return sum(info.rows for info in infos)
+
+
+def _adopt(target: MapStore, fresh: Sequence[ShelvedSegment], mode: LoadMode, delivery: str | None = None) -> None:
+    """Installs new segments. Writers are kept out only while that is done, not while it is prepared."""
+    try:
+        with target.structure:
+            target.refuse_unreadable()
+            if not any(_try_to_adopt(target, fresh, mode, delivery) for _ in range(ADOPTION_TRIES)):
+                with target.writing():
+                    _try_to_adopt(target, fresh, mode, delivery)
+    except BaseException:
+        target.shelf.discard(fresh, target.shelved)
+        raise
+
+
+def _try_to_adopt(target: MapStore, fresh: Sequence[ShelvedSegment], mode: LoadMode, delivery: str | None) -> bool:
+    """False if a key of the load was written meanwhile.
+
+    What was written since the checkpoint stays in the log, and so on top of the load. Statements on other keys do not
+    mind which came first; one on a loaded key must be in a segment before the load is compared with it.
+    """
+    if mode != "replace":
+        target.checkpoint()
+    shelved = merge_load(target.shelf, target.definition, target.shelved, fresh, mode)
+    with target.writing():
+        log = target.log
+        if mode == "replace":
+            target.install(shelved, target.applied, (log.committed, log.committed), fresh, delivery)
+            return True
+        loaded = version_of(target.definition, fresh)
+        if any(loaded.locate(key) is not None for key in log.keys):
+            target.shelf.discard(shelved, [*target.shelved, *fresh])
+            return False
+        target.install(shelved, target.folded, (0, log.committed), fresh, delivery)
+        return True

@@ -1,0 +1,151 @@
+"""The hot path of indexes: from what an index is asked to the rows it finds, made once for a version.
+
+As in `key_finder`, what does not depend on the question is bound when the function is made: the arrays of each
+segment's index, how rows are read, what the log hides in it. Rows come as an iterable, put together from columns while
+it is read, so that each row is made only once, as what it is wanted as.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from itertools import chain
+from math import inf, nextafter
+from typing import TYPE_CHECKING, Any
+
+from remuda.storage.conditions import Lookup, Range
+from remuda.storage.encodable import unencodable
+from remuda.storage.index.index_access import index_definition
+from remuda.storage.index.key_slots import KeySearch, key_search, searched_keys
+from remuda.storage.index.sorted_index import SortedIndex
+from remuda.storage.index.value_order import GREATEST_KEY, NULL_KEY, direct_key
+from remuda.storage.lookup.entry_reader import EntryReader, Rows, entry_reader
+from remuda.storage.lookup.row_code import row_finisher
+from remuda.storage.lookup.row_form import MOST_FORMS, RowForm
+from remuda.storage.memtable.log_source import LogSource
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from remuda.storage.map_version import MapVersion
+    from remuda.storage.segment.segment import Index
+    from remuda.types import SqlType
+
+
+class IndexRead:
+    """An index, and the form in which its rows are wanted: what finders are kept by, compared by identity."""
+
+    __slots__ = ("form", "index")
+
+    def __init__(self, index: str, form: RowForm) -> None:
+        self.index = index
+        self.form = form
+
+
+@lru_cache(maxsize=MOST_FORMS)
+def index_read(index: str, form: RowForm) -> IndexRead:
+    """The same one each time: what was made for it is found again."""
+    return IndexRead(index, form)
+
+
+class IndexFinder:
+    """For one index and one form of rows. `length` is the snapshot's length of the log; rows come segment by segment
+    and then from the log; where there are more than `most` entries the answer is None."""
+
+    __slots__ = ("_definition", "_finish", "_floats", "_index", "_key_of", "_log", "_searches", "_spans")
+
+    def __init__(self, version: MapVersion, read: IndexRead) -> None:
+        # Not the version itself, which keeps its finders: it goes, and its files with it, with the last who holds it.
+        self._definition = version.definition
+        self._log = version.columns
+        self._finish = row_finisher(version.definition, read.form)
+        self._index = index_definition(version.definition, read.index)
+        self._spans: list[tuple[Callable[[Lookup], tuple[int, int]], EntryReader]] = []
+        indexes: list[Index] = []
+        for segment, hidden in zip(version.segments, version.hidden, strict=True):
+            opened = segment.index(self._index)
+            self._spans.append((opened.span, entry_reader(segment, opened, hidden, read.form)))
+            indexes.append(opened)
+        sql_type = version.definition.column(self._index.columns[0]).type
+        self._key_of: Callable[[Any], int] | None = None
+        self._floats = False
+        self._searches: list[tuple[KeySearch, EntryReader]] = []
+        direct = [each for each in indexes if isinstance(each, SortedIndex) and each.direct_keys is not None]
+        if len(direct) == len(indexes):
+            self._key_of = direct_key(sql_type)
+            self._floats, searches = _searches(direct, sql_type)
+            self._searches = [(search, reader) for search, (_, reader) in zip(searches, self._spans, strict=True)]
+
+    def between(
+        self, start: Any, start_inclusive: bool, stop: Any, stop_inclusive: bool, length: int, most: int
+    ) -> Rows | None:
+        """The rows between two values of the first column, neither of them NULL. Crossed ends find nothing.
+
+        Keys are the same in all segments, so the ends are translated once: into the first key of the range and the
+        first one behind it.
+        """
+        if self._floats:
+            begin = start if start_inclusive else nextafter(start, inf)
+            end = nextafter(stop, inf) if stop_inclusive else stop
+        else:
+            key_of = self._key_of
+            if key_of is None:
+                return self.find((Lookup((), Range(start, start_inclusive, stop, stop_inclusive)),), length, most)
+            begin, end = key_of(start) + (not start_inclusive), key_of(stop) + stop_inclusive
+            if begin == NULL_KEY or end > GREATEST_KEY:
+                # The ends of BIGINT: the key of the least value is NULL's elsewhere, and no key is above the greatest.
+                return self.find((Lookup((), Range(start, start_inclusive, stop, stop_inclusive)),), length, most)
+        found: list[Rows] = []
+        for search, read in self._searches:
+            low, high = search(begin, end)
+            if low < high:
+                most -= high - low
+                if most < 0:
+                    return None
+                found.append(read(low, high, length))
+        if length:
+            entries = self._in_log(Lookup((), Range(start, start_inclusive, stop, stop_inclusive)), length)
+            if len(entries) > most:
+                return None
+            found.append(entries)
+        return found[0] if len(found) == 1 else chain.from_iterable(found)
+
+    def find(self, lookups: Sequence[Lookup], length: int, most: int) -> Rows | None:
+        """The rows of disjoint lookups, one lookup after the other."""
+        found: list[Rows] = []
+        try:
+            for lookup in lookups:
+                for span, read in self._spans:
+                    low, high = span(lookup)
+                    if low < high:
+                        most -= high - low
+                        if most < 0:
+                            return None
+                        found.append(read(low, high, length))
+                if length:
+                    entries = self._in_log(lookup, length)
+                    most -= len(entries)
+                    if most < 0:
+                        return None
+                    found.append(entries)
+        except UnicodeEncodeError as error:
+            raise unencodable(self._definition, ", ".join(self._index.columns), error.object) from error
+        return found[0] if len(found) == 1 else chain.from_iterable(found)
+
+    def _in_log(self, lookup: Lookup, length: int) -> list[Any]:
+        log, finish = LogSource(self._definition, self._log, length), self._finish
+        rows = self._log.log.rows
+        return [finish(row) for at in log.entries(self._index.id, lookup) if (row := rows[at]) is not None]
+
+
+def _searches(indexes: Sequence[SortedIndex], sql_type: SqlType) -> tuple[bool, list[KeySearch]]:
+    """Whether all indexes are searched by floating-point numbers, and how each is searched.
+
+    Where only some could be, all are searched by keys, and the tables of numbers are of no use.
+    """
+    keys = [each.direct_keys for each in indexes if each.direct_keys is not None]
+    searched = [searched_keys(each, sql_type) for each in keys]
+    kinds = {each.dtype.kind for each in searched if len(each)}
+    if len(kinds) > 1:
+        return False, [key_search(each, None) for each in keys]
+    tables = [each.key_slots for each in indexes]
+    return kinds == {"f"}, [key_search(*parts) for parts in zip(searched, tables, strict=True)]

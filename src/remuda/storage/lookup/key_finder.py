@@ -1,0 +1,182 @@
+"""The hot path: from a key to its newest committed row, in the form it is wanted in, as a chain of closures made once.
+
+Every layer between the key and the row costs as much as the memory access it is there for. So what does not depend on
+the key (which segments there are, where their arrays lie, how columns are read) is bound when the function is made, and
+the commonest case, one segment and a key of one column, is written out without a call in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from xxhash import xxh64_intdigest
+
+from remuda.storage.index.key_index import table_bits
+from remuda.storage.index.value_order import canonical_key
+from remuda.storage.lookup.row_code import row_finisher, row_reader
+from remuda.storage.segment.segment import Segment, key_access
+from remuda.storage.segment.segment_search import covering_by_hash, make_search
+from remuda.types.partition_hash import SEED, SIGN, hashed_bytes
+
+if TYPE_CHECKING:
+    from remuda.storage.lookup.row_form import Row, RowForm
+    from remuda.storage.lookup.touched_keys import TouchedKeys
+    from remuda.storage.map_version import MapVersion
+    from remuda.storage.memtable.write_log import WriteLog
+    from remuda.storage.segment.block_guard import Values
+
+Finder = Callable[[Any], Any]
+"""From a key to its row; None where there is none."""
+
+
+def make_finder(version: MapVersion, form: RowForm) -> Finder:
+    """The function for one version and one form of rows. It sees writes to come, as the version's log does."""
+    key_types = [version.definition.column(name).type for name in version.definition.key]
+    readers = [row_reader(segment, form) for segment in version.segments]
+    in_segments = make_search(version, readers)
+    in_log = _in_log(version.log, row_finisher(version.definition, form), in_segments)
+    newest = version.log.newest.get
+    in_one = _in_one_of(version, readers, newest, in_log, in_segments)
+    if in_one is not None:
+        return in_one
+    several = _in_several(version, readers, newest, in_log)
+    if several is not None:
+        return several
+
+    def find(key: Any) -> Any:
+        return in_segments(key) if newest(key) is None else in_log(key)
+
+    if any(sql_type.is_floating for sql_type in key_types):
+        return lambda key: find(canonical_key(key))
+    return find
+
+
+def _in_one_of(
+    version: MapVersion,
+    readers: Sequence[Callable[[int], Any]],
+    newest: Callable[[Any], int | None],
+    in_log: Finder,
+    in_segments: Finder,
+) -> Finder | None:
+    """Where keys are whole numbers and nearly all of them can be in one segment only; None elsewhere."""
+    if not version.segments or key_access(version.segments[0])[0] is None:
+        return None
+    touched = version.touched
+    if touched is None or len(touched.settled) != 1:
+        return None
+    (only,) = touched.settled
+    segment, read = version.segments[only], readers[only]
+    numbers, _ = key_access(segment)
+    if numbers is None:
+        return None
+    encode = hashed_bytes(version.definition.column(version.definition.key[0]).type)
+    if len(version.segments) == 1 and not version.hidden[only].deleted:
+        return _in_one(segment, numbers, encode, read, newest, in_log)
+    return _in_one_or_touched(segment, numbers, encode, read, newest, in_log, touched, in_segments)
+
+
+def _in_one(
+    segment: Segment,
+    numbers: Values,
+    encode: Callable[[Any], bytes],
+    read: Callable[[int], Any],
+    newest: Callable[[Any], int | None],
+    in_log: Finder,
+) -> Finder:
+    """One segment without deletions, keys that are whole numbers: `key_index.prober` with everything in place."""
+    slots, shift, digest = segment.key_slots, 64 - table_bits(segment.rows), xxh64_intdigest
+
+    def find(key: Any) -> Any:
+        if newest(key) is not None:
+            return in_log(key)
+        slot = digest(encode(key), SEED) >> shift
+        while found := slots[slot]:
+            if numbers[found - 1] == key:
+                return read(found - 1)
+            slot += 1
+        return None
+
+    return find
+
+
+def _in_one_or_touched(
+    segment: Segment,
+    numbers: Values,
+    encode: Callable[[Any], bytes],
+    read: Callable[[int], Any],
+    newest: Callable[[Any], int | None],
+    in_log: Finder,
+    touched: TouchedKeys,
+    in_segments: Finder,
+) -> Finder:
+    """`_in_one` for a large segment, some rows of which are deleted, behind small ones."""
+    slots, shift, digest = segment.key_slots, 64 - table_bits(segment.rows), xxh64_intdigest
+    marks, marks_shift = touched.marks, touched.shift
+
+    def find(key: Any) -> Any:
+        if newest(key) is not None:
+            return in_log(key)
+        hashed = digest(encode(key), SEED)
+        if marks[hashed >> marks_shift]:
+            return in_segments(key)
+        slot = hashed >> shift
+        while found := slots[slot]:
+            if numbers[found - 1] == key:
+                return read(found - 1)
+            slot += 1
+        return None
+
+    return find
+
+
+def _in_several(
+    version: MapVersion,
+    readers: Sequence[Callable[[int], Any]],
+    newest: Callable[[Any], int | None],
+    in_log: Finder,
+) -> Finder | None:
+    """The same for two segments or more, of which those that cover the key's partition are searched; None where keys
+    are no whole numbers, or partitions have to be found by something else than the hash of the key."""
+    definition = version.definition
+    if not version.segments or definition.partitioned_by != definition.key:
+        return None
+    places: list[tuple[Values, int, Values, memoryview | None, Callable[[int], Any]]] = []
+    for segment, hidden, read in zip(version.segments, version.hidden, readers, strict=True):
+        numbers, _ = key_access(segment)
+        if numbers is None:
+            return None
+        marks = hidden.view if hidden.deleted else None
+        places.append((segment.key_slots, 64 - table_bits(segment.rows), numbers, marks, read))
+    without_sign, with_sign = covering_by_hash(version.covering, places)
+    partitions = len(version.covering)
+    encode, digest = hashed_bytes(definition.column(definition.key[0]).type), xxh64_intdigest
+
+    def find(key: Any) -> Any:
+        if newest(key) is not None:
+            return in_log(key)
+        hashed = digest(encode(key), SEED)
+        chosen = without_sign if hashed < SIGN else with_sign
+        for slots, shift, numbers, marks, read in chosen[hashed % partitions]:
+            slot = hashed >> shift
+            while found := slots[slot]:
+                if numbers[found - 1] == key:
+                    if marks is None or marks[found - 1]:
+                        return read(found - 1)
+                    break
+                slot += 1
+        return None
+
+    return find
+
+
+def _in_log(log: WriteLog, finish: Callable[[Row], Any], in_segments: Finder) -> Finder:
+    def find(key: Any) -> Any:
+        entry = log.entry_at(key, log.committed)
+        if entry < 0:
+            # All its entries belong to a statement that is not committed yet.
+            return in_segments(key)
+        row = log.rows[entry]
+        return None if row is None else finish(row)
+
+    return find

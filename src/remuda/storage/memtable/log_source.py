@@ -1,0 +1,121 @@
+"""The write log at a snapshot."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from remuda.storage.index.index_access import index_definition
+from remuda.storage.index.value_order import canonical_key
+from remuda.storage.source import coalesced
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from remuda.catalog import MapDefinition
+    from remuda.storage.conditions import Lookup, Range
+    from remuda.storage.memtable.log_columns import LogColumns
+
+
+class LogSource:
+    """Positions below `length` are entries of the log. The log is not ordered by partition, so the ranges of some
+    partitions lie behind that: position `length + k` is the k-th live entry in order of partitions."""
+
+    __slots__ = ("_by_partition", "_columns", "_definition", "_length", "_live")
+
+    def __init__(self, definition: MapDefinition, columns: LogColumns, length: int) -> None:
+        self._definition = definition
+        self._columns = columns
+        self._length = length
+        self._live: np.ndarray | None = None
+        self._by_partition: tuple[np.ndarray, np.ndarray] | None = None
+
+    @property
+    def rows(self) -> int:
+        return int(np.count_nonzero(self._live_entries()))
+
+    def ranges(self, partitions: np.ndarray | None) -> list[tuple[int, int]]:
+        if partitions is None:
+            return [(0, self._length)] if self._length else []
+        _, offsets = self._partitioned()
+        return [(self._length + start, self._length + stop) for start, stop in coalesced(offsets, partitions)]
+
+    def blocks(self, partitions: np.ndarray | None, column: str, wanted: Range) -> list[tuple[int, int]]:  # noqa: ARG002
+        """The log is short, and in no order: there is nothing to leave out."""
+        return self.ranges(partitions)
+
+    def heights(self, column: str, *, descending: bool, nulls_first: bool) -> np.ndarray | None:  # noqa: ARG002
+        return None
+
+    def read(self, columns: Sequence[str], start: int, stop: int) -> pa.RecordBatch:
+        if start >= self._length:
+            entries, _ = self._partitioned()
+            return self.take(columns, entries[start - self._length : stop - self._length])
+        batch = self._batch(columns).slice(start, stop - start)
+        live = self._live_entries()[start:stop]
+        return batch if bool(live.all()) else batch.filter(pa.array(live))
+
+    def count(self, index_id: str, lookup: Lookup) -> int:
+        return self._columns.index(index_definition(self._definition, index_id), self._length).count(lookup)
+
+    def entries(self, index_id: str, lookup: Lookup) -> list[int]:
+        """The live entries that match, in ascending index order where the index is SORTED."""
+        index = self._columns.index(index_definition(self._definition, index_id), self._length)
+        log, length = self._columns.log, self._length
+        return [at for at in index.find(lookup) if at < length and log.is_live(at, length)]
+
+    def positions(self, index_id: str, lookup: Lookup, partitions: np.ndarray | None = None) -> np.ndarray:
+        return self._inside(np.array(self.entries(index_id, lookup), np.int64), partitions)
+
+    def ordered_positions(
+        self, index_id: str, lookup: Lookup, partitions: np.ndarray | None, *, descending: bool
+    ) -> Iterator[np.ndarray]:
+        log, length = self._columns.log, self._length
+        definition = index_definition(self._definition, index_id)
+        for piece in self._columns.in_order(definition, length, lookup, descending=descending):
+            live = [at for at in piece if at < length and log.is_live(at, length)]
+            found = self._inside(np.array(live, np.int64), partitions)
+            if len(found):
+                yield found
+
+    def take(self, columns: Sequence[str], positions: np.ndarray) -> pa.RecordBatch:
+        return self._batch(columns).take(pa.array(positions))
+
+    def rows_at(self, columns: Sequence[int], positions: Sequence[int] | np.ndarray) -> list[tuple[Any, ...]]:
+        rows = self._columns.log.rows
+        chosen = positions.tolist() if isinstance(positions, np.ndarray) else positions
+        return [tuple([row[column] for column in columns]) for at in chosen if (row := rows[at]) is not None]
+
+    def key_positions(self, keys: Sequence[Any]) -> np.ndarray:
+        log, length = self._columns.log, self._length
+        found = [log.entry_at(canonical_key(key), length) for key in keys]
+        return np.array([at for at in found if at >= 0 and log.rows[at] is not None], np.int64)
+
+    def _inside(self, entries: np.ndarray, partitions: np.ndarray | None) -> np.ndarray:
+        """Those of the entries that are in one of the partitions."""
+        if partitions is None or len(entries) == 0:
+            return entries
+        wanted = np.zeros(self._definition.partitions, np.bool_)
+        wanted[partitions] = True
+        inside: np.ndarray = entries[wanted[self._columns.partitions(self._length)[entries]]]
+        return inside
+
+    def _batch(self, columns: Sequence[str]) -> pa.RecordBatch:
+        return self._columns.batch(self._length).select(list(columns))
+
+    def _live_entries(self) -> np.ndarray:
+        if self._live is None:
+            self._live = self._columns.log.live(self._length)
+        return self._live
+
+    def _partitioned(self) -> tuple[np.ndarray, np.ndarray]:
+        """The live entries in order of partitions, and where each partition begins among them."""
+        if self._by_partition is None:
+            live = np.flatnonzero(self._live_entries())
+            ids = self._columns.partitions(self._length)[live]
+            counts = np.bincount(ids, minlength=self._definition.partitions)
+            entries = live[np.argsort(ids, kind="stable")]
+            self._by_partition = entries, np.concatenate([[0], np.cumsum(counts)])
+        return self._by_partition

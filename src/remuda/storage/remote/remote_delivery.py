@@ -1,0 +1,83 @@
+"""Handing segments to a remote store, from any process. Nobody waits there to take them over, as there is no way to
+tell whether a process has the store open: whoever delivers commits.
+
+    inbox/<id>/<file>       the files of segments, from the moment a task has written them until they are committed
+
+That there is one writer at a time is up to whoever starts them, as with everything that writes a remote store.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from remuda.storage.folder.inbox import ABANDONED_SECONDS, FOLDER
+from remuda.storage.remote.remote_files import TRANSFERS
+from remuda.storage.remote.remote_folder import RemoteFolder
+from remuda.storage.segment.segment_file import save_segment, segment_paths
+from remuda.storage.store import Store
+from remuda.storage.wal.write_ahead_log import Durability
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from remuda.catalog import MapDefinition
+    from remuda.storage.load.load_merge import LoadMode
+    from remuda.storage.remote.remote_place import RemotePlace
+    from remuda.storage.segment.segment import Segment
+    from remuda.storage.segment.segment_file import SegmentInfo
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteInbox:
+    """Plain data that pickles, with the face of `delivery.FolderInbox`."""
+
+    place: RemotePlace
+
+    def expect(self, delivery_id: str) -> None:
+        """There are no folders that could be made; what comes after `forget` is removed when it is a day old."""
+
+    def save(self, delivery_id: str, segments: Iterable[Segment]) -> list[SegmentInfo]:
+        """Runs in a task. One segment at a time is on its disk."""
+        infos: list[SegmentInfo] = []
+        for segment in segments:
+            with tempfile.TemporaryDirectory(prefix="remuda-") as folder:
+                info = save_segment(Path(folder), segment)
+                for path in segment_paths(Path(folder), info):
+                    self.place.files.upload(path, f"{FOLDER}/{delivery_id}/{path.name}")
+            infos.append(info)
+        return infos
+
+    def deliver(self, delivery_id: str, definition: MapDefinition, infos: Sequence[SegmentInfo], mode: LoadMode) -> int:
+        """Commits the segments, all or none, and returns how many rows they had."""
+        try:
+            store = Store.open(durability=Durability.NONE, remote=RemoteFolder(self.place))
+            try:
+                target = store.map(definition)
+                assert target.folder is not None, "a remote store has a mirror"
+                self._fetch(delivery_id, infos, target.folder)
+                return target.commit_segments(infos, mode)
+            finally:
+                store.close()
+        finally:
+            self.forget(delivery_id)
+
+    def forget(self, delivery_id: str) -> None:
+        """Removes what was delivered, or never will be, and what jobs that died have left."""
+        self.place.files.remove_folder(f"{FOLDER}/{delivery_id}")
+        self.place.files.remove_older(FOLDER, ABANDONED_SECONDS)
+
+    def _fetch(self, delivery_id: str, infos: Sequence[SegmentInfo], folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        wanted = [(path, info) for info in infos for path in segment_paths(folder, info)]
+
+        def fetch(each: tuple[Path, SegmentInfo]) -> None:
+            path, info = each
+            rows = info if path.suffix == ".arrow" else None
+            self.place.files.fetch(f"{FOLDER}/{delivery_id}/{path.name}", path, rows)
+
+        with ThreadPoolExecutor(TRANSFERS) as pool:
+            list(pool.map(fetch, wanted))

@@ -1,0 +1,328 @@
+"""A segment: immutable rows of many partitions, ordered by partition id, with their key index and their indexes.
+
+In memory or memory-mapped is all the same here: a segment is one Arrow record batch and a few numpy arrays. Nothing of
+it ever changes; which of its rows are hidden by later writes is known to the map's version, not to the segment.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from remuda.catalog import IndexDefinition, IndexKind, MapDefinition
+from remuda.errors import StorageError
+from remuda.storage.index.hash_index import HashIndex, build_hash_index
+from remuda.storage.index.key_index import prober
+from remuda.storage.index.sorted_index import SortedIndex, build_sorted_index
+from remuda.storage.index.value_order import hashable
+from remuda.storage.segment.block_guard import (
+    Array,
+    Values,
+    check_array,
+    check_column,
+    check_fixed,
+    guarded,
+    is_proven,
+    view_of,
+)
+from remuda.storage.segment.column_reader import ColumnReader
+from remuda.storage.segment.zone_map import ZoneMap, open_zones, zone_names
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from remuda.storage.segment.column_summary import ColumnSummary
+
+Index = HashIndex | SortedIndex
+POSITION_ARRAYS = frozenset({"order", "positions"})
+"""The arrays of an index that hold positions of rows."""
+CHECKED_ROWS = 1 << 16
+"""Rows of a block that is checked at its first use: a millisecond where they are texts."""
+
+
+class Segment:
+    """`hold` is whatever must live as long as the segment does: the guard of its files."""
+
+    __slots__ = (
+        "_checked_blocks",
+        "access",
+        "batch",
+        "definition",
+        "hold",
+        "id",
+        "index_arrays",
+        "key_table",
+        "narrow_columns",
+        "partition_offsets",
+        "summaries",
+        "zone_arrays",
+    )
+
+    def __init__(
+        self,
+        segment_id: str,
+        definition: MapDefinition,
+        batch: pa.RecordBatch,
+        partition_offsets: np.ndarray,
+        key_table: np.ndarray,
+        index_arrays: Mapping[str, Mapping[str, np.ndarray]],
+        summaries: Mapping[str, ColumnSummary],
+        zone_arrays: Mapping[str, np.ndarray],
+        hold: object = None,
+    ) -> None:
+        self.id = segment_id
+        self.definition = definition
+        self.batch = batch
+        self.partition_offsets = partition_offsets
+        self.key_table = key_table
+        self.index_arrays = index_arrays
+        self.summaries = summaries
+        self.zone_arrays = zone_arrays
+        self.hold = hold
+        self.access = _Access()
+        self._checked_blocks: dict[int, np.ndarray] = {}
+        self.narrow_columns: dict[str, Any] = {}
+        """Kept here by scans, which filter by some columns again and again, as long as the segment is."""
+
+    @property
+    def rows(self) -> int:
+        return int(self.batch.num_rows)
+
+    @property
+    def proven(self) -> bool:
+        """Whether the files are known to be as they were written, and every offset, code and position in them to lie
+        inside: see `SegmentFiles.verified`.
+
+        As long as it is not, blocks are compared with their checksums before anything is read of them, and Arrow, which
+        checks no offset, gets only those that were checked before. Python and numpy check each by themselves.
+        """
+        return is_proven(self.hold)
+
+    def use_proven(self) -> None:
+        """From now on read without verifying: what was made to read this segment before is made anew.
+
+        A thread that makes a reader in this moment puts it where nobody looks any more.
+        """
+        self.access = _Access()
+
+    def column(self, number: int) -> pa.Array:
+        """A column that is safe to read by Arrow, as a whole."""
+        if not self.proven:
+            self._check_blocks(number, slice(0, self.rows))
+        return self.batch.column(number)
+
+    def read(self, columns: Sequence[str], start: int, stop: int) -> pa.RecordBatch:
+        """Rows that are safe to read by Arrow."""
+        if not self.proven:
+            for name in columns:
+                self._check_blocks(self.definition.position(name), slice(start, stop))
+        return self.batch.select(list(columns)).slice(start, stop - start)
+
+    def take(self, columns: Sequence[str], positions: np.ndarray) -> pa.RecordBatch:
+        """Rows at positions, in their order."""
+        if not self.proven and len(positions):
+            self.check_positions(positions)
+            for name in columns:
+                self._check_blocks(self.definition.position(name), positions)
+        return self.batch.select(list(columns)).take(pa.array(positions))
+
+    def _check_blocks(self, number: int, rows: slice | np.ndarray) -> None:
+        """Verify rows of a column, and check its offsets or codes, at their first use, before Arrow follows them.
+
+        By blocks, as a small read of a large segment must stay small.
+        """
+        array = self.batch.column(number)
+        is_encoded = pa.types.is_dictionary(array.type)
+        if not is_encoded and array.type not in (pa.string(), pa.binary()):
+            check_fixed(array, rows, self.hold)
+            return
+        checked = self._checked_blocks.get(number)
+        if checked is None:
+            if is_encoded:
+                self._check_dictionary(array.dictionary)
+            checked = self._checked_blocks[number] = np.zeros(-(-self.rows // CHECKED_ROWS), np.bool_)
+        touched = np.zeros_like(checked)
+        if isinstance(rows, slice):
+            touched[rows.start // CHECKED_ROWS : -(-rows.stop // CHECKED_ROWS)] = True
+        else:
+            touched[rows // CHECKED_ROWS] = True
+        for block in np.flatnonzero(touched & ~checked).tolist():
+            piece = array.slice(block * CHECKED_ROWS, CHECKED_ROWS)
+            check_column(piece, self.hold)
+            self._check_codes(piece) if is_encoded else self._validate(piece)
+            checked[block] = True
+
+    def _check_dictionary(self, dictionary: pa.Array) -> None:
+        check_column(dictionary, self.hold)
+        self._validate(dictionary)
+
+    def _check_codes(self, piece: pa.DictionaryArray) -> None:
+        ends = pc.min_max(piece.indices).as_py()
+        if ends["min"] is not None and not 0 <= ends["min"] <= ends["max"] < len(piece.dictionary):
+            raise self._damaged("a value has a code that its dictionary does not have")
+
+    def check_positions(self, positions: np.ndarray) -> None:
+        """Raise where a position that was read from a file is not one of this segment's rows."""
+        if len(positions) and not 0 <= int(positions.min()) <= int(positions.max()) < self.rows:
+            raise StorageError("an index of a segment is damaged", getattr(self.hold, "path", None))
+
+    def prove(self) -> None:
+        """Check all that other code relies on, in a segment whose checksums are right: a stranger can make those."""
+        self._validate(self.batch)
+        offsets = self.partition_offsets
+        if len(offsets) != self.definition.partitions + 1 or offsets[0] != 0 or offsets[-1] != self.rows:
+            raise self._damaged("its partitions do not cover its rows")
+        if bool(np.any(np.diff(offsets.astype(np.int64)) < 0)):
+            raise self._damaged("its partitions overlap")
+        if len(self.key_table) and not 0 <= int(self.key_table.min()) <= int(self.key_table.max()) <= self.rows:
+            raise self._damaged("its key table names rows that it does not have")
+        for arrays in self.index_arrays.values():
+            for name in POSITION_ARRAYS & arrays.keys():
+                self.check_positions(arrays[name])
+
+    def _validate(self, rows: pa.Array | pa.RecordBatch) -> None:
+        try:
+            rows.validate(full=True)
+        except pa.ArrowInvalid as error:
+            raise self._damaged(str(error)) from error
+
+    def _damaged(self, what: str) -> StorageError:
+        return StorageError(f"the rows of a segment are damaged: {what}", getattr(self.hold, "path", None))
+
+    @property
+    def first_partition(self) -> int:
+        """The first partition with a row; the segment covers it to `last_partition`, both included."""
+        return int(np.searchsorted(self.partition_offsets, 0, side="right")) - 1
+
+    @property
+    def last_partition(self) -> int:
+        return int(np.searchsorted(self.partition_offsets, self.rows, side="left")) - 1
+
+    def reader(self, column: int) -> ColumnReader:
+        """The reader of a column by its number in the definition."""
+        readers = self.access.readers
+        found = readers.get(column)
+        if found is None:
+            # The reader must not hold the segment, which holds it: obsolete files wait for the last reference to go.
+            found = ColumnReader(self.batch.column(column), self.definition.columns[column].type, self.hold)
+            readers[column] = found
+        return found
+
+    @property
+    def probe(self) -> Callable[[Any, int], int]:
+        """The function from a key and its unsigned hash to the position, or -1."""
+        access = self.access
+        if access.probe is None:
+            access.probe = prober(guarded(self.key_table, self.hold), self.rows, *key_access(self))
+        return access.probe
+
+    @property
+    def key_slots(self) -> Values:
+        """The key table for those who probe it by themselves."""
+        return view_of(guarded(self.key_table, self.hold))
+
+    def whole_key_table(self) -> np.ndarray:
+        """The key table, verified, for those who probe it by many keys at a time."""
+        check_array(self.key_table, self.hold)
+        return self.key_table
+
+    def key_at(self, position: int) -> Any:
+        return key_access(self)[1](position)
+
+    def index(self, definition: IndexDefinition) -> Index:
+        """The open index. Built here and now only for segments that were made without any, which are small."""
+        indexes = self.access.indexes
+        found = indexes.get(definition.id)
+        if found is None:
+            arrays = self.index_arrays.get(definition.id)
+            if arrays is None:
+                for number in self.definition.positions(definition.columns):
+                    self.column(number)
+                arrays = build_index(definition, self.definition, self.batch)
+            found = self._open(definition, {name: guarded(array, self.hold) for name, array in arrays.items()})
+            indexes[definition.id] = found
+        return found
+
+    def zones(self, column: int) -> ZoneMap | None:
+        """The zone map of a column; None where its type has none."""
+        array = self.batch.column(column)
+        if not self.proven:
+            if pa.types.is_dictionary(array.type):
+                self._check_dictionary(array.dictionary)
+            for name in zone_names(column):
+                if name in self.zone_arrays:
+                    check_array(self.zone_arrays[name], self.hold)
+        return open_zones(self.zone_arrays, column, array, self.definition.columns[column].type)
+
+    def with_index(self, definition: IndexDefinition, arrays: Mapping[str, np.ndarray]) -> Segment:
+        """The same segment with one more index; a snapshot that holds this one is not disturbed."""
+        return self._with_indexes({**self.index_arrays, definition.id: arrays})
+
+    def without_index(self, definition: IndexDefinition) -> Segment:
+        return self._with_indexes({key: each for key, each in self.index_arrays.items() if key != definition.id})
+
+    def _with_indexes(self, index_arrays: Mapping[str, Mapping[str, np.ndarray]]) -> Segment:
+        return Segment(
+            self.id,
+            self.definition,
+            self.batch,
+            self.partition_offsets,
+            self.key_table,
+            index_arrays,
+            self.summaries,
+            self.zone_arrays,
+            self.hold,
+        )
+
+    def _open(self, definition: IndexDefinition, arrays: Mapping[str, Array]) -> Index:
+        numbers = self.definition.positions(definition.columns)
+        readers = [self.reader(number) for number in numbers]
+        types = [self.definition.columns[number].type for number in numbers]
+        if definition.kind is IndexKind.HASH:
+            return HashIndex(arrays, readers, types)
+        columns = [self.batch.column(number) for number in numbers]
+        return SortedIndex(arrays, numbers[0], columns, readers, types, self.hold)
+
+
+class _Access:
+    """What was made to read a segment, when it was first asked for."""
+
+    __slots__ = ("indexes", "probe", "readers")
+
+    def __init__(self) -> None:
+        self.readers: dict[int, ColumnReader] = {}
+        self.indexes: dict[str, Index] = {}
+        self.probe: Callable[[Any, int], int] | None = None
+
+
+def build_index(index: IndexDefinition, definition: MapDefinition, batch: pa.RecordBatch) -> dict[str, np.ndarray]:
+    """The arrays of one index over the rows of a segment."""
+    numbers = definition.positions(index.columns)
+    columns = [batch.column(number) for number in numbers]
+    types = [definition.columns[number].type for number in numbers]
+    build = build_hash_index if index.kind is IndexKind.HASH else build_sorted_index
+    return build(columns, types)
+
+
+def key_access(segment: Segment) -> tuple[Values | None, Callable[[int], Any]]:
+    """The raw keys, where they are one column of whole numbers, and the function from a position to the key."""
+    numbers = segment.definition.positions(segment.definition.key)
+    readers = [segment.reader(number) for number in numbers]
+    types = [segment.definition.columns[number].type for number in numbers]
+    floating = any(sql_type.is_floating for sql_type in types)
+    if len(readers) > 1:
+        values = tuple(reader.value for reader in readers)
+        return None, _tuple_reader(values, floating)
+    value = readers[0].value
+    if floating:
+        return None, lambda position: hashable(value(position))
+    return readers[0].numbers, value
+
+
+def _tuple_reader(values: Sequence[Callable[[int], Any]], floating: bool) -> Callable[[int], tuple[Any, ...]]:
+    if floating:
+        return lambda position: tuple([hashable(value(position)) for value in values])
+    return lambda position: tuple([value(position) for value in values])

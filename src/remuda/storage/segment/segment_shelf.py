@@ -1,0 +1,221 @@
+"""Where a map keeps its segments: in a folder, or nowhere but in memory. The rest of the map need not know which."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from remuda.catalog import IndexDefinition, MapDefinition, new_id
+from remuda.errors import StorageError
+from remuda.storage.folder.store_files import SEGMENT_FILE, list_files
+from remuda.storage.segment.array_file import array_file_damages, open_array_file, write_array_file
+from remuda.storage.segment.checksum import no_pause
+from remuda.storage.segment.segment import Segment, build_index
+from remuda.storage.segment.segment_file import (
+    LEVELS,
+    SegmentFiles,
+    SegmentInfo,
+    index_path,
+    open_segment,
+    save_index,
+    save_segment,
+    segment_damages,
+    segment_paths,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from remuda.storage.folder.disposal import Disposal
+    from remuda.storage.remote.remote_place import RemotePlace
+
+
+@dataclass(frozen=True, slots=True)
+class ShelvedSegment:
+    """A segment with the rows that are deleted for good. `info` and `deletion_file` are there if it is in a folder."""
+
+    segment: Segment
+    deleted: np.ndarray
+    info: SegmentInfo | None = None
+    deletion_file: str | None = None
+
+    @property
+    def live(self) -> int:
+        return self.segment.rows - len(self.deleted)
+
+
+class SegmentShelf:
+    """`folder` is None in memory; `disposal` takes what is not needed any more, and is there for the writer alone;
+    `remote` is what the folder mirrors, if anything."""
+
+    __slots__ = ("disposal", "folder", "remote")
+
+    def __init__(
+        self, folder: Path | None, disposal: Disposal | None = None, remote: RemotePlace | None = None
+    ) -> None:
+        self.folder = folder
+        self.disposal = disposal
+        self.remote = remote
+
+    def add(self, segment: Segment) -> ShelvedSegment:
+        """Keeps a new segment. In a folder it is used memory-mapped at once: the memory it was built in is freed."""
+        if self.folder is None:
+            return ShelvedSegment(segment, _nothing())
+        return self.open(segment.definition, save_segment(self.folder, segment), verified=True)
+
+    def add_all(self, segments: Iterable[Segment]) -> list[ShelvedSegment]:
+        """All of them or none. No segment is held here while the next one is built."""
+        added: list[ShelvedSegment] = []
+        try:
+            for segment in segments:
+                added.append(self.add(segment))
+                del segment
+        except BaseException:
+            self.discard(added, ())
+            raise
+        return added
+
+    def open(
+        self,
+        definition: MapDefinition,
+        info: SegmentInfo,
+        deletion_file: str | None = None,
+        *,
+        verified: bool = False,
+    ) -> ShelvedSegment:
+        assert self.folder is not None, "segments are opened from a folder"
+        deleted = _nothing()
+        if deletion_file is not None:
+            deleted = open_array_file(self.folder / deletion_file, ("positions",)).arrays["positions"]
+        segment = open_segment(self.folder, definition, info, verified=verified)
+        return ShelvedSegment(segment, deleted, info, deletion_file)
+
+    def take_over(self, definition: MapDefinition, info: SegmentInfo) -> ShelvedSegment:
+        """Opens a segment that others wrote, with just the indexes that the map has by now."""
+        wanted = {index.id for index in definition.indexes}
+        shelved = self.open(definition, replace(info, indexes=tuple(each for each in info.indexes if each in wanted)))
+        for index in definition.indexes:
+            if index.id not in info.indexes:
+                shelved = self.with_index(shelved, index)
+        return shelved
+
+    def with_deleted(self, shelved: ShelvedSegment, deleted: np.ndarray) -> ShelvedSegment:
+        """The same segment with more rows deleted. The list is a file of its own, never changed."""
+        if len(deleted) == len(shelved.deleted):
+            return shelved
+        name = None
+        if self.folder is not None:
+            name = f"{shelved.segment.id}.{new_id()}.deleted"
+            write_array_file(self.folder / name, {"positions": deleted.astype(np.uint32)})
+        return replace(shelved, deleted=deleted, deletion_file=name)
+
+    def with_index(self, shelved: ShelvedSegment, index: IndexDefinition) -> ShelvedSegment:
+        self.verify_once(shelved)
+        arrays: Mapping[str, np.ndarray] = build_index(index, shelved.segment.definition, shelved.segment.batch)
+        info = shelved.info
+        if self.folder is not None and info is not None:
+            info = save_index(self.folder, info, index, arrays)
+            arrays = open_array_file(index_path(self.folder, info.id, index.id)).arrays
+        return replace(shelved, segment=shelved.segment.with_index(index, arrays), info=info)
+
+    def with_index_everywhere(
+        self, shelved: Iterable[ShelvedSegment], index: IndexDefinition
+    ) -> tuple[ShelvedSegment, ...]:
+        """The index in all segments or in none."""
+        made: list[ShelvedSegment] = []
+        try:
+            made.extend(self.with_index(each, index) for each in shelved)
+        except BaseException:
+            for each in made:
+                if self.folder is not None and self.disposal is not None:
+                    self.disposal.retire([index_path(self.folder, each.segment.id, index.id)], 0)
+            raise
+        return tuple(made)
+
+    def without_index(self, shelved: ShelvedSegment, index: IndexDefinition) -> ShelvedSegment:
+        """Its file stays as long as the segment: a snapshot that others have been told of may still want it."""
+        info = shelved.info
+        if info is not None:
+            info = replace(info, indexes=tuple(each for each in info.indexes if each != index.id))
+        return replace(shelved, segment=shelved.segment.without_index(index), info=info)
+
+    def discard(self, before: Iterable[ShelvedSegment], after: Iterable[ShelvedSegment]) -> None:
+        """Lets go of what the committed state no longer names: files are removed when nobody reads them."""
+        if self.folder is None or self.disposal is None:
+            return
+        needed = {each.segment.id: each for each in after}
+        for old in before:
+            kept = needed.get(old.segment.id)
+            if kept is None:
+                if isinstance(old.segment.hold, SegmentFiles):
+                    old.segment.hold.mark_obsolete(self.disposal)
+            elif old.deletion_file not in (None, kept.deletion_file):
+                self.disposal.retire([self.folder / str(old.deletion_file)])
+
+    def remove_strangers(self, known: Iterable[ShelvedSegment], version: int) -> None:
+        """Removes files of segments that are not known to the manifest of this version."""
+        if self.folder is None or self.disposal is None:
+            return
+        needed = {
+            name for each in known if each.info is not None for name in _file_names(each.info, each.deletion_file)
+        }
+        present = list_files(self.folder, levels=LEVELS, form=SEGMENT_FILE)
+        self.disposal.retire((self.folder / name for name in present if name not in needed), version)
+
+    def verify(self, shelved: ShelvedSegment, pause: Callable[[], None] = no_pause) -> None:
+        """Compares every byte with its checksum."""
+        for damage in self.damages(shelved, pause):
+            raise damage
+
+    def damages(self, shelved: ShelvedSegment, pause: Callable[[], None] = no_pause) -> Iterator[StorageError]:
+        """Compare every byte with its checksum and yield what is damaged. A segment without damage is proven."""
+        if self.folder is None or shelved.info is None:
+            return
+        sound = True
+        try:
+            for damage in _file_damages(self.folder, shelved.info, shelved.deletion_file, pause):
+                sound = False
+                yield damage
+        except FileNotFoundError as error:
+            sound = False
+            yield StorageError("a file of a segment is missing", error.filename)
+        if sound:
+            try:
+                shelved.segment.prove()
+                shelved.segment.check_positions(shelved.deleted)
+            except StorageError as error:
+                yield error
+                return
+            if isinstance(shelved.segment.hold, SegmentFiles):
+                shelved.segment.hold.verified = True
+                shelved.segment.use_proven()
+
+    def verify_once(self, shelved: ShelvedSegment) -> None:
+        """Before rows are copied into other files: the checksums made there would vouch for damaged ones."""
+        if not is_verified(shelved):
+            self.verify(shelved)
+
+
+def is_verified(shelved: ShelvedSegment) -> bool:
+    hold = shelved.segment.hold
+    return not isinstance(hold, SegmentFiles) or hold.verified
+
+
+def _file_damages(
+    folder: Path, info: SegmentInfo, deletion_file: str | None, pause: Callable[[], None]
+) -> Iterator[StorageError]:
+    yield from segment_damages(folder, info, pause)
+    if deletion_file is not None:
+        yield from array_file_damages(folder / deletion_file, pause)
+
+
+def _file_names(info: SegmentInfo, deletion_file: str | None) -> set[str]:
+    names = {path.name for path in segment_paths(Path(), info)}
+    return names if deletion_file is None else names | {deletion_file}
+
+
+def _nothing() -> np.ndarray:
+    return np.empty(0, np.uint32)

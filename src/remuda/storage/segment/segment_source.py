@@ -1,0 +1,155 @@
+"""A segment at a snapshot."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from remuda.storage.encodable import naming_columns, unencodable
+from remuda.storage.index.index_access import index_definition
+from remuda.storage.index.value_order import canonical_key
+from remuda.storage.segment.column_reader import FEW
+from remuda.storage.segment.zone_map import common_ranges
+from remuda.storage.source import FIRST_PIECE, LARGEST_PIECE, coalesced
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from remuda.catalog import MapDefinition
+    from remuda.storage.conditions import Lookup, Range
+    from remuda.storage.segment.block_guard import Array
+    from remuda.storage.segment.hidden_rows import HiddenRows
+    from remuda.storage.segment.segment import Segment
+
+
+class SegmentSource:
+    __slots__ = ("_definition", "_hash", "_hidden", "_length", "segment")
+
+    def __init__(
+        self,
+        definition: MapDefinition,
+        segment: Segment,
+        hidden: HiddenRows,
+        length: int,
+        hash_key: Callable[[Any], int],
+    ) -> None:
+        self._definition = definition
+        self.segment = segment
+        self._hidden = hidden
+        self._length = length
+        self._hash = hash_key
+
+    @property
+    def rows(self) -> int:
+        return self.segment.rows - self._hidden.count(self._length)
+
+    def ranges(self, partitions: np.ndarray | None) -> list[tuple[int, int]]:
+        if partitions is None:
+            return [(0, self.segment.rows)] if self.segment.rows else []
+        return coalesced(self.segment.partition_offsets, partitions)
+
+    def blocks(self, partitions: np.ndarray | None, column: str, wanted: Range) -> list[tuple[int, int]]:
+        ranges, zones = self.ranges(partitions), self.segment.zones(self._definition.position(column))
+        if zones is None:
+            return ranges
+        with naming_columns(self._definition, (column,)):
+            return common_ranges(ranges, zones.runs(wanted, self.segment.rows))
+
+    def heights(self, column: str, *, descending: bool, nulls_first: bool) -> np.ndarray | None:
+        number = self._definition.position(column)
+        zones = self.segment.zones(number)
+        if zones is None or (nulls_first and self.segment.batch.column(number).null_count):
+            return None
+        return zones.heights(descending=descending)
+
+    def read(self, columns: Sequence[str], start: int, stop: int) -> pa.RecordBatch:
+        batch = self.segment.read(columns, start, stop)
+        marks = self._hidden.marks
+        if marks is None:
+            return batch
+        live = marks[start:stop] > self._length
+        return batch if bool(live.all()) else batch.filter(pa.array(live))
+
+    def count(self, index_id: str, lookup: Lookup) -> int:
+        _, low, high = self._span(index_id, lookup)
+        return high - low
+
+    def positions(self, index_id: str, lookup: Lookup, partitions: np.ndarray | None = None) -> np.ndarray:
+        positions, low, high = self._span(index_id, lookup)
+        found = positions[low:high]
+        return self._live(found, None if partitions is None else self._ends(partitions))
+
+    def ordered_positions(
+        self, index_id: str, lookup: Lookup, partitions: np.ndarray | None, *, descending: bool
+    ) -> Iterator[np.ndarray]:
+        positions, low, high = self._span(index_id, lookup)
+        ends = None if partitions is None else self._ends(partitions)
+        size = FIRST_PIECE
+        if ends is None and self._hidden.marks is None:
+            size = high - low  # there is nothing to leave out, so nothing to be done for each
+        while low < high:
+            if descending:
+                found = positions[max(low, high - size) : high][::-1]
+                high -= len(found)
+            else:
+                found = positions[low : min(high, low + size)]
+                low += len(found)
+            size = min(size * 4, LARGEST_PIECE)
+            live = self._live(found, ends)
+            if len(live):
+                yield live
+
+    def take(self, columns: Sequence[str], positions: np.ndarray) -> pa.RecordBatch:
+        return self.segment.take(columns, positions)
+
+    def rows_at(self, columns: Sequence[int], positions: Sequence[int] | np.ndarray) -> list[tuple[Any, ...]]:
+        if not columns:
+            return [()] * len(positions)
+        readers = [self.segment.reader(column) for column in columns]
+        if len(positions) <= FEW:
+            few = positions.tolist() if isinstance(positions, np.ndarray) else positions
+            return list(zip(*[map(reader.value, few) for reader in readers], strict=True))
+        many = np.asarray(positions, np.intp)
+        return list(zip(*[reader.values(many) for reader in readers], strict=True))
+
+    def key_positions(self, keys: Sequence[Any]) -> np.ndarray:
+        probe, hash_key, hidden, length = self.segment.probe, self._hash, self._hidden, self._length
+        with naming_columns(self._definition, self._definition.key):
+            found = [probe(key, hash_key(key)) for key in map(canonical_key, keys)]
+        return np.array([at for at in found if at >= 0 and not hidden.is_hidden(at, length)], np.int64)
+
+    def _span(self, index_id: str, lookup: Lookup) -> tuple[Array, int, int]:
+        """The positions of an index, and from where to where among them the matches stand."""
+        index = self.segment.access.indexes.get(index_id)
+        if index is None:
+            index = self.segment.index(index_definition(self._definition, index_id))
+        try:
+            return index.positions, *index.span(lookup)
+        except UnicodeEncodeError as error:
+            columns = index_definition(self._definition, index_id).columns
+            raise unencodable(self._definition, ", ".join(columns), error.object) from error
+
+    def _live(self, positions: np.ndarray, ends: tuple[np.ndarray, np.ndarray] | None) -> np.ndarray:
+        """Those of the positions that are not hidden and lie between two of the ends (None: anywhere)."""
+        if not self.segment.proven:
+            self.segment.check_positions(positions)
+        if ends is not None and len(positions):
+            positions = positions[_inside(positions, *ends)]
+        marks = self._hidden.marks
+        return positions if marks is None else positions[marks.take(positions) > self._length]
+
+    def _ends(self, partitions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Where the ranges of the partitions start, and where they stop."""
+        ranges = coalesced(self.segment.partition_offsets, partitions)
+        return np.array([start for start, _ in ranges], np.int64), np.array([stop for _, stop in ranges], np.int64)
+
+
+def _inside(positions: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> np.ndarray:
+    """Whether each position is in one of the ranges."""
+    if len(starts) == 0:
+        return np.zeros(len(positions), np.bool_)
+    nearest = np.searchsorted(starts, positions, side="right") - 1
+    inside: np.ndarray = (nearest >= 0) & (positions < stops.take(nearest, mode="clip"))
+    return inside

@@ -1,0 +1,158 @@
+"""Zone maps: the least and the greatest value of each block of rows in a segment, so that a scan can leave blocks out.
+
+They pay where neighbours are alike. Rows of one partition keep the order in which they came, so a column that grows
+with time has narrow zones. Values are kept as the integers of `value_order`, or as codes of the column's sorted
+dictionary; columns of other kinds have no zones. A block of NULLs alone matches nothing: its least key is above its
+greatest.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from remuda.storage.conditions import UNBOUNDED, Range
+from remuda.storage.index.sorted_index import code_places
+from remuda.storage.index.value_order import direct_key, number_keys
+from remuda.types import Kind
+from remuda.types.arrow_arrays import (
+    code_values,
+    decimal_words,
+    fixed_values,
+    is_dictionary,
+    is_fixed_width,
+    null_mask,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
+
+    import pyarrow as pa
+
+    from remuda.types import SqlType
+
+ZONE_ROWS = 8192
+_LEAST, _GREATEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+
+
+class ZoneMap:
+    """The zones of one column."""
+
+    __slots__ = ("_highs", "_is_direct", "_lows", "_place")
+
+    def __init__(
+        self, lows: np.ndarray, highs: np.ndarray, place: Callable[[Any], tuple[int, int]], *, is_direct: bool
+    ) -> None:
+        self._is_direct = is_direct
+        self._lows = lows
+        self._highs = highs
+        self._place = place
+
+    def runs(self, wanted: Range, rows: int) -> list[tuple[int, int]]:
+        """The ranges of positions outside of which no row is within the wanted range of values."""
+        if wanted.low is None or wanted.high is None:
+            return []
+        matching = self._lows <= self._highs
+        if wanted.low is not UNBOUNDED:
+            matching &= self._highs >= self._place(wanted.low)[0 if wanted.low_inclusive else 1]
+        if wanted.high is not UNBOUNDED:
+            matching &= self._lows < self._place(wanted.high)[1 if wanted.high_inclusive else 0]
+        edges = np.flatnonzero(np.diff(matching, prepend=False, append=False)) * ZONE_ROWS
+        return [
+            (start, min(stop, rows)) for start, stop in zip(edges[0::2].tolist(), edges[1::2].tolist(), strict=True)
+        ]
+
+    def heights(self, *, descending: bool) -> np.ndarray | None:
+        """See `Source.heights`. A code is worth something only within its own dictionary."""
+        if not self._is_direct:
+            return None
+        return self._highs if descending else ~self._lows
+
+
+def build_zones(columns: Sequence[pa.Array], types: Sequence[SqlType]) -> dict[str, np.ndarray]:
+    """The arrays of all columns that have zones, by names that `open_zones` knows."""
+    arrays = {}
+    for number, (column, sql_type) in enumerate(zip(columns, types, strict=True)):
+        if len(column) and _has_zones(column, sql_type):
+            low, high = zone_names(number)
+            arrays[low], arrays[high] = _ends(column, sql_type)
+    return arrays
+
+
+def zone_names(number: int) -> tuple[str, str]:
+    """The names of the two arrays of a column."""
+    return f"low{number}", f"high{number}"
+
+
+def open_zones(arrays: Mapping[str, np.ndarray], number: int, column: pa.Array, sql_type: SqlType) -> ZoneMap | None:
+    low, high = zone_names(number)
+    lows = arrays.get(low)
+    if lows is None:
+        return None
+    key_of = direct_key(sql_type)
+    if is_dictionary(column):
+        begin, end = code_places(column.dictionary)
+        return ZoneMap(lows, arrays[high], lambda value: (begin(value), end(value)), is_direct=False)
+    assert key_of is not None, f"values of {sql_type} have direct keys"
+    return ZoneMap(lows, arrays[high], _key_place(key_of), is_direct=True)
+
+
+def common_ranges(left: Sequence[tuple[int, int]], right: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The positions that are in both of two ascending lists of ranges.
+
+    >>> common_ranges([(0, 10), (20, 30)], [(5, 25)])
+    [(5, 10), (20, 25)]
+    """
+    found = []
+    one = other = 0
+    while one < len(left) and other < len(right):
+        start, stop = max(left[one][0], right[other][0]), min(left[one][1], right[other][1])
+        if start < stop:
+            found.append((start, stop))
+        if left[one][1] < right[other][1]:
+            one += 1
+        else:
+            other += 1
+    return found
+
+
+def _has_zones(column: pa.Array, sql_type: SqlType) -> bool:
+    if is_dictionary(column):
+        return True
+    return sql_type.kind is not Kind.BOOLEAN and direct_key(sql_type) is not None
+
+
+def _ends(column: pa.Array, sql_type: SqlType) -> tuple[np.ndarray, np.ndarray]:
+    if is_dictionary(column):
+        values = code_values(column)
+    elif is_fixed_width(sql_type):
+        values = fixed_values(column, sql_type)
+    else:
+        values = decimal_words(column)[0].view(np.int64)
+    starts = np.arange(0, len(values), ZONE_ROWS)
+    nulls = null_mask(column)
+    if sql_type.is_floating:
+        # NaN is above all numbers: the greatest of a block that has one, and the least only of a block of nothing else.
+        above, below = values if nulls is None else np.where(nulls, np.nan, values), values
+        if nulls is not None:
+            below = np.where(nulls, -np.inf, values)
+        lows, highs = number_keys(np.fmin.reduceat(above, starts)), number_keys(np.maximum.reduceat(below, starts))
+    else:
+        wide = np.iinfo(values.dtype)
+        lows = np.minimum.reduceat(values if nulls is None else np.where(nulls, wide.max, values), starts)
+        highs = np.maximum.reduceat(values if nulls is None else np.where(nulls, wide.min, values), starts)
+    lows, highs = lows.astype(np.int64), highs.astype(np.int64)
+    if nulls is not None:
+        empty = np.logical_and.reduceat(nulls, starts)
+        lows[empty], highs[empty] = _GREATEST, _LEAST
+    return lows, highs
+
+
+def _key_place(key_of: Callable[[Any], int]) -> Callable[[Any], tuple[int, int]]:
+    def place(value: Any) -> tuple[int, int]:
+        key = key_of(value)
+        return key, key + 1
+
+    return place
