@@ -273,7 +273,7 @@ def test_of_all_who_want_a_file_one_fetches_it(tmp_path: Path) -> None:
 READER = """
 import sys
 from remuda.storage import Store
-from remuda.storage.remote.remote_address import open_address
+from remuda.storage.remote.remote_place import open_address
 store = Store.open(read_only=True, remote=open_address(sys.argv[1], cache=sys.argv[2]))
 (definition,) = store.catalog.maps.values()
 print(len(store.map(definition)), flush=True)

@@ -6,17 +6,19 @@ Readers take neither. A writer holds its lock for the microseconds of applying a
 
 from __future__ import annotations
 
+import weakref
+from collections import deque
 from threading import RLock
 from typing import TYPE_CHECKING
 
+from remuda.catalog import ColumnStatistics, MapStatistics
 from remuda.errors import ErrorCode, SqlError, StorageError
 from remuda.storage.map_version import MapVersion
+from remuda.storage.segment.column_summary import combine, summarise
 from remuda.storage.segment.segment_shelf import is_verified
 from remuda.storage.snapshot import MapSnapshot
 from remuda.storage.statements import write_again
 from remuda.storage.wal.recovery import version_of
-from remuda.storage.wal.unsafe_records import UnsafeRecords
-from remuda.storage.writer_lock import WriterLock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -28,6 +30,117 @@ if TYPE_CHECKING:
     from remuda.storage.segment.segment_shelf import SegmentShelf, ShelvedSegment
     from remuda.storage.wal.recovery import DamagedMap, RecoveredMap
     from remuda.storage.wal.write_ahead_log import WriteAheadLog
+
+# The lock of a map's writers. Leaving it for the last time also waits until what was written is durable: after the
+# lock is free, so that an fsync keeps nobody out, and several writers share one.
+#
+# Where that fails, what was written is taken back before the error reaches the writer. Another writer that gets the
+# lock before that takes it back first: a statement must not build on what was refused. One that has the lock already
+# may have read it, so its record is refused too.
+
+
+class WriterLock:
+    """`pending` is the last record appended under the lock; 0 if there is none. `epoch` is that of the journal when all
+    that it had refused was taken back."""
+
+    __slots__ = ("_depth", "_journal", "_lock", "_take_back", "epoch", "pending")
+
+    def __init__(self, journal: WriteAheadLog, take_back: Callable[[], None]) -> None:
+        self._lock = RLock()
+        self._journal = journal
+        self._take_back = take_back
+        self._depth = 0
+        self.pending = 0
+        self.epoch = journal.epoch
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+        self._depth += 1
+        if self.epoch != self._journal.epoch and self._depth == 1:
+            try:
+                self._take_back()
+            except BaseException:
+                self._depth -= 1
+                self._lock.release()
+                raise
+
+    def __exit__(self, *_: object) -> None:
+        self._depth -= 1
+        pending = 0
+        if self._depth == 0:
+            pending, self.pending = self.pending, 0
+        self._lock.release()
+        if pending:
+            try:
+                self._journal.wait(pending)
+            except StorageError:
+                self._take_back()
+                raise
+
+
+# Which statements of a map may not be durable yet, so that they can be taken back if they never will be.
+
+
+class UnsafeRecords:
+    """Each record with the length of the map's log before it; the writer lock is held by whoever uses this."""
+
+    __slots__ = ("_records",)
+
+    def __init__(self) -> None:
+        self._records: deque[tuple[int, int]] = deque()
+
+    def add(self, sequence: int, length: int, durable: int) -> None:
+        """A new record; those up to `durable` are safe by now."""
+        records = self._records
+        while records and records[0][0] <= durable:
+            records.popleft()
+        records.append((sequence, length))
+
+    def carried(self, start: int, stop: int) -> UnsafeRecords:
+        """The same when only the entries [start, stop) of the log go on, in a new log."""
+        kept = UnsafeRecords()
+        kept._records.extend((sequence, length - start) for sequence, length in self._records if start <= length < stop)
+        return kept
+
+    def first_refused(self, is_refused: Callable[[int], bool]) -> tuple[int, int] | None:
+        """The first record that will never be durable, with the length of the log before it; None if there is none."""
+        return next((record for record in self._records if is_refused(record[0])), None)
+
+
+# Statistics of a map from the summaries of its segments, refreshed when a version is installed.
+
+
+LOG_GROWTH = 1.25
+"""The log is summarised again when it has grown by this factor: statistics guide, they need not be exact."""
+
+
+class StatisticsKeeper:
+    """The columns of the version last asked for; the number of rows is always exact."""
+
+    __slots__ = ("_columns", "_length", "_version")
+
+    def __init__(self) -> None:
+        self._version: weakref.ref[MapVersion] | None = None
+        self._length = 0
+        self._columns: dict[str, ColumnStatistics] = {}
+
+    def of(self, version: MapVersion) -> MapStatistics:
+        length = version.log.committed
+        if self._version is None or self._version() is not version or length > self._length * LOG_GROWTH:
+            self._columns = _combined(version, length)
+            # Not held: an old version keeps files that nobody else needs.
+            self._version, self._length = weakref.ref(version), length
+        return MapStatistics(version.live, self._columns)
+
+
+def _combined(version: MapVersion, length: int) -> dict[str, ColumnStatistics]:
+    names = [column.name for column in version.definition.columns]
+    summaries = {name: [segment.summaries[name] for segment in version.segments] for name in names}
+    if length:
+        recent = MapSnapshot(version, length).sources[-1].read(names, 0, length)
+        for column, array in zip(version.definition.columns, recent.columns, strict=True):
+            summaries[column.name].append(summarise(array, column.type))
+    return {name: combine(parts) for name, parts in summaries.items()}
 
 
 VERIFIED_FIRST = 8 << 20

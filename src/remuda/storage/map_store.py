@@ -14,8 +14,7 @@ from remuda.storage.index.value_order import canonical_key
 from remuda.storage.load.compaction import fold
 from remuda.storage.load.map_load import load_table, load_tables, take_over_segments
 from remuda.storage.lookup.row_form import row_form
-from remuda.storage.map_state import MapState
-from remuda.storage.map_statistics import StatisticsKeeper
+from remuda.storage.map_state import MapState, StatisticsKeeper
 from remuda.storage.map_version import MapVersion
 from remuda.storage.row_check import RowCheck
 from remuda.storage.segment.checksum import no_pause

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from remuda.storage.index.value_order import canonical_key
 from remuda.storage.lookup.index_finder import IndexFinder
-from remuda.storage.lookup.key_finder import make_finder
+from remuda.storage.lookup.key_finder import make_finder, make_search
 from remuda.storage.lookup.row_code import row_reader
 from remuda.storage.lookup.row_form import row_form
 from remuda.storage.lookup.touched_keys import touched_keys
 from remuda.storage.memtable.log_columns import LogColumns
 from remuda.storage.memtable.write_log import WriteLog
 from remuda.storage.segment.hidden_rows import HiddenRows
-from remuda.storage.segment.segment_search import make_search
 from remuda.types.partition_hash import partition_of, scalar_hasher, to_signed, unsigned_hasher
 
 if TYPE_CHECKING:

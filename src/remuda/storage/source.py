@@ -9,13 +9,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
+from remuda.errors import ErrorCode, SqlError
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     import numpy as np
     import pyarrow as pa
 
+    from remuda.catalog import IndexDefinition, MapDefinition
     from remuda.storage.conditions import Lookup, Range
+
+# Finding an index of a map by its identity.
+
+
+def index_definition(definition: MapDefinition, index_id: str) -> IndexDefinition:
+    for index in definition.indexes:
+        if index.id == index_id:
+            return index
+    raise SqlError(ErrorCode.INDEX_INVALID, f"an index of {definition.name} is gone")
 
 
 FIRST_PIECE = 64

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from threading import Lock, RLock
+import logging
+from threading import Lock, RLock, Thread
 from typing import TYPE_CHECKING
 
 from remuda.catalog import Catalog
@@ -10,7 +11,6 @@ from remuda.errors import ErrorCode, SqlError, StorageError
 from remuda.storage.folder.disk_errors import reports_disk_errors
 from remuda.storage.folder.manifest import map_entry
 from remuda.storage.folder.store_folder import StoreFolder
-from remuda.storage.load.background_checkpoint import BackgroundCheckpoint
 from remuda.storage.map_store import MapStore
 from remuda.storage.segment.segment_shelf import SegmentShelf, ShelvedSegment
 from remuda.storage.wal.recovery import recover
@@ -28,6 +28,33 @@ if TYPE_CHECKING:
     from remuda.storage.snapshot import MapSnapshot
     from remuda.storage.wal.write_ahead_file import LogFile
     from remuda.storage.wal.write_ahead_log import Durability, WriteAheadLog
+
+# A checkpoint that a write asks for because its map's log has grown long, done on a thread of its own.
+
+
+_logger = logging.getLogger("remuda.storage")
+
+
+class BackgroundCheckpoint:
+    """At most one runs at a time; what is asked for meanwhile is not queued, since the next write asks again."""
+
+    def __init__(self, checkpoint: Callable[[], None]) -> None:
+        self._checkpoint = checkpoint
+        self._running = Lock()
+
+    def request(self) -> None:
+        """Starts one unless one is running."""
+        if self._running.acquire(blocking=False):
+            Thread(target=self._run, name="remuda-checkpoint", daemon=True).start()
+
+    def _run(self) -> None:
+        try:
+            self._checkpoint()
+        except Exception:
+            # Nothing is lost: the log and its records stay, and the next write that finds it too long tries again.
+            _logger.exception("a checkpoint in the background failed")
+        finally:
+            self._running.release()
 
 
 class StoreState:
