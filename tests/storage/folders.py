@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from remuda.storage import Durability, MapStore, Store
-from remuda.storage.wal.write_ahead_file import read_log
+from remuda.storage.wal.log_file import read_log
 from tests.storage.maps import orders_map
 
 

@@ -13,7 +13,7 @@ import pytest
 from remuda.errors import StorageError
 from remuda.storage import Durability, Store
 from remuda.storage.segment.segment_file import SegmentFiles
-from remuda.storage.wal.write_ahead_file import file_header
+from remuda.storage.wal.log_file import file_header
 from tests.storage.crash_writer import ROWS, statement_rows
 from tests.storage.folders import abandon, filled, flipped, log_files, only_map, recorded_length
 from tests.storage.maps import contents, index_on

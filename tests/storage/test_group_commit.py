@@ -14,8 +14,8 @@ import pytest
 from remuda.errors import OutcomeUnknownError, StorageError
 from remuda.storage import Durability
 from remuda.storage.wal import group_commit
-from remuda.storage.wal.write_ahead_file import read_log
-from remuda.storage.wal.write_ahead_log import LEAST_ROOM, WriteAheadLog
+from remuda.storage.wal.log import LEAST_ROOM, WriteAheadLog
+from remuda.storage.wal.log_file import read_log
 
 THREADS = 8
 HANGS = 60

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from remuda.storage.index.key_slots import ROWS_IN_A_SLOT, build_key_slots, key_search, searched_keys
+from remuda.storage.index.interpolation_table import ROWS_IN_A_SLOT, build_key_slots, key_search, searched_keys
 from remuda.storage.index.value_order import NULL_KEY
 from remuda.types import BIGINT, DOUBLE
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from remuda.errors import StorageError
 from remuda.storage import Durability, Store
 from remuda.storage.folder.manifest import encode_manifest, read_manifest
-from remuda.storage.wal.write_ahead_file import read_log
+from remuda.storage.wal.log_file import read_log
 from tests.storage.crash_writer import ROWS, statement_rows
 from tests.storage.folders import abandon, filled, flipped, log_files, only_map
 from tests.storage.maps import contents

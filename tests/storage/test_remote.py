@@ -27,7 +27,7 @@ from remuda.storage.folder.manifest import NAME, decode_manifest, encode_manifes
 from remuda.storage.remote.file_cache import CACHE_BYTES, FileCache
 from remuda.storage.remote.remote_files import RemoteFiles
 from remuda.storage.remote.remote_folder import RemoteFolder
-from remuda.storage.remote.remote_place import RemotePlace
+from remuda.storage.remote.remote_location import RemotePlace
 from tests.storage.folders import flipped
 from tests.storage.s3_server import BUCKET, S3Server, s3_server
 
@@ -273,7 +273,7 @@ def test_of_all_who_want_a_file_one_fetches_it(tmp_path: Path) -> None:
 READER = """
 import sys
 from remuda.storage import Store
-from remuda.storage.remote.remote_place import open_address
+from remuda.storage.remote.remote_location import open_address
 store = Store.open(read_only=True, remote=open_address(sys.argv[1], cache=sys.argv[2]))
 (definition,) = store.catalog.maps.values()
 print(len(store.map(definition)), flush=True)

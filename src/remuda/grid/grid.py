@@ -93,7 +93,7 @@ def _open_store(
     if filesystem is None and "://" not in str(path):
         folder = None if path is None else Path(path).expanduser().absolute()
         return Store.open(folder, **options)
-    from remuda.storage.remote.remote_place import open_address
+    from remuda.storage.remote.remote_location import open_address
 
     found = open_address(str(path), filesystem, cache, cache_bytes)
     if isinstance(found, Path):

@@ -5,11 +5,11 @@ partitions and indexes, but no SQL, no plan, no member and no query: whoever rea
 sources.
 """
 
-from remuda.storage.conditions import UNBOUNDED, Lookup, Range
-from remuda.storage.confirmation import Confirm, always_granted
+from remuda.storage.commit_guard import Confirm, always_granted
+from remuda.storage.index.index_condition import UNBOUNDED, Lookup, Range
 from remuda.storage.load.load_merge import LoadMode
-from remuda.storage.lookup.index_finder import IndexFinder, IndexRead, index_read
-from remuda.storage.lookup.row_form import ColumnRows, RowForm, row_form
+from remuda.storage.lookup.index_lookup import IndexFinder, IndexRead, index_read
+from remuda.storage.lookup.row_projection import ColumnRows, RowForm, row_form
 from remuda.storage.map_store import MapStore
 from remuda.storage.segment.segment import Segment
 from remuda.storage.segment.segment_builder import build_segment
@@ -17,7 +17,7 @@ from remuda.storage.segment.segment_file import SegmentInfo, write_segment
 from remuda.storage.snapshot import MapSnapshot, SnapshotDescription, open_snapshot
 from remuda.storage.source import Source
 from remuda.storage.store import Store
-from remuda.storage.wal.write_ahead_log import Durability
+from remuda.storage.wal.log import Durability
 from remuda.types.column_hash import hash_columns
 from remuda.types.partition_hash import hash_values, partition_of, scalar_hasher
 

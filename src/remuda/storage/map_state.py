@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 from remuda.catalog import ColumnStatistics, MapStatistics
 from remuda.errors import ErrorCode, SqlError, StorageError
 from remuda.storage.map_version import MapVersion
+from remuda.storage.memtable.changes import write_again
 from remuda.storage.segment.column_summary import combine, summarise
-from remuda.storage.segment.segment_shelf import is_verified
+from remuda.storage.segment.segment_directory import is_verified
 from remuda.storage.snapshot import MapSnapshot
-from remuda.storage.statements import write_again
 from remuda.storage.wal.recovery import version_of
 
 if TYPE_CHECKING:
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from remuda.catalog import MapDefinition
-    from remuda.storage.memtable.write_log import WriteLog
-    from remuda.storage.segment.segment_shelf import SegmentShelf, ShelvedSegment
+    from remuda.storage.memtable.memtable import WriteLog
+    from remuda.storage.segment.segment_directory import SegmentShelf, ShelvedSegment
+    from remuda.storage.wal.log import WriteAheadLog
     from remuda.storage.wal.recovery import DamagedMap, RecoveredMap
-    from remuda.storage.wal.write_ahead_log import WriteAheadLog
 
 # The lock of a map's writers. Leaving it for the last time also waits until what was written is durable: after the
 # lock is free, so that an fsync keeps nobody out, and several writers share one.

@@ -13,14 +13,14 @@ from remuda.storage.folder.verification import verify_segments
 from remuda.storage.index.value_order import canonical_key
 from remuda.storage.load.compaction import fold
 from remuda.storage.load.map_load import load_table, load_tables, take_over_segments
-from remuda.storage.lookup.row_form import row_form
+from remuda.storage.lookup.row_projection import row_form
 from remuda.storage.map_state import MapState, StatisticsKeeper
 from remuda.storage.map_version import MapVersion
+from remuda.storage.memtable.changes import erase_keys, insert_row, insert_rows, put_rows
 from remuda.storage.row_check import RowCheck
 from remuda.storage.segment.checksum import no_pause
-from remuda.storage.segment.segment_shelf import is_verified
+from remuda.storage.segment.segment_directory import is_verified
 from remuda.storage.snapshot import MapSnapshot
-from remuda.storage.statements import erase_keys, insert_row, insert_rows, put_rows
 from remuda.storage.wal.records import DELETE, PUT, encode_record
 
 if TYPE_CHECKING:
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from remuda.catalog import IndexDefinition, MapDefinition, MapStatistics
-    from remuda.storage.confirmation import Confirm
+    from remuda.storage.commit_guard import Confirm
     from remuda.storage.load.load_merge import LoadMode
-    from remuda.storage.lookup.row_form import Row, RowForm
+    from remuda.storage.lookup.row_projection import Row, RowForm
+    from remuda.storage.segment.segment_directory import SegmentShelf, ShelvedSegment
     from remuda.storage.segment.segment_file import SegmentInfo
-    from remuda.storage.segment.segment_shelf import SegmentShelf, ShelvedSegment
-    from remuda.storage.wal.write_ahead_log import WriteAheadLog
+    from remuda.storage.wal.log import WriteAheadLog
 
 FOLD_ENTRIES = 65_536
 """A log of so many entries is folded into a segment in the background."""

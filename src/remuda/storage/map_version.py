@@ -10,23 +10,23 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from remuda.storage.index.value_order import canonical_key
-from remuda.storage.lookup.index_finder import IndexFinder
-from remuda.storage.lookup.key_finder import make_finder, make_search
-from remuda.storage.lookup.row_code import row_reader
-from remuda.storage.lookup.row_form import row_form
-from remuda.storage.lookup.touched_keys import touched_keys
-from remuda.storage.memtable.log_columns import LogColumns
-from remuda.storage.memtable.write_log import WriteLog
-from remuda.storage.segment.hidden_rows import HiddenRows
+from remuda.storage.lookup.dirty_keys import touched_keys
+from remuda.storage.lookup.generated_readers import row_reader
+from remuda.storage.lookup.index_lookup import IndexFinder
+from remuda.storage.lookup.point_lookup import make_finder, make_search
+from remuda.storage.lookup.row_projection import row_form
+from remuda.storage.memtable.memtable import WriteLog
+from remuda.storage.memtable.memtable_columns import LogColumns
+from remuda.storage.segment.deletion_vector import HiddenRows
 from remuda.types.partition_hash import partition_of, scalar_hasher, to_signed, unsigned_hasher
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from remuda.catalog import MapDefinition
-    from remuda.storage.lookup.index_finder import IndexRead
-    from remuda.storage.lookup.row_form import Row, RowForm
-    from remuda.storage.lookup.touched_keys import TouchedKeys
+    from remuda.storage.lookup.dirty_keys import TouchedKeys
+    from remuda.storage.lookup.index_lookup import IndexRead
+    from remuda.storage.lookup.row_projection import Row, RowForm
     from remuda.storage.segment.segment import Segment
     from remuda.storage.segment.segment_file import SegmentInfo
 

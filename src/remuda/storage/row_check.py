@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from remuda.catalog import ColumnDefinition, MapDefinition
     from remuda.errors import SqlError
-    from remuda.storage.lookup.row_form import Row
+    from remuda.storage.lookup.row_projection import Row
 
 _SHOWN = 80
 """Characters of a text in a message."""

@@ -14,18 +14,18 @@ import pyarrow as pa
 
 from remuda.errors import StorageError
 from remuda.storage.map_version import MapVersion
-from remuda.storage.memtable.log_source import LogSource
-from remuda.storage.segment.hidden_rows import HiddenRows
+from remuda.storage.memtable.memtable_source import LogSource
+from remuda.storage.segment.deletion_vector import HiddenRows
 from remuda.storage.segment.segment_builder import build_segment
+from remuda.storage.segment.segment_directory import SegmentShelf
 from remuda.storage.segment.segment_file import SegmentInfo, open_segment
-from remuda.storage.segment.segment_shelf import SegmentShelf
 from remuda.storage.segment.segment_source import SegmentSource
 
 if TYPE_CHECKING:
     import numpy as np
 
     from remuda.catalog import MapDefinition
-    from remuda.storage.remote.remote_place import RemotePlace
+    from remuda.storage.remote.remote_location import RemotePlace
     from remuda.storage.segment.segment import Segment
     from remuda.storage.source import Source
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from remuda.catalog import IndexDefinition, MapDefinition
-    from remuda.storage.conditions import Lookup, Range
+    from remuda.storage.index.index_condition import Lookup, Range
 
 # Finding an index of a map by its identity.
 

@@ -10,25 +10,25 @@ import time
 from typing import TYPE_CHECKING
 
 from remuda.errors import ErrorCode, SqlError, StorageError
-from remuda.storage.confirmation import always_granted
+from remuda.storage.commit_guard import always_granted
 from remuda.storage.folder.disk_errors import reports_disk_errors, storage_error
 from remuda.storage.folder.inbox import Inbox
 from remuda.storage.folder.manifest import NAME
 from remuda.storage.folder.reader_lease import ReaderLease, leave_lease, take_lease
 from remuda.storage.folder.verification import Verification
 from remuda.storage.store_state import StoreState
-from remuda.storage.wal.write_ahead_log import Durability
+from remuda.storage.wal.log import Durability
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from remuda.catalog import IndexDefinition, MapDefinition, ViewDefinition
-    from remuda.storage.confirmation import Confirm
+    from remuda.storage.commit_guard import Confirm
     from remuda.storage.folder.store_folder import StoreFolder
     from remuda.storage.map_store import MapStore
     from remuda.storage.remote.remote_folder import RemoteFolder
-    from remuda.storage.wal.write_ahead_file import DroppedTail, LogFile
+    from remuda.storage.wal.log_file import DroppedTail, LogFile
 
 CLOSING_ENTRIES = 4096
 """A log of at least so many entries is folded at closing: the next opening need not replay it."""

@@ -12,7 +12,7 @@ from remuda.storage.folder.disk_errors import reports_disk_errors
 from remuda.storage.folder.manifest import map_entry
 from remuda.storage.folder.store_folder import StoreFolder
 from remuda.storage.map_store import MapStore
-from remuda.storage.segment.segment_shelf import SegmentShelf, ShelvedSegment
+from remuda.storage.segment.segment_directory import SegmentShelf, ShelvedSegment
 from remuda.storage.wal.recovery import recover
 
 if TYPE_CHECKING:
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from remuda.storage.folder.manifest import MapEntry
     from remuda.storage.folder.reader_lease import ReaderLease
     from remuda.storage.remote.remote_folder import RemoteFolder
-    from remuda.storage.remote.remote_place import RemotePlace
+    from remuda.storage.remote.remote_location import RemotePlace
     from remuda.storage.segment.segment_file import SegmentInfo
     from remuda.storage.snapshot import MapSnapshot
-    from remuda.storage.wal.write_ahead_file import LogFile
-    from remuda.storage.wal.write_ahead_log import Durability, WriteAheadLog
+    from remuda.storage.wal.log import Durability, WriteAheadLog
+    from remuda.storage.wal.log_file import LogFile
 
 # A checkpoint that a write asks for because its map's log has grown long, done on a thread of its own.
 

@@ -51,7 +51,7 @@ def open_reader(options: Mapping[str, str]) -> Store:
     path = options["path"]
     if "://" not in path:
         return Store.open(Path(path).expanduser().absolute(), read_only=True, verifies=False)
-    from remuda.storage.remote.remote_place import open_address
+    from remuda.storage.remote.remote_location import open_address
 
     found = open_address(path, cache=options.get("cache"))
     if isinstance(found, Path):

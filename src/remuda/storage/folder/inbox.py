@@ -31,7 +31,7 @@ from remuda.storage.folder.manifest import MapEntry, check_map_names, map_defini
 from remuda.storage.folder.store_files import DELIVERY_ID, create_file, list_files, make_folder, open_file, read_file
 from remuda.storage.segment.segment_file import LEVELS as SEGMENT_LEVELS
 from remuda.storage.segment.segment_file import segment_paths
-from remuda.storage.wal.write_ahead_file import sync_folder
+from remuda.storage.wal.log_file import sync_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

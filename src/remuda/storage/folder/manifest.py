@@ -29,7 +29,7 @@ from remuda.storage.folder.store_files import (
 )
 from remuda.storage.segment.column_summary import ColumnSummary
 from remuda.storage.segment.segment_file import SegmentInfo, files_of
-from remuda.storage.wal.write_ahead_file import sync_folder
+from remuda.storage.wal.log_file import sync_folder
 from remuda.types import Kind, SqlType
 
 if TYPE_CHECKING:

@@ -40,7 +40,8 @@ from remuda.storage.folder.store_files import (
     remove_file,
 )
 from remuda.storage.segment.segment_file import LEVELS as SEGMENT_LEVELS
-from remuda.storage.wal.write_ahead_file import (
+from remuda.storage.wal.log import NO_SPACE, Durability, WriteAheadLog
+from remuda.storage.wal.log_file import (
     LEVELS,
     LogFile,
     holds_nothing,
@@ -49,7 +50,6 @@ from remuda.storage.wal.write_ahead_file import (
     settle_tail,
     sync_folder,
 )
-from remuda.storage.wal.write_ahead_log import NO_SPACE, Durability, WriteAheadLog
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable

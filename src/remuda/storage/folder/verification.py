@@ -13,13 +13,13 @@ from threading import Lock, Thread
 from typing import TYPE_CHECKING
 
 from remuda.errors import StorageError
-from remuda.storage.segment.segment_shelf import is_verified
+from remuda.storage.segment.segment_directory import is_verified
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from remuda.storage.map_store import MapStore
-    from remuda.storage.segment.segment_shelf import ShelvedSegment
+    from remuda.storage.segment.segment_directory import ShelvedSegment
 
 PAUSE = 0.002
 """Seconds after each piece of a file."""

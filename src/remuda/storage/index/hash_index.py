@@ -26,7 +26,7 @@ from remuda.types.partition_hash import SEED, hashed_bytes
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from remuda.storage.conditions import Lookup
+    from remuda.storage.index.index_condition import Lookup
     from remuda.storage.segment.block_guard import Array
     from remuda.storage.segment.column_reader import ColumnReader
     from remuda.types import SqlType

@@ -24,8 +24,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from remuda.storage.conditions import UNBOUNDED, Lookup, Range
-from remuda.storage.index.key_slots import build_key_slots, searched_keys
+from remuda.storage.index.index_condition import UNBOUNDED, Lookup, Range
+from remuda.storage.index.interpolation_table import build_key_slots, searched_keys
 from remuda.storage.index.value_order import GREATEST_KEY, NULL_KEY, comparable, direct_key, direct_keys
 from remuda.storage.segment.block_guard import view_of
 from remuda.storage.segment.column_reader import ColumnReader, bytes_reader

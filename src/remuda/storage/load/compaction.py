@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from remuda.catalog import MapDefinition
     from remuda.storage.map_version import MapVersion
-    from remuda.storage.segment.segment_shelf import SegmentShelf, ShelvedSegment
+    from remuda.storage.segment.segment_directory import SegmentShelf, ShelvedSegment
 
 MOST_SEGMENTS = 16
 DELETED_SHARE = 0.3

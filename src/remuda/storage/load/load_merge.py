@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Literal
 
 from remuda.storage.load.bulk_load import common_keys
 from remuda.storage.load.compaction import merge_small
-from remuda.storage.segment.hidden_rows import HiddenRows
+from remuda.storage.segment.deletion_vector import HiddenRows
 from remuda.storage.segment.segment_builder import duplicate_key
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from remuda.catalog import MapDefinition
-    from remuda.storage.segment.segment_shelf import SegmentShelf, ShelvedSegment
+    from remuda.storage.segment.segment_directory import SegmentShelf, ShelvedSegment
 
 LoadMode = Literal["append", "replace", "upsert"]
 

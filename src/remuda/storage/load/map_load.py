@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from remuda.storage.load.load_merge import LoadMode
     from remuda.storage.map_store import MapStore
+    from remuda.storage.segment.segment_directory import ShelvedSegment
     from remuda.storage.segment.segment_file import SegmentInfo
-    from remuda.storage.segment.segment_shelf import ShelvedSegment
 
 SMALL_LOAD = 10_000
 """Fewer rows are written through the log: a segment of its own would only have to be merged soon."""

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from remuda.storage.index.sorted_index import SortedIndex
-from remuda.storage.lookup.row_code import row_reader, rows_reader
+from remuda.storage.lookup.generated_readers import row_reader, rows_reader
 from remuda.storage.segment.block_guard import view_of
 
 if TYPE_CHECKING:
-    from remuda.storage.lookup.row_form import RowForm
+    from remuda.storage.lookup.row_projection import RowForm
     from remuda.storage.segment.block_guard import Array
-    from remuda.storage.segment.hidden_rows import HiddenRows
+    from remuda.storage.segment.deletion_vector import HiddenRows
     from remuda.storage.segment.segment import Index, Segment
 
 FEW_ENTRIES = 6

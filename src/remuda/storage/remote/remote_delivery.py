@@ -19,14 +19,14 @@ from remuda.storage.remote.remote_files import TRANSFERS
 from remuda.storage.remote.remote_folder import RemoteFolder
 from remuda.storage.segment.segment_file import save_segment, segment_paths
 from remuda.storage.store import Store
-from remuda.storage.wal.write_ahead_log import Durability
+from remuda.storage.wal.log import Durability
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from remuda.catalog import MapDefinition
     from remuda.storage.load.load_merge import LoadMode
-    from remuda.storage.remote.remote_place import RemotePlace
+    from remuda.storage.remote.remote_location import RemotePlace
     from remuda.storage.segment.segment import Segment
     from remuda.storage.segment.segment_file import SegmentInfo
 

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING
 from remuda.errors import StorageError
 from remuda.storage.folder.manifest import NAME, Manifest, decode_manifest, encode_manifest, named_files
 from remuda.storage.remote.remote_files import TRANSFERS
-from remuda.storage.wal.write_ahead_file import log_path
+from remuda.storage.wal.log_file import log_path
 
 if TYPE_CHECKING:
     from remuda.storage.folder.manifest import SegmentEntry
-    from remuda.storage.remote.remote_place import RemotePlace
+    from remuda.storage.remote.remote_location import RemotePlace
 
 
 class RemoteFolder:

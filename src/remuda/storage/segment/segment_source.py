@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from remuda.catalog import MapDefinition
-    from remuda.storage.conditions import Lookup, Range
+    from remuda.storage.index.index_condition import Lookup, Range
     from remuda.storage.segment.block_guard import Array
-    from remuda.storage.segment.hidden_rows import HiddenRows
+    from remuda.storage.segment.deletion_vector import HiddenRows
     from remuda.storage.segment.segment import Segment
 
 

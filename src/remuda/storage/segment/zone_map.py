@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from remuda.storage.conditions import UNBOUNDED, Range
+from remuda.storage.index.index_condition import UNBOUNDED, Range
 from remuda.storage.index.sorted_index import code_places
 from remuda.storage.index.value_order import direct_key, number_keys
 from remuda.types import Kind

@@ -23,18 +23,18 @@ from remuda.storage.folder.manifest import (
 )
 from remuda.storage.index.value_order import canonical_key
 from remuda.storage.map_version import MapVersion, key_maker
-from remuda.storage.segment.hidden_rows import HiddenRows
-from remuda.storage.statements import erase_keys, put_rows
+from remuda.storage.memtable.changes import erase_keys, put_rows
+from remuda.storage.segment.deletion_vector import HiddenRows
+from remuda.storage.wal.log_file import LogFile, log_path, read_log
 from remuda.storage.wal.records import PUT, decode_record, restore
-from remuda.storage.wal.write_ahead_file import LogFile, log_path, read_log
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from remuda.catalog import MapDefinition
+    from remuda.storage.segment.segment_directory import SegmentShelf, ShelvedSegment
     from remuda.storage.segment.segment_file import SegmentInfo
-    from remuda.storage.segment.segment_shelf import SegmentShelf, ShelvedSegment
 
 
 Made = TypeVar("Made")

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from remuda.catalog import MapDefinition
-    from remuda.storage.conditions import Lookup, Range
-    from remuda.storage.memtable.log_columns import LogColumns
+    from remuda.storage.index.index_condition import Lookup, Range
+    from remuda.storage.memtable.memtable_columns import LogColumns
 
 
 class LogSource:

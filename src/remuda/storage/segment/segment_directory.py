@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from remuda.storage.folder.disposal import Disposal
-    from remuda.storage.remote.remote_place import RemotePlace
+    from remuda.storage.remote.remote_location import RemotePlace
 
 
 @dataclass(frozen=True, slots=True)

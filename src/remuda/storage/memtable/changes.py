@@ -10,7 +10,7 @@ from remuda.storage.segment.segment_builder import duplicate_key
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from remuda.storage.lookup.row_form import Row
+    from remuda.storage.lookup.row_projection import Row
     from remuda.storage.map_version import MapVersion
 
 

@@ -12,15 +12,15 @@ from itertools import chain
 from math import inf, nextafter
 from typing import TYPE_CHECKING, Any
 
-from remuda.storage.conditions import Lookup, Range
 from remuda.storage.encodable import unencodable
-from remuda.storage.index.key_slots import KeySearch, key_search, searched_keys
+from remuda.storage.index.index_condition import Lookup, Range
+from remuda.storage.index.interpolation_table import KeySearch, key_search, searched_keys
 from remuda.storage.index.sorted_index import SortedIndex
 from remuda.storage.index.value_order import GREATEST_KEY, NULL_KEY, direct_key
 from remuda.storage.lookup.entry_reader import EntryReader, Rows, entry_reader
-from remuda.storage.lookup.row_code import row_finisher
-from remuda.storage.lookup.row_form import MOST_FORMS, RowForm
-from remuda.storage.memtable.log_source import LogSource
+from remuda.storage.lookup.generated_readers import row_finisher
+from remuda.storage.lookup.row_projection import MOST_FORMS, RowForm
+from remuda.storage.memtable.memtable_source import LogSource
 from remuda.storage.source import index_definition
 
 if TYPE_CHECKING:

@@ -14,15 +14,15 @@ from xxhash import xxh64_intdigest
 
 from remuda.storage.index.key_index import table_bits
 from remuda.storage.index.value_order import canonical_key
-from remuda.storage.lookup.row_code import row_finisher, row_reader
+from remuda.storage.lookup.generated_readers import row_finisher, row_reader
 from remuda.storage.segment.segment import Segment, key_access
 from remuda.types.partition_hash import SEED, SIGN, WRAP, hashed_bytes
 
 if TYPE_CHECKING:
-    from remuda.storage.lookup.row_form import Row, RowForm
-    from remuda.storage.lookup.touched_keys import TouchedKeys
+    from remuda.storage.lookup.dirty_keys import TouchedKeys
+    from remuda.storage.lookup.row_projection import Row, RowForm
     from remuda.storage.map_version import MapVersion
-    from remuda.storage.memtable.write_log import WriteLog
+    from remuda.storage.memtable.memtable import WriteLog
     from remuda.storage.segment.block_guard import Values
 
 # From a key to its row in the segments, whether or not the log hides it. Rows that are deleted for good do not count.

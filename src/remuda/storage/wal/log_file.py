@@ -37,7 +37,7 @@ from typing import TYPE_CHECKING
 
 from remuda.errors import StorageError
 from remuda.storage.folder.store_files import list_files, open_for_reading, read_file
-from remuda.storage.wal import write_ahead_file_1 as format_1
+from remuda.storage.wal import log_file_format_1 as format_1
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

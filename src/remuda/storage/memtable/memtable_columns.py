@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from remuda.catalog import IndexDefinition, IndexKind, MapDefinition
-from remuda.storage.conditions import UNBOUNDED, Lookup
+from remuda.storage.index.index_condition import UNBOUNDED, Lookup
 from remuda.storage.index.value_order import comparable, hashable
 from remuda.storage.segment.segment_builder import partition_ids
 from remuda.storage.source import FIRST_PIECE, LARGEST_PIECE
@@ -23,7 +23,7 @@ from remuda.types.arrow_arrays import stored_array
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from remuda.storage.memtable.write_log import WriteLog
+    from remuda.storage.memtable.memtable import WriteLog
 
 _FEW = 64
 """So many new entries are inserted into a sorted list one by one; more are appended and sorted."""

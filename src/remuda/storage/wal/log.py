@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, NoReturn
 from remuda.errors import OutcomeUnknownError, StorageError
 from remuda.storage.folder.store_files import open_file, remove_file
 from remuda.storage.wal.group_commit import GroupCommit
-from remuda.storage.wal.write_ahead_file import (
+from remuda.storage.wal.log_file import (
     HEADER_BYTES,
     LEVELS,
     file_header,
@@ -39,7 +39,7 @@ from remuda.storage.wal.write_ahead_file import (
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from remuda.storage.wal.write_ahead_file import LogFile
+    from remuda.storage.wal.log_file import LogFile
 
 LEAST_ROOM, MOST_ROOM = 16 * 1024, 256 * 1024
 """Bytes of zeros that are written ahead of the records: as many as there are records, within these bounds."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from remuda.storage.lookup.row_form import ColumnRows
+from remuda.storage.lookup.row_projection import ColumnRows
 from remuda.types import python_converter
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from types import CodeType, FunctionType
 
     from remuda.catalog import MapDefinition
-    from remuda.storage.lookup.row_form import Row, RowForm
+    from remuda.storage.lookup.row_projection import Row, RowForm
     from remuda.storage.segment.segment import Segment
 
 
