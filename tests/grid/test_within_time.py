@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from concurrent.futures import Future
 
-    from remuda.storage import Confirm
+    from remuda.storage import CommitGuard
 
 Answer = TypeVar("Answer")
 
@@ -58,7 +58,7 @@ def test_a_load_whose_time_is_over_takes_no_further_batch(threads: ThreadsThatBe
             is_left.wait()
             yield piece
 
-    def load(_: Confirm) -> None:
+    def load(_: CommitGuard) -> None:
         try:
             list(gathered(batches(), piece.schema))
         finally:
@@ -76,7 +76,7 @@ def test_what_has_been_granted_is_carried_out(threads: ThreadsThatBegin, monkeyp
     """The clock is put forward as soon as it is."""
     clock = time.monotonic
 
-    def work(confirm: Confirm) -> str:
+    def work(confirm: CommitGuard) -> str:
         confirm()
         monkeypatch.setattr(time, "monotonic", lambda: clock() + 2 * PATIENCE)
         threads.begun.set()
@@ -91,7 +91,7 @@ def test_nothing_is_granted_when_the_time_is_over(threads: ThreadsThatBegin) -> 
     """Though whoever waits has not noticed yet: they come to wait when the statement has come to its end."""
     committed: list[bool] = []
 
-    def work(confirm: Confirm) -> None:
+    def work(confirm: CommitGuard) -> None:
         try:
             confirm()
             committed.append(True)

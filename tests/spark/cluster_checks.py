@@ -211,7 +211,7 @@ def test_executor_killed_during_a_load(cluster: SparkSession, functions: Any, gr
     check_all(grid)
     segments = {name.partition(".")[0] for name in files_in(grid) if name.startswith("load")}
     (store_map,) = (grid.store.map(definition) for definition in grid.store.catalog.maps.values())
-    assert segments == {each.segment.id for each in store_map.shelved}
+    assert segments == {each.segment.id for each in store_map.stored}
 
 
 def test_load_that_fails_leaves_no_trace(cluster: SparkSession, grid: Grid) -> None:

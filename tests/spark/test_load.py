@@ -107,8 +107,8 @@ def test_partitions_are_those_that_spark_computes(spark: SparkSession, empty: Ma
     computed = spark.range(ROWS).selectExpr("id", "pmod(xxhash64(id), 271) AS partition").toArrow()
     partition_of = dict(zip(computed["id"].to_pylist(), computed["partition"].to_pylist(), strict=True))
     spans = []
-    for shelved in empty.shelved:
-        segment = shelved.segment
+    for stored in empty.stored:
+        segment = stored.segment
         held = np.repeat(np.arange(271), np.diff(segment.partition_offsets))
         assert [partition_of[key] for key in segment.batch.column(0).to_pylist()] == held.tolist()
         spans.append((segment.first_partition, segment.last_partition))
@@ -121,7 +121,7 @@ def test_indexes_are_written_by_the_tasks_and_answer(spark: SparkSession, store:
     load_dataframe(empty, dataframe(spark), "append")
     by_customer, by_amount = empty.definition.indexes
     assert files_of(store, empty.definition) >= {
-        f"{shelved.segment.id}.{index.id}.index" for shelved in empty.shelved for index in (by_customer, by_amount)
+        f"{stored.segment.id}.{index.id}.index" for stored in empty.stored for index in (by_customer, by_amount)
     }
     assert _found(empty, by_customer.id, Lookup(("C7",))) == list(range(7, ROWS, 100))
     assert _found(empty, by_amount.id, Lookup(range=Range(10.0, True, 11.0, False))) == [40, 41, 42, 43]
@@ -184,7 +184,7 @@ def test_key_that_is_already_there_leaves_no_trace(spark: SparkSession, store: S
         load_dataframe(empty, dataframe(spark, 998, 3_000), "append")
     assert table_of(empty).equals(before)
     written = {name.partition(".")[0] for name in files_of(store, empty.definition) if name.startswith("load")}
-    assert written == {shelved.segment.id for shelved in empty.shelved}
+    assert written == {stored.segment.id for stored in empty.stored}
     assert load_dataframe(empty, dataframe(spark, 999, 3_000), "append") == 2_001
 
 
@@ -210,7 +210,7 @@ def test_wrong_columns_start_no_job(spark: SparkSession, empty: MapStore) -> Non
 def test_numbers_of_another_type_travel_to_the_right_partition(spark: SparkSession, empty: MapStore) -> None:
     given = spark.range(ROWS).selectExpr("cast(id AS int) AS id", "cast(id % 7 AS bigint) AS quantity")
     load_dataframe(empty, given, "append")
-    spans = sorted((each.segment.first_partition, each.segment.last_partition) for each in empty.shelved)
+    spans = sorted((each.segment.first_partition, each.segment.last_partition) for each in empty.stored)
     assert len(spans) == 2
     assert spans[0][1] < spans[1][0]
     assert empty.lookup(19, (0, 2)) == (19, 5)
@@ -314,7 +314,7 @@ def test_map_without_a_key_gets_generated_ones(spark: SparkSession, tmp_path: Pa
         assert grid.load("events", events.limit(10)) == 10
         found = grid.sql("SELECT COUNT(*), COUNT(DISTINCT __key), COUNT(DISTINCT name) FROM events").fetchall()
         assert [tuple(row) for row in found] == [(ROWS + 10, ROWS + 10, ROWS)]
-        segments = [each.segment for each in grid.store.map(grid.store.catalog.find_map("events", ("public",))).shelved]
+        segments = [each.segment for each in grid.store.map(grid.store.catalog.find_map("events", ("public",))).stored]
         assert sum(segment.rows for segment in segments) == ROWS + 10
         key = grid.sql("SELECT __key FROM events WHERE name = 'E77' LIMIT 1").fetchall()[0][0]
         assert tuple(grid.sql("SELECT name FROM events WHERE __key = ?", key).fetchall()[0]) == ("E77",)

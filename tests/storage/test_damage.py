@@ -275,7 +275,7 @@ def test_damage_is_not_copied_into_new_files(settled: Path) -> None:
     orders = only_map(store)
     orders.snapshot()
     path.write_bytes(flipped(raw, raw.index(b"customer 50") + 10))
-    for segment in orders.shelved:
+    for segment in orders.stored:
         assert isinstance(segment.segment.hold, SegmentFiles)
         segment.segment.hold.verified = False
     with pytest.raises(StorageError, match="damaged"):

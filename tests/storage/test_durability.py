@@ -68,7 +68,7 @@ def test_checkpoints_leave_no_old_files_behind(tmp_path: Path) -> None:
         orders.put(statement_rows(number // 2))
         store.checkpoint()
     assert len(log_files(tmp_path)) == 1
-    named = {each.segment.id for each in orders.shelved}
+    named = {each.segment.id for each in orders.stored}
     assert {path.name.partition(".")[0] for path in tmp_path.glob("maps/*/*")} == named
     assert len(named) <= 16
     store.drop_map(orders.definition)

@@ -204,7 +204,7 @@ def test_those_whose_leader_was_interrupted_lead_themselves() -> None:
 
     lock = threading.Lock()
     group = group_commit.GroupCommit(lock, 0, flush)
-    led, abandoned = (group_commit._Turn(called=called) for called in (True, False))
+    led, abandoned = (group_commit._CommitGroup(called=called) for called in (True, False))
     led.begun = abandoned.abandoned = True
     group.taken, group._present, group._following = 1, led, abandoned
 
@@ -254,7 +254,7 @@ def test_a_writer_interrupted_before_it_comes_to_wait_leaves_nobody_behind(alone
 
     lock = InterruptingLock()
     group = group_commit.GroupCommit(lock, 0, flush)  # type: ignore[arg-type]
-    led = group_commit._Turn(called=True)
+    led = group_commit._CommitGroup(called=True)
     if not alone:
         led.begun = True
         group.taken, group._present = 1, led

@@ -10,7 +10,7 @@ import pytest
 
 from remuda.catalog import IndexKind, MapDefinition
 from remuda.errors import ErrorCode, SqlError
-from remuda.storage import Lookup, MapSnapshot, MapStore, Range, Store, index_read, row_form
+from remuda.storage import Lookup, MapSnapshot, MapStore, Range, Store, index_read, row_projection
 from remuda.storage.lookup.entry_reader import FEW_ENTRIES
 from remuda.types import BIGINT, VARCHAR
 from tests.storage.maps import index_on, map_of, table_of
@@ -35,7 +35,7 @@ def filled(rows: list[tuple[Any, ...]]) -> tuple[MapStore, MapDefinition]:
 def rows_between(
     snapshot: MapSnapshot, low: Any, high: Any, columns: tuple[int, ...] = EVERYTHING, most: int = ROWS
 ) -> list[Any] | None:
-    finder = snapshot.version.index_finder(index_read(snapshot.definition.indexes[0].id, row_form(columns)))
+    finder = snapshot.version.index_lookup(index_read(snapshot.definition.indexes[0].id, row_projection(columns)))
     found = finder.between(low, True, high, True, snapshot.length, most)
     return None if found is None else list(found)
 
@@ -65,10 +65,10 @@ def test_too_many_entries_are_no_answer() -> None:
     assert rows_between(snapshot, 10, 20, most=11) is None
     assert rows_between(snapshot, 10, 20, most=10) is None
     lookups = [Lookup((), Range(10, True, 12)), Lookup((5,))]
-    finder = snapshot.version.index_finder(index_read(definition.indexes[0].id, row_form(EVERYTHING)))
+    finder = snapshot.version.index_lookup(index_read(definition.indexes[0].id, row_projection(EVERYTHING)))
     assert len(list(finder.find(lookups, snapshot.length, 4) or ())) == 4
     assert finder.find(lookups, snapshot.length, 3) is None
-    by_text = snapshot.version.index_finder(index_read(definition.indexes[1].id, row_form(EVERYTHING)))
+    by_text = snapshot.version.index_lookup(index_read(definition.indexes[1].id, row_projection(EVERYTHING)))
     several = [Lookup(("s1",)), Lookup(("s2",))]
     assert len(list(by_text.find(several, snapshot.length, 160) or ())) == 160
     assert by_text.find(several, snapshot.length, 159) is None
@@ -120,6 +120,6 @@ def test_strings_read_before_are_the_strings_read_again() -> None:
 def test_the_finder_of_a_dropped_index_is_an_error_that_plans_survive() -> None:
     kept, _ = filled(plain())
     with pytest.raises(SqlError) as caught:
-        kept.snapshot().version.index_finder(index_read("no such index", row_form(EVERYTHING)))
+        kept.snapshot().version.index_lookup(index_read("no such index", row_projection(EVERYTHING)))
     assert caught.value.code is ErrorCode.INDEX_INVALID
     assert caught.value.invalidates_plan

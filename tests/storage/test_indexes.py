@@ -10,7 +10,7 @@ import pytest
 
 from remuda.catalog import IndexDefinition, IndexKind, MapDefinition
 from remuda.errors import ErrorCode, SqlError
-from remuda.storage import UNBOUNDED, Lookup, MapSnapshot, Range, Store, index_read, row_form
+from remuda.storage import UNBOUNDED, Lookup, MapSnapshot, Range, Store, index_read, row_projection
 from remuda.storage.index.value_order import comparable
 from remuda.types import BIGINT, DOUBLE, INTEGER, VARBINARY, VARCHAR, SqlType
 from remuda.types.partition_hash import hash_values, partition_of
@@ -59,7 +59,7 @@ def _found_at_once(
     snapshot: MapSnapshot, index: IndexDefinition, lookup: Lookup, columns: tuple[int, ...]
 ) -> list[Row] | None:
     """What the finder of the version gives; a range of a first column is asked for in both ways."""
-    finder, length = snapshot.version.index_finder(index_read(index.id, row_form(columns))), snapshot.length
+    finder, length = snapshot.version.index_lookup(index_read(index.id, row_projection(columns))), snapshot.length
     found = finder.find([lookup], length, ALL)
     rows = None if found is None else list(found)
     wanted = lookup.range

@@ -42,7 +42,7 @@ def test_keys_are_found_in_every_kind_of_segment(
     monkeypatch.setattr(bulk_load, "PART_ROWS", part_rows)
     orders, names = _load(partitions)
     expected = min(partitions, round(len(names) / part_rows)) if part_rows < len(names) else 1
-    assert len(orders.shelved) == expected
+    assert len(orders.stored) == expected
     _check(orders, names)
     draw = random.Random(partitions)
     for turn in range(3):
@@ -56,7 +56,7 @@ def test_keys_are_found_in_every_kind_of_segment(
         if turn == 1:
             _check(orders, names)  # before the log is folded
         orders.checkpoint()
-        assert len(orders.shelved) == expected + turn + 1
+        assert len(orders.stored) == expected + turn + 1
         _check(orders, names)
 
 
@@ -93,18 +93,18 @@ def test_what_was_taken_back_is_found_as_it_was() -> None:
 
 def test_few_touched_keys_are_told_from_all_others() -> None:
     orders, names = _load(271)
-    assert orders.snapshot().version.touched is not None
-    assert not any(orders.snapshot().version.touched.marks)
+    assert orders.snapshot().version.dirty is not None
+    assert not any(orders.snapshot().version.dirty.marks)
     orders.put([(key, "new") for key in range(0, 90, 3)])
     orders.delete([1])
     orders.checkpoint()
-    touched = orders.snapshot().version.touched
-    assert touched is not None
-    assert touched.settled == (0,)
+    dirty = orders.snapshot().version.dirty
+    assert dirty is not None
+    assert dirty.settled == (0,)
     key_hash = orders.snapshot().version.key_hash
-    assert all(touched.marks[key_hash(key) >> touched.shift] for key in (1, *range(0, 90, 3)))
-    others = [key for key in names if touched.marks[key_hash(key) >> touched.shift]]
+    assert all(dirty.marks[key_hash(key) >> dirty.shift] for key in (1, *range(0, 90, 3)))
+    others = [key for key in names if dirty.marks[key_hash(key) >> dirty.shift]]
     assert 0 < len(others) < len(names) / 8
     orders.delete(list(_KEYS[:3_000]))
     orders.checkpoint()
-    assert orders.snapshot().version.touched is None
+    assert orders.snapshot().version.dirty is None

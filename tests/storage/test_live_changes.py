@@ -197,4 +197,4 @@ def test_an_index_made_while_segments_are_built_elsewhere_covers_them(
     monkeypatch.setattr(map_load, "build_segments", build_after_the_index)
     orders.load(table_of(orders.definition, _rows(100, 160)))
     assert len(_found(orders.snapshot(), index.id, Lookup(("loaded",)))) == 60
-    assert all(index.id in each.segment.index_arrays for each in orders.shelved)
+    assert all(index.id in each.segment.index_arrays for each in orders.stored)

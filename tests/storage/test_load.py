@@ -120,7 +120,7 @@ def test_large_loads_become_segments_with_disjoint_partitions(monkeypatch: pytes
     store.create_map(definition)
     orders = store.map(definition)
     orders.load(table_of(definition, _orders(20_000)))
-    spans = sorted((each.segment.first_partition, each.segment.last_partition) for each in orders.shelved)
+    spans = sorted((each.segment.first_partition, each.segment.last_partition) for each in orders.stored)
     assert len(spans) == 10
     assert all(before[1] < after[0] for before, after in itertools.pairwise(spans))
     assert [orders.lookup(key, (0, 2)) for key in range(0, 20_000, 97)] == [
@@ -238,7 +238,7 @@ def test_small_loads_go_through_the_log() -> None:
     store.create_map(definition)
     orders = store.map(definition)
     orders.load(table_of(definition, _orders(map_load.SMALL_LOAD - 1)))
-    assert not orders.shelved
+    assert not orders.stored
     assert len(orders) == map_load.SMALL_LOAD - 1
 
 
@@ -281,7 +281,7 @@ def test_columns_in_chunks_become_the_same_segments(chunk: int, monkeypatch: pyt
     store.create_map(definition)
     loaded = store.map(definition)
     assert loaded.load(table) == rows
-    assert len(loaded.shelved) == max(1, rows // 5_000)
+    assert len(loaded.stored) == max(1, rows // 5_000)
     assert contents(loaded.snapshot()) == in_order(values)
     assert [loaded.lookup(n, (2, 3)) for n in (0, rows - 1)] == [("once 0", "D0"), (f"once {rows - 1}", values[-1][3])]
     for index, wanted in ((indexes[0], None), (indexes[0], "C3"), (indexes[1], "C3"), (indexes[2], "once 5")):

@@ -83,7 +83,7 @@ def test_files_stay_as_long_as_a_reader_of_their_state_lives(tmp_path: Path) -> 
     store.checkpoint()
     _rewrite(store, 9)
     assert not list((tmp_path / "readers").iterdir())
-    named = {each.segment.id for each in only_map(store).shelved}
+    named = {each.segment.id for each in only_map(store).stored}
     assert {path.name.partition(".")[0] for path in tmp_path.glob("maps/*/*")} == named
     assert len(list(tmp_path.glob("wal/*"))) == 1
 

@@ -27,7 +27,7 @@ from remuda.storage.folder.manifest import NAME, decode_manifest, encode_manifes
 from remuda.storage.remote.file_cache import CACHE_BYTES, FileCache
 from remuda.storage.remote.remote_files import RemoteFiles
 from remuda.storage.remote.remote_folder import RemoteFolder
-from remuda.storage.remote.remote_location import RemotePlace
+from remuda.storage.remote.remote_location import RemoteLocation
 from tests.storage.folders import flipped
 from tests.storage.s3_server import BUCKET, S3Server, s3_server
 
@@ -205,7 +205,7 @@ def test_a_manifest_that_is_replaced_while_it_is_read_is_read_again(s3: S3Server
     thread = threading.Thread(target=commit)
     thread.start()
     try:
-        remote = RemoteFolder(RemotePlace(RemoteFiles(s3.filesystem, shop, shop), str(tmp_path), CACHE_BYTES))
+        remote = RemoteFolder(RemoteLocation(RemoteFiles(s3.filesystem, shop, shop), str(tmp_path), CACHE_BYTES))
         assert all(remote.fetch() for _ in range(20))
         remote.close()
     finally:

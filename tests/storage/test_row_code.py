@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from remuda.storage import Lookup, MapStore, Range, Store, index_read, map_version, row_form
+from remuda.storage import Lookup, MapStore, Range, Store, index_read, map_version, row_projection
 from remuda.storage.segment.column_reader import FEW
 from remuda.types import BIGINT, DOUBLE, VARCHAR, SqlType, to_python
 from tests.storage.maps import index_on, map_of, table_of
@@ -57,7 +57,7 @@ def in_python(kept: MapStore, row: tuple[Any, ...]) -> Made:
 @pytest.mark.parametrize("repeated", [False, True])
 def test_every_type_in_both_forms(nulls: bool, repeated: bool) -> None:
     kept, rows = filled(nulls=nulls, repeated=repeated)
-    stored, made = row_form(COLUMNS), row_form(COLUMNS, Made)
+    stored, made = row_projection(COLUMNS), row_projection(COLUMNS, Made)
     for _ in range(2):  # strings are kept once they were read
         for row in rows:
             assert repr(kept.find(row[0], stored)) == repr(row)
@@ -76,7 +76,7 @@ def test_rows_of_an_index_in_python_form(nulls: bool, count: int) -> None:
     kept, rows = filled(nulls=nulls, repeated=True)
     kept.put([rows[2]])
     snapshot = kept.snapshot()
-    finder = snapshot.version.index_finder(index_read(kept.definition.indexes[0].id, row_form(COLUMNS, Made)))
+    finder = snapshot.version.index_lookup(index_read(kept.definition.indexes[0].id, row_projection(COLUMNS, Made)))
     found = list(finder.between(5, True, 4 + count, True, snapshot.length, ROWS) or ())
     assert {type(row) for row in found} == {Made}
     assert repr(found) == repr([in_python(kept, row) for row in rows[5 : 5 + count]])
@@ -93,7 +93,7 @@ def test_columns_in_any_order_and_more_than_once() -> None:
 @pytest.mark.parametrize("last", [5, 5 + FEW, 99])
 def test_rows_without_columns_are_made_too(last: int) -> None:
     kept, _ = filled(nulls=False, repeated=True)
-    finder = kept.snapshot().version.index_finder(index_read(kept.definition.indexes[0].id, row_form((), Made)))
+    finder = kept.snapshot().version.index_lookup(index_read(kept.definition.indexes[0].id, row_projection((), Made)))
     found = list(finder.between(5, True, last, True, 0, ROWS) or ())
     assert [type(row) for row in found] == [Made] * (last - 4)
 
@@ -104,15 +104,15 @@ def test_finders_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
     version, index = kept.snapshot().version, kept.definition.indexes[0].id
     for column in range(1, 15):
         assert repr(kept.lookup(3, (column,))) == repr((rows[3][column],))
-        version.index_finder(index_read(index, row_form((column,))))
+        version.index_lookup(index_read(index, row_projection((column,))))
         assert len(version.finders) <= 5
-        assert len(version.index_finders) <= 5
+        assert len(version.index_lookups) <= 5
 
 
 def test_a_form_is_one_object() -> None:
-    assert row_form((0, 1), Made) is row_form((0, 1), Made)
-    assert row_form((0, 1)) is not row_form((0, 1), Made)
-    assert index_read("i", row_form((0,))) is index_read("i", row_form((0,)))
+    assert row_projection((0, 1), Made) is row_projection((0, 1), Made)
+    assert row_projection((0, 1)) is not row_projection((0, 1), Made)
+    assert index_read("i", row_projection((0,))) is index_read("i", row_projection((0,)))
 
 
 @pytest.mark.parametrize("least", [-1.5, -0.0, 0.0, 5e-324, 1.0])
@@ -125,7 +125,7 @@ def test_doubles_searched_as_bits_or_as_numbers(least: float, greatest: float) -
     store.create_map(definition)
     kept = store.map(definition)
     kept.load(table_of(definition, list(enumerate(values))), "replace")
-    finder = kept.snapshot().version.index_finder(index_read(definition.indexes[0].id, row_form((1,))))
+    finder = kept.snapshot().version.index_lookup(index_read(definition.indexes[0].id, row_projection((1,))))
     order = {repr(value): place for place, value in enumerate([-9.0, -1.5, 0.0, 5e-324, 0.5, 1.0, 2.0, 3.5, 9.0])}
     order |= {"-0.0": order["0.0"], "inf": 100, "nan": 101}
     for start in map(float, order):

@@ -47,7 +47,7 @@ def test_statistics_of_loaded_rows_and_of_the_log(tmp_path: Path, monkeypatch: p
     store = Store.open(tmp_path, durability=Durability.OS)
     store.create_map(definition)
     store.map(definition).load(table_of(definition, rows))
-    assert len(store.map(definition).shelved) == 4
+    assert len(store.map(definition).stored) == 4
 
     def check() -> None:
         found = _statistics(store)

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from remuda.runtime.offload_pool import OffloadPool
-    from remuda.storage import Confirm
+    from remuda.storage import CommitGuard
 
 Answer = TypeVar("Answer")
 
 
 def within_time(
-    threads: OffloadPool, timeout: float | None, started: float, work: Callable[[Confirm], Answer]
+    threads: OffloadPool, timeout: float | None, started: float, work: Callable[[CommitGuard], Answer]
 ) -> Answer:
     """What `work` gives; `started` is when the statement was given, by `time.monotonic`."""
     if timeout is None:

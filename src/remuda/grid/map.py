@@ -9,7 +9,7 @@ from remuda.errors import data_error
 from remuda.grid.map_rows import MapRows, Value
 from remuda.grid.rows import NamedRow, RowShape
 from remuda.plan.fragments import ResultColumn
-from remuda.storage import row_form
+from remuda.storage import row_projection
 
 if TYPE_CHECKING:
     from remuda.grid.result import Result
@@ -36,7 +36,7 @@ class Map:
         self._put_one, self._exchange = store.put_one, store.exchange
         self._find = store.find
         self._value_positions = self._rows.value_positions
-        self._form = row_form(self._value_positions, self._shape.row_class)
+        self._form = row_projection(self._value_positions, self._shape.row_class)
 
     @property
     def name(self) -> str:

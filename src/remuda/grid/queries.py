@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from remuda.spark import SparkSession
     from remuda.spark.driver.executors import ExecutorWatch
     from remuda.sql import Query
-    from remuda.storage import Confirm, Store
+    from remuda.storage import CommitGuard, Store
 
 MAXIMUM_TRIES = 20
 """How often a query whose plan turns out stale is planned anew before the user is told that members keep changing."""
@@ -153,7 +153,7 @@ class Queries:
         self._open_results.add(result)
         return result
 
-    def within_time(self, started: float, work: Callable[[Confirm], Answer]) -> Answer:
+    def within_time(self, started: float, work: Callable[[CommitGuard], Answer]) -> Answer:
         """What a statement that changes something does, done before its time is over or not at all."""
         return within_time(self._statements, self.settings.timeout, started, work)
 
@@ -270,7 +270,7 @@ class QueryRun:
     def modify(self) -> Result:
         return self._queries.within_time(self._started, self._modify)
 
-    def _modify(self, confirm: Confirm) -> Result:
+    def _modify(self, confirm: CommitGuard) -> Result:
         """Other writers of the map wait from the snapshot that the statement reads until it has written."""
         while True:
             modifies = self._entry.plan.modifies

@@ -5,11 +5,11 @@ partitions and indexes, but no SQL, no plan, no member and no query: whoever rea
 sources.
 """
 
-from remuda.storage.commit_guard import Confirm, always_granted
+from remuda.storage.commit_guard import CommitGuard, always_granted
 from remuda.storage.index.index_condition import UNBOUNDED, Lookup, Range
 from remuda.storage.load.load_merge import LoadMode
-from remuda.storage.lookup.index_lookup import IndexFinder, IndexRead, index_read
-from remuda.storage.lookup.row_projection import ColumnRows, RowForm, row_form
+from remuda.storage.lookup.index_lookup import IndexLookup, IndexRead, index_read
+from remuda.storage.lookup.row_projection import ColumnRows, RowProjection, row_projection
 from remuda.storage.map_store import MapStore
 from remuda.storage.segment.segment import Segment
 from remuda.storage.segment.segment_builder import build_segment
@@ -24,16 +24,16 @@ from remuda.types.partition_hash import hash_values, partition_of, scalar_hasher
 __all__ = [
     "UNBOUNDED",
     "ColumnRows",
-    "Confirm",
+    "CommitGuard",
     "Durability",
-    "IndexFinder",
+    "IndexLookup",
     "IndexRead",
     "LoadMode",
     "Lookup",
     "MapSnapshot",
     "MapStore",
     "Range",
-    "RowForm",
+    "RowProjection",
     "Segment",
     "SegmentInfo",
     "SnapshotDescription",
@@ -46,7 +46,7 @@ __all__ = [
     "index_read",
     "open_snapshot",
     "partition_of",
-    "row_form",
+    "row_projection",
     "scalar_hasher",
     "write_segment",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-Confirm = Callable[[], None]
+CommitGuard = Callable[[], None]
 """Called before a statement commits; raises where it must not."""
 
 

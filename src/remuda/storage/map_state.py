@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from remuda.catalog import MapDefinition
-    from remuda.storage.memtable.memtable import WriteLog
-    from remuda.storage.segment.segment_directory import SegmentShelf, ShelvedSegment
+    from remuda.storage.memtable.memtable import Memtable
+    from remuda.storage.segment.segment_directory import SegmentDirectory, StoredSegment
     from remuda.storage.wal.log import WriteAheadLog
     from remuda.storage.wal.recovery import DamagedMap, RecoveredMap
 
@@ -43,20 +43,20 @@ class WriterLock:
     """`pending` is the last record appended under the lock; 0 if there is none. `epoch` is that of the journal when all
     that it had refused was taken back."""
 
-    __slots__ = ("_depth", "_journal", "_lock", "_take_back", "epoch", "pending")
+    __slots__ = ("_depth", "_lock", "_take_back", "_wal", "epoch", "pending")
 
-    def __init__(self, journal: WriteAheadLog, take_back: Callable[[], None]) -> None:
+    def __init__(self, wal: WriteAheadLog, take_back: Callable[[], None]) -> None:
         self._lock = RLock()
-        self._journal = journal
+        self._wal = wal
         self._take_back = take_back
         self._depth = 0
         self.pending = 0
-        self.epoch = journal.epoch
+        self.epoch = wal.epoch
 
     def __enter__(self) -> None:
         self._lock.acquire()
         self._depth += 1
-        if self.epoch != self._journal.epoch and self._depth == 1:
+        if self.epoch != self._wal.epoch and self._depth == 1:
             try:
                 self._take_back()
             except BaseException:
@@ -72,7 +72,7 @@ class WriterLock:
         self._lock.release()
         if pending:
             try:
-                self._journal.wait(pending)
+                self._wal.wait(pending)
             except StorageError:
                 self._take_back()
                 raise
@@ -157,10 +157,10 @@ class MapState:
     def __init__(
         self,
         definition: MapDefinition,
-        shelf: SegmentShelf,
+        directory: SegmentDirectory,
         structure: RLock,
         commit_structure: Callable[[str | None], None],
-        journal: WriteAheadLog | None = None,
+        wal: WriteAheadLog | None = None,
     ) -> None:
         self.destroyed = False
         self.damage: StorageError | None = None
@@ -177,14 +177,14 @@ class MapState:
         """The last write-ahead record whose effect is in the segments."""
         self.applied = 0
         """The last one whose effect is in the segments or the log."""
-        self.shelf = shelf
+        self.directory = directory
         self.structure = structure
         self._commit_structure = commit_structure
-        self.attach(journal)
+        self.attach(wal)
         self._unsafe = UnsafeRecords()
-        self.shelved: tuple[ShelvedSegment, ...] = ()
+        self.stored: tuple[StoredSegment, ...] = ()
         self._version = MapVersion(definition)
-        self._snapshot = MapSnapshot(self._version, 0, shelf)
+        self._snapshot = MapSnapshot(self._version, 0, directory)
 
     @property
     def definition(self) -> MapDefinition:
@@ -193,12 +193,12 @@ class MapState:
     @property
     def folder(self) -> Path | None:
         """Where the segments are; None in memory."""
-        return self.shelf.folder
+        return self.directory.folder
 
     path = folder
 
     @property
-    def log(self) -> WriteLog:
+    def log(self) -> Memtable:
         """What was written since the last checkpoint."""
         return self._version.log
 
@@ -215,10 +215,10 @@ class MapState:
 
     # The journal
 
-    def attach(self, journal: WriteAheadLog | None) -> None:
+    def attach(self, wal: WriteAheadLog | None) -> None:
         """From now on writes are recorded there: what was replayed before came from it."""
-        self._journal = journal
-        self._journal_lock = None if journal is None else WriterLock(journal, self._take_back)
+        self._wal = wal
+        self._journal_lock = None if wal is None else WriterLock(wal, self._take_back)
         self._writer: AbstractContextManager[object] = self._journal_lock or RLock()
 
     def _take_back(self) -> None:
@@ -227,13 +227,13 @@ class MapState:
         A snapshot taken in between keeps what it saw.
         """
         with self._writer:
-            assert self._journal is not None
+            assert self._wal is not None
             assert self._journal_lock is not None
-            self._journal_lock.epoch = self._journal.epoch
-            found = self._unsafe.first_refused(self._journal.is_refused)
+            self._journal_lock.epoch = self._wal.epoch
+            found = self._unsafe.first_refused(self._wal.is_refused)
             if found is not None:
                 sequence, length = found
-                self._replace_version(self.shelved, self.definition, carried=(0, length))
+                self._replace_version(self.stored, self.definition, carried=(0, length))
                 self.applied = min(self.applied, sequence - 1)
 
     # The next version
@@ -241,70 +241,70 @@ class MapState:
     def restore(self, recovered: RecoveredMap) -> None:
         """The state that the files describe, at opening and at a refresh."""
         with self._writer:
-            self.shelved = recovered.shelved
+            self.stored = recovered.stored
             self._use(recovered.version)
             self.folded, self.applied = recovered.folded, recovered.applied
             self.damaged = recovered.damaged
             self.damage = None if recovered.damaged is None else recovered.damaged.error
-            self._verified_first = self.damage is None and _is_verified_first(self.shelved)
+            self._verified_first = self.damage is None and _is_verified_first(self.stored)
             self._set_readable()
 
     def install(
         self,
-        shelved: Sequence[ShelvedSegment],
+        stored: Sequence[StoredSegment],
         folded: int,
         carried: tuple[int, int],
-        fresh: Sequence[ShelvedSegment] = (),
+        fresh: Sequence[StoredSegment] = (),
         delivery: str | None = None,
     ) -> None:
         """Puts segments, and these entries of the log, in the place of the present version; both locks are held.
 
         `delivery` is the one that brought the segments: the manifest says in the same moment that it is applied.
         """
-        before, version, unsafe, folded_before = self.shelved, self._version, self._unsafe, self.folded
-        self._replace_version(shelved, version.definition, carried=carried)
+        before, version, unsafe, folded_before = self.stored, self._version, self._unsafe, self.folded
+        self._replace_version(stored, version.definition, carried=carried)
         self.folded = folded
         try:
             self._commit_structure(delivery)
         except BaseException:
-            self.shelved, self._unsafe, self.folded = before, unsafe, folded_before
+            self.stored, self._unsafe, self.folded = before, unsafe, folded_before
             self._use(version)
             raise
-        self.shelf.discard([*before, *fresh], shelved)
+        self.directory.discard([*before, *fresh], stored)
 
     def _replace_version(
-        self, shelved: Sequence[ShelvedSegment], definition: MapDefinition, *, carried: tuple[int, int]
+        self, stored: Sequence[StoredSegment], definition: MapDefinition, *, carried: tuple[int, int]
     ) -> None:
         """Installs a version of these segments and of the entries [start, stop) of the log; the lock is held."""
         start, stop = carried
-        version = version_of(definition, shelved)
+        version = version_of(definition, stored)
         write_again(version, self._version.log.entries(start, stop))
         version.commit()
         self._unsafe = self._unsafe.carried(start, stop)
-        self.shelved = tuple(shelved)
+        self.stored = tuple(stored)
         self._use(version)
 
-    def change_definition(self, definition: MapDefinition, shelved: tuple[ShelvedSegment, ...]) -> MapDefinition:
+    def change_definition(self, definition: MapDefinition, stored: tuple[StoredSegment, ...]) -> MapDefinition:
         """Only indexes differ: positions stay, so the log and what it hides are shared with the version before."""
         with self._writer:
             present = self._version
-            segments = [each.segment for each in shelved]
+            segments = [each.segment for each in stored]
             version = MapVersion(
                 definition,
                 segments,
                 present.hidden,
                 present.columns,
-                [each.info for each in shelved if each.info is not None],
+                [each.info for each in stored if each.info is not None],
             )
             version.live = present.live
-            self.shelved = shelved
+            self.stored = stored
             self._use(version)
         return definition
 
     def _use(self, version: MapVersion) -> None:
         self._version = version
         # The snapshot kept for the next reader would keep the version before it, and its files.
-        self._snapshot = MapSnapshot(version, version.log.committed, self.shelf)
+        self._snapshot = MapSnapshot(version, version.log.committed, self.directory)
 
     # Refusals
 
@@ -317,7 +317,7 @@ class MapState:
         """Nor writes: for good. The files are let go at once, and not when the collector comes by."""
         self._unreadable_because = self.refusal = reason
         self._readable = False
-        self.shelved = ()
+        self.stored = ()
         self._use(MapVersion(self.definition))
 
     def forget(self) -> None:
@@ -337,13 +337,13 @@ class MapState:
 
     def refuse_unwritable(self) -> None:
         if self.refusal is not None:
-            raise StorageError(self.refusal, self.shelf.folder)
+            raise StorageError(self.refusal, self.directory.folder)
         if self.damage is not None:
             self.refuse_unreadable()
-        if self._journal is not None:
-            self._journal.refuse_after_failure()
+        if self._wal is not None:
+            self._wal.refuse_after_failure()
 
 
-def _is_verified_first(shelved: Sequence[ShelvedSegment]) -> bool:
-    unverified = [each.info for each in shelved if each.info is not None and not is_verified(each)]
+def _is_verified_first(stored: Sequence[StoredSegment]) -> bool:
+    unverified = [each.info for each in stored if each.info is not None and not is_verified(each)]
     return bool(unverified) and sum(info.row_bytes for info in unverified) <= VERIFIED_FIRST

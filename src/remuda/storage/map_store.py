@@ -13,7 +13,7 @@ from remuda.storage.folder.verification import verify_segments
 from remuda.storage.index.value_order import canonical_key
 from remuda.storage.load.compaction import fold
 from remuda.storage.load.map_load import load_table, load_tables, take_over_segments
-from remuda.storage.lookup.row_projection import row_form
+from remuda.storage.lookup.row_projection import row_projection
 from remuda.storage.map_state import MapState, StatisticsKeeper
 from remuda.storage.map_version import MapVersion
 from remuda.storage.memtable.changes import erase_keys, insert_row, insert_rows, put_rows
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from remuda.catalog import IndexDefinition, MapDefinition, MapStatistics
-    from remuda.storage.commit_guard import Confirm
+    from remuda.storage.commit_guard import CommitGuard
     from remuda.storage.load.load_merge import LoadMode
-    from remuda.storage.lookup.row_projection import Row, RowForm
-    from remuda.storage.segment.segment_directory import SegmentShelf, ShelvedSegment
+    from remuda.storage.lookup.row_projection import Row, RowProjection
+    from remuda.storage.segment.segment_directory import SegmentDirectory, StoredSegment
     from remuda.storage.segment.segment_file import SegmentInfo
     from remuda.storage.wal.log import WriteAheadLog
 
@@ -49,18 +49,18 @@ class MapStore(MapState):
     def __init__(
         self,
         definition: MapDefinition,
-        shelf: SegmentShelf,
+        directory: SegmentDirectory,
         structure: RLock,
         commit_structure: Callable[[str | None], None],
         request_checkpoint: Callable[[], None],
-        journal: WriteAheadLog | None = None,
+        wal: WriteAheadLog | None = None,
     ) -> None:
-        super().__init__(definition, shelf, structure, commit_structure, journal)
+        super().__init__(definition, directory, structure, commit_structure, wal)
         self._request_checkpoint = request_checkpoint
-        self._confirm: Confirm | None = None
+        self._confirm: CommitGuard | None = None
         self._shall_be_empty = False
         """Whether somebody waits to remove all rows: a fold of them is for nothing."""
-        self._superseded: list[tuple[ShelvedSegment, ...]] = []
+        self._superseded: list[tuple[StoredSegment, ...]] = []
         """Segments that a manifest may still name, though a checkpoint has replaced them."""
         self._statistics = StatisticsKeeper()
         self._check = RowCheck(definition)
@@ -69,10 +69,10 @@ class MapStore(MapState):
 
     def lookup(self, key: Any, columns: tuple[int, ...]) -> Row | None:
         """These columns of the newest committed row of a key in stored form, None if there is none."""
-        found: Row | None = self.find(key, row_form(columns))
+        found: Row | None = self.find(key, row_projection(columns))
         return found
 
-    def find(self, key: Any, form: RowForm) -> Any:
+    def find(self, key: Any, form: RowProjection) -> Any:
         """The newest committed row of a key in this form, None if there is none. No lock, no snapshot."""
         if not self._readable:
             self.refuse_unreadable()
@@ -95,7 +95,7 @@ class MapStore(MapState):
         length = version.log.committed
         if newest.version is version and newest.length == length:
             return newest
-        self._snapshot = newest = MapSnapshot(version, length, self.shelf)
+        self._snapshot = newest = MapSnapshot(version, length, self.directory)
         return newest
 
     def __len__(self) -> int:
@@ -116,10 +116,10 @@ class MapStore(MapState):
     # Writing
 
     @contextmanager
-    def writing_if(self, confirm: Confirm) -> Iterator[None]:
-        """`writing` for a statement that `confirm` may still end, by raising, when it has done all but commit."""
+    def writing_if(self, guard: CommitGuard) -> Iterator[None]:
+        """`writing` for a statement that `guard` may still end, by raising, when it has done all but commit."""
         with self._writer:
-            self._confirm = confirm
+            self._confirm = guard
             try:
                 yield
             finally:
@@ -161,10 +161,10 @@ class MapStore(MapState):
 
         `apply` gets the version and what is given for it.
         """
-        journal, lock, payload = self._journal, self._journal_lock, b""
-        if self.refusal is not None or journal is not None:
+        wal, lock, payload = self._wal, self._journal_lock, b""
+        if self.refusal is not None or wal is not None:
             self.refuse_unwritable()
-        if journal is not None:
+        if wal is not None:
             payload = encode_record(self.definition.id, kind, values)
         with self._writer:
             if not self._readable:
@@ -175,10 +175,10 @@ class MapStore(MapState):
                 answer = apply(version, *given)
                 if self._confirm is not None:
                     self._confirm()
-                if journal is not None and lock is not None and len(log.keys) > log.committed:
-                    sequence = journal.append(payload, lock.epoch)
+                if wal is not None and lock is not None and len(log.keys) > log.committed:
+                    sequence = wal.append(payload, lock.epoch)
                     self.applied = lock.pending = sequence
-                    self._unsafe.add(sequence, log.committed, journal.durable_sequence)
+                    self._unsafe.add(sequence, log.committed, wal.durable_sequence)
             except BaseException:
                 version.roll_back()
                 raise
@@ -262,17 +262,17 @@ class MapStore(MapState):
                 version, length, folded = self._version, self._version.log.committed, self.applied
             if length == 0:
                 return False
-            if self._journal is not None:
+            if self._wal is not None:
                 # A statement that could still be refused must not get into a segment.
-                self._journal.wait(folded)
+                self._wal.wait(folded)
             try:
                 with asking(self._refuse_needless_fold):
-                    shelved = fold(self.shelf, version, self.shelved, length)
+                    stored = fold(self.directory, version, self.stored, length)
             except _NeedlessFoldError:
                 return False
             with self._writer:
-                self._superseded.append(self.shelved)
-                self._replace_version(shelved, version.definition, carried=(length, self._version.log.committed))
+                self._superseded.append(self.stored)
+                self._replace_version(stored, version.definition, carried=(length, self._version.log.committed))
                 self.folded = folded
             return True
 
@@ -280,7 +280,7 @@ class MapStore(MapState):
         """After a commit: lets go of the segments before the checkpoints that it has committed."""
         with self.structure:
             while self._superseded:
-                self.shelf.discard(self._superseded.pop(), self.shelved)
+                self.directory.discard(self._superseded.pop(), self.stored)
 
     def _refuse_needless_fold(self) -> None:
         if self._shall_be_empty:
@@ -292,22 +292,22 @@ class MapStore(MapState):
         fill(self)
         self._commit_structure = commit
 
-    def create_index(self, index: IndexDefinition, confirm: Confirm) -> MapDefinition:
+    def create_index(self, index: IndexDefinition, guard: CommitGuard) -> MapDefinition:
         """Builds the index over all segments while writes go on; the log indexes itself when asked."""
         with self.structure:
-            shelved = self.shelf.with_index_everywhere(self.shelved, index)
-            confirm()
-            return self.change_definition(self.definition.with_index(index), shelved)
+            stored = self.directory.with_index_everywhere(self.stored, index)
+            guard()
+            return self.change_definition(self.definition.with_index(index), stored)
 
     def drop_index(self, index: IndexDefinition) -> MapDefinition:
         with self.structure:
-            shelved = tuple(self.shelf.without_index(each, index) for each in self.shelved)
-            return self.change_definition(self.definition.without_index(index), shelved)
+            stored = tuple(self.directory.without_index(each, index) for each in self.stored)
+            return self.change_definition(self.definition.without_index(index), stored)
 
     def destroy(self) -> None:
         """Marks the map as gone; its files go when the last snapshot does."""
         self.forget()
-        self.shelf.discard(self.shelved, ())
+        self.directory.discard(self.stored, ())
 
     def refuse_unreadable(self) -> None:
         if self._verified_first:
@@ -320,7 +320,7 @@ class MapStore(MapState):
     def damages(self) -> list[StorageError]:
         """Verify every segment again, and return what is wrong."""
         with self._using_proven():
-            found = [damage for shelved in self.shelved for damage in self.shelf.damages(shelved)]
+            found = [damage for stored in self.stored for damage in self.directory.damages(stored)]
         damage = next((each for each in found if not may_pass(each)), None)
         if damage is not None:
             self.damage = damage
@@ -344,7 +344,7 @@ class MapStore(MapState):
     @contextmanager
     def _using_proven(self) -> Iterator[None]:
         """If a segment is proven meanwhile, let go of the finders that verify the blocks they read."""
-        unproven = [each for each in self.shelved if not is_verified(each)]
+        unproven = [each for each in self.stored if not is_verified(each)]
         try:
             yield
         finally:

@@ -10,23 +10,23 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from remuda.storage.index.value_order import canonical_key
-from remuda.storage.lookup.dirty_keys import touched_keys
+from remuda.storage.lookup.dirty_keys import dirty_keys
 from remuda.storage.lookup.generated_readers import row_reader
-from remuda.storage.lookup.index_lookup import IndexFinder
+from remuda.storage.lookup.index_lookup import IndexLookup
 from remuda.storage.lookup.point_lookup import make_finder, make_search
-from remuda.storage.lookup.row_projection import row_form
-from remuda.storage.memtable.memtable import WriteLog
-from remuda.storage.memtable.memtable_columns import LogColumns
-from remuda.storage.segment.deletion_vector import HiddenRows
+from remuda.storage.lookup.row_projection import row_projection
+from remuda.storage.memtable.memtable import Memtable
+from remuda.storage.memtable.memtable_columns import MemtableColumns
+from remuda.storage.segment.deletion_vector import DeletionVector
 from remuda.types.partition_hash import partition_of, scalar_hasher, to_signed, unsigned_hasher
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from remuda.catalog import MapDefinition
-    from remuda.storage.lookup.dirty_keys import TouchedKeys
+    from remuda.storage.lookup.dirty_keys import DirtyKeys
     from remuda.storage.lookup.index_lookup import IndexRead
-    from remuda.storage.lookup.row_projection import Row, RowForm
+    from remuda.storage.lookup.row_projection import Row, RowProjection
     from remuda.storage.segment.segment import Segment
     from remuda.storage.segment.segment_file import SegmentInfo
 
@@ -51,7 +51,7 @@ class MapVersion:
         "finders",
         "hidden",
         "hold",
-        "index_finders",
+        "index_lookups",
         "infos",
         "live",
         "log",
@@ -63,14 +63,14 @@ class MapVersion:
         self,
         definition: MapDefinition,
         segments: Sequence[Segment] = (),
-        hidden: Sequence[HiddenRows] | None = None,
-        columns: LogColumns | None = None,
+        hidden: Sequence[DeletionVector] | None = None,
+        columns: MemtableColumns | None = None,
         infos: Sequence[SegmentInfo] = (),
     ) -> None:
         self.definition = definition
         self.segments = tuple(segments)
-        self.hidden = tuple(hidden) if hidden is not None else tuple(HiddenRows(each.rows) for each in segments)
-        self.columns = columns or LogColumns(definition, WriteLog())
+        self.hidden = tuple(hidden) if hidden is not None else tuple(DeletionVector(each.rows) for each in segments)
+        self.columns = columns or MemtableColumns(definition, Memtable())
         self.log = self.columns.log
         self.infos = tuple(infos)
         self.hold: object = None
@@ -79,20 +79,20 @@ class MapVersion:
         self._key_hash = key_hasher(definition)
         self.partition_of_key = partition_finder(definition)
         self.covering = _covering(definition.partitions, self.segments)
-        self.finders: dict[RowForm, Callable[[Any], Any]] = {}
-        self.index_finders: dict[IndexRead, IndexFinder] = {}
+        self.finders: dict[RowProjection, Callable[[Any], Any]] = {}
+        self.index_lookups: dict[IndexRead, IndexLookup] = {}
         self._before = _RowsBefore()
-        self._touched: tuple[TouchedKeys | None] | None = None
+        self._touched: tuple[DirtyKeys | None] | None = None
 
     @property
     def key_hash(self) -> Callable[[Any], int]:
         return self._key_hash
 
     @property
-    def touched(self) -> TouchedKeys | None:
+    def dirty(self) -> DirtyKeys | None:
         """Of the keys in the segments; made when it is first asked for."""
         if self._touched is None:
-            self._touched = (touched_keys(self),)
+            self._touched = (dirty_keys(self),)
         return self._touched[0]
 
     def write(self, key: Any, row: Row) -> bool:
@@ -121,7 +121,7 @@ class MapVersion:
                 readers = self._before.readers
                 read = readers.get((number, columns))
                 if read is None:
-                    read = readers[number, columns] = row_reader(self.segments[number], row_form(columns))
+                    read = readers[number, columns] = row_reader(self.segments[number], row_projection(columns))
                 old = read(position)
         log.append(key, row, previous)
         if old is None:
@@ -157,10 +157,10 @@ class MapVersion:
         A thread that makes a finder in this moment puts it where nobody looks any more.
         """
         self.finders = {}
-        self.index_finders = {}
+        self.index_lookups = {}
         self._before = _RowsBefore()
 
-    def finder(self, form: RowForm) -> Callable[[Any], Any]:
+    def finder(self, form: RowProjection) -> Callable[[Any], Any]:
         """The function from a key to its newest committed row in this form; made once, and then found in `finders`."""
         finders = self.finders
         found = finders.get(form)
@@ -169,13 +169,13 @@ class MapVersion:
             found = finders[form] = make_finder(self, form)
         return found
 
-    def index_finder(self, read: IndexRead) -> IndexFinder:
-        """What finds rows through an index; made once, and then found in `index_finders`."""
-        finders = self.index_finders
+    def index_lookup(self, read: IndexRead) -> IndexLookup:
+        """What finds rows through an index; made once, and then found in `index_lookups`."""
+        finders = self.index_lookups
         found = finders.get(read)
         if found is None:
             _make_room(finders)
-            found = finders[read] = IndexFinder(self, read)
+            found = finders[read] = IndexLookup(self, read)
         return found
 
     def locate(self, key: Any) -> tuple[int, int] | None:

@@ -14,10 +14,10 @@ import pyarrow as pa
 
 from remuda.errors import StorageError
 from remuda.storage.map_version import MapVersion
-from remuda.storage.memtable.memtable_source import LogSource
-from remuda.storage.segment.deletion_vector import HiddenRows
+from remuda.storage.memtable.memtable_source import MemtableSource
+from remuda.storage.segment.deletion_vector import DeletionVector
 from remuda.storage.segment.segment_builder import build_segment
-from remuda.storage.segment.segment_directory import SegmentShelf
+from remuda.storage.segment.segment_directory import SegmentDirectory
 from remuda.storage.segment.segment_file import SegmentInfo, open_segment
 from remuda.storage.segment.segment_source import SegmentSource
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from remuda.catalog import MapDefinition
-    from remuda.storage.remote.remote_location import RemotePlace
+    from remuda.storage.remote.remote_location import RemoteLocation
     from remuda.storage.segment.segment import Segment
     from remuda.storage.source import Source
 
@@ -40,7 +40,7 @@ class SnapshotDescription:
     segments: tuple[SegmentInfo, ...]
     hidden: tuple[np.ndarray, ...]
     log_rows: bytes
-    remote: RemotePlace | None = None
+    remote: RemoteLocation | None = None
 
 
 class MapSnapshot:
@@ -48,10 +48,10 @@ class MapSnapshot:
 
     __slots__ = ("_rows", "_shelf", "_sources", "length", "version")
 
-    def __init__(self, version: MapVersion, length: int, shelf: SegmentShelf | None = None) -> None:
+    def __init__(self, version: MapVersion, length: int, directory: SegmentDirectory | None = None) -> None:
         self.version = version
         self.length = length
-        self._shelf = shelf
+        self._shelf = directory
         self._sources: tuple[Source, ...] | None = None
         self._rows: int | None = None
 
@@ -69,7 +69,7 @@ class MapSnapshot:
                 for segment, hidden in zip(version.segments, version.hidden, strict=True)
             ]
             if self.length:
-                sources.append(LogSource(version.definition, version.columns, self.length))
+                sources.append(MemtableSource(version.definition, version.columns, self.length))
             self._sources = tuple(sources)
         return self._sources
 
@@ -103,14 +103,14 @@ def open_snapshot(description: SnapshotDescription) -> MapSnapshot:
         folder = description.remote.fetch_segments(definition.id, description.segments)
     segments = [_cached_segment(folder, definition, info) for info in description.segments]
     hidden = [
-        HiddenRows(segment.rows, positions) for segment, positions in zip(segments, description.hidden, strict=True)
+        DeletionVector(segment.rows, positions) for segment, positions in zip(segments, description.hidden, strict=True)
     ]
     if description.log_rows:
         recent = build_segment(definition, batch_from_bytes(description.log_rows), indexes=False)
         segments.append(recent)
-        hidden.append(HiddenRows(recent.rows))
+        hidden.append(DeletionVector(recent.rows))
     version = MapVersion(definition, segments, hidden, infos=description.segments)
-    return MapSnapshot(version, 0, SegmentShelf(folder, remote=description.remote))
+    return MapSnapshot(version, 0, SegmentDirectory(folder, remote=description.remote))
 
 
 def batch_to_bytes(batch: pa.RecordBatch) -> bytes:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from remuda.catalog import IndexDefinition, MapDefinition, ViewDefinition
-    from remuda.storage.commit_guard import Confirm
+    from remuda.storage.commit_guard import CommitGuard
     from remuda.storage.folder.store_folder import StoreFolder
     from remuda.storage.map_store import MapStore
     from remuda.storage.remote.remote_folder import RemoteFolder
@@ -111,8 +111,8 @@ class Store(StoreState):
         if self._inbox is not None:
             self._inbox.stop()
         self.verification.stop()
-        if self._journal is not None:
-            self._journal.abandon()
+        if self._wal is not None:
+            self._wal.abandon()
         if self._folder is not None:
             self._folder.unlock()
 
@@ -128,17 +128,17 @@ class Store(StoreState):
                 raise StorageError("a file named in the manifest is missing", error.filename) from error
         if files and files[-1].dropped is not None:
             self._report_dropped(files[-1].dropped)
-        journal = folder.open_journal(files[-1] if files else None)
-        if journal is not None:
+        wal = folder.open_wal(files[-1] if files else None)
+        if wal is not None:
             for each in self._maps.values():
-                each.attach(journal)
+                each.attach(wal)
         found = folder.version or 0
         # After a clean close there is nothing to say, and so nothing to sync: that was a third of the time of opening.
         self._commit_manifest(only_changes=True)
-        folder.remove_strangers(self._maps, found)
+        folder.remove_orphans(self._maps, found)
         for each in self._maps.values():
             if each.damaged is None:
-                each.shelf.remove_strangers(each.shelved, found)
+                each.directory.remove_orphans(each.stored, found)
 
     def _report_dropped(self, dropped: DroppedTail) -> None:
         self.dropped_tail = dropped
@@ -173,7 +173,7 @@ class Store(StoreState):
             with self._structure:
                 self._begin_change()
                 replaced = self._of_that_name(definition, expected=replaces)
-                created.folded = created.applied = self._journal.sequence if self._journal is not None else 0
+                created.folded = created.applied = self._wal.sequence if self._wal is not None else 0
                 self._exchange_maps(replaced, created)
                 self._change_catalog(self.catalog.with_map(definition), lambda: self._exchange_maps(created, replaced))
         except BaseException:
@@ -210,15 +210,15 @@ class Store(StoreState):
 
     @reports_disk_errors
     def create_index(
-        self, definition: MapDefinition, index: IndexDefinition, confirm: Confirm = always_granted
+        self, definition: MapDefinition, index: IndexDefinition, guard: CommitGuard = always_granted
     ) -> MapDefinition:
         """The index is complete when the new definition is returned; until then the old one stays in force.
 
-        `confirm` is called when it is built, and may still refuse it by raising.
+        `guard` is called when it is built, and may still refuse it by raising.
         """
         with self._structure:
             self._begin_change()
-            return self._change_indexes(self.map(definition), lambda found: found.create_index(index, confirm))
+            return self._change_indexes(self.map(definition), lambda found: found.create_index(index, guard))
 
     @reports_disk_errors
     def drop_index(self, definition: MapDefinition, index: IndexDefinition) -> MapDefinition:
@@ -331,20 +331,20 @@ class Store(StoreState):
             finally:
                 self.closed = True
                 try:
-                    if self._journal is not None:
-                        self._journal.close()
+                    if self._wal is not None:
+                        self._wal.close()
                 finally:
                     self._release()
 
     def _save_before_closing(self) -> None:
-        journal = self._journal
-        if self.path is None or self.read_only or (journal is not None and journal.failed):
+        wal = self._wal
+        if self.path is None or self.read_only or (wal is not None and wal.failed):
             return
         entries = sum(each.log_length for each in self._maps.values())
-        if entries >= CLOSING_ENTRIES or (journal is None and entries):
+        if entries >= CLOSING_ENTRIES or (wal is None and entries):
             self.checkpoint()
-        if journal is not None:
-            journal.make_safe()
+        if wal is not None:
+            wal.make_safe()
             self._commit_manifest(only_changes=True)
 
     def _release(self) -> None:

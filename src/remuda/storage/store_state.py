@@ -12,7 +12,7 @@ from remuda.storage.folder.disk_errors import reports_disk_errors
 from remuda.storage.folder.manifest import map_entry
 from remuda.storage.folder.store_folder import StoreFolder
 from remuda.storage.map_store import MapStore
-from remuda.storage.segment.segment_directory import SegmentShelf, ShelvedSegment
+from remuda.storage.segment.segment_directory import SegmentDirectory, StoredSegment
 from remuda.storage.wal.recovery import recover
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from remuda.storage.folder.manifest import MapEntry
     from remuda.storage.folder.reader_lease import ReaderLease
     from remuda.storage.remote.remote_folder import RemoteFolder
-    from remuda.storage.remote.remote_location import RemotePlace
+    from remuda.storage.remote.remote_location import RemoteLocation
     from remuda.storage.segment.segment_file import SegmentInfo
     from remuda.storage.snapshot import MapSnapshot
     from remuda.storage.wal.log import Durability, WriteAheadLog
@@ -86,13 +86,13 @@ class StoreState:
         self._checkpoints = BackgroundCheckpoint(self.checkpoint)
 
     @property
-    def remote(self) -> RemotePlace | None:
+    def remote(self) -> RemoteLocation | None:
         """What the path is a mirror of, if it is one: then no other machine sees it."""
         return None if self._folder is None or self._folder.remote is None else self._folder.remote.place
 
     @property
-    def _journal(self) -> WriteAheadLog | None:
-        return None if self._folder is None else self._folder.journal
+    def _wal(self) -> WriteAheadLog | None:
+        return None if self._folder is None else self._folder.wal
 
     # Maps
 
@@ -133,7 +133,7 @@ class StoreState:
         recovered = recover(
             folder.path,
             self._shelf,
-            lambda map_id: present[map_id].shelved if map_id in present else (),
+            lambda map_id: present[map_id].stored if map_id in present else (),
             missing_is_damage=missing_is_damage,
         )
         if lease is not None:
@@ -163,16 +163,16 @@ class StoreState:
             self._structure,
             lambda delivery: self._commit_manifest(delivery, changed=definition.id),
             self._checkpoints.request,
-            self._journal,
+            self._wal,
         )
         if self.read_only:
             created.refusal = "the folder is open for reading only"
         return created
 
-    def _shelf(self, definition: MapDefinition) -> SegmentShelf:
+    def _shelf(self, definition: MapDefinition) -> SegmentDirectory:
         if self._folder is None:
-            return SegmentShelf(None)
-        return SegmentShelf(self._folder.path / "maps" / definition.id, self._folder.disposal, self.remote)
+            return SegmentDirectory(None)
+        return SegmentDirectory(self._folder.path / "maps" / definition.id, self._folder.disposal, self.remote)
 
     # Committing
 
@@ -186,7 +186,7 @@ class StoreState:
                 self._folder.refuse_after_failure()
             if self._folder is not None and any(each.log_length for each in self._maps.values()):
                 self._folder.begin_log_file()
-            if self._journal is None:
+            if self._wal is None:
                 self._fold_all()
             else:
                 for each in self._maps.values():
@@ -215,13 +215,13 @@ class StoreState:
         Without a write-ahead log, what was written before is committed first: the change must not be found without it.
         """
         self._refuse_unwritable()
-        if self._folder is not None and self._journal is None:
+        if self._folder is not None and self._wal is None:
             self._fold_all()
 
     def _change_indexes(self, found: MapStore, change: Callable[[MapStore], MapDefinition]) -> MapDefinition:
-        definition, shelved = found.definition, found.shelved
+        definition, stored = found.definition, found.stored
         changed = change(found)
-        self._change_catalog(self.catalog.with_map(changed), lambda: found.change_definition(definition, shelved))
+        self._change_catalog(self.catalog.with_map(changed), lambda: found.change_definition(definition, stored))
         return changed
 
     def _change_catalog(self, catalog: Catalog, undo: Callable[[], object]) -> None:
@@ -243,7 +243,7 @@ class StoreState:
         with self._structure:
             if self.closed:  # a load that was under way: the folder may have another writer, and the maps hold nothing
                 raise StorageError("the store is closed", self.path)
-            if self._journal is None and changed is not None:
+            if self._wal is None and changed is not None:
                 for each in self._maps.values():
                     if each.definition.id != changed:
                         each.fold_log()
@@ -257,15 +257,15 @@ class StoreState:
             )
         if self._folder is not None:
             self._folder.refuse_after_failure()
-        if self._journal is not None:
-            self._journal.refuse_after_failure()
+        if self._wal is not None:
+            self._wal.refuse_after_failure()
 
 
 def _entry_of(each: MapStore) -> MapEntry:
     if each.damaged is not None:
         return each.damaged.entry
-    return map_entry(each.definition, each.folded, _saved(each.shelved))
+    return map_entry(each.definition, each.folded, _saved(each.stored))
 
 
-def _saved(shelved: Sequence[ShelvedSegment]) -> list[tuple[SegmentInfo, str | None]]:
-    return [(each.info, each.deletion_file) for each in shelved if each.info is not None]
+def _saved(stored: Sequence[StoredSegment]) -> list[tuple[SegmentInfo, str | None]]:
+    return [(each.info, each.deletion_file) for each in stored if each.info is not None]

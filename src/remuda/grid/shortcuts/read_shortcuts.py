@@ -12,7 +12,7 @@ from remuda.grid.result import Result
 from remuda.grid.rows import RowShape
 from remuda.grid.shortcuts.shortcut_parts import RowComputation, Shortcut, Values, key_reader, value_converter
 from remuda.plan.bounds import End, Interval, Points
-from remuda.storage import index_read, row_form
+from remuda.storage import index_read, row_projection
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from remuda.expr import Expression
     from remuda.plan import physical
     from remuda.plan.fragments import Plan
-    from remuda.storage import IndexFinder, IndexRead, Lookup, MapSnapshot, Store
+    from remuda.storage import IndexLookup, IndexRead, Lookup, MapSnapshot, Store
 
 MOST_ROWS = 1_000
 """Rows that an index read may give as tuples; for more, Arrow's kernels are cheaper, long as they take to start."""
 
 Rows = Iterable[Any]
-Find = Callable[["IndexFinder", "MapSnapshot", Values], Rows | None]
+Find = Callable[["IndexLookup", "MapSnapshot", Values], Rows | None]
 """From the snapshot and the values to the rows found, in the form they are asked for; None where they are too many."""
 
 
@@ -37,7 +37,7 @@ def compile_key_select(
     row = RowComputation(lookup, assignments)
     read_key, convert, shape = key_reader(lookup), value_converter(plan), RowShape(plan.columns)
     compute, finish = row.compute, shape.row
-    form = row_form(row.positions, shape.row_class if compute is None else None)
+    form = row_projection(row.positions, shape.row_class if compute is None else None)
 
     def run(given: Values) -> Result | None:
         values = convert(given)
@@ -65,7 +65,7 @@ def compile_index_select(
     row = RowComputation(scan, assignments)
     shape, compute = RowShape(plan.columns), row.compute
     is_finished = compute is None and scan.pruning is None
-    read = index_read(scan.index.id, row_form(row.positions, shape.row_class if is_finished else None))
+    read = index_read(scan.index.id, row_projection(row.positions, shape.row_class if is_finished else None))
     convert, ends = value_converter(plan), _ends(scan)
     if is_finished and ends is not None:
         return _compile_range_select(ends, read, snapshot, convert, shape)
@@ -78,7 +78,7 @@ def compile_index_select(
         taken = snapshot()
         version = taken.version
         # The finder without a call where it is there already, as it nearly always is.
-        found = find(version.index_finders.get(read) or version.index_finder(read), taken, values)
+        found = find(version.index_lookups.get(read) or version.index_lookup(read), taken, values)
         if found is None:
             return None
         if is_finished:
@@ -125,7 +125,7 @@ def _compile_range_select(
             return Result(shape, ())
         taken = snapshot()
         version = taken.version
-        finder = version.index_finders.get(read) or version.index_finder(read)
+        finder = version.index_lookups.get(read) or version.index_lookup(read)
         found = finder.between(start, from_low, stop, to_high, taken.length, MOST_ROWS)
         return None if found is None else Result(shape, None, found)
 
@@ -137,7 +137,7 @@ def _compile_find(scan: physical.IndexScan, read: IndexRead) -> Find:
     if ends is not None:
         first, from_low, last, to_high = ends
 
-        def find_between(finder: IndexFinder, snapshot: MapSnapshot, values: Values) -> Rows | None:
+        def find_between(finder: IndexLookup, snapshot: MapSnapshot, values: Values) -> Rows | None:
             start, stop = values[first], values[last]
             if start is None or stop is None:
                 return ()
@@ -146,7 +146,7 @@ def _compile_find(scan: physical.IndexScan, read: IndexRead) -> Find:
         return find_between
     lookups_of = compile_lookups(scan.bounds)
 
-    def find(finder: IndexFinder, snapshot: MapSnapshot, values: Values) -> Rows | None:
+    def find(finder: IndexLookup, snapshot: MapSnapshot, values: Values) -> Rows | None:
         partitions = None if pruning is None else pruned_partitions(scan.map, pruning, values)
         if partitions is not None:
             return _find_in_partitions(snapshot, read, lookups_of(values), partitions)

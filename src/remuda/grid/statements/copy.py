@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from remuda.grid.queries import Queries
     from remuda.grid.result import Result
     from remuda.sql import Query
-    from remuda.storage import Confirm, MapStore, Store
+    from remuda.storage import CommitGuard, MapStore, Store
 
 Given = tuple[tuple[Any, ...], "Mapping[str, Any]"]
 """Parameters by position and by name."""
 
 
-def copy_from(store: Store, search_path: SearchPath, statement: sql.CopyFrom, confirm: Confirm) -> int:
+def copy_from(store: Store, search_path: SearchPath, statement: sql.CopyFrom, confirm: CommitGuard) -> int:
     """Loads a file, or a folder of files, all of its rows or none."""
     target = store.map(find_map(store, search_path, statement.name))
     try:
@@ -44,13 +44,13 @@ def copy_from(store: Store, search_path: SearchPath, statement: sql.CopyFrom, co
         return target.load_tables(tables, statement.mode)  # type: ignore[arg-type]
 
 
-def _confirmed(tables: Iterator[pa.Table], confirm: Confirm) -> Iterator[pa.Table]:
+def _confirmed(tables: Iterator[pa.Table], confirm: CommitGuard) -> Iterator[pa.Table]:
     """Whoever takes these tables has done all but commit when there are no more."""
     yield from tables
     confirm()
 
 
-def copy_to(queries: Queries, statement: sql.CopyTo, parameters: Given, confirm: Confirm) -> int:
+def copy_to(queries: Queries, statement: sql.CopyTo, parameters: Given, confirm: CommitGuard) -> int:
     """Writes a query's rows into a file as they come; a file that is only half written is removed."""
     path = Path(statement.path)
     kind = statement.format or FORMATS.get(path.suffix)
@@ -117,7 +117,7 @@ def _within_limit(batches: Iterator[pa.RecordBatch], limit: int | None, in_memor
         yield batch
 
 
-def create_map_as(queries: Queries, statement: sql.CreateMapAs, parameters: Given, confirm: Confirm) -> int:
+def create_map_as(queries: Queries, statement: sql.CreateMapAs, parameters: Given, confirm: CommitGuard) -> int:
     """Makes a map of the query's columns with its rows: both at once for everybody else, or neither."""
     store, schema = queries.store, schema_of(statement.name)
     allowed = statement.if_not_exists or statement.or_replace

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from remuda.sql.parse.statements import Name
-    from remuda.storage import Confirm, Store
+    from remuda.storage import CommitGuard, Store
 
 
 def create_map(store: Store, statement: sql.CreateMap) -> None:
@@ -113,7 +113,7 @@ def drop_map(store: Store, search_path: SearchPath, statement: sql.DropMap) -> N
     store.drop_map(find_map(store, search_path, statement.name))
 
 
-def create_index(store: Store, search_path: SearchPath, statement: sql.CreateIndex, confirm: Confirm) -> None:
+def create_index(store: Store, search_path: SearchPath, statement: sql.CreateIndex, confirm: CommitGuard) -> None:
     definition = find_map(store, search_path, statement.map)
     if store.catalog.find_index(statement.name.text, search_path) is not None:
         if statement.if_not_exists:

@@ -90,9 +90,10 @@ def _folder_of(store_map: MapStore) -> Path | None:
 def _refuse_unseen(store_map: MapStore, dataframe: DataFrame) -> None:
     """The mirror of a remote store is on this machine: only executors here can write segments into it."""
     master = str(dataframe.sparkSession.sparkContext.master)
-    if store_map.shelf.remote is not None and not master.startswith("local"):
+    remote = store_map.directory.remote
+    if remote is not None and not master.startswith("local"):
         raise data_error(
-            f"the executors of {master} do not see the mirror of the remote store {store_map.shelf.remote.files.name}",
+            f"the executors of {master} do not see the mirror of the remote store {remote.files.name}",
             suggestion='Write it with df.write.format("remuda"), whose tasks upload what they have made.',
         )
 

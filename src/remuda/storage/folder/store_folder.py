@@ -65,14 +65,14 @@ FOLDERS = ("wal", "maps")
 
 
 class StoreFolder:
-    """`journal` is there once it is opened, `disposal` for a writer."""
+    """`wal` is there once it is opened, `disposal` for a writer."""
 
     def __init__(
         self, path: Path, durability: Durability, *, read_only: bool, remote: RemoteFolder | None = None
     ) -> None:
         self.path = path
         self.remote = remote
-        self.journal: WriteAheadLog | None = None
+        self.wal: WriteAheadLog | None = None
         self.disposal = None if read_only else Disposal(path)
         self._durability = durability
         self._lock: FolderLock | None = None
@@ -154,7 +154,7 @@ class StoreFolder:
         if self.disposal is not None:
             self.disposal.version = manifest.version
 
-    def open_journal(self, last: LogFile | None) -> WriteAheadLog | None:
+    def open_wal(self, last: LogFile | None) -> WriteAheadLog | None:
         """Goes on behind the last whole record; a file that was cut off inside its header makes room for its like."""
         if self._durability is Durability.NONE:
             return None
@@ -165,13 +165,13 @@ class StoreFolder:
                 with suppress(OSError):  # It holds nothing, and is overwritten when its number comes.
                     remove_file(log_path(folder, other), levels=LEVELS)
         if last is None:
-            self.journal = WriteAheadLog(folder, number, self._sequence, self._durability)
+            self.wal = WriteAheadLog(folder, number, self._sequence, self._durability)
         elif last.salt is None or last.syncs is not (self._durability is Durability.FSYNC):
-            self.journal = self._begin_behind(last)
+            self.wal = self._begin_behind(last)
         else:
             safe = self._safe_log == (number, last.length)
-            self.journal = WriteAheadLog(folder, number, self._sequence, self._durability, last, safe=safe)
-        return self.journal
+            self.wal = WriteAheadLog(folder, number, self._sequence, self._durability, last, safe=safe)
+        return self.wal
 
     def _begin_behind(self, last: LogFile) -> WriteAheadLog:
         """Begins a new file: the last one has format 1, or was written with another durability, which it says."""
@@ -183,11 +183,11 @@ class StoreFolder:
                 settle_tail(descriptor, last)
             finally:
                 os.close(descriptor)
-        journal = WriteAheadLog(folder, last.number + 1, self._sequence, self._durability, previous_length=last.length)
-        self._log_files.append((journal.number, journal.sequence + 1))
-        return journal
+        wal = WriteAheadLog(folder, last.number + 1, self._sequence, self._durability, previous_length=last.length)
+        self._log_files.append((wal.number, wal.sequence + 1))
+        return wal
 
-    def remove_strangers(self, maps: Container[str], version: int) -> None:
+    def remove_orphans(self, maps: Container[str], version: int) -> None:
         """Files that the manifest of this version does not name: left by a process that was killed, or for readers.
 
         Those of maps that it names are left to their shelves.
@@ -231,9 +231,9 @@ class StoreFolder:
         if self.disposal is None:
             return
         deliveries = self._deliveries if delivery is None else self._deliveries | {delivery}
-        sequence = self._sequence if self.journal is None else self.journal.sequence
-        if self.journal is not None:
-            self._safe_log = self.journal.synced
+        sequence = self._sequence if self.wal is None else self.wal.sequence
+        if self.wal is not None:
+            self._safe_log = self.wal.synced
         views = [view_entry(view) for view in catalog.views.values()]
         first_log = self._log_files[0][0]
         version = self.disposal.version
@@ -254,10 +254,10 @@ class StoreFolder:
         self.refuse_after_failure()
         if was_moved:
             raise StorageError("the folder was moved or removed while it was open: open it where it is now", self.path)
-        if self.journal is not None:
+        if self.wal is not None:
             # What came before the change must be as durable as the change will be.
-            self.journal.make_safe()
-            self._safe_log = self.journal.synced
+            self.wal.make_safe()
+            self._safe_log = self.wal.synced
         manifest = replace(manifest, version=version + 1, safe_log=self._safe_log)
         if self.remote is None:
             self._sync_names(maps)
@@ -280,8 +280,8 @@ class StoreFolder:
             assert self.disposal is not None, "only a writer commits"
             self._uncertain = True
             self.disposal.stop()
-            if self.journal is not None:
-                self.journal.fail(error)
+            if self.wal is not None:
+                self.wal.fail(error)
             if self._manifest is not None:
                 with suppress(StorageError):
                     replace_manifest(self.path, self._manifest)
@@ -296,7 +296,7 @@ class StoreFolder:
         except StorageError as error:
             cause = error.__cause__
             full = isinstance(cause, OSError) and cause.errno in NO_SPACE
-            if not full or self.journal is None or not self.journal.release_room():
+            if not full or self.wal is None or not self.wal.release_room():
                 raise
             write_manifest(self.path, manifest)
 
@@ -331,15 +331,15 @@ class StoreFolder:
 
     def begin_log_file(self) -> None:
         """Records from now on go to a new write-ahead file, so that those before can be dropped."""
-        if self.journal is not None:
-            self.journal.rotate()
-            self._log_files.append((self.journal.number, self.journal.sequence + 1))
+        if self.wal is not None:
+            self.wal.rotate()
+            self._log_files.append((self.wal.number, self.wal.sequence + 1))
 
     def drop_old_logs(self, waiting: Iterable[int], commit: Callable[[], None]) -> None:
         """Lets go of the files before the first record that is waited for, when a manifest no longer names them."""
-        if self.journal is None or self.disposal is None:
+        if self.wal is None or self.disposal is None:
             return
-        needed = min(waiting, default=self.journal.sequence + 1)
+        needed = min(waiting, default=self.wal.sequence + 1)
         kept = list(self._log_files)
         while len(kept) > 1 and kept[1][1] <= needed:
             kept.pop(0)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from remuda.storage.map_store import MapStore
-    from remuda.storage.segment.segment_directory import ShelvedSegment
+    from remuda.storage.segment.segment_directory import StoredSegment
 
 PAUSE = 0.002
 """Seconds after each piece of a file."""
@@ -43,7 +43,7 @@ class Verification:
     def start(self) -> None:
         with self._lock:
             self._again = True
-            if self._thread is None and not self._stopped and any(each.shelved for each in self._maps()):
+            if self._thread is None and not self._stopped and any(each.stored for each in self._maps()):
                 self._thread = Thread(target=self._run, name="remuda-verification", daemon=True)
                 self._thread.start()
 
@@ -85,19 +85,19 @@ class Verification:
 
 def verify_segments(target: MapStore, pause: Callable[[], None], *, again: bool) -> None:
     """Raises where a byte of a map's present files is not as it was written."""
-    for shelved in target.shelved:
-        if again or not is_verified(shelved):
-            _verify_segment(target, shelved, pause)
+    for stored in target.stored:
+        if again or not is_verified(stored):
+            _verify_segment(target, stored, pause)
 
 
-def _verify_segment(target: MapStore, shelved: ShelvedSegment, pause: Callable[[], None]) -> None:
+def _verify_segment(target: MapStore, stored: StoredSegment, pause: Callable[[], None]) -> None:
     try:
-        target.shelf.verify(shelved, pause)
+        target.directory.verify(stored, pause)
     except StorageError:
-        present = next((each for each in target.shelved if each.segment.id == shelved.segment.id), None)
+        present = next((each for each in target.stored if each.segment.id == stored.segment.id), None)
         if target.destroyed:
             return
-        if present is shelved:
+        if present is stored:
             raise
         if present is not None:
             # Its indexes or deletions were changed meanwhile, and their files with them.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from remuda.catalog import MapDefinition
     from remuda.storage.map_version import MapVersion
-    from remuda.storage.segment.segment_directory import SegmentShelf, ShelvedSegment
+    from remuda.storage.segment.segment_directory import SegmentDirectory, StoredSegment
 
 MOST_SEGMENTS = 16
 DELETED_SHARE = 0.3
@@ -30,53 +30,53 @@ DELETED_SHARE = 0.3
 
 
 def fold(
-    shelf: SegmentShelf, version: MapVersion, shelved: Sequence[ShelvedSegment], length: int
-) -> tuple[ShelvedSegment, ...]:
+    directory: SegmentDirectory, version: MapVersion, stored: Sequence[StoredSegment], length: int
+) -> tuple[StoredSegment, ...]:
     """The segments of a version with the first `length` entries of its log, of which there are some, folded in."""
-    kept: list[ShelvedSegment] = []
+    kept: list[StoredSegment] = []
     try:
-        for each, hidden in zip(shelved, version.hidden, strict=True):
+        for each, hidden in zip(stored, version.hidden, strict=True):
             if hidden.count(length) < each.segment.rows:
-                kept.append(shelf.with_deleted(each, hidden.positions(length)))
+                kept.append(directory.with_deleted(each, hidden.positions(length)))
         names = [column.name for column in version.definition.columns]
         recent = MapSnapshot(version, length).sources[-1].read(names, 0, length)
         check_cancelled()
         if recent.num_rows:
-            kept.append(shelf.add(build_segment(version.definition, recent)))
+            kept.append(directory.add(build_segment(version.definition, recent)))
             check_cancelled()
-        return merge_small(shelf, version.definition, kept)
+        return merge_small(directory, version.definition, kept)
     except BaseException:
-        shelf.discard(kept, shelved)
+        directory.discard(kept, stored)
         raise
 
 
 def merge_small(
-    shelf: SegmentShelf, definition: MapDefinition, shelved: Sequence[ShelvedSegment]
-) -> tuple[ShelvedSegment, ...]:
+    directory: SegmentDirectory, definition: MapDefinition, stored: Sequence[StoredSegment]
+) -> tuple[StoredSegment, ...]:
     """Merges the smallest segments into one another if there are too many, and those that are mostly deleted."""
-    chosen = {number for number, each in enumerate(shelved) if len(each.deleted) > DELETED_SHARE * each.segment.rows}
-    excess = len(shelved) - MOST_SEGMENTS
+    chosen = {number for number, each in enumerate(stored) if len(each.deleted) > DELETED_SHARE * each.segment.rows}
+    excess = len(stored) - MOST_SEGMENTS
     if excess > 0:
-        by_size = sorted(range(len(shelved)), key=lambda number: shelved[number].live)
+        by_size = sorted(range(len(stored)), key=lambda number: stored[number].live)
         # Half of them at once: merging the two smallest each time would rewrite the same rows over and over.
         chosen |= set(by_size[: MOST_SEGMENTS // 2 + excess])
     if not chosen:
-        return tuple(shelved)
+        return tuple(stored)
     for number in chosen:
-        shelf.verify_once(shelved[number])
-    parts = [_live_rows(shelved[number]) for number in sorted(chosen)]
+        directory.verify_once(stored[number])
+    parts = [_live_rows(stored[number]) for number in sorted(chosen)]
     columns = pa.concat_tables([pa.Table.from_batches([part]) for part in parts]).unify_dictionaries()
     merged = build_segments(definition, [columns.column(column.name) for column in definition.columns])
-    rest = [each for number, each in enumerate(shelved) if number not in chosen]
-    return (*rest, *shelf.add_all(merged))
+    rest = [each for number, each in enumerate(stored) if number not in chosen]
+    return (*rest, *directory.add_all(merged))
 
 
-def _live_rows(shelved: ShelvedSegment) -> pa.RecordBatch:
+def _live_rows(stored: StoredSegment) -> pa.RecordBatch:
     """Strings decoded, so that parts with and without dictionaries can be put together."""
-    batch = shelved.segment.batch
-    if len(shelved.deleted):
+    batch = stored.segment.batch
+    if len(stored.deleted):
         live = np.ones(batch.num_rows, np.bool_)
-        live[shelved.deleted] = False
+        live[stored.deleted] = False
         batch = batch.filter(pa.array(live))
     columns = [array.dictionary_decode() if pa.types.is_dictionary(array.type) else array for array in batch.columns]
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from remuda.storage.load.load_merge import LoadMode
     from remuda.storage.map_store import MapStore
-    from remuda.storage.segment.segment_directory import ShelvedSegment
+    from remuda.storage.segment.segment_directory import StoredSegment
     from remuda.storage.segment.segment_file import SegmentInfo
 
 SMALL_LOAD = 10_000
@@ -42,7 +42,7 @@ def load_table(target: MapStore, table: pa.Table, mode: LoadMode) -> int:
         rows = list(zip(*lists, strict=True))
         target.insert(rows) if mode == "append" else target.put(rows)
         return int(table.num_rows)
-    _adopt(target, target.shelf.add_all(build_segments(target.definition, arrays)), mode)
+    _adopt(target, target.directory.add_all(build_segments(target.definition, arrays)), mode)
     return int(table.num_rows)
 
 
@@ -54,19 +54,19 @@ def load_tables(
     `progress` is told how many rows have been written so far.
     """
     target.refuse_unwritable()
-    fresh: list[ShelvedSegment] = []
+    fresh: list[StoredSegment] = []
     rows = 0
     try:
         for table in tables:
             arrays = conform(target.definition, table, rows)
             if mode == "upsert":
                 arrays = last_of_each_key(target.definition, arrays)
-            fresh.extend(target.shelf.add_all(build_segments(target.definition, arrays)))
+            fresh.extend(target.directory.add_all(build_segments(target.definition, arrays)))
             rows += table.num_rows
             if progress is not None:
                 progress(rows)
     except BaseException:
-        target.shelf.discard(fresh, target.shelved)
+        target.directory.discard(fresh, target.stored)
         raise
     _adopt(target, fresh, mode)
     return rows
@@ -75,11 +75,11 @@ def load_tables(
 def take_over_segments(target: MapStore, infos: Sequence[SegmentInfo], mode: LoadMode, delivery: str | None) -> int:
     """Adds segments that others have written into the map's folder, all or none; returns how many rows they have."""
     target.refuse_unwritable()
-    _adopt(target, [target.shelf.take_over(target.definition, info) for info in infos], mode, delivery)
+    _adopt(target, [target.directory.take_over(target.definition, info) for info in infos], mode, delivery)
     return sum(info.rows for info in infos)
 
 
-def _adopt(target: MapStore, fresh: Sequence[ShelvedSegment], mode: LoadMode, delivery: str | None = None) -> None:
+def _adopt(target: MapStore, fresh: Sequence[StoredSegment], mode: LoadMode, delivery: str | None = None) -> None:
     """Installs new segments. Writers are kept out only while that is done, not while it is prepared."""
     try:
         with target.structure:
@@ -88,11 +88,11 @@ def _adopt(target: MapStore, fresh: Sequence[ShelvedSegment], mode: LoadMode, de
                 with target.writing():
                     _try_to_adopt(target, fresh, mode, delivery)
     except BaseException:
-        target.shelf.discard(fresh, target.shelved)
+        target.directory.discard(fresh, target.stored)
         raise
 
 
-def _try_to_adopt(target: MapStore, fresh: Sequence[ShelvedSegment], mode: LoadMode, delivery: str | None) -> bool:
+def _try_to_adopt(target: MapStore, fresh: Sequence[StoredSegment], mode: LoadMode, delivery: str | None) -> bool:
     """False if a key of the load was written meanwhile.
 
     What was written since the checkpoint stays in the log, and so on top of the load. Statements on other keys do not
@@ -100,15 +100,15 @@ def _try_to_adopt(target: MapStore, fresh: Sequence[ShelvedSegment], mode: LoadM
     """
     if mode != "replace":
         target.checkpoint()
-    shelved = merge_load(target.shelf, target.definition, target.shelved, fresh, mode)
+    stored = merge_load(target.directory, target.definition, target.stored, fresh, mode)
     with target.writing():
         log = target.log
         if mode == "replace":
-            target.install(shelved, target.applied, (log.committed, log.committed), fresh, delivery)
+            target.install(stored, target.applied, (log.committed, log.committed), fresh, delivery)
             return True
         loaded = version_of(target.definition, fresh)
         if any(loaded.locate(key) is not None for key in log.keys):
-            target.shelf.discard(shelved, [*target.shelved, *fresh])
+            target.directory.discard(stored, [*target.stored, *fresh])
             return False
-        target.install(shelved, target.folded, (0, log.committed), fresh, delivery)
+        target.install(stored, target.folded, (0, log.committed), fresh, delivery)
         return True

@@ -31,7 +31,7 @@ PLACES = 16
 
 
 @dataclass(frozen=True, slots=True)
-class TouchedKeys:
+class DirtyKeys:
     """`marks` has a 1 at the high bits, all but the low `shift` ones, of the hash of every touched key; `settled` are
     the numbers of the large segments, no two of which have a partition in common."""
 
@@ -40,23 +40,23 @@ class TouchedKeys:
     settled: tuple[int, ...]
 
 
-def touched_keys(version: MapVersion) -> TouchedKeys | None:
+def dirty_keys(version: MapVersion) -> DirtyKeys | None:
     """None where too many keys are touched."""
     settled = _disjoint(version.segments)
-    touched: list[np.ndarray] = []
+    dirty: list[np.ndarray] = []
     for number, (segment, hidden) in enumerate(zip(version.segments, version.hidden, strict=True)):
         if number not in settled:
-            touched.append(_key_hashes(segment, None))
+            dirty.append(_key_hashes(segment, None))
         elif hidden.deleted:
-            touched.append(_key_hashes(segment, hidden.positions(0)))
-    count, rows = sum(map(len, touched)), sum(version.segments[number].rows for number in settled)
+            dirty.append(_key_hashes(segment, hidden.positions(0)))
+    count, rows = sum(map(len, dirty)), sum(version.segments[number].rows for number in settled)
     if count > TOUCHED_SHARE * rows:
         return None
     bits = max(1, (PLACES * count).bit_length())
     marks = np.zeros(1 << bits, np.uint8)
-    for hashes in touched:
+    for hashes in dirty:
         marks[hashes >> np.uint64(64 - bits)] = 1
-    return TouchedKeys(memoryview(marks), 64 - bits, settled)
+    return DirtyKeys(memoryview(marks), 64 - bits, settled)
 
 
 def _disjoint(segments: Sequence[Segment]) -> tuple[int, ...]:

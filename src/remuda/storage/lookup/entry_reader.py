@@ -16,9 +16,9 @@ from remuda.storage.lookup.generated_readers import row_reader, rows_reader
 from remuda.storage.segment.block_guard import view_of
 
 if TYPE_CHECKING:
-    from remuda.storage.lookup.row_projection import RowForm
+    from remuda.storage.lookup.row_projection import RowProjection
     from remuda.storage.segment.block_guard import Array
-    from remuda.storage.segment.deletion_vector import HiddenRows
+    from remuda.storage.segment.deletion_vector import DeletionVector
     from remuda.storage.segment.segment import Index, Segment
 
 FEW_ENTRIES = 6
@@ -29,7 +29,7 @@ EntryReader = Callable[[int, int, int], Rows]
 """From a span of an index and a length of the log to the rows that are live at it."""
 
 
-def entry_reader(segment: Segment, index: Index, hidden: HiddenRows, form: RowForm) -> EntryReader:
+def entry_reader(segment: Segment, index: Index, hidden: DeletionVector, form: RowProjection) -> EntryReader:
     if isinstance(index, SortedIndex) and index.numbers is not None and index.first_column in form.columns:
         return _reader_with_numbers(segment, index, index.numbers, hidden, form)
     positions, places = index.positions, view_of(index.positions)
@@ -51,7 +51,7 @@ def entry_reader(segment: Segment, index: Index, hidden: HiddenRows, form: RowFo
 
 
 def _reader_with_numbers(
-    segment: Segment, index: SortedIndex, numbers: Array, hidden: HiddenRows, form: RowForm
+    segment: Segment, index: SortedIndex, numbers: Array, hidden: DeletionVector, form: RowProjection
 ) -> EntryReader:
     """`entry_reader` where the index has the values of a wanted column."""
     positions, places, values = index.positions, view_of(index.positions), view_of(numbers)

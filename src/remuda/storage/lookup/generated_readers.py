@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from types import CodeType, FunctionType
 
     from remuda.catalog import MapDefinition
-    from remuda.storage.lookup.row_projection import Row, RowForm
+    from remuda.storage.lookup.row_projection import Row, RowProjection
     from remuda.storage.segment.segment import Segment
 
 
-def row_reader(segment: Segment, form: RowForm, known: int | None = None) -> Callable[..., Any]:
+def row_reader(segment: Segment, form: RowProjection, known: int | None = None) -> Callable[..., Any]:
     """The function from a position to the row there; from a position and a value where one column's, a number, is
     `known` to whoever asks."""
     names: dict[str, Any] = {}
@@ -41,7 +41,7 @@ def row_reader(segment: Segment, form: RowForm, known: int | None = None) -> Cal
     return _function(arguments, segment.definition, form, values, names)
 
 
-def rows_reader(segment: Segment, form: RowForm, known: int | None = None) -> Callable[..., Iterable[Any]]:
+def rows_reader(segment: Segment, form: RowProjection, known: int | None = None) -> Callable[..., Iterable[Any]]:
     """The function from many positions, which are `intp`, to the rows there, put together as they are read; from
     positions and values where one column's, numbers, are `known` to whoever asks."""
     names: dict[str, Any] = {}
@@ -62,7 +62,7 @@ def rows_reader(segment: Segment, form: RowForm, known: int | None = None) -> Ca
     return _function_of(f"lambda {arguments}: {rows}", names)
 
 
-def row_finisher(definition: MapDefinition, form: RowForm) -> Callable[[Row], Any]:
+def row_finisher(definition: MapDefinition, form: RowProjection) -> Callable[[Row], Any]:
     """The function from a whole stored row to the row as it is wanted."""
     return _function("row", definition, form, [(f"row[{column}]", True) for column in form.columns], {})
 
@@ -70,7 +70,7 @@ def row_finisher(definition: MapDefinition, form: RowForm) -> Callable[[Row], An
 def _function(
     arguments: str,
     definition: MapDefinition,
-    form: RowForm,
+    form: RowProjection,
     values: Sequence[tuple[str, bool]],
     names: dict[str, Any],
 ) -> Callable[..., Any]:

@@ -19,8 +19,8 @@ from remuda.storage.index.sorted_index import SortedIndex
 from remuda.storage.index.value_order import GREATEST_KEY, NULL_KEY, direct_key
 from remuda.storage.lookup.entry_reader import EntryReader, Rows, entry_reader
 from remuda.storage.lookup.generated_readers import row_finisher
-from remuda.storage.lookup.row_projection import MOST_FORMS, RowForm
-from remuda.storage.memtable.memtable_source import LogSource
+from remuda.storage.lookup.row_projection import MOST_FORMS, RowProjection
+from remuda.storage.memtable.memtable_source import MemtableSource
 from remuda.storage.source import index_definition
 
 if TYPE_CHECKING:
@@ -36,18 +36,18 @@ class IndexRead:
 
     __slots__ = ("form", "index")
 
-    def __init__(self, index: str, form: RowForm) -> None:
+    def __init__(self, index: str, form: RowProjection) -> None:
         self.index = index
         self.form = form
 
 
 @lru_cache(maxsize=MOST_FORMS)
-def index_read(index: str, form: RowForm) -> IndexRead:
+def index_read(index: str, form: RowProjection) -> IndexRead:
     """The same one each time: what was made for it is found again."""
     return IndexRead(index, form)
 
 
-class IndexFinder:
+class IndexLookup:
     """For one index and one form of rows. `length` is the snapshot's length of the log; rows come segment by segment
     and then from the log; where there are more than `most` entries the answer is None."""
 
@@ -132,7 +132,7 @@ class IndexFinder:
         return found[0] if len(found) == 1 else chain.from_iterable(found)
 
     def _in_log(self, lookup: Lookup, length: int) -> list[Any]:
-        log, finish = LogSource(self._definition, self._log, length), self._finish
+        log, finish = MemtableSource(self._definition, self._log, length), self._finish
         rows = self._log.log.rows
         return [finish(row) for at in log.entries(self._index.id, lookup) if (row := rows[at]) is not None]
 

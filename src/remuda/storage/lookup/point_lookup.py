@@ -19,10 +19,10 @@ from remuda.storage.segment.segment import Segment, key_access
 from remuda.types.partition_hash import SEED, SIGN, WRAP, hashed_bytes
 
 if TYPE_CHECKING:
-    from remuda.storage.lookup.dirty_keys import TouchedKeys
-    from remuda.storage.lookup.row_projection import Row, RowForm
+    from remuda.storage.lookup.dirty_keys import DirtyKeys
+    from remuda.storage.lookup.row_projection import Row, RowProjection
     from remuda.storage.map_version import MapVersion
-    from remuda.storage.memtable.memtable import WriteLog
+    from remuda.storage.memtable.memtable import Memtable
     from remuda.storage.segment.block_guard import Values
 
 # From a key to its row in the segments, whether or not the log hides it. Rows that are deleted for good do not count.
@@ -75,7 +75,7 @@ Finder = Callable[[Any], Any]
 """From a key to its row; None where there is none."""
 
 
-def make_finder(version: MapVersion, form: RowForm) -> Finder:
+def make_finder(version: MapVersion, form: RowProjection) -> Finder:
     """The function for one version and one form of rows. It sees writes to come, as the version's log does."""
     key_types = [version.definition.column(name).type for name in version.definition.key]
     readers = [row_reader(segment, form) for segment in version.segments]
@@ -107,10 +107,10 @@ def _in_one_of(
     """Where keys are whole numbers and nearly all of them can be in one segment only; None elsewhere."""
     if not version.segments or key_access(version.segments[0])[0] is None:
         return None
-    touched = version.touched
-    if touched is None or len(touched.settled) != 1:
+    dirty = version.dirty
+    if dirty is None or len(dirty.settled) != 1:
         return None
-    (only,) = touched.settled
+    (only,) = dirty.settled
     segment, read = version.segments[only], readers[only]
     numbers, _ = key_access(segment)
     if numbers is None:
@@ -118,7 +118,7 @@ def _in_one_of(
     encode = hashed_bytes(version.definition.column(version.definition.key[0]).type)
     if len(version.segments) == 1 and not version.hidden[only].deleted:
         return _in_one(segment, numbers, encode, read, newest, in_log)
-    return _in_one_or_touched(segment, numbers, encode, read, newest, in_log, touched, in_segments)
+    return _in_one_or_touched(segment, numbers, encode, read, newest, in_log, dirty, in_segments)
 
 
 def _in_one(
@@ -152,12 +152,12 @@ def _in_one_or_touched(
     read: Callable[[int], Any],
     newest: Callable[[Any], int | None],
     in_log: Finder,
-    touched: TouchedKeys,
+    dirty: DirtyKeys,
     in_segments: Finder,
 ) -> Finder:
     """`_in_one` for a large segment, some rows of which are deleted, behind small ones."""
     slots, shift, digest = segment.key_slots, 64 - table_bits(segment.rows), xxh64_intdigest
-    marks, marks_shift = touched.marks, touched.shift
+    marks, marks_shift = dirty.marks, dirty.shift
 
     def find(key: Any) -> Any:
         if newest(key) is not None:
@@ -215,7 +215,7 @@ def _in_several(
     return find
 
 
-def _in_log(log: WriteLog, finish: Callable[[Row], Any], in_segments: Finder) -> Finder:
+def _in_log(log: Memtable, finish: Callable[[Row], Any], in_segments: Finder) -> Finder:
     def find(key: Any) -> Any:
         entry = log.entry_at(key, log.committed)
         if entry < 0:

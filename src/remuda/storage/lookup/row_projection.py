@@ -17,11 +17,11 @@ Row = tuple[Any, ...]
 MOST_FORMS = 4096
 
 
-class RowForm:
+class RowProjection:
     """`columns` by their numbers in the definition. Without `make` rows are tuples of stored values; with it their
     values are in Python form, and `make` gets the tuple of them.
 
-    Forms are what finders are kept by, so they are compared by identity, which costs no time: see `row_form`.
+    Forms are what finders are kept by, so they are compared by identity, which costs no time: see `row_projection`.
     """
 
     __slots__ = ("columns", "make")
@@ -46,6 +46,6 @@ class ColumnRows:
 
 
 @lru_cache(maxsize=MOST_FORMS)
-def row_form(columns: tuple[int, ...], make: Callable[[Row], Any] | None = None) -> RowForm:
+def row_projection(columns: tuple[int, ...], make: Callable[[Row], Any] | None = None) -> RowProjection:
     """The form of these columns, the same one each time: what was made for it is found again."""
-    return RowForm(columns, make)
+    return RowProjection(columns, make)

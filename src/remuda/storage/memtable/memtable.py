@@ -21,7 +21,7 @@ NEVER = (1 << 62) - 1
 _FIRST_CAPACITY = 1024
 
 
-class WriteLog:
+class Memtable:
     """Written by one writer at a time, read by anybody. Only `MapVersion` appends: it knows what a write hides."""
 
     __slots__ = ("_superseded", "_superseded_view", "committed", "keys", "newest", "previous", "rows")

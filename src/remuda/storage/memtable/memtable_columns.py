@@ -23,18 +23,18 @@ from remuda.types.arrow_arrays import stored_array
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from remuda.storage.memtable.memtable import WriteLog
+    from remuda.storage.memtable.memtable import Memtable
 
 _FEW = 64
 """So many new entries are inserted into a sorted list one by one; more are appended and sorted."""
 
 
-class LogColumns:
+class MemtableColumns:
     """The columns of all entries, tombstones as rows of NULLs, and the partition of each."""
 
     __slots__ = ("_batch", "_indexes", "_lock", "_partitions", "definition", "log")
 
-    def __init__(self, definition: MapDefinition, log: WriteLog) -> None:
+    def __init__(self, definition: MapDefinition, log: Memtable) -> None:
         self.definition = definition
         self.log = log
         self._lock = Lock()
@@ -96,7 +96,7 @@ class _LogHashIndex:
         self._length = 0
         self._lock = Lock()
 
-    def extend(self, log: WriteLog, length: int) -> None:
+    def extend(self, log: Memtable, length: int) -> None:
         with self._lock:
             for entry in range(self._length, length):
                 row = log.rows[entry]
@@ -127,7 +127,7 @@ class _LogSortedIndex:
         self._length = 0
         self._lock = Lock()
 
-    def extend(self, log: WriteLog, length: int) -> None:
+    def extend(self, log: Memtable, length: int) -> None:
         with self._lock:
             fresh = []
             for entry in range(self._length, length):

@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 
     from remuda.catalog import MapDefinition
     from remuda.storage.index.index_condition import Lookup, Range
-    from remuda.storage.memtable.memtable_columns import LogColumns
+    from remuda.storage.memtable.memtable_columns import MemtableColumns
 
 
-class LogSource:
+class MemtableSource:
     """Positions below `length` are entries of the log. The log is not ordered by partition, so the ranges of some
     partitions lie behind that: position `length + k` is the k-th live entry in order of partitions."""
 
     __slots__ = ("_by_partition", "_columns", "_definition", "_length", "_live")
 
-    def __init__(self, definition: MapDefinition, columns: LogColumns, length: int) -> None:
+    def __init__(self, definition: MapDefinition, columns: MemtableColumns, length: int) -> None:
         self._definition = definition
         self._columns = columns
         self._length = length

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from remuda.catalog import MapDefinition
     from remuda.storage.load.load_merge import LoadMode
-    from remuda.storage.remote.remote_location import RemotePlace
+    from remuda.storage.remote.remote_location import RemoteLocation
     from remuda.storage.segment.segment import Segment
     from remuda.storage.segment.segment_file import SegmentInfo
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 class RemoteInbox:
     """Plain data that pickles, with the face of `delivery.FolderInbox`."""
 
-    place: RemotePlace
+    place: RemoteLocation
 
     def expect(self, delivery_id: str) -> None:
         """There are no folders that could be made; what comes after `forget` is removed when it is a day old."""

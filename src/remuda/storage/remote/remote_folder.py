@@ -22,11 +22,11 @@ from remuda.storage.wal.log_file import log_path
 
 if TYPE_CHECKING:
     from remuda.storage.folder.manifest import SegmentEntry
-    from remuda.storage.remote.remote_location import RemotePlace
+    from remuda.storage.remote.remote_location import RemoteLocation
 
 
 class RemoteFolder:
-    def __init__(self, place: RemotePlace) -> None:
+    def __init__(self, place: RemoteLocation) -> None:
         self.place = place
         self._files = place.files
         self._cache = place.open_cache()

@@ -33,7 +33,7 @@ _fetching = Lock()
 
 
 @dataclass(frozen=True, slots=True)
-class RemotePlace:
+class RemoteLocation:
     """Plain data that pickles. `cache` is None where each machine has its own idea of it: see `cache_folder`."""
 
     files: RemoteFiles
@@ -105,7 +105,7 @@ def open_address(
         return Path(path)
     limit = CACHE_BYTES if cache_bytes is None else cache_bytes
     files = RemoteFiles(filesystem, path.rstrip("/"), _shown(address))
-    return RemoteFolder(RemotePlace(files, None if cache is None else str(cache_folder(cache)), limit))
+    return RemoteFolder(RemoteLocation(files, None if cache is None else str(cache_folder(cache)), limit))
 
 
 def _shown(address: str) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 NOT_HIDDEN = 0xFFFFFFFF
 
 
-class HiddenRows:
+class DeletionVector:
     __slots__ = ("_entries", "_positions", "_rows", "deleted", "marks", "view")
 
     def __init__(self, rows: int, deleted: np.ndarray | None = None) -> None:

@@ -144,12 +144,12 @@ class Segment:
             if is_encoded:
                 self._check_dictionary(array.dictionary)
             checked = self._checked_blocks[number] = np.zeros(-(-self.rows // CHECKED_ROWS), np.bool_)
-        touched = np.zeros_like(checked)
+        dirty = np.zeros_like(checked)
         if isinstance(rows, slice):
-            touched[rows.start // CHECKED_ROWS : -(-rows.stop // CHECKED_ROWS)] = True
+            dirty[rows.start // CHECKED_ROWS : -(-rows.stop // CHECKED_ROWS)] = True
         else:
-            touched[rows // CHECKED_ROWS] = True
-        for block in np.flatnonzero(touched & ~checked).tolist():
+            dirty[rows // CHECKED_ROWS] = True
+        for block in np.flatnonzero(dirty & ~checked).tolist():
             piece = array.slice(block * CHECKED_ROWS, CHECKED_ROWS)
             check_column(piece, self.hold)
             self._check_codes(piece) if is_encoded else self._validate(piece)

@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from remuda.storage.folder.disposal import Disposal
-    from remuda.storage.remote.remote_location import RemotePlace
+    from remuda.storage.remote.remote_location import RemoteLocation
 
 
 @dataclass(frozen=True, slots=True)
-class ShelvedSegment:
+class StoredSegment:
     """A segment with the rows that are deleted for good. `info` and `deletion_file` are there if it is in a folder."""
 
     segment: Segment
@@ -47,28 +47,28 @@ class ShelvedSegment:
         return self.segment.rows - len(self.deleted)
 
 
-class SegmentShelf:
+class SegmentDirectory:
     """`folder` is None in memory; `disposal` takes what is not needed any more, and is there for the writer alone;
     `remote` is what the folder mirrors, if anything."""
 
     __slots__ = ("disposal", "folder", "remote")
 
     def __init__(
-        self, folder: Path | None, disposal: Disposal | None = None, remote: RemotePlace | None = None
+        self, folder: Path | None, disposal: Disposal | None = None, remote: RemoteLocation | None = None
     ) -> None:
         self.folder = folder
         self.disposal = disposal
         self.remote = remote
 
-    def add(self, segment: Segment) -> ShelvedSegment:
+    def add(self, segment: Segment) -> StoredSegment:
         """Keeps a new segment. In a folder it is used memory-mapped at once: the memory it was built in is freed."""
         if self.folder is None:
-            return ShelvedSegment(segment, _nothing())
+            return StoredSegment(segment, _nothing())
         return self.open(segment.definition, save_segment(self.folder, segment), verified=True)
 
-    def add_all(self, segments: Iterable[Segment]) -> list[ShelvedSegment]:
+    def add_all(self, segments: Iterable[Segment]) -> list[StoredSegment]:
         """All of them or none. No segment is held here while the next one is built."""
-        added: list[ShelvedSegment] = []
+        added: list[StoredSegment] = []
         try:
             for segment in segments:
                 added.append(self.add(segment))
@@ -85,49 +85,49 @@ class SegmentShelf:
         deletion_file: str | None = None,
         *,
         verified: bool = False,
-    ) -> ShelvedSegment:
+    ) -> StoredSegment:
         assert self.folder is not None, "segments are opened from a folder"
         deleted = _nothing()
         if deletion_file is not None:
             deleted = open_array_file(self.folder / deletion_file, ("positions",)).arrays["positions"]
         segment = open_segment(self.folder, definition, info, verified=verified)
-        return ShelvedSegment(segment, deleted, info, deletion_file)
+        return StoredSegment(segment, deleted, info, deletion_file)
 
-    def take_over(self, definition: MapDefinition, info: SegmentInfo) -> ShelvedSegment:
+    def take_over(self, definition: MapDefinition, info: SegmentInfo) -> StoredSegment:
         """Opens a segment that others wrote, with just the indexes that the map has by now."""
         wanted = {index.id for index in definition.indexes}
-        shelved = self.open(definition, replace(info, indexes=tuple(each for each in info.indexes if each in wanted)))
+        stored = self.open(definition, replace(info, indexes=tuple(each for each in info.indexes if each in wanted)))
         for index in definition.indexes:
             if index.id not in info.indexes:
-                shelved = self.with_index(shelved, index)
-        return shelved
+                stored = self.with_index(stored, index)
+        return stored
 
-    def with_deleted(self, shelved: ShelvedSegment, deleted: np.ndarray) -> ShelvedSegment:
+    def with_deleted(self, stored: StoredSegment, deleted: np.ndarray) -> StoredSegment:
         """The same segment with more rows deleted. The list is a file of its own, never changed."""
-        if len(deleted) == len(shelved.deleted):
-            return shelved
+        if len(deleted) == len(stored.deleted):
+            return stored
         name = None
         if self.folder is not None:
-            name = f"{shelved.segment.id}.{new_id()}.deleted"
+            name = f"{stored.segment.id}.{new_id()}.deleted"
             write_array_file(self.folder / name, {"positions": deleted.astype(np.uint32)})
-        return replace(shelved, deleted=deleted, deletion_file=name)
+        return replace(stored, deleted=deleted, deletion_file=name)
 
-    def with_index(self, shelved: ShelvedSegment, index: IndexDefinition) -> ShelvedSegment:
-        self.verify_once(shelved)
-        arrays: Mapping[str, np.ndarray] = build_index(index, shelved.segment.definition, shelved.segment.batch)
-        info = shelved.info
+    def with_index(self, stored: StoredSegment, index: IndexDefinition) -> StoredSegment:
+        self.verify_once(stored)
+        arrays: Mapping[str, np.ndarray] = build_index(index, stored.segment.definition, stored.segment.batch)
+        info = stored.info
         if self.folder is not None and info is not None:
             info = save_index(self.folder, info, index, arrays)
             arrays = open_array_file(index_path(self.folder, info.id, index.id)).arrays
-        return replace(shelved, segment=shelved.segment.with_index(index, arrays), info=info)
+        return replace(stored, segment=stored.segment.with_index(index, arrays), info=info)
 
     def with_index_everywhere(
-        self, shelved: Iterable[ShelvedSegment], index: IndexDefinition
-    ) -> tuple[ShelvedSegment, ...]:
+        self, stored: Iterable[StoredSegment], index: IndexDefinition
+    ) -> tuple[StoredSegment, ...]:
         """The index in all segments or in none."""
-        made: list[ShelvedSegment] = []
+        made: list[StoredSegment] = []
         try:
-            made.extend(self.with_index(each, index) for each in shelved)
+            made.extend(self.with_index(each, index) for each in stored)
         except BaseException:
             for each in made:
                 if self.folder is not None and self.disposal is not None:
@@ -135,14 +135,14 @@ class SegmentShelf:
             raise
         return tuple(made)
 
-    def without_index(self, shelved: ShelvedSegment, index: IndexDefinition) -> ShelvedSegment:
+    def without_index(self, stored: StoredSegment, index: IndexDefinition) -> StoredSegment:
         """Its file stays as long as the segment: a snapshot that others have been told of may still want it."""
-        info = shelved.info
+        info = stored.info
         if info is not None:
             info = replace(info, indexes=tuple(each for each in info.indexes if each != index.id))
-        return replace(shelved, segment=shelved.segment.without_index(index), info=info)
+        return replace(stored, segment=stored.segment.without_index(index), info=info)
 
-    def discard(self, before: Iterable[ShelvedSegment], after: Iterable[ShelvedSegment]) -> None:
+    def discard(self, before: Iterable[StoredSegment], after: Iterable[StoredSegment]) -> None:
         """Lets go of what the committed state no longer names: files are removed when nobody reads them."""
         if self.folder is None or self.disposal is None:
             return
@@ -155,7 +155,7 @@ class SegmentShelf:
             elif old.deletion_file not in (None, kept.deletion_file):
                 self.disposal.retire([self.folder / str(old.deletion_file)])
 
-    def remove_strangers(self, known: Iterable[ShelvedSegment], version: int) -> None:
+    def remove_orphans(self, known: Iterable[StoredSegment], version: int) -> None:
         """Removes files of segments that are not known to the manifest of this version."""
         if self.folder is None or self.disposal is None:
             return
@@ -165,18 +165,18 @@ class SegmentShelf:
         present = list_files(self.folder, levels=LEVELS, form=SEGMENT_FILE)
         self.disposal.retire((self.folder / name for name in present if name not in needed), version)
 
-    def verify(self, shelved: ShelvedSegment, pause: Callable[[], None] = no_pause) -> None:
+    def verify(self, stored: StoredSegment, pause: Callable[[], None] = no_pause) -> None:
         """Compares every byte with its checksum."""
-        for damage in self.damages(shelved, pause):
+        for damage in self.damages(stored, pause):
             raise damage
 
-    def damages(self, shelved: ShelvedSegment, pause: Callable[[], None] = no_pause) -> Iterator[StorageError]:
+    def damages(self, stored: StoredSegment, pause: Callable[[], None] = no_pause) -> Iterator[StorageError]:
         """Compare every byte with its checksum and yield what is damaged. A segment without damage is proven."""
-        if self.folder is None or shelved.info is None:
+        if self.folder is None or stored.info is None:
             return
         sound = True
         try:
-            for damage in _file_damages(self.folder, shelved.info, shelved.deletion_file, pause):
+            for damage in _file_damages(self.folder, stored.info, stored.deletion_file, pause):
                 sound = False
                 yield damage
         except FileNotFoundError as error:
@@ -184,23 +184,23 @@ class SegmentShelf:
             yield StorageError("a file of a segment is missing", error.filename)
         if sound:
             try:
-                shelved.segment.prove()
-                shelved.segment.check_positions(shelved.deleted)
+                stored.segment.prove()
+                stored.segment.check_positions(stored.deleted)
             except StorageError as error:
                 yield error
                 return
-            if isinstance(shelved.segment.hold, SegmentFiles):
-                shelved.segment.hold.verified = True
-                shelved.segment.use_proven()
+            if isinstance(stored.segment.hold, SegmentFiles):
+                stored.segment.hold.verified = True
+                stored.segment.use_proven()
 
-    def verify_once(self, shelved: ShelvedSegment) -> None:
+    def verify_once(self, stored: StoredSegment) -> None:
         """Before rows are copied into other files: the checksums made there would vouch for damaged ones."""
-        if not is_verified(shelved):
-            self.verify(shelved)
+        if not is_verified(stored):
+            self.verify(stored)
 
 
-def is_verified(shelved: ShelvedSegment) -> bool:
-    hold = shelved.segment.hold
+def is_verified(stored: StoredSegment) -> bool:
+    hold = stored.segment.hold
     return not isinstance(hold, SegmentFiles) or hold.verified
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from remuda.catalog import MapDefinition
     from remuda.storage.index.index_condition import Lookup, Range
     from remuda.storage.segment.block_guard import Array
-    from remuda.storage.segment.deletion_vector import HiddenRows
+    from remuda.storage.segment.deletion_vector import DeletionVector
     from remuda.storage.segment.segment import Segment
 
 
@@ -30,7 +30,7 @@ class SegmentSource:
         self,
         definition: MapDefinition,
         segment: Segment,
-        hidden: HiddenRows,
+        hidden: DeletionVector,
         length: int,
         hash_key: Callable[[Any], int],
     ) -> None:

@@ -29,10 +29,10 @@ SLOW_SYNC = 0.001
 """Seconds: more than some dozens of writers need to come again."""
 
 
-class _Turn:
+class _CommitGroup:
     """The writers that one sync is for."""
 
-    __slots__ = ("abandoned", "begun", "call", "called", "calls_next", "over", "turnstile", "waiting")
+    __slots__ = ("abandoned", "begun", "call", "called", "calls_next", "gate", "over", "waiting")
 
     def __init__(self, *, called: bool) -> None:
         self.call = Lock()
@@ -41,8 +41,8 @@ class _Turn:
         self.called = called
         self.abandoned = False
         """Whether its leader was interrupted before it was called, and is not there any more."""
-        self.turnstile = Lock()
-        self.turnstile.acquire()
+        self.gate = Lock()
+        self.gate.acquire()
         self.waiting = 0
         """How many are at the turnstile."""
         self.begun = False
@@ -63,13 +63,13 @@ class GroupCommit:
         self.durable = self.taken = durable
         self._lock = lock
         self._flush = flush
-        self._present: _Turn | None = None
+        self._present: _CommitGroup | None = None
         """The turn that is led; None if nobody leads."""
-        self._following: _Turn | None = None
+        self._following: _CommitGroup | None = None
 
     def wait(self, sequence: int) -> None:
         """Returns when a flush that was to be waited for has ended: the caller looks whether the record is durable."""
-        turn: _Turn | None = None
+        turn: _CommitGroup | None = None
         leads = False
         try:
             with self._lock:
@@ -78,18 +78,18 @@ class GroupCommit:
                 present = self._present
                 if present is None:
                     leads = True
-                    turn = self._present = _Turn(called=True)
+                    turn = self._present = _CommitGroup(called=True)
                 elif not present.over and (sequence <= self.taken or not present.begun):
                     turn = present
                     turn.waiting += 1
                 elif self._following is None:
                     leads = True
-                    turn = self._following = _Turn(called=False)
+                    turn = self._following = _CommitGroup(called=False)
                 else:
                     turn = self._following
                     turn.waiting += 1
             if not leads:
-                with turn.turnstile:
+                with turn.gate:
                     pass
             elif not turn.called:
                 turn.call.acquire()
@@ -104,7 +104,7 @@ class GroupCommit:
         if self._present is not None:
             self._present.begun = True
 
-    def _leave(self, turn: _Turn, leads: bool) -> None:
+    def _leave(self, turn: _CommitGroup, leads: bool) -> None:
         """What is left to do for a writer whose waiting is over, for whatever reason."""
         if leads:
             with self._lock:
@@ -117,7 +117,7 @@ class GroupCommit:
                 if turn.calls_next and turn.waiting == 0:
                     self._call_next()
 
-    def _lead(self, turn: _Turn) -> None:
+    def _lead(self, turn: _CommitGroup) -> None:
         slow = False
         try:
             started = time.monotonic()
@@ -129,7 +129,7 @@ class GroupCommit:
                 turn.calls_next = slow and turn.waiting > 0
                 if not turn.calls_next:
                     self._call_next()
-            turn.turnstile.release()
+            turn.gate.release()
 
     def _call_next(self) -> None:
         """Calls the leader of the next turn, if there is one; the lock is held.
@@ -141,7 +141,7 @@ class GroupCommit:
             return
         if turn.abandoned:
             turn.over = True
-            turn.turnstile.release()
+            turn.gate.release()
             return
         self._present = turn
         turn.called = True

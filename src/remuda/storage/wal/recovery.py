@@ -24,7 +24,7 @@ from remuda.storage.folder.manifest import (
 from remuda.storage.index.value_order import canonical_key
 from remuda.storage.map_version import MapVersion, key_maker
 from remuda.storage.memtable.changes import erase_keys, put_rows
-from remuda.storage.segment.deletion_vector import HiddenRows
+from remuda.storage.segment.deletion_vector import DeletionVector
 from remuda.storage.wal.log_file import LogFile, log_path, read_log
 from remuda.storage.wal.records import PUT, decode_record, restore
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from remuda.catalog import MapDefinition
-    from remuda.storage.segment.segment_directory import SegmentShelf, ShelvedSegment
+    from remuda.storage.segment.segment_directory import SegmentDirectory, StoredSegment
     from remuda.storage.segment.segment_file import SegmentInfo
 
 
@@ -53,7 +53,7 @@ class RecoveredMap:
     """`folded` is the last record whose effect is in the segments, `applied` the last that was applied at all."""
 
     definition: MapDefinition
-    shelved: tuple[ShelvedSegment, ...]
+    stored: tuple[StoredSegment, ...]
     version: MapVersion
     folded: int
     applied: int
@@ -92,8 +92,8 @@ class Recovered:
 
 def recover(
     folder: Path,
-    shelf_of: Callable[[MapDefinition], SegmentShelf],
-    opened: Callable[[str], Sequence[ShelvedSegment]],
+    directory_of: Callable[[MapDefinition], SegmentDirectory],
+    opened: Callable[[str], Sequence[StoredSegment]],
     *,
     missing_is_damage: bool,
 ) -> Recovered:
@@ -103,7 +103,9 @@ def recover(
     """
     manifest = read_manifest(folder)
     maps = {
-        entry.id: _recovered_map(folder / NAME, entry, shelf_of, opened(entry.id), missing_is_damage=missing_is_damage)
+        entry.id: _recovered_map(
+            folder / NAME, entry, directory_of, opened(entry.id), missing_is_damage=missing_is_damage
+        )
         for entry in manifest.maps
     }
     files = list(read_log(folder / "wal", manifest.first_log, manifest.safe_log))
@@ -134,11 +136,11 @@ def _replay(maps: dict[str, RecoveredMap], entries: Sequence[MapEntry], payload:
             maps[entry.id] = _damaged_map(found.definition, entry, error)
 
 
-def version_of(definition: MapDefinition, shelved: Sequence[ShelvedSegment]) -> MapVersion:
+def version_of(definition: MapDefinition, stored: Sequence[StoredSegment]) -> MapVersion:
     """A version with an empty log."""
-    hidden = [HiddenRows(each.segment.rows, each.deleted) for each in shelved]
-    infos = [each.info for each in shelved if each.info is not None]
-    return MapVersion(definition, [each.segment for each in shelved], hidden, infos=infos)
+    hidden = [DeletionVector(each.segment.rows, each.deleted) for each in stored]
+    infos = [each.info for each in stored if each.info is not None]
+    return MapVersion(definition, [each.segment for each in stored], hidden, infos=infos)
 
 
 def _understood(path: Path, make: Callable[..., Made], *given: Any) -> Made:
@@ -152,8 +154,8 @@ def _understood(path: Path, make: Callable[..., Made], *given: Any) -> Made:
 def _recovered_map(
     manifest_path: Path,
     entry: MapEntry,
-    shelf_of: Callable[[MapDefinition], SegmentShelf],
-    opened: Sequence[ShelvedSegment],
+    directory_of: Callable[[MapDefinition], SegmentDirectory],
+    opened: Sequence[StoredSegment],
     *,
     missing_is_damage: bool,
 ) -> RecoveredMap:
@@ -162,11 +164,11 @@ def _recovered_map(
     A file that the system cannot open just now is not damaged: opening the store fails, and can be tried again.
     """
     definition = _understood(manifest_path, map_definition, entry)
-    shelf = shelf_of(definition)
+    directory = directory_of(definition)
     try:
         infos = [_understood(manifest_path, segment_info, each, definition) for each in entry.segments]
-        shelved = _opened_segments(entry, infos, definition, shelf, opened)
-        version = version_of(definition, shelved)
+        stored = _opened_segments(entry, infos, definition, directory, opened)
+        version = version_of(definition, stored)
     except FileNotFoundError as error:
         if not missing_is_damage:
             raise
@@ -176,7 +178,7 @@ def _recovered_map(
             raise
         damage = error
     else:
-        return RecoveredMap(definition, shelved, version, entry.folded, entry.folded)
+        return RecoveredMap(definition, stored, version, entry.folded, entry.folded)
     return _damaged_map(definition, entry, damage)
 
 
@@ -189,14 +191,14 @@ def _opened_segments(
     entry: MapEntry,
     infos: Sequence[SegmentInfo],
     definition: MapDefinition,
-    shelf: SegmentShelf,
-    opened: Sequence[ShelvedSegment],
-) -> tuple[ShelvedSegment, ...]:
+    directory: SegmentDirectory,
+    opened: Sequence[StoredSegment],
+) -> tuple[StoredSegment, ...]:
     by_id = {each.segment.id: each for each in opened}
-    shelved = []
+    stored = []
     for each, info in zip(entry.segments, infos, strict=True):
         held = by_id.get(each.id)
         if held is None or (held.info, held.deletion_file) != (info, each.deletion_file):
-            held = shelf.open(definition, info, each.deletion_file)
-        shelved.append(held)
-    return tuple(shelved)
+            held = directory.open(definition, info, each.deletion_file)
+        stored.append(held)
+    return tuple(stored)
