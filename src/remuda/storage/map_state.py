@@ -31,17 +31,20 @@ if TYPE_CHECKING:
     from remuda.storage.wal.log import WriteAheadLog
     from remuda.storage.wal.recovery import DamagedMap, RecoveredMap
 
-# The lock of a map's writers. Leaving it for the last time also waits until what was written is durable: after the
-# lock is free, so that an fsync keeps nobody out, and several writers share one.
-#
-# Where that fails, what was written is taken back before the error reaches the writer. Another writer that gets the
-# lock before that takes it back first: a statement must not build on what was refused. One that has the lock already
-# may have read it, so its record is refused too.
-
 
 class WriterLock:
-    """`pending` is the last record appended under the lock; 0 if there is none. `epoch` is that of the journal when all
-    that it had refused was taken back."""
+    """Locks a map for one writer, and waits for durability behind the lock.
+
+    Leaving it for the last time waits until what was written is durable, after the lock is free: an fsync keeps no
+    other writer out, and several writers share one.
+
+    Where that fails, what was written is taken back before the error reaches the writer. Another writer that gets the
+    lock before that takes it back first: a statement must not build on what was refused. One that has the lock already
+    may have read it, so its record is refused too.
+
+    `pending` is the last record appended under the lock; 0 if there is none. `epoch` is that of the WAL when all that
+    it had refused was taken back.
+    """
 
     __slots__ = ("_depth", "_lock", "_take_back", "_wal", "epoch", "pending")
 
@@ -78,11 +81,11 @@ class WriterLock:
                 raise
 
 
-# Which statements of a map may not be durable yet, so that they can be taken back if they never will be.
-
-
 class UnsafeRecords:
-    """Each record with the length of the map's log before it; the writer lock is held by whoever uses this."""
+    """Remembers which statements of a map may not be durable yet, so that they can be taken back.
+
+    Each record has the length of the memtable before it. The caller holds the writer lock.
+    """
 
     __slots__ = ("_records",)
 
