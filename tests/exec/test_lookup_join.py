@@ -84,7 +84,9 @@ def node_of(
     condition: Expression | None = None,
     columns: tuple[Column, ...] = (S, ID),
 ) -> LookupJoin:
-    return LookupJoin(kind, source_node(INPUT), MAP, index, columns, keys, filter_, condition, Traits())
+    return LookupJoin(
+        kind, source_node(INPUT), MAP, index, columns, keys, filter_, condition, Traits(), row_cutover=256
+    )
 
 
 def expected(kind: JoinKind, lefts: Rows, matches: list[Rows]) -> Rows:

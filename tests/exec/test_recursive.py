@@ -41,7 +41,7 @@ def reaching(distinct: bool, received: bool = False) -> Recursive:
     """Where the edges of a graph lead from the rows found last."""
     edges = (SOURCE, TARGET)
     right = Receive(edges, 1, (), HERE) if received else Values(edges, tuple(map(literals, EDGES)), HERE)
-    step = HashJoin(JoinKind.INNER, TABLE, right, (JoinKey(WORKING, SOURCE),), None, None, None, HERE)
+    step = HashJoin(JoinKind.INNER, TABLE, right, (JoinKey(WORKING, SOURCE),), None, None, None, HERE, row_cutover=256)
     return Recursive((start(1), step), (NUMBER,), ((START,), (TARGET,)), 7, distinct, HERE)
 
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from remuda.exec.join import filtered_sides, hash_join, row_join
 from remuda.optimizer import cost, costing
 from remuda.optimizer.search import Search
 from remuda.rules.explore import aggregate_below_join
@@ -88,10 +87,10 @@ def any_plan(random: Random) -> Iterator[None]:
         patch.setattr(costing, "operator_cost", drawn)
         patch.setattr(Search, "_by_promise", promising)
         patch.setattr(aggregate_below_join, "MOST_ROWS_LEFT", 2.0)
-        patch.setattr(filtered_sides, "FEWEST_RIGHT_ROWS", 0)
-        patch.setattr(filtered_sides, "LEFT_SHARE", 1e9)
-        patch.setattr(hash_join, "MOST_ASKED_FOR", 1e9)
-        patch.setattr(hash_join, "FEW_ROWS", random.choice((0, row_join.FEW_ROWS)))
+        patch.setattr(cost, "FILTERED_BUILD_ROWS", 0)
+        patch.setattr(cost, "SPOOLED_PROBE_SHARE", 1e9)
+        patch.setattr(cost, "RUNTIME_FILTER_SHARE", 1e9)
+        patch.setattr(cost, "ARROW_JOIN_START", random.choice((0.0, cost.ARROW_JOIN_START)))
         yield
 
 

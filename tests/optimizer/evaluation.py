@@ -30,6 +30,9 @@ def evaluate(node: Any, maps: dict[str, list[dict[str, Any]]]) -> list[Row]:
             return _join(node, evaluate(node.left, maps), evaluate(node.right, maps))
         case physical.LookupJoin():
             return _lookup_join(node, evaluate(node.input, maps), maps[node.map.name])
+        case physical.RuntimeFilter():
+            # It may drop rows that have no match, and need not.
+            return evaluate(node.input, maps)
         case physical.RootExchange() | physical.HashExchange() | physical.BroadcastExchange():
             return evaluate(node.input, maps)
         case logical.Limit() | physical.Limit():

@@ -8,9 +8,9 @@ from remuda.exec.aggregate.aggregate import HashAggregateExec
 from remuda.exec.aggregate.streaming_aggregate import StreamingAggregateExec
 from remuda.exec.exchange.exchange import MergingReceiveExec, ReceiveExec, SendExec
 from remuda.exec.expression_cache import ExpressionCache
-from remuda.exec.join.filtered_sides import build_sides
 from remuda.exec.join.hash_join import NestedLoopJoinExec, build_join
 from remuda.exec.join.lookup_join import LookupJoinExec
+from remuda.exec.join.runtime_filter import RuntimeFilterExec
 from remuda.exec.parallel import in_parallel
 from remuda.exec.relational.expand import ExpandExec
 from remuda.exec.relational.filter import FilterExec
@@ -75,8 +75,9 @@ def _build(node: Any, code: ExpressionCache) -> Exec:
         case physical.Receive():
             return MergingReceiveExec(tree) if tree.collation else ReceiveExec(tree)
         case physical.HashJoin():
-            left, right, asked = build_sides(tree, code, build_operator)
-            return build_join(tree, left, right, code, asked)
+            return build_join(tree, build_operator(tree.left, code), _held(tree.right, code), code)
+        case physical.RuntimeFilter():
+            return RuntimeFilterExec(tree, build_operator(tree.input, code))
         case physical.NestedLoopJoin():
             return NestedLoopJoinExec(tree, build_operator(tree.left, code), _held(tree.right, code), code)
         case physical.Union():

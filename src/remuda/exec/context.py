@@ -14,9 +14,11 @@ if TYPE_CHECKING:
     import numpy as np
 
     from remuda.exec.batch import RowBatch
+    from remuda.exec.join.runtime_filter import FilterKeys
     from remuda.exec.memory import MemoryLimit
     from remuda.exec.operator import Exec
     from remuda.exec.relational.spool import SpooledRows
+    from remuda.exec.scan.zone_order import TopNBound
     from remuda.expr import Parameters
     from remuda.plan.physical import Modify
     from remuda.storage import MapSnapshot
@@ -75,12 +77,19 @@ class Workers(Protocol):
 
 
 @dataclass(slots=True)
-class ScanActivity:
-    """What scans really did, for tests and EXPLAIN ANALYZE."""
+class OperatorActivity:
+    """What an operator really did, for tests and EXPLAIN ANALYZE: rows of maps that it read, and what it decided."""
 
     partitions: int = 0
     index_entries: int = 0
     rows_read: int = 0
+    decisions: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    """Texts with a place for each of their counts: {"runtime filter #1: {} keys of {} rows": (120, 812)}."""
+
+    def decide(self, text: str, *counts: int) -> None:
+        """Note a decision; counts of the same text are added up."""
+        known = self.decisions.get(text)
+        self.decisions[text] = counts if known is None else tuple(map(sum, zip(known, counts, strict=True)))
 
 
 @dataclass(slots=True)
@@ -98,12 +107,16 @@ class ExecContext:
     """Within the step of a recursive query: the rows found last, by the number of their table."""
     spools: dict[int, SpooledRows] = field(default_factory=dict)
     """The rows that are computed once for several readers in this fragment, by the number of their spool."""
+    runtime_filters: dict[int, FilterKeys] = field(default_factory=dict)
+    """What the hash joins of this fragment tell operators below them, by the number of the filter."""
+    top_n_bounds: dict[int, TopNBound] = field(default_factory=dict)
+    """What the TopNs of this fragment tell scans below them, by the number of the bound."""
     modify: Callable[[Modify, list[tuple[object, ...]]], int] | None = None
     """Applies the rows of a statement that writes, all or nothing; returns how many rows that were."""
     workers: Workers | None = None
     memory: MemoryLimit | None = None
     scan_batch_rows: int = SCAN_BATCH_ROWS
-    activity: ScanActivity = field(default_factory=ScanActivity)
+    activity: OperatorActivity = field(default_factory=OperatorActivity)
     weight: RowBudget = field(default_factory=RowBudget)
 
     def snapshot(self, map_id: str) -> MapSnapshot:

@@ -12,14 +12,14 @@ from dataclasses import dataclass, field, replace
 from threading import Lock, local
 from typing import TYPE_CHECKING, Any
 
-from remuda.exec.context import ScanActivity
+from remuda.exec.context import OperatorActivity
 from remuda.exec.expression_cache import ExpressionCache
 from remuda.exec.operator import Exec, IterationResult
 from remuda.exec.parallel import ParallelExec
 from remuda.plan.walk import inputs, walk
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from remuda.exec.batch import RowBatch
     from remuda.exec.context import ExecContext
@@ -31,7 +31,8 @@ class OperatorMetrics:
     """`seconds` are those of all threads together, without waits; they include the inputs of the operator, as far as
     they run in the same fragment.
 
-    `places` is how many times it was set up: on how many members, as a rule. The last three are a scan's.
+    `places` is how many times it was set up: on how many members, as a rule. Partitions, entries and `rows_read` are a
+    scan's. `decisions` are texts: what the operator decided by exact counts.
     """
 
     rows: int = 0
@@ -41,18 +42,27 @@ class OperatorMetrics:
     partitions: int = 0
     index_entries: int = 0
     rows_read: int = 0
+    decisions: list[str] = field(default_factory=list)
+
+
+def _decisions(activities: Iterable[OperatorActivity]) -> list[str]:
+    together = OperatorActivity()
+    for each in activities:
+        for text, counts in each.decisions.items():
+            together.decide(text, *counts)
+    return [text.format(*counts) for text, counts in together.decisions.items()]
 
 
 @dataclass(slots=True)
 class _Record:
-    """What is known of a node: `own_seconds` without its inputs; a scan has an activity for each place."""
+    """What is known of a node: `own_seconds` without its inputs; an activity for each place where it was set up."""
 
     node: Any
     rows: int = 0
     batches: int = 0
     own_seconds: float = 0.0
     places: int = 0
-    activities: list[ScanActivity] = field(default_factory=list)
+    activities: list[OperatorActivity] = field(default_factory=list)
 
 
 class Instrumentation(ExpressionCache):
@@ -89,6 +99,7 @@ class Instrumentation(ExpressionCache):
             sum(each.partitions for each in record.activities),
             sum(each.index_entries for each in record.activities),
             sum(each.rows_read for each in record.activities),
+            _decisions(record.activities),
         )
 
     def taken(self, root: Any) -> list[Any]:
@@ -130,11 +141,10 @@ class Instrumentation(ExpressionCache):
             record.rows += rows
             record.batches += rows > 0
 
-    def set_up(self, record: _Record, activity: ScanActivity | None) -> None:
+    def set_up(self, record: _Record, activity: OperatorActivity) -> None:
         with self._lock:
             record.places += 1
-            if activity is not None:
-                record.activities.append(activity)
+            record.activities.append(activity)
 
 
 class InstrumentedExec(Exec):
@@ -161,12 +171,10 @@ class InstrumentedExec(Exec):
         self._operator.expect_rows(count)
 
     def setup(self, context: ExecContext) -> None:
-        activity = None
-        if not inputs(self._record.node):
-            activity = ScanActivity()
-            context = replace(context, activity=activity)
+        activity = OperatorActivity()
         self._measures.set_up(self._record, activity)
-        self._measures.timed(self._record, lambda: self._operator.setup(context))
+        own = replace(context, activity=activity)
+        self._measures.timed(self._record, lambda: self._operator.setup(own))
 
     def advance(self) -> IterationResult:
         result: IterationResult = self._measures.timed(self._record, self._operator.advance)

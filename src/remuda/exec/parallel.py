@@ -60,15 +60,6 @@ def in_parallel(
     return source
 
 
-def scan_passed_on(source: Exec) -> MapScanExec | None:
-    """The scan whose rows, some left out, others computed from them, are all that the source gives; None where it is
-    something else."""
-    below: Any = source.plain
-    while isinstance(below, SIMPLE):
-        below = below.source.plain
-    return below if isinstance(below, MapScanExec) else None
-
-
 class ParallelExec(Exec):
     """`is_reduced` says, once it is set up, whether all of its batches are the reduced parts of the threads.
 

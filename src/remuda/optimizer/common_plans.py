@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from remuda.catalog import IndexDefinition, MapDefinition
 from remuda.expr import Call, Case, Cast, Column, is_volatile
-from remuda.optimizer.cost import spool_cost
+from remuda.optimizer.cost import is_worth_spooling, spool_cost
 from remuda.plan import physical
 from remuda.plan.traits import Convention, Distribution, SortKey
 from remuda.plan.walk import change_inputs, inputs, walk, with_inputs
@@ -39,8 +39,6 @@ _WORTH_SHARING = (
 """A plan without one of these reads a map, which is about as cheap as reading a spool."""
 _MAY_STAND_ABOVE = physical.Project | physical.Filter | physical.Union | physical.RootExchange
 _READS_MAP = physical.MapScan | physical.IndexScan | physical.IndexCount | physical.KeyLookup | physical.LookupJoin
-MOST_ROWS = 5e6
-"""Rows, as far as they are expected, above which a plan is computed again instead of kept."""
 
 
 class CommonPlans:
@@ -128,8 +126,7 @@ def _inputs_in_fragment(node: Any) -> tuple[Any, ...]:
 
 
 def _can_be_shared(node: Any) -> bool:
-    estimate = node.estimate
-    if estimate.rows > MOST_ROWS or estimate.cost <= spool_cost(estimate.rows, len(node.columns)):
+    if not is_worth_spooling(node):
         return False
     nodes = list(walk(node))
     if any(each.traits.convention is not Convention.LOCAL for each in nodes):

@@ -9,6 +9,7 @@ from remuda.optimizer.common_expressions import SHARE_RULE, CommonExpressions
 from remuda.optimizer.common_plans import SPOOL_RULE, CommonPlans
 from remuda.optimizer.fast_path import plan_lookup
 from remuda.optimizer.memo import Memo
+from remuda.optimizer.runtime_decisions import decide_at_runtime
 from remuda.optimizer.search import Search
 from remuda.plan import logical, physical
 from remuda.plan.checker import check_logical, check_physical
@@ -88,5 +89,7 @@ def optimize(
         plans = CommonPlans()
         best = plans.share(best)
         rules.extend([SPOOL_RULE] * plans.fired)
+    best, decided = decide_at_runtime(best, settings.disabled_rules)
+    rules.extend(decided)
     check_physical(best, members=settings.members)
     return Optimized(best, normalized, search.memo, (*trace.fired, *rules))

@@ -47,6 +47,8 @@ def check_physical(tree: physical.Root, *, members: int) -> None:
             _check_collation(node, child)
     _require(tree.traits.convention is Convention.LOCAL, "the result is in this process", tree)
     _check_spools(tree)
+    _check_runtime_filters(tree)
+    _check_top_n_bounds(tree)
 
 
 def _check_columns(node: Any, children: tuple[Any, ...]) -> None:
@@ -55,6 +57,8 @@ def _check_columns(node: Any, children: tuple[Any, ...]) -> None:
     if isinstance(node, physical.LookupJoin):
         available |= {column.id for column in node.map_columns}
     _require(needed <= available, "every column used comes from the input", node)
+    if isinstance(node, physical.HashJoin | physical.NestedLoopJoin) and node.row_cutover is not None:
+        _require(not node.kind.keeps_right, "a row join does not know which right rows met no left row", node)
     match node:
         case physical.HashJoin():
             left, right = ({column.id for column in child.columns} for child in children)
@@ -102,6 +106,68 @@ def _check_spools(tree: Any) -> None:
         assert found is not None
         types = [column.type for column in found[1].columns]
         _require(types == [column.type for column in reader.columns], "a reader has the columns of its spool", reader)
+
+
+def _check_runtime_filters(tree: Any) -> None:
+    """Every runtime filter is made by one join, of keys that it has, and reaches rows that it may drop."""
+    reached: dict[int, Any] = {}
+    joins = [node for node in walk(tree) if isinstance(node, physical.HashJoin) and node.runtime_keys is not None]
+    for node in joins:
+        keys = node.runtime_keys
+        assert keys is not None
+        by_left = keys.side is physical.JoinSide.LEFT
+        legal = node.kind.ignores_unmatched_right if by_left else node.kind.drops_unmatched_left
+        _require(legal, "a runtime filter drops no row that the join delivers", node)
+        _require(bool(keys.keys) and set(keys.keys) <= set(node.keys), "a runtime filter has keys of its join", node)
+        exchanged = by_left and any(isinstance(each, physical.ExchangeNode) for each in walk(node.left))
+        _require(not exchanged, "a side that is read ahead waits for no sender", node)
+        columns = [(key.right if by_left else key.left).id for key in keys.keys]
+        below: Any = node.right if by_left else node.left
+        while not isinstance(below, physical.RuntimeFilter):
+            sources = _sources_of_keys(below)
+            _require(set(columns) <= sources.keys(), "a runtime filter stands below groups by its keys", node)
+            columns = [sources[id_] for id_ in columns]
+            below = below.input
+        same = [column.id for column in below.keys] == columns
+        _require(below.number == keys.number and same, "a runtime filter is of its join", below)
+        _require(keys.number not in reached, "a runtime filter has a number of its own", below)
+        reached[keys.number] = below
+    filters = [node for node in walk(tree) if isinstance(node, physical.RuntimeFilter)]
+    _require(all(reached.get(node.number) is node for node in filters), "a join makes every runtime filter", tree)
+
+
+def _sources_of_keys(node: Any) -> dict[int, int]:
+    """Columns of an operator by whose values rows of its input may be dropped, each with the column of the input."""
+    match node:
+        case physical.Filter():
+            return {column.id: column.id for column in node.columns}
+        case physical.Project():
+            pairs = [(item.column.id, item.expression) for item in node.assignments]
+            return {id_: source.id for id_, source in pairs if isinstance(source, Column)}
+        case physical.HashAggregate(phase=physical.Phase.COMPLETE) | physical.StreamingAggregate():
+            return {column.id: column.id for column in node.keys}
+        case _:
+            return {}
+
+
+def _check_top_n_bounds(tree: Any) -> None:
+    """Every bound goes from one TopN to one scan, over operators that only drop rows, and is by the first key."""
+    reached: dict[int, Any] = {}
+    for node in walk(tree):
+        if not isinstance(node, physical.TopN) or node.bound is None:
+            continue
+        below: Any = node.input
+        while isinstance(below, physical.Filter | physical.Project):
+            below = below.input
+        order = below.zone_order if isinstance(below, physical.MapScan) else None
+        _require(order is not None and order.number == node.bound, "a bound reaches a scan", node)
+        assert order is not None
+        has_key = any(column.id == order.key.column for column in below.columns)
+        _require(has_key and order.key == node.collation[0], "zones are in the order of the first key", node)
+        _require(node.bound not in reached, "a bound has a number of its own", node)
+        reached[node.bound] = below
+    scans = [node for node in walk(tree) if isinstance(node, physical.MapScan) and node.zone_order is not None]
+    _require(all(node in reached.values() for node in scans), "a TopN bounds every scan in the order of zones", tree)
 
 
 def _check_convention(node: Any, child: Any) -> None:
@@ -252,7 +318,7 @@ def _expressions(node: Any) -> list[Expression]:
             return [expression for projection in node.projections for expression in projection]
         case logical.Series() | physical.Series():
             return list(node.call.arguments)
-        case physical.HashExchange():
+        case physical.HashExchange() | physical.RuntimeFilter():
             return list(node.keys)
         case _:
             return []

@@ -100,7 +100,8 @@ def describe(node: physical.PhysicalNode) -> tuple[str, list[str]]:
     traits = node.traits
     match node:
         case physical.MapScan():
-            return f"MapScan {node.map.name} {traits}", _scan_details(node, _filter_detail("filter", node.filter))
+            details = _scan_details(node, _filter_detail("filter", node.filter))
+            return f"MapScan {node.map.name} {traits}", [*details, *_zone_order(node)]
         case physical.IndexScan():
             order = "" if node.direction is physical.Direction.UNORDERED else f", {node.direction.value}"
             head = f"IndexScan {node.map.name} using {node.index.name} ({node.index.kind.value}{order}) {traits}"
@@ -131,8 +132,9 @@ def describe(node: physical.PhysicalNode) -> tuple[str, list[str]]:
         case physical.Sort():
             return f"Sort {traits}", [f"order: {describe_order(node.collation, node.columns)}"]
         case physical.TopN():
+            bound = "" if node.bound is None else f"   bound: #{node.bound}"
             return f"TopN {traits}", [
-                f"order: {describe_order(node.collation, node.columns)}   {_limit(node.count, node.offset)}"
+                f"order: {describe_order(node.collation, node.columns)}   {_limit(node.count, node.offset)}{bound}"
             ]
         case physical.Limit():
             return f"Limit {traits}", [_limit(node.count, node.offset)]
@@ -141,9 +143,13 @@ def describe(node: physical.PhysicalNode) -> tuple[str, list[str]]:
                 f"{each.left.name} {'IS NOT DISTINCT FROM' if each.null_safe else '='} {each.right.name}"
                 for each in node.keys
             )
-            return f"HashJoin {node.kind.value} {traits}", _joined(f"keys: {keys}" if keys else "", node)
+            details = _joined(f"keys: {keys}" if keys else "", node, f"build side: {node.build_side.value}")
+            return f"HashJoin {node.kind.value} {traits}", [*details, *_runtime_keys(node), *_row_cutover(node)]
+        case physical.RuntimeFilter():
+            return f"RuntimeFilter #{node.number} {traits}", [f"keys: {_names(node.keys)}"]
         case physical.NestedLoopJoin():
-            return f"NestedLoopJoin {node.kind.value} {traits}", _joined(_branches(node), node)
+            details = _joined(_branches(node), node)
+            return f"NestedLoopJoin {node.kind.value} {traits}", [*details, *_row_cutover(node)]
         case physical.LookupJoin():
             names = node.map.key if node.index is None else node.index.columns
             by = "its key" if node.index is None else f"{node.index.name} ({node.index.kind.value})"
@@ -155,7 +161,7 @@ def describe(node: physical.PhysicalNode) -> tuple[str, list[str]]:
                 f"columns: {_names(node.map_columns)}",
             ]
             head = f"LookupJoin {node.kind.value} {node.map.name} by {by} {traits}"
-            return head, ["   ".join(part for part in parts if part)]
+            return head, ["   ".join(part for part in parts if part), *_row_cutover(node)]
         case physical.Union():
             return f"Union {traits}", [f"columns: {_names(node.columns)}"]
         case physical.Window():
@@ -193,9 +199,31 @@ def describe(node: physical.PhysicalNode) -> tuple[str, list[str]]:
             assert_never(node)
 
 
-def _joined(keys: str, node: physical.HashJoin | physical.NestedLoopJoin) -> list[str]:
-    parts = [part for part in (keys, *_conditions(node)) if part]
+def _joined(keys: str, node: physical.HashJoin | physical.NestedLoopJoin, build_side: str = "") -> list[str]:
+    parts = [part for part in (keys, *_conditions(node), build_side) if part]
     return ["   ".join(parts)] if parts else []
+
+
+def _runtime_keys(node: physical.HashJoin) -> list[str]:
+    """Which side filters the other, and up to how many rows of it."""
+    made = node.runtime_keys
+    if made is None:
+        return []
+    names = _names(getattr(key, made.side.value) for key in made.keys)
+    ahead = ", read ahead" if made.side is not node.build_side else ""
+    return [f"runtime filter #{made.number}: {names} of up to {made.most_rows} {made.side.value} rows{ahead}"]
+
+
+def _row_cutover(node: physical.HashJoin | physical.NestedLoopJoin | physical.LookupJoin) -> list[str]:
+    return [] if node.row_cutover is None else [f"row by row up to {node.row_cutover} rows"]
+
+
+def _zone_order(node: physical.MapScan) -> list[str]:
+    order = node.zone_order
+    if order is None:
+        return []
+    key = describe_order((order.key,), node.columns)
+    return [f"zone order: {key}, bound #{order.number}, from {order.rows_for_each} rows for each of the TopN"]
 
 
 def _branches(node: physical.NestedLoopJoin) -> str:

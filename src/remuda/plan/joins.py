@@ -47,6 +47,16 @@ class JoinKind(Enum):
         """Whether the right side's columns come out."""
         return self not in {JoinKind.SEMI, JoinKind.ANTI, JoinKind.MARK}
 
+    @property
+    def drops_unmatched_left(self) -> bool:
+        """Whether a left row without a match makes no difference."""
+        return self not in _KEEP_LEFT
+
+    @property
+    def ignores_unmatched_right(self) -> bool:
+        """Whether a right row without a match makes no difference. MARK asks whether there is any row, or a NULL."""
+        return self not in {JoinKind.RIGHT, JoinKind.FULL, JoinKind.MARK}
+
 
 MAXIMUM_COMPARED = 60
 """Columns of a row IN that are hashed: which of them are NULL is kept as bits of one machine word."""

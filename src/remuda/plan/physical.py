@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from remuda.plan.joins import joined_columns
 from remuda.plan.logical import MODIFIED_COUNT
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from remuda.plan.joins import CandidateBranch, JoinKey, JoinKind
     from remuda.plan.logical import Assignment, Operation, Relation
     from remuda.plan.series import SeriesCall
-    from remuda.plan.traits import Collation, Traits
+    from remuda.plan.traits import Collation, SortKey, Traits
     from remuda.plan.windows import WindowCall
 
 
@@ -128,6 +128,20 @@ class Union(_Node):
 
 
 @dataclass(frozen=True, slots=True)
+class ZoneOrder:
+    """Reads the zones with the best values of `key` first, and none behind the bound of the TopN of the same number.
+
+    Decided when the scan starts: where the rows in its zones, and the `expected_rows` that reach the TopN, are at least
+    `rows_for_each` for each row that the TopN keeps.
+    """
+
+    number: int
+    key: SortKey
+    rows_for_each: int
+    expected_rows: float = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class MapScan(_Node):
     """Reads the partitions that pruning leaves, keeps the rows that pass `filter`."""
 
@@ -136,6 +150,7 @@ class MapScan(_Node):
     filter: Expression | None
     pruning: Pruning | None
     traits: Traits
+    zone_order: ZoneOrder | None = None
 
 
 class Direction(Enum):
@@ -203,7 +218,38 @@ class KeyLookup(_Node):
 ScanNode = MapScan | IndexScan | IndexCount | KeyLookup
 
 
-# Joins.
+# Joins. Where both sides are tuples, up to `row_cutover` on each, they are joined row by row instead of by Arrow.
+
+
+class JoinSide(Enum):
+    LEFT = "left"
+    RIGHT = "right"
+
+    __hash__ = object.__hash__
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeKeys:
+    """The keys of one side of a hash join, for the `RuntimeFilter` of the same number below the other side.
+
+    The side is read first: the right one for the table, the left one ahead of the right one. Decided when it has been
+    read: of more than `most_rows` rows no filter is made.
+    """
+
+    number: int
+    side: JoinSide
+    keys: tuple[JoinKey, ...]
+    most_rows: int = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeFilter(_PassingNode):
+    """Drops the rows whose `keys` are not among the `RuntimeKeys` of the same number; all pass where those were not
+    made."""
+
+    number: int
+    keys: tuple[Column, ...]
+    traits: Traits
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +260,9 @@ class HashJoin(_Node):
     without keys whose `compared` is `left column = right column` looks that up in a table too: x IN (SELECT y ...).
     """
 
+    build_side: ClassVar[JoinSide] = JoinSide.RIGHT
+    """Which side is held: an implement rule exchanges the sides where the left one is to be."""
+
     kind: JoinKind
     left: Relation
     right: Relation
@@ -222,6 +271,8 @@ class HashJoin(_Node):
     compared: Expression | None
     mark: Column | None
     traits: Traits
+    runtime_keys: RuntimeKeys | None = None
+    row_cutover: int | None = None
     span: Span | None = field(default=None, compare=False, repr=False, kw_only=True)
     """Where the sub-query of a SINGLE join is written."""
 
@@ -246,6 +297,7 @@ class NestedLoopJoin(_Node):
     mark: Column | None
     traits: Traits
     branches: tuple[CandidateBranch, ...] = ()
+    row_cutover: int | None = None
     span: Span | None = field(default=None, compare=False, repr=False, kw_only=True)
     """Where the sub-query of a SINGLE join is written."""
 
@@ -271,6 +323,7 @@ class LookupJoin(_Node):
     filter: Expression | None
     condition: Expression | None
     traits: Traits
+    row_cutover: int | None = None
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -333,12 +386,16 @@ class Sort(_PassingNode):
 
 @dataclass(frozen=True, slots=True)
 class TopN(_PassingNode):
-    """The first `count` rows of the order after `offset`, without sorting the rest."""
+    """The first `count` rows of the order after `offset`, without sorting the rest.
+
+    With a `bound` it tells the scan with the `ZoneOrder` of that number the value that so many rows have reached.
+    """
 
     collation: Collation
     count: Expression
     offset: Expression | None
     traits: Traits
+    bound: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -496,6 +553,7 @@ PhysicalNode = (
     | TopN
     | Limit
     | HashJoin
+    | RuntimeFilter
     | NestedLoopJoin
     | LookupJoin
     | Union

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from remuda.exec import ExecContext
-    from remuda.exec.context import ReceivingEnd, ScanActivity
+    from remuda.exec.context import OperatorActivity, ReceivingEnd
     from remuda.expr import Parameters
     from remuda.plan.fragments import Plan
     from remuda.runtime.execution import QueryState
@@ -33,7 +33,7 @@ class Edges:
         self._channels: dict[int, list[list[BoundedChannel]]] = {}
         """For each edge, for each sender, the channels to its receivers."""
         self._root: dict[int, tuple[ReceivingEnd, ...]] = {}
-        self.activity: list[ScanActivity] = []
+        self.activity: list[OperatorActivity] = []
         for edge, senders in self._placements.items():
             receivers = self._receivers(edge)
             self._channels[edge] = [[BoundedChannel() for _ in range(receivers)] for _ in senders]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from remuda.exec import RowBatch
-    from remuda.exec.context import ScanActivity
+    from remuda.exec.context import OperatorActivity
     from remuda.exec.offload import RowBudget
     from remuda.runtime.offload_pool import OffloadPool
 
@@ -92,7 +92,7 @@ class Execution:
         self,
         root: Exec,
         state: QueryState,
-        activity: list[ScanActivity],
+        activity: list[OperatorActivity],
         weight: RowBudget,
         aside: OffloadPool,
         on_close: Callable[[], None] | None = None,

@@ -36,7 +36,7 @@ class JoinExpressions:
         self.condition = None if node.condition is None else PairPredicate(node.condition, left, right)
         self.compared = None if node.compared is None else PairPredicate(node.compared, left, right)
         used = columns_of(node.condition, node.compared)
-        self.right_places = [place for place, column in enumerate(right) if column.id in used]
+        self.right_ordinals = [ordinal for ordinal, column in enumerate(right) if column.id in used]
         """The right columns that the two name."""
         self.candidates = CandidateExpressions(getattr(node, "branches", ()), left, right)
 
@@ -46,30 +46,30 @@ class PairPredicate:
 
     def __init__(self, expression: Expression, left: tuple[Column, ...], right: tuple[Column, ...]) -> None:
         used = columns_of(expression)
-        self._left = [place for place, column in enumerate(left) if column.id in used]
-        self._right = [place for place, column in enumerate(right) if column.id in used]
-        ids = [*(left[place].id for place in self._left), *(right[place].id for place in self._right)]
-        self._evaluate = compile_predicate(expression, {id_: place for place, id_ in enumerate(ids)})
+        self._left = [ordinal for ordinal, column in enumerate(left) if column.id in used]
+        self._right = [ordinal for ordinal, column in enumerate(right) if column.id in used]
+        ids = [*(left[ordinal].id for ordinal in self._left), *(right[ordinal].id for ordinal in self._right)]
+        self._evaluate = compile_predicate(expression, {id_: ordinal for ordinal, id_ in enumerate(ids)})
 
     def evaluate(
         self, left: pa.RecordBatch, right: pa.RecordBatch, pairs: Pairs, parameters: Parameters
     ) -> pa.BooleanArray:
         lefts, rights = pa.array(pairs.left_positions()), pa.array(pairs.right)
         arrays = [
-            *(left.column(place).take(lefts) for place in self._left),
-            *(right.column(place).take(rights) for place in self._right),
+            *(left.column(ordinal).take(lefts) for ordinal in self._left),
+            *(right.column(ordinal).take(rights) for ordinal in self._right),
         ]
         return self._evaluate(positional(arrays, len(lefts)), parameters)
 
 
 class JoinResult:
-    """Turns pairs into batches for one execution of a join; `held` is the right side."""
+    """Turns pairs into batches for one execution of a join; `build` is the right side."""
 
     def __init__(
         self,
         node: HashJoin | NestedLoopJoin,
         code: JoinExpressions,
-        held: BuildRows,
+        build: BuildRows,
         parameters: Parameters,
     ) -> None:
         self._kind = node.kind
@@ -77,9 +77,9 @@ class JoinResult:
         self._columns = node.columns
         self._left_columns = node.left.columns
         self._code = code
-        self._held = held
+        self._build = build
         self._parameters = parameters
-        self._met = np.zeros(held.rows, np.bool_) if node.kind.keeps_right else None
+        self._met = np.zeros(build.rows, np.bool_) if node.kind.keeps_right else None
 
     def of(self, left: pa.RecordBatch, found: Iterable[Pairs]) -> Iterator[RowBatch]:
         """The batches for a batch of left rows; pairs come for all of its rows, in order."""
@@ -109,33 +109,33 @@ class JoinResult:
             if compared is None:
                 true[positions] = True
             elif len(positions):
-                result = compared.evaluate(left, self._held.batch, pairs, self._parameters)
+                result = compared.evaluate(left, self._build.batch, pairs, self._parameters)
                 true[positions[_true(result)]] = True
                 if result.null_count:
                     unknown[positions[result.is_null().to_numpy(zero_copy_only=False)]] = True
         if self._kind is JoinKind.MARK:
             return self.marked(left, true, None if compared is None else unknown)
-        return self.chosen(left, true)
+        return self.selected(left, true)
 
-    def chosen(self, left: pa.RecordBatch, matched: np.ndarray) -> RowBatch:
-        """SEMI and ANTI: the left rows themselves."""
-        wanted = matched if self._kind is JoinKind.SEMI else ~matched
-        return ArrowBatch(self._columns, left if wanted.all() else left.filter(pa.array(wanted)))
+    def selected(self, left: pa.RecordBatch, matched: np.ndarray) -> RowBatch:
+        """Return the left rows that a SEMI or ANTI join keeps."""
+        mask = matched if self._kind is JoinKind.SEMI else ~matched
+        return ArrowBatch(self._columns, left if mask.all() else left.filter(pa.array(mask)))
 
     def marked(self, left: pa.RecordBatch, true: np.ndarray, unknown: np.ndarray | None) -> RowBatch:
-        """MARK: the left rows and what the mark is for each."""
+        """Return the left rows of a MARK join, each with its mark."""
         mark = pa.array(true, mask=None if unknown is None else unknown & ~true)
         return ArrowBatch(self._columns, positional([*left.columns, mark]))
 
     def meeting(self, left: pa.RecordBatch, pairs: Pairs) -> Pairs:
-        """The pairs that meet the condition."""
+        """Return the pairs that meet the condition."""
         if self._code.condition is None or not len(pairs.right):
             return pairs
-        met = self._code.condition.evaluate(left, self._held.batch, pairs, self._parameters)
+        met = self._code.condition.evaluate(left, self._build.batch, pairs, self._parameters)
         if met.true_count == len(pairs.right):
             return pairs
-        chosen = _true(met)
-        return pairs._replace(left=pairs.left_positions()[chosen], right=pairs.right[chosen])
+        mask = _true(met)
+        return pairs._replace(left=pairs.left_positions()[mask], right=pairs.right[mask])
 
     def _paired(self, left: pa.RecordBatch, pairs: Pairs) -> RowBatch:
         if self._met is not None:
@@ -144,46 +144,46 @@ class JoinResult:
             raise data_error(SEVERAL_ROWS, span=self._span)
         lefts, right = pairs.left, pa.array(pairs.right)
         if self._kind.keeps_left and lefts is not None:
-            lefts, right = _with_lonely(pairs, lefts)
+            lefts, right = _with_unmatched(pairs, lefts)
         arrays = [
             *_taken(left, lefts, pairs),
-            *(_take(array, right) for array in self._held.batch.columns),
+            *(_take(array, right) for array in self._build.batch.columns),
         ]
         return ArrowBatch(self._columns, positional(arrays, len(right)))
 
-    def right_rows_alone(self) -> RowBatch | None:
-        """At the end of a RIGHT or FULL join: the right rows that no left row met."""
+    def unmatched_right_rows(self) -> RowBatch | None:
+        """Return, at the end of a RIGHT or FULL join, the right rows that no left row met."""
         if self._met is None or self._met.all():
             return None
-        alone = self._held.batch.filter(pa.array(~self._met))
-        missing = [pa.nulls(alone.num_rows, column.type.arrow) for column in self._left_columns]
-        return ArrowBatch(self._columns, positional([*missing, *alone.columns], alone.num_rows))
+        unmatched = self._build.batch.filter(pa.array(~self._met))
+        missing = [pa.nulls(unmatched.num_rows, column.type.arrow) for column in self._left_columns]
+        return ArrowBatch(self._columns, positional([*missing, *unmatched.columns], unmatched.num_rows))
 
 
 def _true(array: pa.BooleanArray) -> np.ndarray:
-    chosen: np.ndarray = pc.fill_null(array, False).to_numpy(zero_copy_only=False)
-    return chosen
+    mask: np.ndarray = pc.fill_null(array, False).to_numpy(zero_copy_only=False)
+    return mask
 
 
-def _with_lonely(pairs: Pairs, lefts: np.ndarray) -> tuple[np.ndarray | None, pa.Array]:
-    """The pairs and, with NULL for the right row, the left rows that have none; in the order of the left rows."""
-    lonely = np.ones(pairs.stop - pairs.first, np.bool_)
-    lonely[lefts - pairs.first] = False
-    alone = np.flatnonzero(lonely) + pairs.first
-    if not len(alone):
+def _with_unmatched(pairs: Pairs, lefts: np.ndarray) -> tuple[np.ndarray | None, pa.Array]:
+    """Add the left rows without a match, NULL for the right row, to the pairs, in the order of the left rows."""
+    is_unmatched = np.ones(pairs.stop - pairs.first, np.bool_)
+    is_unmatched[lefts - pairs.first] = False
+    unmatched = np.flatnonzero(is_unmatched) + pairs.first
+    if not len(unmatched):
         return lefts, pa.array(pairs.right)
-    both = np.concatenate([lefts, alone])
+    both = np.concatenate([lefts, unmatched])
     order = np.argsort(both, kind="stable")
-    rights = np.concatenate([pairs.right, np.full(len(alone), -1, pairs.right.dtype)])[order]
+    rights = np.concatenate([pairs.right, np.full(len(unmatched), -1, pairs.right.dtype)])[order]
     right = pa.array(rights, mask=rights < 0)
-    return (None if len(both) == len(lonely) else both[order]), right
+    return (None if len(both) == len(is_unmatched) else both[order]), right
 
 
 def _taken(batch: pa.RecordBatch, positions: np.ndarray | None, pairs: Pairs) -> list[pa.Array]:
     if positions is None:
         return list(batch.slice(pairs.first, pairs.stop - pairs.first).columns)
-    wanted = pa.array(positions)
-    return [_take(array, wanted) for array in batch.columns]
+    indices = pa.array(positions)
+    return [_take(array, indices) for array in batch.columns]
 
 
 def _take(array: pa.Array, positions: pa.Array) -> pa.Array:

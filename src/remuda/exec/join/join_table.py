@@ -75,6 +75,11 @@ class KeyTable:
     def __init__(self, columns: Sequence[pa.Array], types: Sequence[SqlType], null_safe: Sequence[bool]) -> None:
         self._keys = KeyInterner(columns, types, null_safe)
 
+    @property
+    def count(self) -> int:
+        """How many different keys there are."""
+        return self._keys.count
+
     def contains(self, columns: Sequence[pa.Array]) -> np.ndarray:
         """Whether there is a row with the key, for each row."""
         found: np.ndarray = self._keys.find(columns) >= 0

@@ -13,7 +13,7 @@ import numpy as np
 from remuda.exec.batch import ArrowBatch, RowBatch, Tuple, TupleBatch, empty_batch, layout_of
 from remuda.exec.join.join_result import JoinExpressions, JoinResult
 from remuda.exec.join.join_table import BuildRows, JoinTable
-from remuda.exec.join.row_join import FEW_ROWS, RowJoin, RowTable
+from remuda.exec.join.row_join import RowJoin, RowTable
 from remuda.exec.operator import Exec, IterationResult, UnaryExec
 from remuda.exec.scan.index_scan import FEW_ROWS as FEW_FETCHED
 from remuda.exec.scan.key_lookup import keys_in_partitions
@@ -64,6 +64,7 @@ class LookupJoinExec(UnaryExec):
     def __init__(self, node: LookupJoin, source: Exec, code: ExpressionCache) -> None:
         super().__init__(source)
         self._node = node
+        self._row_cutover = -1 if node.row_cutover is None else node.row_cutover
         self._code = code.of(node, _LookupExpressions)
         self._width = len(node.columns)
         self._ready: Iterator[RowBatch] = iter(())
@@ -96,7 +97,7 @@ class LookupJoinExec(UnaryExec):
                 self._ready = iter(self._joined(self.source.current_batch))
 
     def _joined(self, batch: RowBatch) -> Iterable[RowBatch]:
-        if isinstance(batch, TupleBatch) and batch.row_count <= FEW_ROWS:
+        if isinstance(batch, TupleBatch) and batch.row_count <= self._row_cutover:
             return self._joined_rows(batch.tuples())
         return self._joined_arrow(batch.arrow())
 
@@ -105,7 +106,7 @@ class LookupJoinExec(UnaryExec):
         keys = [tuple([key(row, parameters) for key in code.key_rows]) for row in lefts]
         rights = [row for batch in self._fetch(keys) for row in batch.tuples()]
         safe = [False] * len(code.key_places)
-        table = RowTable(rights, code.key_places, safe).finder(range(len(safe)))
+        table = RowTable(rights, code.key_places, safe).lookup(range(len(safe)))
         following = iter(keys)
         rows = code.row_join.joined(lefts, lambda _: table(next(following)), parameters)
         if self._node.kind.delivers_right:

@@ -1,4 +1,7 @@
-"""Joins row by row, for few rows on both sides: starting Arrow's kernels would cost more than the whole join."""
+"""Row joins, for few rows on both sides: starting Arrow's kernels would cost more than the whole join.
+
+A node's `row_cutover` says up to how many rows, for kinds that need not know in the end which right rows met none.
+"""
 
 from __future__ import annotations
 
@@ -16,29 +19,23 @@ if TYPE_CHECKING:
     from remuda.expr import Expression, RowExpression
     from remuda.plan.physical import HashJoin, NestedLoopJoin
 
-FEW_ROWS = 256
-"""Up to this many rows on each side are joined so."""
-
-ROW_KINDS = {JoinKind.INNER, JoinKind.LEFT, JoinKind.SEMI, JoinKind.ANTI, JoinKind.MARK, JoinKind.SINGLE}
-"""The kinds that need not know, in the end, which right rows met no left row."""
-
 
 class RowTable:
     """Right rows by key. Keys are equal as SQL says: NaN to itself, NULL to NULL only where the key is null-safe."""
 
-    def __init__(self, rows: Sequence[Tuple], places: Sequence[int], null_safe: Sequence[bool]) -> None:
+    def __init__(self, rows: Sequence[Tuple], ordinals: Sequence[int], null_safe: Sequence[bool]) -> None:
         self._null_safe = tuple(null_safe)
         self._may_be_null = all(null_safe)
         self.rows = rows
-        self._found: dict[Any, list[Tuple]] = {}
+        self._by_key: dict[Any, list[Tuple]] = {}
         for row in rows:
-            key = self._key(row, places)
+            key = self._key(row, ordinals)
             if key is not None:
-                self._found.setdefault(key, []).append(row)
+                self._by_key.setdefault(key, []).append(row)
 
-    def _key(self, row: Tuple, places: Sequence[int]) -> Any:
-        """None where the key equals no key."""
-        key = tuple([row[place] for place in places])
+    def _key(self, row: Tuple, ordinals: Sequence[int]) -> Any:
+        """Return the key of a row; None where it equals no key."""
+        key = tuple([row[ordinal] for ordinal in ordinals])
         if None in key and not self._may_be_null:
             for value, safe in zip(key, self._null_safe, strict=True):
                 if value is None and not safe:
@@ -47,12 +44,13 @@ class RowTable:
             return tuple(["NaN" if value != value else value for value in key])
         return key
 
-    def finder(self, places: Sequence[int]) -> Callable[[Tuple], Sequence[Tuple]]:
-        found = self._found
+    def lookup(self, ordinals: Sequence[int]) -> Callable[[Tuple], Sequence[Tuple]]:
+        """Return a function from a left row, with its key at these ordinals, to its matches."""
+        by_key = self._by_key
 
         def find(row: Tuple) -> Sequence[Tuple]:
-            key = self._key(row, places)
-            return () if key is None else found.get(key, ())
+            key = self._key(row, ordinals)
+            return () if key is None else by_key.get(key, ())
 
         return find
 

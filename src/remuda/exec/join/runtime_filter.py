@@ -1,81 +1,129 @@
-"""The keys by which one side of a join tells the other which rows are wanted at all.
+"""Runtime filters: the keys of one side of a hash join drop rows of the other, before these are grouped or held.
 
-A join that has read one of its sides knows the keys that the other one can match. Where much is done to a row before
-it meets the join, it is better to ask first:
-
-    orders JOIN (SELECT item, AVG(n) FROM lines GROUP BY item) USING (item)     40 orders, two million lines
-    orders WHERE EXISTS (SELECT ... FROM lines WHERE lines.item = orders.item)  the same
-
-Of the lines only those of forty items are grouped, or held.
+The plan says where (`place_runtime_filters`): a `HashJoin` with `runtime_keys` fills the filter that a `RuntimeFilter`
+of the same number, below the side that is read second, asks. They find each other in the context of their fragment.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING
 
-from remuda.exec.batch import layout_of
-from remuda.exec.expression_cache import ExpressionCache
-from remuda.exec.operator import Exec, IterationResult, PassingExec
-from remuda.exec.selection import SelectedBatch
+from remuda.exec.batch import empty_batch, layout_of, positional
+from remuda.exec.join.join_table import KeyTable
+from remuda.exec.memory import bytes_held
+from remuda.exec.operator import Exec, IterationResult, PassingExec, UnaryExec
+from remuda.exec.selection import SelectedBatch, gathered
+from remuda.exec.sort.ordering import concatenate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Any
+    from collections.abc import Sequence
 
     from remuda.exec.batch import RowBatch
-    from remuda.exec.expression_cache import Compiled
-    from remuda.exec.join.join_table import KeyTable
+    from remuda.exec.context import ExecContext
     from remuda.expr import Column
+    from remuda.plan import physical
 
 
-class RuntimeFilter:
-    """Told before the first row is asked for; as long as nothing is told, every row is wanted."""
+class FilterKeys:
+    """The keys of one side of a join, once they are known; until then, or where they are too many, all rows pass."""
 
-    __slots__ = ("table",)
+    __slots__ = ("_node", "number", "table")
 
-    def __init__(self) -> None:
+    def __init__(self, node: physical.RuntimeKeys) -> None:
+        self._node = node
+        self.number = node.number
         self.table: KeyTable | None = None
+
+    def fill(self, batches: Sequence[RowBatch], columns: tuple[Column, ...], context: ExecContext) -> None:
+        """Make the filter of all rows of the side that is read first, unless they are too many."""
+        node = self._node
+        rows = sum(batch.row_count for batch in batches)
+        if rows > node.most_rows:
+            context.activity.decide(f"runtime filter #{node.number}: not made of {{}} rows", rows)
+            return
+        layout = layout_of(columns)
+        own = [getattr(key, node.side.value) for key in node.keys]
+        full = [batch.arrow() for batch in batches if batch.row_count] or [empty_batch(columns).arrow()]
+        keys = concatenate([positional([batch.column(layout[key.id]) for key in own]) for batch in full])
+        self.table = KeyTable(keys.columns, [key.type for key in own], [key.null_safe for key in node.keys])
+        context.activity.decide(f"runtime filter #{node.number}: {{}} keys of {{}} rows", self.table.count, rows)
 
 
 class RuntimeFilterExec(PassingExec):
-    """Passes on the rows whose key is wanted. `keys` are those of its columns that are the key."""
+    """Passes the rows whose key is in the filter."""
 
-    def __init__(
-        self, source: Exec, columns: tuple[Column, ...], keys: Sequence[Column], wanted: RuntimeFilter
-    ) -> None:
-        super().__init__(source, columns)
-        layout = layout_of(columns)
-        self._places = [layout[key.id] for key in keys]
-        self._wanted = wanted
+    def __init__(self, node: physical.RuntimeFilter, source: Exec) -> None:
+        super().__init__(source, node.columns)
+        layout = layout_of(node.columns)
+        self._node = node
+        self._ordinals = [layout[key.id] for key in node.keys]
+
+    def setup(self, context: ExecContext) -> None:
+        self._keys = context.runtime_filters[self._node.number]
+        super().setup(context)
 
     def advance(self) -> IterationResult:
         result = self.source.advance()
         if result is not IterationResult.WAIT:
-            self.current_batch = self._kept(self.source.current_batch)
+            self.current_batch = self._filtered(self.source.current_batch)
         return result
 
-    def _kept(self, batch: RowBatch) -> RowBatch:
-        table = self._wanted.table
+    def _filtered(self, batch: RowBatch) -> RowBatch:
+        table = self._keys.table
         if table is None or not batch.row_count:
             return batch
         rows = batch.arrow()
-        return SelectedBatch(batch.columns, rows, table.contains([rows.column(place) for place in self._places]))
+        return SelectedBatch(batch.columns, rows, table.contains([rows.column(each) for each in self._ordinals]))
 
 
-class CodeWithin(ExpressionCache):
-    """The code of a plan for one side of a join, in which the operator of one node is wrapped."""
+class SpooledProbeExec(UnaryExec):
+    """The left side of a join, read ahead as far as its rows make a filter for the right side, then delivered.
 
-    __slots__ = ("_code", "_node", "_wrap")
+    A join holds its right side. Of an inner join that is the smaller one; EXISTS has no choice, and would hold all rows
+    of a large map for a few outer rows.
+    """
 
-    def __init__(self, code: ExpressionCache, node: Any, wrap: Callable[[Exec], Exec]) -> None:
-        super().__init__()
-        self._code = code
-        self._node = node
-        self._wrap = wrap
+    def __init__(self, node: physical.HashJoin, source: Exec) -> None:
+        super().__init__(source)
+        assert node.runtime_keys is not None
+        self._columns = node.left.columns
+        self._most_rows = node.runtime_keys.most_rows
+        self._spooled: deque[RowBatch] = deque()
+        self._rows = self._bytes = 0
+        self._source_done = False
+        self._is_read = False
 
-    def of(self, node: Any, compile_node: Callable[[Any], Compiled]) -> Compiled:
-        return self._code.of(node, compile_node)
+    def setup(self, context: ExecContext) -> None:
+        super().setup(context)
+        self._context = context
 
-    def built(self, node: Any, operator: Exec) -> Exec:
-        built = self._code.built(node, operator)
-        return self._wrap(built) if node is self._node else built
+    def read_ahead(self, keys: FilterKeys) -> bool:
+        """Read as many rows as a filter is made of, and fill it; False where the source has to wait."""
+        while not self._is_read:
+            result = self.source.advance()
+            if result is IterationResult.WAIT:
+                return False
+            self._spool(gathered(self.source.current_batch))
+            self._source_done = result is IterationResult.FETCHED_DONE
+            if self._source_done or self._rows > self._most_rows:
+                self._is_read = True
+                keys.fill(self._spooled, self._columns, self._context)
+        return True
+
+    def _spool(self, batch: RowBatch) -> None:
+        self._spooled.append(batch)
+        self._rows += batch.row_count
+        if self._context.memory is not None:
+            self._bytes += bytes_held(batch)
+            self._context.hold(self, "the join", self._bytes)
+
+    def advance(self) -> IterationResult:
+        """Deliver what was read ahead, and then what is left."""
+        if not self._spooled:
+            result = self.source.advance()
+            if result is not IterationResult.WAIT:
+                self.current_batch = self.source.current_batch
+            return result
+        self.current_batch = self._spooled.popleft()
+        return IterationResult.FETCHED_DONE if self._source_done and not self._spooled else IterationResult.FETCHED

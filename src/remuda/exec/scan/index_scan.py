@@ -49,19 +49,22 @@ class IndexScanExec(IteratorExec):
         sources = context.snapshot(node.map.id).sources
         if node.direction is not Direction.UNORDERED:
             self.start(context, self._ordered_batches(sources, lookups, partitions, context))
-        elif self._is_scan_cheaper(sources, lookups):
+        elif self._is_scan_cheaper(sources, lookups, context):
             direct = self._code.of(node, whole_filter)
             self.start(context, direct_batches(node, direct, partitions, context))
         else:
             self.start(context, self._batches(sources, lookups, partitions, context))
 
-    def _is_scan_cheaper(self, sources: tuple[Source, ...], lookups: list[Lookup]) -> bool:
+    def _is_scan_cheaper(self, sources: tuple[Source, ...], lookups: list[Lookup], context: ExecContext) -> bool:
         """By the exact number of entries within the bounds, which an index tells without reading rows."""
         limit = self._node.scan_cutover
         if limit is None:
             return False
         index = self._node.index.id
-        return sum(source.count(index, lookup) for source in sources for lookup in lookups) > limit
+        entries = sum(source.count(index, lookup) for source in sources for lookup in lookups)
+        if entries > limit:
+            context.activity.decide("full scan: {} entries", entries)
+        return entries > limit
 
     def _batches(
         self, sources: tuple[Source, ...], lookups: list[Lookup], partitions: np.ndarray | None, context: ExecContext

@@ -1,4 +1,4 @@
-"""Direct scan: the partitions that pruning leaves, batch by batch, at the snapshot."""
+"""Full scan: the partitions that pruning leaves, batch by batch, at the snapshot."""
 
 from __future__ import annotations
 
@@ -9,51 +9,48 @@ import numpy as np
 
 from remuda.exec.batch import RowBatch, empty_batch
 from remuda.exec.operator import Exec, IterationResult
-from remuda.exec.scan import zone_order
 from remuda.exec.scan.concrete_bounds import intersect, pruned_partitions
 from remuda.exec.scan.scan_filter import whole_filter
+from remuda.exec.scan.zone_order import ZoneOrderedPieces
 from remuda.exec.scan.zone_ranges import SMALLEST_GAP
 from remuda.storage.segment.segment_source import SegmentSource
-from remuda.storage.segment.zone_map import ZONE_ROWS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from remuda.exec.context import ExecContext
     from remuda.exec.expression_cache import ExpressionCache
     from remuda.exec.scan.scan_filter import ScanFilter
-    from remuda.exec.scan.zone_order import Piece, TopNBound
+    from remuda.exec.scan.zone_order import Piece
     from remuda.expr import Column
     from remuda.plan.physical import MapScan, ScanNode
-    from remuda.plan.traits import SortKey
-
-# Memory for the arrays that kernels make and drop with every batch.
-#
-# The C library asks the system for every large array and gives it back when it is dropped, so that its pages are
-# cleared and mapped anew for each batch, which can take longer than the kernel itself. It learns from what a program
-# drops: once an array of some size has been dropped, arrays up to that size come from memory that is kept.
-#
-# Measured: five groups of four million rows, 99 ms of processor time before it has learnt and 30 ms after.
-
 
 KEPT_BYTES = 24 << 20
-"""Above what a kernel needs for a batch; the library's own highest limit is 32 MiB."""
+"""Above what a kernel needs for a batch; the C library's own highest limit is 32 MiB."""
 
 
 @cache
 def keep_dropped_memory() -> None:
-    """Teaches it, once in a process. The array is dropped at once and none of its pages is ever touched."""
+    """Make the C library keep the memory of arrays that kernels drop with every batch, once in a process.
+
+    It asks the system for every large array and gives it back when it is dropped, so that its pages are cleared and
+    mapped anew for each batch, which can take longer than the kernel itself. It learns from what a program drops: once
+    an array of some size has been dropped, arrays up to that size come from memory that is kept. This one is dropped at
+    once and none of its pages is ever touched.
+
+    Measured: five groups of four million rows, 99 ms of processor time before it has learnt and 30 ms after.
+    """
     np.empty(KEPT_BYTES, np.uint8)
 
 
 def scan_partitions(node: ScanNode, context: ExecContext) -> np.ndarray | None:
-    """The partitions that this fragment reads for a scan: its own, as far as pruning leaves them.
+    """Return the partitions that this fragment reads for a scan: its own, as far as pruning leaves them.
 
     A replicated map is whole wherever it is read.
     """
     pruning = node.pruning
-    wanted = None if pruning is None else pruned_partitions(node.map, pruning, context.parameters.values)
-    partitions = intersect(None if node.map.replicated else context.partitions, wanted)
+    left = None if pruning is None else pruned_partitions(node.map, pruning, context.parameters.values)
+    partitions = intersect(None if node.map.replicated else context.partitions, left)
     context.activity.partitions += node.map.partitions if partitions is None else len(partitions)
     return partitions
 
@@ -61,13 +58,13 @@ def scan_partitions(node: ScanNode, context: ExecContext) -> np.ndarray | None:
 def direct_batches(
     node: ScanNode, rows: ScanFilter, partitions: np.ndarray | None, context: ExecContext
 ) -> Iterator[RowBatch]:
-    """The rows that pass, in batches; shared with the index scan that finds a direct scan to be cheaper."""
+    """Deliver the rows that pass, in batches; for the index scan that finds a full scan to be cheaper."""
     for piece in scan_pieces(scan_ranges(node, rows, partitions, context), context):
         yield read_piece(piece, rows, context)
 
 
 def scan_ranges(node: ScanNode, rows: ScanFilter, partitions: np.ndarray | None, context: ExecContext) -> list[Piece]:
-    """What a direct scan reads, in pieces as long as they can be."""
+    """Return what a full scan reads, in pieces as long as they can be."""
     return [
         (source, start, stop)
         for source in context.snapshot(node.map.id).sources
@@ -75,15 +72,16 @@ def scan_ranges(node: ScanNode, rows: ScanFilter, partitions: np.ndarray | None,
     ]
 
 
-def scan_pieces(ranges: list[Piece], context: ExecContext) -> Iterator[Piece]:
-    """The same, batch by batch."""
+def scan_pieces(pieces: Iterable[Piece], context: ExecContext) -> Iterator[Piece]:
+    """Cut pieces into those of one batch each."""
     step = context.scan_batch_rows
-    for source, start, stop in ranges:
+    for source, start, stop in pieces:
         for first in range(start, stop, step):
             yield source, first, min(first + step, stop)
 
 
 def read_piece(piece: Piece, rows: ScanFilter, context: ExecContext) -> RowBatch:
+    """Read the rows of a piece that pass the filter."""
     source, first, stop = piece
     batch = source.read(rows.names, first, stop)
     context.activity.rows_read += batch.num_rows
@@ -125,10 +123,23 @@ class MapScanExec(IteratorExec):
         context.verify()
         partitions = scan_partitions(self._node, context)
         self._ranges = scan_ranges(self._node, self._rows, partitions, context)
-        self._best_first: zone_order.BestFirst | None = None
+        self._zone_order = self._ordered_by_zones(context)
         self.start(context, self._batches())
         if context.weight.movable:
             context.weight.add(self.most_rows)
+
+    def _ordered_by_zones(self, context: ExecContext) -> ZoneOrderedPieces | None:
+        """Read zones in the order of a TopN above, where there are enough rows for each row that it keeps."""
+        order = self._node.zone_order
+        if order is None:
+            return None
+        bound, rows = context.top_n_bounds[order.number], self.most_rows
+        expected = min(rows, order.expected_rows or rows)
+        if rows < SMALLEST_GAP or expected < order.rows_for_each * bound.kept:
+            context.activity.decide("zone order: not used for {} rows", rows)
+            return None
+        column = next(column for column in self._columns if column.id == order.key.column)
+        return ZoneOrderedPieces(self._ranges, column, order.key, bound, context.activity)
 
     def _batches(self) -> Iterator[RowBatch]:
         for piece in self.pieces():
@@ -140,22 +151,14 @@ class MapScanExec(IteratorExec):
 
     @property
     def most_rows(self) -> int:
-        """How many rows there are to be read, hidden ones included."""
+        """How many rows there are to be read, deleted ones included."""
         return sum(stop - start for _, start, stop in self._ranges)
-
-    def seek_first(self, key: SortKey, threshold: TopNBound, wanted: float) -> None:
-        """Said between `setup` and the first batch: rows that do not reach the threshold are not wanted, and so many,
-        filters included, will probably be."""
-        if self.most_rows >= max(SMALLEST_GAP, zone_order.BLOCKS_FOR_EACH * ZONE_ROWS * wanted):
-            column = next(column for column in self._columns if column.id == key.column)
-            self._best_first = zone_order.BestFirst(self._ranges, column, key, threshold)
 
     def pieces(self) -> Iterator[Piece]:
         """What it reads, to be read by several threads."""
-        if self._best_first is None:
-            return scan_pieces(self._ranges, self._context)
-        best = self._best_first.pieces(self._context.scan_batch_rows)
-        return (part for piece in best for part in scan_pieces([piece], self._context))
+        ordered = self._zone_order
+        pieces = self._ranges if ordered is None else ordered.pieces(self._context.scan_batch_rows)
+        return scan_pieces(pieces, self._context)
 
     def read(self, piece: Piece) -> RowBatch:
         batch = read_piece(piece, self._rows, self._context)

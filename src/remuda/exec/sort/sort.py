@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from copy import copy
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +14,7 @@ from remuda.exec.batch import ArrowBatch, RowBatch, empty_batch, layout_of
 from remuda.exec.memory import bytes_of
 from remuda.exec.offload import RowBudget
 from remuda.exec.operator import BlockingExec, Exec
-from remuda.exec.parallel import in_parallel, scan_passed_on
+from remuda.exec.parallel import in_parallel
 from remuda.exec.relational.limit import row_number
 from remuda.exec.scan.zone_order import TopNBound
 from remuda.exec.selection import gather
@@ -25,70 +25,13 @@ if TYPE_CHECKING:
     from remuda.exec.context import ExecContext
     from remuda.plan.physical import Sort, TopN
 
-# The threshold of an order: the value of its first key that a row must reach to be among the first ones.
-
-
 SMALL_SHARE = 0.1
-"""Of a batch's rows: a threshold that more of them reach is not worth finding."""
-
-LOOKED_AT = 32_768
-"""Rows of a batch that are enough to find a threshold, if not many are wanted."""
-
-_INTEGERS = {4: "<i4", 8: "<i8"}
-
-
-def reaching(column: pa.Array, threshold: pa.Scalar, *, descending: bool) -> np.ndarray:
-    """For each row whether it is not behind the threshold. Ties are kept: a later key may decide them.
-
-    NaN, which is not below any number, is above all of them. The column has no NULL.
-    """
-    values = _numbers(column)
-    if values is None:
-        return true_rows(pc.invert(pc.less(column, threshold)) if descending else pc.less_equal(column, threshold))
-    least = values.dtype.type(threshold.value if pa.types.is_temporal(threshold.type) else threshold.as_py())
-    reached: np.ndarray = ~(values < least) if descending else values <= least
-    return reached
-
-
-def last_value(ordered: pa.Array) -> pa.Scalar | None:
-    """The last value, where it can be a threshold: not NULL, and not NaN, which nothing is above or below to Arrow."""
-    if ordered.null_count or pa.types.is_dictionary(ordered.type):
-        return None
-    value = ordered[len(ordered) - 1]
-    return None if pa.types.is_floating(ordered.type) and math.isnan(value.as_py()) else value
-
-
-def threshold_within(column: pa.Array, wanted: int, *, descending: bool) -> pa.Scalar | None:
-    """The last of the wanted first values of a batch, or of its beginning: found without sorting all of them."""
-    if not 0 < wanted <= SMALL_SHARE * len(column):
-        return None
-    column = column.slice(0, max(LOOKED_AT, int(wanted / SMALL_SHARE)))
-    if column.null_count:
-        return None
-    values = _numbers(column)
-    if values is None or (values.dtype.kind == "f" and np.isnan(values).any()):
-        return None
-    place = len(values) - wanted if descending else wanted - 1
-    found = np.partition(values, place)[place : place + 1]
-    return pa.Array.from_buffers(column.type, 1, [None, pa.py_buffer(found)])[0]
-
-
-def _numbers(column: pa.Array) -> np.ndarray | None:
-    """The values of a column of numbers, dates or times, as they lie in memory."""
-    arrow = column.type
-    if pa.types.is_float64(arrow):
-        dtype: str | None = "<f8"
-    elif pa.types.is_signed_integer(arrow) or pa.types.is_temporal(arrow):
-        dtype = _INTEGERS.get(arrow.bit_width // 8)
-    else:
-        return None
-    if dtype is None:
-        return None
-    return np.frombuffer(column.buffers()[1], dtype, len(column), column.offset * arrow.bit_width // 8)
-
-
+"""Of a batch's rows: a bound that more of them reach is not worth finding."""
+SAMPLE_ROWS = 32_768
+"""Rows of a batch that are enough to find a bound, if not many are kept."""
 SPARE_ROWS = 128
-"""TopN holds so many rows beyond those wanted, or as many again, before it looks which of them are the first."""
+"""TopN holds so many rows beyond those it keeps, or as many again, before it looks which of them are the first."""
+_INTEGERS = {4: "<i4", 8: "<i8"}
 
 
 class SortExec(BlockingExec):
@@ -113,9 +56,9 @@ class SortExec(BlockingExec):
         if not self._batches:
             return empty_batch(self._node.columns)
         layout = layout_of(self._node.columns)
-        places = [layout[key.column] for key in self._node.collation]
+        ordinals = [layout[key.column] for key in self._node.collation]
         together = concatenate(self._batches)
-        return ArrowBatch(self._node.columns, together.take(sort_positions(together, places, self._node.collation)))
+        return ArrowBatch(self._node.columns, together.take(sort_positions(together, ordinals, self._node.collation)))
 
 
 class TopNExec(BlockingExec):
@@ -123,39 +66,37 @@ class TopNExec(BlockingExec):
 
     Looking for them costs as much as there are: as many must have come since, or each batch would be paid for again.
 
-    `_threshold` is a value of the first key that so many rows have reached that no row behind it is wanted.
+    `_bound` is a value of the first key that as many rows as are kept have reached: no row behind it is needed. Where
+    the plan says so, the scan below learns of it and leaves out zones (`exec/scan/zone_order.py`).
     """
 
     def __init__(self, node: TopN, source: Exec) -> None:
         super().__init__(in_parallel(source, self.part))
         self._node = node
         layout = layout_of(node.columns)
-        self._places = [layout[key.column] for key in node.collation]
+        self._ordinals = [layout[key.column] for key in node.collation]
         self._descending = node.collation[0].descending
-        self._reached: TopNBound | None = None
-        self._scan = scan_passed_on(source)
+        self._scan_bound: TopNBound | None = None
         self._begin()
 
     def _begin(self) -> None:
-        self._held: list[pa.RecordBatch] = []
-        self._held_rows = 0
-        self._threshold: pa.Scalar | None = None
+        self._candidates: list[pa.RecordBatch] = []
+        self._candidate_rows = 0
+        self._bound: pa.Scalar | None = None
 
     def setup(self, context: ExecContext) -> None:
-        super().setup(context)
+        node = self._node
         self._context = context
-        self._skipped = row_number(self._node.offset, context.parameters.values, "OFFSET")
-        self._wanted = self._skipped + row_number(self._node.count, context.parameters.values, "LIMIT")
-        first = self._node.collation[0]
-        if self._scan is not None and any(column.id == first.column for column in self._scan.columns):
-            self._reached = TopNBound(self._node.columns[self._places[0]], descending=self._descending)
-            source: Any = self._node.input
-            expected = source.estimate.rows or self._scan.most_rows
-            looked_at = self._wanted * max(1.0, self._scan.most_rows / max(1.0, expected))
-            self._scan.seek_first(first, self._reached, looked_at)
+        self._skipped = row_number(node.offset, context.parameters.values, "OFFSET")
+        self._kept = self._skipped + row_number(node.count, context.parameters.values, "LIMIT")
+        if node.bound is not None:
+            column = node.columns[self._ordinals[0]]
+            self._scan_bound = TopNBound(column, descending=self._descending, kept=self._kept)
+            context.top_n_bounds[node.bound] = self._scan_bound
+        super().setup(context)
 
     def part(self, source: Exec) -> Exec:
-        """The first rows, none skipped, of a part of the input."""
+        """Return an operator for the first rows, none skipped, of a part of the input."""
         forked = copy(self)
         forked.source, forked._skipped = source, 0
         forked._begin()
@@ -163,41 +104,91 @@ class TopNExec(BlockingExec):
         return forked
 
     def consume(self, batch: RowBatch) -> None:
-        able = self._able(batch.arrow())
-        if able.num_rows:
-            self._held.append(able)
-            self._held_rows += able.num_rows
-            if self._held_rows > self._wanted + max(SPARE_ROWS, self._wanted):
-                self._choose()
+        new = self._not_behind(batch.arrow())
+        if new.num_rows:
+            self._candidates.append(new)
+            self._candidate_rows += new.num_rows
+            if self._candidate_rows > self._kept + max(SPARE_ROWS, self._kept):
+                self._select_first()
             if self._context.memory is not None:
-                # Once as they came, and once when the first of them are chosen.
-                self._context.hold(self, "the sort", 2 * sum(map(bytes_of, self._held)))
+                # Once as they came, and once when the first of them are selected.
+                self._context.hold(self, "the sort", 2 * sum(map(bytes_of, self._candidates)))
 
-    def _able(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Without the rows that by the first key alone come behind the threshold: nearly all of them."""
-        column = batch.column(self._places[0])
-        if self._threshold is None:
-            self._reach(threshold_within(column, self._wanted, descending=self._descending))
-        if self._threshold is None or column.null_count or pa.types.is_dictionary(column.type):
+    def _not_behind(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Drop the rows that by the first key alone come behind the bound: nearly all of them."""
+        column = batch.column(self._ordinals[0])
+        if self._bound is None:
+            self._raise_bound(bound_within(column, self._kept, descending=self._descending))
+        if self._bound is None or column.null_count or pa.types.is_dictionary(column.type):
             return batch
-        able = reaching(column, self._threshold, descending=self._descending)
-        return gather(batch, able, int(np.count_nonzero(able)))
+        mask = reaches_bound(column, self._bound, descending=self._descending)
+        return gather(batch, mask, int(np.count_nonzero(mask)))
 
-    def _choose(self) -> None:
-        """Leaves only the first rows of those held."""
-        together = concatenate(self._held)
-        best = together.take(top_positions(together, self._places, self._node.collation, self._wanted))
-        self._held, self._held_rows = [best], best.num_rows
-        if 0 < self._wanted <= best.num_rows:
-            self._reach(last_value(best.column(self._places[0])))
+    def _select_first(self) -> None:
+        """Keep only the first rows of the candidates."""
+        together = concatenate(self._candidates)
+        best = together.take(top_positions(together, self._ordinals, self._node.collation, self._kept))
+        self._candidates, self._candidate_rows = [best], best.num_rows
+        if 0 < self._kept <= best.num_rows:
+            self._raise_bound(last_value(best.column(self._ordinals[0])))
 
-    def _reach(self, threshold: pa.Scalar | None) -> None:
-        self._threshold = threshold
-        if threshold is not None and self._reached is not None:
-            self._reached.reach(threshold)
+    def _raise_bound(self, bound: pa.Scalar | None) -> None:
+        self._bound = bound
+        if bound is not None and self._scan_bound is not None:
+            self._scan_bound.raise_to(bound)
 
     def finish(self) -> RowBatch:
-        if not self._held:
+        if not self._candidates:
             return empty_batch(self._node.columns)
-        self._choose()
-        return ArrowBatch(self._node.columns, self._held[0].slice(self._skipped))
+        self._select_first()
+        return ArrowBatch(self._node.columns, self._candidates[0].slice(self._skipped))
+
+
+def reaches_bound(column: pa.Array, bound: pa.Scalar, *, descending: bool) -> np.ndarray:
+    """Return the mask of the rows that are not behind the bound. Ties are kept: a later key may decide them.
+
+    NaN, which is not below any number, is above all of them. The column has no NULL.
+    """
+    values = _numbers(column)
+    if values is None:
+        return true_rows(pc.invert(pc.less(column, bound)) if descending else pc.less_equal(column, bound))
+    least = values.dtype.type(bound.value if pa.types.is_temporal(bound.type) else bound.as_py())
+    reached: np.ndarray = ~(values < least) if descending else values <= least
+    return reached
+
+
+def last_value(ordered: pa.Array) -> pa.Scalar | None:
+    """Return the last value, where it can be a bound: not NULL, nor NaN, which nothing is above or below to Arrow."""
+    if ordered.null_count or pa.types.is_dictionary(ordered.type):
+        return None
+    value = ordered[len(ordered) - 1]
+    return None if pa.types.is_floating(ordered.type) and math.isnan(value.as_py()) else value
+
+
+def bound_within(column: pa.Array, kept: int, *, descending: bool) -> pa.Scalar | None:
+    """Return the last of the first `kept` values of a batch, or of its beginning: found without sorting all of them."""
+    if not 0 < kept <= SMALL_SHARE * len(column):
+        return None
+    column = column.slice(0, max(SAMPLE_ROWS, int(kept / SMALL_SHARE)))
+    if column.null_count:
+        return None
+    values = _numbers(column)
+    if values is None or (values.dtype.kind == "f" and np.isnan(values).any()):
+        return None
+    position = len(values) - kept if descending else kept - 1
+    found = np.partition(values, position)[position : position + 1]
+    return pa.Array.from_buffers(column.type, 1, [None, pa.py_buffer(found)])[0]
+
+
+def _numbers(column: pa.Array) -> np.ndarray | None:
+    """Return the values of a column of numbers, dates or times, as they lie in memory."""
+    arrow = column.type
+    if pa.types.is_float64(arrow):
+        dtype: str | None = "<f8"
+    elif pa.types.is_signed_integer(arrow) or pa.types.is_temporal(arrow):
+        dtype = _INTEGERS.get(arrow.bit_width // 8)
+    else:
+        return None
+    if dtype is None:
+        return None
+    return np.frombuffer(column.buffers()[1], dtype, len(column), column.offset * arrow.bit_width // 8)

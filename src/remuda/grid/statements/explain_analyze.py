@@ -107,7 +107,8 @@ def _as_text(node: Any, measure: OperatorMetrics | None) -> str:
             f"index entries={measure.index_entries}" if measure.index_entries else f"rows read={measure.rows_read}"
         )
     parts.append(f"members={measure.places}")
-    return f"actual: {' '.join(parts)}"
+    decided = f"   decided: {'; '.join(measure.decisions)}" if measure.decisions else ""
+    return f"actual: {' '.join(parts)}{decided}"
 
 
 def _as_values(measure: OperatorMetrics | None) -> dict[str, Any] | None:
@@ -121,6 +122,7 @@ def _as_values(measure: OperatorMetrics | None) -> dict[str, Any] | None:
         "partitions": measure.partitions,
         "index_entries": measure.index_entries,
         "rows_read": measure.rows_read,
+        "decisions": measure.decisions,
     }
 
 

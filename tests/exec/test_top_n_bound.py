@@ -1,4 +1,4 @@
-"""The first rows of an order, found by a threshold: the same rows as a sort gives, whatever the values."""
+"""The first rows of an order, found by a bound: the same rows as a sort gives, whatever the values."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from remuda.exec.sort.sort import SortExec, TopNExec, last_value, reaching, threshold_within
+from remuda.exec.sort.sort import SortExec, TopNExec, bound_within, last_value, reaches_bound
 from remuda.expr import Column, Literal
 from remuda.plan.physical import Sort, TopN
 from remuda.plan.traits import SortKey, Traits
@@ -54,10 +54,10 @@ def test_first_rows_are_those_of_a_sort(kind: str, descending: bool, arranged: s
 
 def test_threshold_of_a_batch() -> None:
     numbers = pa.array(range(100))
-    assert threshold_within(numbers, 3, descending=False).as_py() == 2  # type: ignore[union-attr]
-    assert threshold_within(numbers.slice(10), 3, descending=True).as_py() == 97  # type: ignore[union-attr]
+    assert bound_within(numbers, 3, descending=False).as_py() == 2  # type: ignore[union-attr]
+    assert bound_within(numbers.slice(10), 3, descending=True).as_py() == 97  # type: ignore[union-attr]
     days = pa.array([dt.date(2024, 1, 1 + day) for day in range(30)])
-    assert threshold_within(days, 2, descending=False).as_py() == dt.date(2024, 1, 2)  # type: ignore[union-attr]
+    assert bound_within(days, 2, descending=False).as_py() == dt.date(2024, 1, 2)  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_threshold_of_a_batch() -> None:
     ids=["NULL", "NaN", "strings", "too few"],
 )
 def test_some_columns_give_no_threshold(column: pa.Array) -> None:
-    assert threshold_within(column, 3, descending=False) is None
+    assert bound_within(column, 3, descending=False) is None
 
 
 def test_what_can_be_a_threshold() -> None:
@@ -83,5 +83,5 @@ def test_what_can_be_a_threshold() -> None:
 
 def test_nan_reaches_every_threshold_from_above() -> None:
     numbers = pa.array([1.0, 2.0, 3.0, math.nan])
-    assert reaching(numbers, pa.scalar(2.0), descending=True).tolist() == [False, True, True, True]
-    assert reaching(numbers, pa.scalar(2.0), descending=False).tolist() == [True, True, False, False]
+    assert reaches_bound(numbers, pa.scalar(2.0), descending=True).tolist() == [False, True, True, True]
+    assert reaches_bound(numbers, pa.scalar(2.0), descending=False).tolist() == [True, True, False, False]

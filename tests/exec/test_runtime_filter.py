@@ -1,4 +1,4 @@
-"""One side of a join asks the other for its keys: the same rows come out, and far fewer are held or grouped."""
+"""The keys of one side of a join filter the other: the same rows come out, and far fewer are held or grouped."""
 
 from __future__ import annotations
 
@@ -13,15 +13,24 @@ import remuda
 from remuda.errors import SqlError
 from remuda.exec import Exec, ExpressionCache
 from remuda.exec.build import build_operator
-from remuda.exec.join import spooled_probe as left_first_module
-from remuda.exec.join.filtered_sides import NEEDS_MATCH, ONLY_MATCHES, build_sides
-from remuda.exec.join.hash_join import HashJoinExec, build_join
-from remuda.exec.join.spooled_probe import LeftFirstExec
-from remuda.expr import Call, Column
+from remuda.exec.context import ExecContext
+from remuda.expr import Call, Column, Parameters
+from remuda.optimizer import cost
+from remuda.optimizer.runtime_decisions import place_runtime_filters
 from remuda.plan.aggregates import AggregateCall
 from remuda.plan.joins import JoinKey, JoinKind
 from remuda.plan.logical import Assignment
-from remuda.plan.physical import Estimate, Filter, HashAggregate, HashJoin, Phase, Project
+from remuda.plan.physical import (
+    Estimate,
+    Filter,
+    HashAggregate,
+    HashJoin,
+    JoinSide,
+    Phase,
+    Project,
+    RootExchange,
+    RuntimeFilter,
+)
 from remuda.plan.traits import Traits
 from remuda.types import BIGINT, BOOLEAN, VARCHAR
 from tests.exec.scripted import FORMS, SHAPES, Rows, ScriptedExec, drain, script, source_node
@@ -48,6 +57,22 @@ each_key = pytest.mark.parametrize(
 )
 
 
+ONLY_MATCHES = [kind for kind in JoinKind if kind.ignores_unmatched_right]
+NEEDS_MATCH = [kind for kind in JoinKind if kind.drops_unmatched_left]
+
+
+def test_which_rows_a_join_may_do_without() -> None:
+    assert {kind.name for kind in ONLY_MATCHES} == {"INNER", "LEFT", "SEMI", "ANTI", "SINGLE"}
+    assert {kind.name for kind in NEEDS_MATCH} == {"INNER", "SEMI", "RIGHT"}
+
+
+def placed(node: HashJoin) -> HashJoin:
+    """The join as the rule leaves it, its filter being #1."""
+    changed = place_runtime_filters(node, lambda: 1)
+    assert isinstance(changed, HashJoin)
+    return changed
+
+
 class Scripts(ExpressionCache):
     """Plays what is scripted for a node; all others are built as ever."""
 
@@ -72,13 +97,14 @@ def small_left(kind: JoinKind, keys: tuple[JoinKey, ...], condition: Any = None)
 
 
 def joined(node: HashJoin, lefts: Rows, rights: Rows, shape: str = "one batch", form: str = "arrow") -> Rows:
+    changed: Any = placed(node)
+    assert changed.runtime_keys.side is JoinSide.LEFT
+    assert changed.right == RuntimeFilter(node.right, 1, tuple(key.right for key in node.keys), Traits())
     code = Scripts(shape, form, (node.left, lefts), (node.right, rights))
-    left, right, asked = build_sides(node, code, build_operator)
-    assert isinstance(left, LeftFirstExec)
-    return drain(build_join(node, left, right, code, asked))
+    return drain(build_operator(changed, code))
 
 
-@pytest.mark.parametrize("kind", sorted(ONLY_MATCHES, key=str), ids=str)
+@pytest.mark.parametrize("kind", ONLY_MATCHES, ids=str)
 @each_key
 @each_input
 def test_left_side_read_first(kind: JoinKind, keys: tuple[JoinKey, ...], shape: str, form: str) -> None:
@@ -93,28 +119,45 @@ def test_left_side_read_first(kind: JoinKind, keys: tuple[JoinKey, ...], shape: 
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_left_side_that_is_larger_than_expected(monkeypatch: pytest.MonkeyPatch, shape: str) -> None:
-    monkeypatch.setattr(left_first_module, "MOST_ROWS", 2)
-    node = small_left(JoinKind.LEFT, (KEY,))
+    node = replace(small_left(JoinKind.LEFT, (KEY,)), left=replace(source_node(LEFT), estimate=Estimate(rows=2)))
+    monkeypatch.setattr(cost, "SPOOLED_PROBE_ROWS", 2)
     assert ordered(joined(node, LEFT_ROWS, RIGHT_ROWS, shape)) == ordered(expected(node, LEFT_ROWS, RIGHT_ROWS))
 
 
-def test_only_what_is_wanted_is_held() -> None:
+def test_only_rows_with_a_match_are_held() -> None:
     node = small_left(JoinKind.SEMI, (KEY,))
     lefts: Rows = [(5, "a"), (7, "b"), (-1, "c")]
     rights: Rows = [(number, "x") for number in range(1_000)]
     code = Scripts("one batch", "arrow", (node.left, lefts), (node.right, rights))
-    left, right, asked = build_sides(node, code, build_operator)
-    join = build_join(node, left, right, code, asked)
-    assert isinstance(join, HashJoinExec)
-    assert drain(join) == [(5, "a"), (7, "b")]
-    assert right.current_batch.row_count == 2
+    context = ExecContext(Parameters(), {})
+    assert drain(build_operator(placed(node), code), context) == [(5, "a"), (7, "b")]
+    assert context.activity.decisions == {
+        "runtime filter #1: {} keys of {} rows": (3, 3),
+        "build side: right, {} rows": (2,),
+    }
 
 
 @pytest.mark.parametrize("kind", [kind for kind in JoinKind if kind not in ONLY_MATCHES], ids=str)
 def test_joins_that_need_every_right_row_read_it_first(kind: JoinKind) -> None:
     node = small_left(kind, (KEY,))
-    left, _, _ = build_sides(node, ExpressionCache(), build_operator)
-    assert not isinstance(left, LeftFirstExec)
+    assert placed(node) is node
+
+
+def test_a_left_side_that_waits_for_senders_is_not_read_ahead() -> None:
+    node: Any = small_left(JoinKind.SEMI, (KEY,))
+    received = replace(node, left=RootExchange(node.left, Traits(), estimate=FEW))
+    assert placed(received) is received
+
+
+@pytest.mark.parametrize(("left", "right"), [(0, 1_000_000), (20_000, 60_000), (10, 49_999), (300_000, 10_000_000)])
+def test_only_a_small_left_side_of_a_large_right_one_is_read_ahead(left: float, right: float) -> None:
+    node: Any = small_left(JoinKind.SEMI, (KEY,))
+    other = replace(
+        node,
+        left=replace(node.left, estimate=Estimate(rows=left)),
+        right=replace(node.right, estimate=Estimate(rows=right)),
+    )
+    assert placed(other) is other
 
 
 GROUP = Column(20, "group", BIGINT)
@@ -138,38 +181,52 @@ def grouped_left(kind: JoinKind, *, null_safe: bool = False) -> HashJoin:
     return HashJoin(kind, project, source_node(RIGHT), keys, None, None, None, Traits())
 
 
-@pytest.mark.parametrize("kind", sorted(NEEDS_MATCH, key=str), ids=str)
+@pytest.mark.parametrize("kind", NEEDS_MATCH, ids=str)
 @pytest.mark.parametrize("null_safe", [False, True])
 @each_input
-def test_groups_are_asked_before_they_are_made(kind: JoinKind, null_safe: bool, shape: str, form: str) -> None:
+def test_rows_are_filtered_before_they_are_grouped(kind: JoinKind, null_safe: bool, shape: str, form: str) -> None:
     node: Any = grouped_left(kind, null_safe=null_safe)
     lines = node.left.input.input.input
     groups: dict[tuple[Any, ...], int] = {}
     for group, _, label in LINE_ROWS:
         groups[group, label] = groups.get((group, label), 0) + 1
     lefts = [(*key, count) for key, count in groups.items()]
+    changed: Any = placed(node)
+    assert changed.runtime_keys.side is JoinSide.RIGHT
+    assert changed.left.input.input.input == RuntimeFilter(lines, 1, (GROUP,), Traits())
     for rights in ([(2, "b"), (1, "a"), (None, "n"), (9, "b")], []):
         code = Scripts(shape, form, (lines, LINE_ROWS), (node.right, rights))
-        left, right, asked = build_sides(node, code, build_operator)
-        assert asked is not None
-        found = drain(build_join(node, left, right, code, asked))
+        context = ExecContext(Parameters(), {})
+        found = drain(build_operator(changed, code), context)
         assert ordered(found) == ordered(expected(node, lefts, rights))
-        wanted = asked.wanted.table
-        assert wanted is not None
-        assert wanted.contains([pa.array([2, 3])]).tolist() == [bool(rights), False]
+        table = context.runtime_filters[1].table
+        assert table is not None
+        assert table.contains([pa.array([2, 3])]).tolist() == [bool(rights), False]
+
+
+def test_no_filter_is_made_of_too_many_rows() -> None:
+    node: Any = grouped_left(JoinKind.INNER)
+    lines = node.left.input.input.input
+    changed: Any = placed(node)
+    assert changed.runtime_keys.most_rows == 250_000
+    changed = replace(changed, runtime_keys=replace(changed.runtime_keys, most_rows=3))
+    rights: Rows = [(number, "x") for number in range(4)]
+    context = ExecContext(Parameters(), {})
+    code = Scripts("one batch", "arrow", (lines, LINE_ROWS), (node.right, rights))
+    assert len(drain(build_operator(changed, code), context)) == 8
+    assert context.runtime_filters[1].table is None
+    assert context.activity.decisions["runtime filter #1: not made of {} rows"] == (4,)
 
 
 def test_an_outer_join_needs_all_groups() -> None:
     node: Any = grouped_left(JoinKind.LEFT)
-    _, _, asked = build_sides(node, ExpressionCache(), build_operator)
-    assert asked is None
+    assert placed(node) is node
 
 
-def test_a_key_that_is_no_key_of_the_groups_does_not_ask_them() -> None:
+def test_a_key_that_is_no_key_of_the_groups_does_not_filter_them() -> None:
     node: Any = grouped_left(JoinKind.INNER)
     by_total = replace(node, keys=(JoinKey(TOTAL, RIGHT_NUMBER),))
-    _, _, asked = build_sides(by_total, ExpressionCache(), build_operator)
-    assert asked is None
+    assert placed(by_total) is by_total
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""The first rows of an order are right though most blocks are left out by their zones; and most are."""
+"""The first rows of an order are right though most zones are left out by their zones; and most are."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import pytest
 
 import remuda
 from remuda.exec.scan import zone_order
+from remuda.optimizer import cost
 
 ROWS = 80_000
 COLUMNS = ("whole", "number", "moment", "price")
@@ -93,20 +94,20 @@ def test_the_first_rows(
     ids = [id_ for _, id_ in sorted((_place(value, **first), id_) for value, id_ in pairs)]
     for condition, expected in (("TRUE", ids), ("id % 97 = 5", [id_ for id_ in ids if id_ % 97 == 5])):
         text = f"SELECT id, {column} FROM m WHERE {condition} ORDER BY {column} {direction} NULLS {nulls}, id"
-        for blocks, count, skipped in ((64, 1, 0), (64, 10, 0), (1, 10, 45), (2, 700, 100)):
-            monkeypatch.setattr(zone_order, "FIRST_BLOCKS", blocks)
+        for zones, count, skipped in ((64, 1, 0), (64, 10, 0), (1, 10, 45), (2, 700, 100)):
+            monkeypatch.setattr(zone_order, "FIRST_ZONES", zones)
             found = grid.sql(f"{text} LIMIT {count} OFFSET {skipped}").fetchall()
             assert [row[0] for row in found] == expected[skipped : skipped + count]
 
 
 @pytest.fixture(autouse=True)
 def _always(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However few blocks there are."""
-    monkeypatch.setattr(zone_order, "BLOCKS_FOR_EACH", 0)
+    """However few zones there are."""
+    monkeypatch.setattr(cost, "ZONES_FOR_EACH", 0)
 
 
 @pytest.mark.parametrize("direction", ["ASC", "DESC"])
-def test_few_blocks_are_read(direction: str) -> None:
+def test_few_zones_are_read(direction: str) -> None:
     """The rows of each partition stand in the order of their keys."""
     with remuda.open(partitions=1) as opened:
         opened.sql("CREATE TABLE m (id BIGINT, n BIGINT, PRIMARY KEY (id))")
@@ -153,8 +154,8 @@ def test_every_type_that_can_be_ordered() -> None:
                 assert [row[0] for row in opened.sql(f"{text} LIMIT 7").fetchall()] == every[:7]
 
 
-def test_where_many_blocks_would_be_needed_all_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(zone_order, "BLOCKS_FOR_EACH", 4)
+def test_where_many_zones_would_be_needed_all_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cost, "ZONES_FOR_EACH", 4)
     with remuda.open(partitions=1) as opened:
         opened.sql("CREATE TABLE m (id BIGINT, n BIGINT, PRIMARY KEY (id))")
         opened.load("m", pa.table({"id": np.arange(ROWS), "n": np.arange(ROWS)}))

@@ -1,0 +1,210 @@
+"""Rules for a finished plan: what its operators tell each other, and decide by exact counts, when they run.
+
+    place_runtime_filters   HashJoin(Aggregate(lines), orders)  →  the keys of the orders, once read, filter the lines
+    bound_scans_by_top_n    TopN(MapScan)                       →  the scan reads zones in the order of the TopN
+    cut_over_row_joins      HashJoin(KeyLookup, KeyLookup)      →  few tuples are joined row by row
+
+None of them changes the shape of a plan, its cost or its rows. `cost.py` says at which counts a decision turns; the
+nodes carry these counts, and EXPLAIN ANALYZE says what was decided.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from remuda.expr import Column
+from remuda.optimizer import cost
+from remuda.plan import physical
+from remuda.plan.physical import JoinSide
+from remuda.plan.walk import change_inputs, walk
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from remuda.plan.joins import JoinKey
+
+_ARROW_ONLY = (
+    physical.MapScan
+    | physical.HashAggregate
+    | physical.StreamingAggregate
+    | physical.Sort
+    | physical.TopN
+    | physical.Window
+    | physical.Series
+    | physical.HashExchange
+)
+"""Operators that deliver Arrow columns, however few rows there are."""
+
+
+def decide_at_runtime(tree: physical.Root, disabled: frozenset[str]) -> tuple[physical.Root, list[str]]:
+    """Apply the rules to a finished plan; return it, and the name of each rule for each time that it fired."""
+    fired: list[str] = []
+    for rule, concerned in _RULES:
+        if rule.__name__ in disabled or not any(isinstance(node, concerned) for node in walk(tree)):
+            continue
+        numbers = count(1)
+        tree = rule(tree, numbers.__next__)
+        fired.extend([rule.__name__] * (next(numbers) - 1))
+    return tree, fired
+
+
+# Runtime filters.
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """A node whose rows can be filtered: by which keys of the join, and in which of its columns those are."""
+
+    node: Any
+    keys: tuple[JoinKey, ...]
+    columns: tuple[Column, ...]
+
+
+def place_runtime_filters(node: Any, number: Callable[[], int]) -> Any:
+    """HashJoin(left, right) → the keys of the side that is read first filter the other, before it is grouped or held.
+
+    Where much is done to a row before it meets the join, it is better to drop it first:
+
+        orders JOIN (SELECT item, AVG(n) FROM lines GROUP BY item) USING (item)     40 orders, two million lines
+        orders WHERE EXISTS (SELECT ... FROM lines WHERE lines.item = orders.item)  the same
+
+    Of the lines only those of forty items are grouped, or held. The right side is read first for the table, and filters
+    the rows of the left side's groups. A small left side is read ahead and filters all of a large right side: EXISTS
+    has no choice which side it holds. Not where a row without a match is delivered, or counted by a MARK join.
+    """
+    node = change_inputs(node, lambda child: place_runtime_filters(child, number))
+    if not isinstance(node, physical.HashJoin) or not node.keys:
+        return node
+    if _reads_left_ahead(node):
+        whole = _Target(node.right, node.keys, tuple(key.right for key in node.keys))
+        return _with_filter(node, JoinSide.LEFT, _below_groups(whole) or whole, number())
+    if node.kind.drops_unmatched_left:
+        whole = _Target(node.left, node.keys, tuple(key.left for key in node.keys))
+        found = _below_groups(whole)
+        if found is not None:
+            return _with_filter(node, JoinSide.RIGHT, found, number())
+    return node
+
+
+def _reads_left_ahead(node: physical.HashJoin) -> bool:
+    """Not where rows of the left side come from senders: one that waits for another receiver of theirs, which waits
+    for the right side, would wait forever."""
+    left: Any = node.left
+    right: Any = node.right
+    return (
+        node.kind.ignores_unmatched_right
+        and cost.is_worth_reading_ahead(left.estimate.rows, right.estimate.rows)
+        and not any(isinstance(each, physical.ExchangeNode) for each in walk(left))
+    )
+
+
+def _with_filter(node: physical.HashJoin, side: JoinSide, target: _Target, number: int) -> physical.HashJoin:
+    below = target.node
+    placed: Any = physical.RuntimeFilter(below, number, target.columns, below.traits)
+    own = cost.operator_cost(placed, below.estimate.rows)
+    estimate = physical.Estimate(below.estimate.rows, cost.total_cost(placed, own, 1))
+    placed = replace(placed, estimate=estimate)
+    if side is JoinSide.LEFT:
+        keys = physical.RuntimeKeys(number, side, target.keys, cost.SPOOLED_PROBE_ROWS)
+        return replace(node, right=_replaced(node.right, below, placed), runtime_keys=keys)
+    most_rows = cost.runtime_filter_cutover(below.estimate.rows)
+    keys = physical.RuntimeKeys(number, side, target.keys, most_rows)
+    return replace(node, left=_replaced(node.left, below, placed), runtime_keys=keys)
+
+
+def _replaced(node: Any, old: Any, new: Any) -> Any:
+    return new if node is old else change_inputs(node, lambda child: _replaced(child, old, new))
+
+
+def _below_groups(target: _Target) -> _Target | None:
+    """Return the input of an aggregate by the join's keys, whose rows can be filtered; None where there is none.
+
+    A group whose key has no match needs not be made. A row left out of a group that is needed would make it another.
+    """
+    match target.node:
+        case physical.Filter():
+            return _below_groups(replace(target, node=target.node.input))
+        case physical.Project():
+            known = {item.column.id: item.expression for item in target.node.assignments}
+            return _below_groups(_through(target, [known[column.id] for column in target.columns]))
+        case physical.HashAggregate(phase=physical.Phase.COMPLETE) | physical.StreamingAggregate():
+            keys = {column.id for column in target.node.keys}
+            below = _through(target, [column if column.id in keys else None for column in target.columns])
+            return (_below_groups(below) or below) if below.keys else None
+        case _:
+            return None
+
+
+def _through(target: _Target, columns: Sequence[Any]) -> _Target:
+    """Return the input of the target, with the keys that are columns of it."""
+    kept = [(key, column) for key, column in zip(target.keys, columns, strict=True) if isinstance(column, Column)]
+    return _Target(target.node.input, tuple(key for key, _ in kept), tuple(column for _, column in kept))
+
+
+# Top-N bounds.
+
+
+def bound_scans_by_top_n(node: Any, number: Callable[[], int]) -> Any:
+    """TopN(MapScan) → the TopN tells the scan its bound, and the scan reads zones with the best values first.
+
+    With filters and projections between them or not. Not through a join: a row that is left out would be one without a
+    match on the other side of an outer join.
+    """
+    node = change_inputs(node, lambda child: bound_scans_by_top_n(child, number))
+    if not isinstance(node, physical.TopN):
+        return node
+    below: Any = node.input
+    while isinstance(below, physical.Filter | physical.Project):
+        below = below.input
+    first = node.collation[0]
+    if not isinstance(below, physical.MapScan) or all(column.id != first.column for column in below.columns):
+        return node
+    bound = number()
+    expected: float = node.input.estimate.rows  # type: ignore[attr-defined]
+    order = physical.ZoneOrder(bound, first, cost.zone_order_rows(), expected)
+    scan = replace(below, zone_order=order)
+    return replace(node, input=_replaced(node.input, below, scan), bound=bound)
+
+
+# Joins of few rows.
+
+
+def cut_over_row_joins(node: Any, number: Callable[[], int]) -> Any:
+    """Join over rows that may come as tuples → the same, row by row up to a number of rows on each side.
+
+    Not RIGHT and FULL joins, which have to know in the end which right rows met no left row.
+    """
+    node = change_inputs(node, lambda child: cut_over_row_joins(child, number))
+    match node:
+        case physical.HashJoin() | physical.NestedLoopJoin() if not node.kind.keeps_right:
+            left = node.left
+        case physical.LookupJoin():
+            left = node.input
+        case _:
+            return node
+    if not _may_deliver_tuples(left):
+        return node
+    number()
+    return replace(node, row_cutover=cost.row_join_cutover())
+
+
+def _may_deliver_tuples(node: Any) -> bool:
+    match node:
+        case physical.HashJoin() | physical.NestedLoopJoin() | physical.LookupJoin():
+            return node.row_cutover is not None
+        case physical.Union():
+            return any(map(_may_deliver_tuples, node.inputs))
+        case physical.Recursive():
+            return True
+    below = getattr(node, "input", None)
+    return not isinstance(node, _ARROW_ONLY) and (below is None or _may_deliver_tuples(below))
+
+
+_RULES: tuple[tuple[Any, Any], ...] = (
+    (place_runtime_filters, physical.HashJoin),
+    (bound_scans_by_top_n, physical.TopN),
+    (cut_over_row_joins, physical.HashJoin | physical.NestedLoopJoin | physical.LookupJoin),
+)
+"""Each with the operators without which it does nothing."""
