@@ -1,0 +1,139 @@
+"""The plan checker on what operators tell each other when they run: runtime filters, top-N bounds, row joins."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from remuda.catalog import ColumnDefinition, MapDefinition
+from remuda.errors import SqlError
+from remuda.expr import Call, Column, Literal
+from remuda.plan import physical
+from remuda.plan.checker import check_physical
+from remuda.plan.joins import JoinKey, JoinKind
+from remuda.plan.logical import Assignment
+from remuda.plan.physical import JoinSide
+from remuda.plan.traits import PARTITIONED, ROOT, Convention, SortKey, Traits
+from remuda.types import BIGINT
+
+HERE = Traits(Convention.LOCAL, ROOT)
+A, B, C, D, E = (Column(number, name, BIGINT) for number, name in enumerate("abcde"))
+LEFT, RIGHT = physical.Values((A, B), (), HERE), physical.Values((C, D), (), HERE)
+SPREAD = replace(LEFT, traits=Traits(Convention.LOCAL, PARTITIONED))
+KEY, OTHER = JoinKey(A, C), JoinKey(B, D)
+
+
+def keys(side: JoinSide, *made: JoinKey, number: int = 1) -> physical.RuntimeKeys:
+    return physical.RuntimeKeys(number, side, made, 100)
+
+
+def filtered(source: Any, *columns: Column, number: int = 1) -> physical.RuntimeFilter:
+    return physical.RuntimeFilter(source, number, columns, HERE)
+
+
+def groups(source: Any, *by: Column) -> physical.HashAggregate:
+    return physical.HashAggregate(source, by, (), (), physical.Phase.COMPLETE, HERE)
+
+
+def join(left: Any, right: Any, made: physical.RuntimeKeys | None, kind: JoinKind = JoinKind.INNER) -> Any:
+    return physical.HashJoin(kind, left, right, (KEY, OTHER), None, None, None, HERE, made)
+
+
+def check(node: Any) -> None:
+    check_physical(physical.Root(node, node.columns, tuple(each.name for each in node.columns), HERE), members=1)
+
+
+BY_LEFT = join(LEFT, filtered(RIGHT, C), keys(JoinSide.LEFT, KEY), JoinKind.SEMI)
+BY_RIGHT = join(groups(filtered(LEFT, A, B), A, B), RIGHT, keys(JoinSide.RIGHT, KEY, OTHER))
+RENAMED = physical.Project(groups(filtered(LEFT, A), A), (Assignment(E, A), Assignment(B, Literal(1, BIGINT))), HERE)
+TWICE = physical.HashJoin(
+    JoinKind.INNER, RENAMED, RIGHT, (JoinKey(E, C),), None, None, None, HERE, keys(JoinSide.RIGHT, JoinKey(E, C))
+)
+
+
+@pytest.mark.parametrize("node", [BY_LEFT, BY_RIGHT, TWICE, join(LEFT, RIGHT, None)])
+def test_right_runtime_filters(node: Any) -> None:
+    check(node)
+
+
+WRONG = {
+    "drops no row": [
+        replace(BY_LEFT, kind=JoinKind.RIGHT),
+        replace(BY_LEFT, kind=JoinKind.MARK, mark=E),
+        replace(BY_RIGHT, kind=JoinKind.LEFT),
+        replace(BY_RIGHT, kind=JoinKind.ANTI),
+    ],
+    "keys of its join": [
+        join(LEFT, filtered(RIGHT, C), keys(JoinSide.LEFT, JoinKey(B, C))),
+        join(LEFT, filtered(RIGHT, C), keys(JoinSide.LEFT)),
+    ],
+    "is of its join": [
+        join(LEFT, filtered(RIGHT, D), keys(JoinSide.LEFT, KEY)),
+        join(LEFT, filtered(RIGHT, C, number=2), keys(JoinSide.LEFT, KEY)),
+    ],
+    "below groups by its keys": [
+        join(LEFT, RIGHT, keys(JoinSide.LEFT, KEY)),
+        join(LEFT, replace(groups(filtered(RIGHT, C), C, D), phase=physical.Phase.FINAL), keys(JoinSide.LEFT, KEY)),
+        join(physical.Sort(filtered(LEFT, A), (SortKey(A.id),), HERE), RIGHT, keys(JoinSide.RIGHT, KEY)),
+    ],
+    "makes every runtime filter": [join(LEFT, filtered(RIGHT, C), None)],
+    "number of its own": [
+        physical.NestedLoopJoin(JoinKind.SEMI, BY_LEFT, BY_LEFT, None, None, None, HERE),
+    ],
+    "no sender": [join(physical.RootExchange(SPREAD, HERE), filtered(RIGHT, C), keys(JoinSide.LEFT, KEY))],
+}
+
+
+@pytest.mark.parametrize(("need", "node"), [(need, node) for need, nodes in WRONG.items() for node in nodes])
+def test_wrong_runtime_filters(need: str, node: Any) -> None:
+    with pytest.raises(SqlError, match=need):
+        check(node)
+
+
+def test_a_row_join_does_not_know_which_right_rows_met_none() -> None:
+    check(replace(join(LEFT, RIGHT, None), row_cutover=256))
+    with pytest.raises(SqlError, match="row join"):
+        check(replace(join(LEFT, RIGHT, None, JoinKind.FULL), row_cutover=256))
+
+
+COLUMNS = (ColumnDefinition("a", BIGINT), ColumnDefinition("b", BIGINT))
+MAP = MapDefinition("1", "public", "m", COLUMNS, ("a",), ("a",), 7)
+
+
+def scan(order: physical.ZoneOrder | None) -> physical.MapScan:
+    return physical.MapScan(MAP, (A, B), None, None, HERE, order)
+
+
+def top(source: Any, bound: int | None) -> physical.TopN:
+    return physical.TopN(source, (SortKey(A.id), SortKey(B.id)), Literal(3, BIGINT), None, HERE, bound)
+
+
+def order(number: int = 1, column: Column = A) -> physical.ZoneOrder:
+    return physical.ZoneOrder(number, SortKey(column.id), 100, 1e6)
+
+
+def positive(source: Any) -> physical.Filter:
+    return physical.Filter(source, Call("is not null", (A,), BIGINT), HERE)
+
+
+@pytest.mark.parametrize("node", [top(scan(None), None), top(scan(order()), 1), top(positive(scan(order())), 1)])
+def test_right_bounds(node: Any) -> None:
+    check(node)
+
+
+@pytest.mark.parametrize(
+    ("need", "node"),
+    [
+        ("reaches a scan", top(scan(None), 1)),
+        ("reaches a scan", top(scan(order(2)), 1)),
+        ("reaches a scan", top(groups(scan(order()), A, B), 1)),
+        ("the first key", top(scan(order(1, B)), 1)),
+        ("bounds every scan", top(scan(order()), None)),
+        ("bounds every scan", scan(order())),
+    ],
+)
+def test_wrong_bounds(need: str, node: Any) -> None:
+    with pytest.raises(SqlError, match=need):
+        check(node)
