@@ -23,7 +23,7 @@ from remuda.exec.operator import Exec, IterationResult, PassingExec, UnaryExec
 from remuda.exec.relational.filter import FilterExec
 from remuda.exec.relational.project import ProjectExec
 from remuda.exec.scan.map_scan import MapScanExec
-from remuda.exec.selection import gathered
+from remuda.exec.selection import materialized
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -227,7 +227,7 @@ class _Feed(UnaryExec):
             if result is IterationResult.WAIT:
                 return result
             self._source_done = result is IterationResult.FETCHED_DONE
-            self._unsent = gathered(self.source.current_batch)
+            self._unsent = materialized(self.source.current_batch)
         if self._unsent is not None:
             if self._unsent.row_count and not self._channel.offer(self._unsent):
                 return IterationResult.WAIT

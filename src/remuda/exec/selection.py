@@ -1,4 +1,7 @@
-"""The rows of a batch that pass a filter, not yet gathered: a sum over them need not gather them at all."""
+"""Selected rows of a batch: a selection mask over the scan's own memory, materialized when their values are asked for.
+
+A sum over the rows that pass a filter need not materialize them at all.
+"""
 
 from __future__ import annotations
 
@@ -17,27 +20,81 @@ if TYPE_CHECKING:
     from remuda.exec.batch import Row, RowBatch, Tuple
     from remuda.expr import Column
 
-# Gathering the rows that a condition has chosen.
-#
-# Of many rows, numpy: their positions are found once and each column gathered from its memory, which is faster than
-# Arrow's own filter. Few among many that are not chosen are Arrow's: it passes 64 of those at a time, numpy eight.
+T = TypeVar("T")
 
-
+DENSE = 0.25
+"""The share of selected rows above which adding up all values, zeros for those not selected, beats gathering them."""
 NEARLY_ALL = 0.95
 """The share of the rows above which Arrow's filter, which copies whole stretches of rows, is the faster one."""
-
 SPARSE = 0.08
 """The share up to which Arrow's filter is the faster one (measured: 1 % of 262,144 rows, two columns, 195 µs with the
-packing of the truth values against 283, 5 % 377 against 519, 20 % 860 against 543)."""
-
+packing of the mask against 283, 5 % 377 against 519, 20 % 860 against 543)."""
 HANDFUL = 1_000
 """Up to so many rows one call of Arrow's for all columns is done before one of numpy's for each."""
-
 _DTYPES = {1: "<i1", 2: "<i2", 4: "<i4", 8: "<i8"}
 
 
-def gather(batch: pa.RecordBatch, chosen: np.ndarray, count: int) -> pa.RecordBatch:
-    """The rows whose truth value is true; `count` is how many those are."""
+class computed_once(Generic[T]):  # noqa: N801  (used as a decorator)
+    """An attribute that is computed when it is first asked for, as `functools.cached_property` from Python 3.12 on.
+
+    Before, it holds one lock for all objects of a class while it computes: two threads that gather the rows of two
+    batches wait for each other, and a scan on two cores takes as long as on one. Two threads that ask the same object
+    may both compute here, and one of the equal results is kept.
+    """
+
+    def __init__(self, compute: Callable[[Any], T]) -> None:
+        self._compute = compute
+        self._name = compute.__name__
+        self.__doc__ = compute.__doc__
+
+    def __get__(self, instance: Any, owner: type | None = None) -> T:
+        value = self._compute(instance)
+        instance.__dict__[self._name] = value
+        return value
+
+
+class SelectedBatch:
+    """The rows of `whole` at which the selection mask is true: a batch like any other to its consumer.
+
+    `whole` is the scan's own memory and costs nothing to keep.
+    """
+
+    def __init__(self, columns: tuple[Column, ...], whole: pa.RecordBatch, mask: np.ndarray) -> None:
+        self.columns = columns
+        self.whole = whole
+        self.mask = mask
+        self.row_count = int(np.count_nonzero(mask))
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether so many rows are selected that looking at all of them is cheaper than gathering the selected ones."""
+        return self.row_count >= DENSE * int(self.whole.num_rows)
+
+    @computed_once
+    def materialized(self) -> ArrowBatch:
+        return ArrowBatch(self.columns, gather(self.whole, self.mask, self.row_count))
+
+    def row(self, index: int) -> Row:
+        return self.materialized.row(index)
+
+    def tuples(self) -> Sequence[Tuple]:
+        return self.materialized.tuples()
+
+    def arrow(self) -> pa.RecordBatch:
+        return self.materialized.arrow()
+
+
+def materialized(batch: RowBatch) -> RowBatch:
+    """Materialize a batch on this thread before another one takes it over."""
+    return batch.materialized if isinstance(batch, SelectedBatch) else batch
+
+
+def gather(batch: pa.RecordBatch, mask: np.ndarray, count: int) -> pa.RecordBatch:
+    """Copy the rows at which the mask is true; `count` is how many those are.
+
+    Of many rows, numpy: their positions are found once and each column gathered from its memory, which is faster than
+    Arrow's own filter. Few among many that are left out are Arrow's: it passes 64 of those at a time, numpy eight.
+    """
     if count == batch.num_rows:
         return batch
     if count == 0:
@@ -45,29 +102,29 @@ def gather(batch: pa.RecordBatch, chosen: np.ndarray, count: int) -> pa.RecordBa
     if not batch.num_columns:
         return batch.slice(0, count)
     if not SPARSE * batch.num_rows < count <= NEARLY_ALL * batch.num_rows:
-        return batch.filter(_packed(chosen))
-    positions = np.flatnonzero(chosen)
+        return batch.filter(_packed(mask))
+    positions = np.flatnonzero(mask)
     if count <= HANDFUL:
         return batch.take(pa.array(positions))
-    wanted: pa.Array | None = None
+    indices: pa.Array | None = None
     arrays: list[pa.Array] = []
     for array in batch.columns:
         gathered = _gathered(array, positions)
         if gathered is None:
-            wanted = pa.array(positions) if wanted is None else wanted
-            gathered = _take(array, wanted)
+            indices = pa.array(positions) if indices is None else indices
+            gathered = _take(array, indices)
         arrays.append(gathered)
     return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
 
 
-def _packed(chosen: np.ndarray) -> pa.BooleanArray:
-    """numpy packs truth values in a third of the time that Arrow takes."""
-    bits = np.packbits(chosen, bitorder="little")
-    return pa.Array.from_buffers(pa.bool_(), len(chosen), [None, pa.py_buffer(bits)])
+def _packed(mask: np.ndarray) -> pa.BooleanArray:
+    """Pack a mask into bits: numpy does it in a third of the time that Arrow takes."""
+    bits = np.packbits(mask, bitorder="little")
+    return pa.Array.from_buffers(pa.bool_(), len(mask), [None, pa.py_buffer(bits)])
 
 
 def _gathered(array: pa.Array, positions: np.ndarray) -> pa.Array | None:
-    """The values at these positions, where they are of fixed width and none is NULL; else None."""
+    """Gather the values at these positions, where they are of fixed width and none is NULL; else None."""
     if is_dictionary(array):
         codes = _gathered(array.indices, positions)
         return None if codes is None else pa.DictionaryArray.from_arrays(codes, array.dictionary, safe=False)
@@ -89,69 +146,3 @@ def _take(array: pa.Array, positions: pa.Array) -> pa.Array:
 
 
 _arrow_take: Callable[..., pa.Array] = pc.take
-
-
-# An attribute that is computed when it is first asked for.
-
-
-T = TypeVar("T")
-
-
-class computed_once(Generic[T]):  # noqa: N801  (used as a decorator)
-    """What `functools.cached_property` is from Python 3.12 on.
-
-    Before, it holds one lock for all objects of a class while it computes: two threads that gather the rows of two
-    batches wait for each other, and a scan on two cores takes as long as on one. Two threads that ask the same object
-    may both compute here, and one of the equal results is kept.
-    """
-
-    def __init__(self, compute: Callable[[Any], T]) -> None:
-        self._compute = compute
-        self._name = compute.__name__
-        self.__doc__ = compute.__doc__
-
-    def __get__(self, instance: Any, owner: type | None = None) -> T:
-        value = self._compute(instance)
-        instance.__dict__[self._name] = value
-        return value
-
-
-DENSE = 0.25
-"""The share of chosen rows above which adding up all values, zeros for those not chosen, beats gathering the chosen."""
-
-
-class SelectedBatch:
-    """A batch like any other to whoever asks for its rows; they are gathered when they are first asked for.
-
-    `whole` has all rows, chosen or not: it is the scan's own memory and costs nothing to hold. `chosen` has a truth
-    value for each of them.
-    """
-
-    def __init__(self, columns: tuple[Column, ...], whole: pa.RecordBatch, chosen: np.ndarray) -> None:
-        self.columns = columns
-        self.whole = whole
-        self.chosen = chosen
-        self.row_count = int(np.count_nonzero(chosen))
-
-    @property
-    def is_dense(self) -> bool:
-        """Whether so many rows are chosen that looking at all of them is cheaper than gathering the chosen ones."""
-        return self.row_count >= DENSE * int(self.whole.num_rows)
-
-    @computed_once
-    def gathered(self) -> ArrowBatch:
-        return ArrowBatch(self.columns, gather(self.whole, self.chosen, self.row_count))
-
-    def row(self, index: int) -> Row:
-        return self.gathered.row(index)
-
-    def tuples(self) -> Sequence[Tuple]:
-        return self.gathered.tuples()
-
-    def arrow(self) -> pa.RecordBatch:
-        return self.gathered.arrow()
-
-
-def gathered(batch: RowBatch) -> RowBatch:
-    """The batch as it is handed to another thread: what is left to do to it is done on this one."""
-    return batch.gathered if isinstance(batch, SelectedBatch) else batch

@@ -46,7 +46,7 @@ class Source(Protocol):
     def blocks(self, partitions: np.ndarray | None, column: str, wanted: Range) -> list[tuple[int, int]]:
         """Those parts of `ranges` in which a value of the column may be within the wanted range."""
 
-    def heights(self, column: str, *, descending: bool, nulls_first: bool) -> np.ndarray | None:
+    def zone_maxima(self, column: str, *, descending: bool, nulls_first: bool) -> np.ndarray | None:
         """How far ahead in an order the rows of each block of `ZONE_ROWS` positions can be: integers, greater first,
         which are `direct_key`s of a descending order, their complements of an ascending one. None: not known."""
 

@@ -105,7 +105,7 @@ class SplitCall:
             self.add(None, batch.arrow(), 1)
             return
         for each in self.accumulators:
-            if not each.add_where(values, batch.chosen):
+            if not each.add_where(values, batch.mask):
                 each.add(None, batch.arrow().column(self._place), 1)
 
     @property

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from remuda.exec.batch import ArrowBatch, empty_batch, layout_of
 from remuda.exec.operator import Exec, IterationResult, UnaryExec
-from remuda.exec.selection import gathered
+from remuda.exec.selection import materialized
 from remuda.exec.sort.merge import Stream, merge_pending
 from remuda.plan.physical import Receive, Route, Spool
 from remuda.plan.walk import inputs
@@ -109,7 +109,7 @@ class SendExec(UnaryExec):
             if result is IterationResult.WAIT:
                 return result
             self._source_done = result is IterationResult.FETCHED_DONE
-            self.current_batch = gathered(self.source.current_batch)
+            self.current_batch = materialized(self.source.current_batch)
             if self.current_batch.row_count:
                 self._unsent.extend(self._routed(self.current_batch))
         if not self._send():

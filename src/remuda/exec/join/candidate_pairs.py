@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from remuda.exec.batch import layout_of
-from remuda.exec.join.join_table import JoinTable, Pairs, cuts
+from remuda.exec.join.join_table import JoinTable, Pairs, cuts, in_rounds, spread
 from remuda.exec.keys.key_interner import words
 from remuda.expr import as_array, compile_batch
 from remuda.types.arrow_arrays import null_mask
@@ -28,10 +28,6 @@ if TYPE_CHECKING:
     from remuda.plan.joins import CandidateBranch, SideComparison
     from remuda.types import SqlType
 
-FIRST_TRIED = 8
-"""Candidates of a left row that are compared first where one match is enough; then four times as many, and so on."""
-TRIED_GROWTH = 4
-
 
 @dataclass(frozen=True, slots=True)
 class Runs:
@@ -41,52 +37,36 @@ class Runs:
     starts: np.ndarray
     counts: np.ndarray
 
-    def pairs(self, lefts: np.ndarray, starts: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """All pairs of some left rows with parts of their runs."""
-        left = np.repeat(lefts, counts)
-        ends = np.cumsum(counts)
-        within = np.arange(len(left)) - np.repeat(ends - counts, counts)
-        return left, self.rows[np.repeat(starts, counts) + within]
+    def pairs(self, first: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
+        """Pair some left rows with all of their runs."""
+        counts = self.counts[first:stop]
+        return np.repeat(np.arange(first, stop), counts), self.rows[spread(self.starts[first:stop], counts)]
 
 
 class Candidates:
     """The candidates of one batch of left rows, found by one or several branches."""
 
-    def __init__(self, left_rows: int, branches: Sequence[Runs], verify: Callable[[], None]) -> None:
-        self._left_rows = left_rows
+    def __init__(self, branches: Sequence[Runs], verify: Callable[[], None]) -> None:
         self._branches = branches
         self._verify = verify
 
     def __iter__(self) -> Iterator[Pairs]:
-        """All pairs, in the order of the left rows; a pair that two branches find comes once."""
+        """Deliver all pairs, in the order of the left rows; a pair that two branches find comes once."""
         counts = np.sum([runs.counts for runs in self._branches], axis=0)
         for first, stop in cuts(counts):
             self._verify()
-            lefts = np.arange(first, stop)
-            parts = [runs.pairs(lefts, runs.starts[first:stop], runs.counts[first:stop]) for runs in self._branches]
+            parts = [runs.pairs(first, stop) for runs in self._branches]
             if len(parts) == 1:
                 yield Pairs(first, stop, *parts[0])
             else:
                 yield Pairs(first, stop, *_united(parts))
 
     def until_settled(self, settled: np.ndarray) -> Iterator[Pairs]:
-        """Pairs, a few of each left row first, of the rows that are not `settled`, which the caller changes meanwhile.
-
-        Where one match is enough, most rows need a few of their candidates.
-        """
+        """Deliver pairs round by round, for as long as a row is not `settled`, which the caller changes meanwhile."""
         for runs in self._branches:
-            tried, width = 0, FIRST_TRIED
-            while True:
-                open_rows = np.flatnonzero(~settled & (runs.counts > tried))
-                if not len(open_rows):
-                    break
-                counts = np.minimum(runs.counts[open_rows] - tried, width)
-                starts = runs.starts[open_rows] + tried
-                for first, stop in cuts(counts):
-                    self._verify()
-                    left, right = runs.pairs(open_rows[first:stop], starts[first:stop], counts[first:stop])
-                    yield Pairs(0, self._left_rows, left, right)
-                tried, width = tried + width, width * TRIED_GROWTH
+            for pairs in in_rounds(runs.starts, runs.counts, runs.rows, settled):
+                self._verify()
+                yield pairs
 
 
 def _united(parts: Sequence[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
@@ -130,40 +110,40 @@ def _compiled(expression: Expression | None, layout: dict[int, int]) -> BatchExp
 
 
 class CandidateFinder:
-    """Finds candidates among held rows. Nothing changes once it is made: several threads may ask it."""
+    """Finds candidates among the build rows. Nothing changes once it is made: several threads may ask it."""
 
     def __init__(
-        self, code: CandidateExpressions, held: BuildRows, parameters: Parameters, verify: Callable[[], None]
+        self, code: CandidateExpressions, build: BuildRows, parameters: Parameters, verify: Callable[[], None]
     ) -> None:
         self._parameters = parameters
         self._verify = verify
-        self._rows = held.rows
-        self._finders = [_BranchFinder(branch, held.batch, parameters) for branch in code.branches]
-        self._every = np.arange(held.rows)
+        self._rows = build.rows
+        self._finders = [_BranchFinder(branch, build.batch, parameters) for branch in code.branches]
+        self._every = np.arange(build.rows)
 
     def find(self, left: pa.RecordBatch) -> Candidates:
         if not self._finders:
-            return self.all_of(left)
+            return self._all_of(left)
         branches = [finder.find(left, self._parameters) for finder in self._finders]
-        return Candidates(left.num_rows, branches, self._verify)
+        return Candidates(branches, self._verify)
 
-    def all_of(self, left: pa.RecordBatch) -> Candidates:
-        """Every right row for every left row."""
+    def _all_of(self, left: pa.RecordBatch) -> Candidates:
+        """Return every right row for every left row."""
         starts = np.zeros(left.num_rows, np.int64)
-        return Candidates(left.num_rows, [Runs(self._every, starts, starts + self._rows)], self._verify)
+        return Candidates([Runs(self._every, starts, starts + self._rows)], self._verify)
 
 
 class _BranchFinder:
-    def __init__(self, code: _BranchExpressions, held: pa.RecordBatch, parameters: Parameters) -> None:
+    def __init__(self, code: _BranchExpressions, build: pa.RecordBatch, parameters: Parameters) -> None:
         self._code = code
-        rows = np.arange(held.num_rows)
+        rows = np.arange(build.num_rows)
         if code.right_filter is not None:
-            rows = rows[_passes(code.right_filter, held, parameters)]
-            held = held.take(pa.array(rows))
+            rows = rows[_passes(code.right_filter, build, parameters)]
+            build = build.take(pa.array(rows))
         self._table: JoinTable | None = None
         self._orders: list[_Order] = []
         if code.equalities:
-            columns = [_values(each.right, held, parameters) for each in code.equalities]
+            columns = [_values(each.right, build, parameters) for each in code.equalities]
             null_safe = [each.operator != "=" for each in code.equalities]
             self._table = JoinTable(columns, [each.type for each in code.equalities], null_safe)
         else:
@@ -171,7 +151,7 @@ class _BranchFinder:
             for each in code.ranges:
                 by_expression.setdefault(each.right_expression, []).append(each)
             self._orders = [
-                _Order(_values(group[0].right, held, parameters), group[0].type, group)
+                _Order(_values(group[0].right, build, parameters), group[0].type, group)
                 for group in by_expression.values()
             ]
         self._rows = rows
@@ -235,7 +215,7 @@ class _Order:
 
 
 def _integers(values: pa.Array, type_: SqlType) -> np.ndarray:
-    """Integers in the order of the values; arbitrary at a NULL."""
+    """Return integers in the order of the values; arbitrary at a NULL."""
     return np.zeros(len(values), np.int64) if values.null_count == len(values) else words(values, type_)
 
 

@@ -1,4 +1,4 @@
-"""What a join delivers for the pairs of rows that it has found: the same for all ways of finding them."""
+"""The rows that a join delivers for the pairs that it has found: the same for all ways of finding them."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class JoinResult:
         self._met = np.zeros(build.rows, np.bool_) if node.kind.keeps_right else None
 
     def of(self, left: pa.RecordBatch, found: Iterable[Pairs]) -> Iterator[RowBatch]:
-        """The batches for a batch of left rows; pairs come for all of its rows, in order."""
+        """Deliver the batches for a batch of left rows; pairs come for all of its rows, in order."""
         for pairs in found:
             yield self._paired(left, self.meeting(left, pairs))
 
@@ -93,7 +93,7 @@ class JoinResult:
         columns: Sequence[pa.Array],
         verified: Callable[[Iterator[Pairs]], Iterator[Pairs]] = lambda pairs: pairs,
     ) -> Iterator[RowBatch]:
-        """The batches for a batch of left rows, whose matches are found by these columns."""
+        """Deliver the batches for a batch of left rows, whose matches are found by these columns."""
         if self._kind in TESTED:
             yield self.tested(left, lambda settled: verified(table.pairs_until(columns, settled)))
         else:

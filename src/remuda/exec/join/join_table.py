@@ -1,4 +1,4 @@
-"""The held side of a join: its rows, and for each key the rows that have it."""
+"""The build side of a join: its rows, and for each key the rows that have it."""
 
 from __future__ import annotations
 
@@ -19,15 +19,11 @@ if TYPE_CHECKING:
 
 PAIRS_AT_ONCE = 1 << 18
 """Pairs that are made at once: a batch of rows with many matches each is cut, so that memory stays bounded."""
-
-
 FIRST_ROUND = 8
 ROUND_GROWTH = 4
 """How many candidates of a row are tried first, and how many times as many in each further round."""
-
 MOST_DISTINCT = 0.5
 """The share of rows above which repeated ones are kept: there are few of them."""
-
 COUNTED_AT_ONCE = 1 << 20
 """Rows whose keys are counted at once; more where there are more keys, which each piece looks through."""
 
@@ -60,13 +56,13 @@ def _coded(array: pa.Array) -> pa.Array:
     return array.dictionary_encode() if text and not is_dictionary(array) else array
 
 
-def distinct_rows(held: BuildRows, places: Sequence[int], types: Sequence[SqlType]) -> BuildRows:
-    """Of rows that are the same in these columns the first; all of them where that leaves most of them."""
-    numbers = KeyInterner([held.batch.column(place) for place in places], types, [True] * len(places)).given
-    _, first = np.unique(numbers, return_index=True)
-    if len(first) > MOST_DISTINCT * held.rows:
-        return held
-    return BuildRows(held.batch.take(pa.array(np.sort(first))))
+def distinct_rows(build: BuildRows, ordinals: Sequence[int], types: Sequence[SqlType]) -> BuildRows:
+    """Return the first of the rows that are the same in these columns; all of them where that leaves most of them."""
+    key_ids = KeyInterner([build.batch.column(ordinal) for ordinal in ordinals], types, [True] * len(ordinals)).given
+    _, first = np.unique(key_ids, return_index=True)
+    if len(first) > MOST_DISTINCT * build.rows:
+        return build
+    return BuildRows(build.batch.take(pa.array(np.sort(first))))
 
 
 class KeyTable:
@@ -81,7 +77,7 @@ class KeyTable:
         return self._keys.count
 
     def contains(self, columns: Sequence[pa.Array]) -> np.ndarray:
-        """Whether there is a row with the key, for each row."""
+        """Return, for each row, whether there is a row with its key."""
         found: np.ndarray = self._keys.find(columns) >= 0
         return found
 
@@ -91,20 +87,20 @@ class JoinTable(KeyTable):
 
     def __init__(self, columns: Sequence[pa.Array], types: Sequence[SqlType], null_safe: Sequence[bool]) -> None:
         super().__init__(columns, types, null_safe)
-        numbers = self._keys.given
-        present = np.flatnonzero(numbers >= 0)
-        numbers = numbers[present]
+        key_ids = self._keys.given
+        present = np.flatnonzero(key_ids >= 0)
+        key_ids = key_ids[present]
         check_cancelled()
         self._row_of: np.ndarray | None = None
-        if len(numbers) == self._keys.count:
+        if len(key_ids) == self._keys.count:
             self._row_of = np.full(self._keys.count + 1, -1, np.int32)
-            self._row_of[numbers] = present
+            self._row_of[key_ids] = present
         else:
-            # One more, of no rows, so that ABSENT as an index from the end finds nothing.
-            self._counts = _counted(numbers, self._keys.count + 1)
+            # One more, of no rows, so that NOT_FOUND as an index from the end finds nothing.
+            self._counts = _counted(key_ids, self._keys.count + 1)
             self._starts = np.cumsum(self._counts) - self._counts
             check_cancelled()
-            self._rows = present[np.argsort(numbers, kind="stable")]
+            self._rows = present[np.argsort(key_ids, kind="stable")]
 
     @property
     def rows_of_key(self) -> float:
@@ -112,45 +108,48 @@ class JoinTable(KeyTable):
         return 1.0 if self._row_of is not None else len(self._rows) / max(1, self._keys.count)
 
     def pairs(self, columns: Sequence[pa.Array]) -> Iterator[Pairs]:
-        """All pairs of equal keys, for rows of the other side in their order."""
-        numbers = self._keys.find(columns)
+        """Deliver all pairs of equal keys, for rows of the other side in their order."""
+        key_ids = self._keys.find(columns)
         if self._row_of is None:
-            yield from self._several(numbers)
+            yield from self._several(key_ids)
             return
-        right = self._row_of[numbers]
+        right = self._row_of[key_ids]
         hits = right >= 0
         if hits.all():
-            yield Pairs(0, len(numbers), None, right)
+            yield Pairs(0, len(key_ids), None, right)
         else:
             left = np.flatnonzero(hits)
-            yield Pairs(0, len(numbers), left, right[left])
+            yield Pairs(0, len(key_ids), left, right[left])
 
     def pairs_until(self, columns: Sequence[pa.Array], settled: np.ndarray) -> Iterator[Pairs]:
-        """As `pairs`, round by round, for as long as a row is not `settled`, which the caller changes meanwhile."""
+        """Deliver pairs round by round, for as long as a row is not `settled`, which the caller changes meanwhile."""
         if self._row_of is not None:
             return self.pairs(columns)
-        numbers = self._keys.find(columns)
-        return in_rounds(self._starts[numbers], self._counts[numbers], self._rows, settled)
+        key_ids = self._keys.find(columns)
+        counts = self._counts[key_ids]
+        at_first = FIRST_ROUND if int(counts.sum()) > PAIRS_AT_ONCE else int(counts.max(initial=0))
+        return in_rounds(self._starts[key_ids], counts, self._rows, settled, at_first)
 
     def runs(self, columns: Sequence[pa.Array]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The rows in an order in which equal keys are together; for each row where its matches start, and how many."""
-        numbers = self._keys.find(columns)
+        """Return the rows, equal keys together, and for each row of the other side where its matches start, and how
+        many there are."""
+        key_ids = self._keys.find(columns)
         if self._row_of is not None:
-            return self._row_of, numbers, (self._row_of[numbers] >= 0).astype(np.int64)
-        return self._rows, self._starts[numbers], self._counts[numbers]
+            return self._row_of, key_ids, (self._row_of[key_ids] >= 0).astype(np.int64)
+        return self._rows, self._starts[key_ids], self._counts[key_ids]
 
-    def _several(self, numbers: np.ndarray) -> Iterator[Pairs]:
-        counts = self._counts[numbers]
+    def _several(self, key_ids: np.ndarray) -> Iterator[Pairs]:
+        counts = self._counts[key_ids]
         for first, stop in cuts(counts):
             matches = counts[first:stop]
             left = np.repeat(np.arange(first, stop), matches)
-            yield Pairs(first, stop, left, self._rows[_spread(self._starts[numbers[first:stop]], matches)])
+            yield Pairs(first, stop, left, self._rows[spread(self._starts[key_ids[first:stop]], matches)])
 
 
-def _spread(starts: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """So many numbers from each start on.
+def spread(starts: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Return so many consecutive integers from each start on.
 
-    >>> _spread(np.array([3, 10]), np.array([2, 3])).tolist()
+    >>> spread(np.array([3, 10]), np.array([2, 3])).tolist()
     [3, 4, 10, 11, 12]
     """
     ends = np.cumsum(counts)
@@ -159,35 +158,37 @@ def _spread(starts: np.ndarray, counts: np.ndarray) -> np.ndarray:
     return spread
 
 
-def in_rounds(starts: np.ndarray, counts: np.ndarray, rows: np.ndarray, settled: np.ndarray) -> Iterator[Pairs]:
-    """Pairs of each left row with `rows[start : start + count]`: a few of them at first, more as long as it is open.
+def in_rounds(
+    starts: np.ndarray, counts: np.ndarray, rows: np.ndarray, settled: np.ndarray, width: int = FIRST_ROUND
+) -> Iterator[Pairs]:
+    """Pair each left row with `rows[start : start + count]`: a few of them at first, more as long as it is open.
 
     Where a row has thousands of candidates the first few mostly settle whether one of them meets a condition.
     """
-    open_ = np.flatnonzero(counts)
-    done, width = 0, FIRST_ROUND if int(counts.sum()) > PAIRS_AT_ONCE else int(counts.max(initial=0))
+    open_ = np.flatnonzero((counts > 0) & ~settled)
+    done = 0
     while len(open_):
         matches = np.minimum(counts[open_] - done, width)
         for first, stop in cuts(matches):
-            part, number = open_[first:stop], matches[first:stop]
-            left = np.repeat(part, number)
-            yield Pairs(0, len(counts), left, rows[_spread(starts[part] + done, number)])
+            some, width_of_each = open_[first:stop], matches[first:stop]
+            left = np.repeat(some, width_of_each)
+            yield Pairs(0, len(counts), left, rows[spread(starts[some] + done, width_of_each)])
         done += width
         width *= ROUND_GROWTH
         open_ = open_[(counts[open_] > done) & ~settled[open_]]
 
 
-def _counted(numbers: np.ndarray, count: int) -> np.ndarray:
-    """How often each number comes. numpy lets no other thread do anything meanwhile, so it is asked piece by piece."""
+def _counted(key_ids: np.ndarray, count: int) -> np.ndarray:
+    """Count the rows of each key. numpy lets no other thread do anything meanwhile, so it is asked piece by piece."""
     size = max(COUNTED_AT_ONCE, count)
     counts = np.zeros(count, np.intp)
-    for first in range(0, len(numbers), size):
-        counts += np.bincount(numbers[first : first + size], minlength=count)
+    for first in range(0, len(key_ids), size):
+        counts += np.bincount(key_ids[first : first + size], minlength=count)
     return counts
 
 
 def cuts(counts: np.ndarray, at_once: int = PAIRS_AT_ONCE) -> Iterator[tuple[int, int]]:
-    """Ranges of rows that have no more than so many pairs together, or are one row.
+    """Cut rows into ranges that have no more than so many pairs together, or are one row.
 
     >>> list(cuts(np.array([1, 2, 3, 9, 1]), 5))
     [(0, 2), (2, 3), (3, 4), (4, 5)]
@@ -202,7 +203,7 @@ def cuts(counts: np.ndarray, at_once: int = PAIRS_AT_ONCE) -> Iterator[tuple[int
 
 
 def all_pairs(left_rows: int, right_rows: int) -> Iterator[Pairs]:
-    """Every left row with every right row."""
+    """Pair every left row with every right row."""
     step = max(1, PAIRS_AT_ONCE // max(1, right_rows))
     rights = np.arange(right_rows)
     for first in range(0, left_rows, step):

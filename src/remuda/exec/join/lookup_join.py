@@ -1,6 +1,6 @@
 """Lookup join: finds the matches of the rows at hand in a map, by its key or by an index, instead of reading all of it.
 
-For each batch of the input the rows of its different keys are fetched and joined with it like any held rows.
+For each batch of the input the rows of its different keys are fetched and joined with it like any build side.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ class _LookupExpressions:
 
     def __init__(self, node: LookupJoin) -> None:
         names = node.map.key if node.index is None else node.index.columns[: len(node.keys)]
-        delivered = {column.name: place for place, column in enumerate(node.map_columns)}
+        delivered = {column.name: ordinal for ordinal, column in enumerate(node.map_columns)}
         extra = [name for name in names if name not in delivered]
         added = tuple(Column(-2 - number, name, node.map.column(name).type) for number, name in enumerate(extra))
         fetched = (*node.map_columns, *added)
-        places = {column.name: place for place, column in enumerate(fetched)}
-        self.key_places = [places[name] for name in names]
+        ordinals = {column.name: ordinal for ordinal, column in enumerate(fetched)}
+        self.key_ordinals = [ordinals[name] for name in names]
         self.key_types = [node.map.column(name).type for name in names]
         self.rows = ScanFilter(node.map, fetched, node.filter)
         layout = layout_of(node.input.columns)
@@ -105,8 +105,8 @@ class LookupJoinExec(UnaryExec):
         code, parameters = self._code, self._context.parameters.values
         keys = [tuple([key(row, parameters) for key in code.key_rows]) for row in lefts]
         rights = [row for batch in self._fetch(keys) for row in batch.tuples()]
-        safe = [False] * len(code.key_places)
-        table = RowTable(rights, code.key_places, safe).lookup(range(len(safe)))
+        safe = [False] * len(code.key_ordinals)
+        table = RowTable(rights, code.key_ordinals, safe).lookup(range(len(safe)))
         following = iter(keys)
         rows = code.row_join.joined(lefts, lambda _: table(next(following)), parameters)
         if self._node.kind.delivers_right:
@@ -118,10 +118,10 @@ class LookupJoinExec(UnaryExec):
         arrays = [as_array(key(left, parameters), left.num_rows) for key in code.key_arrays]
         keys = list(zip(*map(stored_list, arrays, code.key_types), strict=True))
         batches = [batch.arrow() for batch in self._fetch(keys)]
-        held = BuildRows(concatenate(batches) if batches else empty_batch(code.rows.columns).arrow())
-        rights = [held.batch.column(place) for place in code.key_places]
+        build = BuildRows(concatenate(batches) if batches else empty_batch(code.rows.columns).arrow())
+        rights = [build.batch.column(ordinal) for ordinal in code.key_ordinals]
         table = JoinTable(rights, code.key_types, [False] * len(rights))
-        result = JoinResult(code.shape, code.join, held, parameters)
+        result = JoinResult(code.shape, code.join, build, parameters)
         for batch in result.of_table(left, table, arrays):
             yield ArrowBatch(self._node.columns, batch.arrow().select(list(range(self._width))))
 
@@ -129,10 +129,10 @@ class LookupJoinExec(UnaryExec):
         """The rows of these keys, each once, that pass the scan's own filter."""
         different = list(dict.fromkeys(_with_one_nan(key) for key in keys if None not in key))
         for first in range(0, len(different), KEYS_AT_ONCE):
-            chosen = different[first : first + KEYS_AT_ONCE]
+            some_keys = different[first : first + KEYS_AT_ONCE]
             for source in self._sources:
                 self._context.verify()
-                positions = self._positions(source, chosen)
+                positions = self._positions(source, some_keys)
                 self._context.activity.index_entries += len(positions)
                 if len(positions):
                     yield self._read(source, positions)

@@ -59,7 +59,7 @@ class MarkTable:
         self._tables: dict[tuple[int, int], KeyTable] = {}
 
     def marks(self, left: MarkKeys, condition: Callable[[Pairs], Pairs] | None) -> tuple[np.ndarray, np.ndarray]:
-        """Where the mark is true, and where it is unknown, for each left row."""
+        """Return, for each left row, whether its mark is true, and whether it is unknown."""
         true, unknown = np.zeros(left.rows, np.bool_), np.zeros(left.rows, np.bool_)
         lefts = _by_pattern(left)
         if 0 in lefts and 0 in self._rows:
@@ -79,7 +79,7 @@ class MarkTable:
         pattern: int,
         condition: Callable[[Pairs], Pairs] | None,
     ) -> np.ndarray:
-        """Of these left rows those that equal a right row of the pattern in all columns but those left out."""
+        """Return those of the left rows that equal a right row of the pattern in all columns but those left out."""
         if not len(positions):
             return positions
         rows = self._rows[pattern]
@@ -101,12 +101,12 @@ class MarkTable:
         return table.pairs(columns)
 
     def _table(self, left_out: int, pattern: int) -> KeyTable:
-        """Made when it is first asked for; threads that ask at once make the same."""
+        """Make a table when it is first asked for; threads that ask at once make the same."""
         known = self._tables.get((left_out, pattern))
         if known is None:
             keys = len(self._right.keys)
-            kept = [place for place in range(len(self._right.compared)) if not left_out >> place & 1]
-            types = [*self._types[:keys], *(self._types[keys + place] for place in kept)]
+            kept = [ordinal for ordinal in range(len(self._right.compared)) if not left_out >> ordinal & 1]
+            types = [*self._types[:keys], *(self._types[keys + ordinal] for ordinal in kept)]
             null_safe = [*self._null_safe, *(False for _ in kept)]
             known = self._make_table(_columns(self._right, left_out, self._rows[pattern]), types, null_safe)
             self._tables[left_out, pattern] = known
@@ -114,22 +114,22 @@ class MarkTable:
 
 
 def _by_pattern(side: MarkKeys) -> dict[int, np.ndarray]:
-    """The positions of rows by which of their compared columns are NULL, as bits; none for patterns without rows."""
+    """Return the positions of rows by which of their compared columns are NULL, as bits."""
     if not side.rows:
         return {}
     masks = [null_mask(array) for array in side.compared]
     if all(mask is None for mask in masks):
         return {0: np.arange(side.rows)}
     patterns = np.zeros(side.rows, np.int64)
-    for place, mask in enumerate(masks):
+    for ordinal, mask in enumerate(masks):
         if mask is not None:
-            patterns |= mask.astype(np.int64) << place
+            patterns |= mask.astype(np.int64) << ordinal
     return {int(pattern): np.flatnonzero(patterns == pattern) for pattern in np.unique(patterns)}
 
 
 def _columns(side: MarkKeys, left_out: int, positions: np.ndarray) -> list[pa.Array]:
-    columns = [*side.keys, *(array for place, array in enumerate(side.compared) if not left_out >> place & 1)]
+    columns = [*side.keys, *(array for ordinal, array in enumerate(side.compared) if not left_out >> ordinal & 1)]
     if len(positions) == side.rows:
         return columns
-    wanted = pa.array(positions)
-    return [array.take(wanted) for array in columns]
+    indices = pa.array(positions)
+    return [array.take(indices) for array in columns]

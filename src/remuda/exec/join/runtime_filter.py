@@ -13,7 +13,7 @@ from remuda.exec.batch import empty_batch, layout_of, positional
 from remuda.exec.join.join_table import KeyTable
 from remuda.exec.memory import bytes_held
 from remuda.exec.operator import Exec, IterationResult, PassingExec, UnaryExec
-from remuda.exec.selection import SelectedBatch, gathered
+from remuda.exec.selection import SelectedBatch, materialized
 from remuda.exec.sort.ordering import concatenate
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ class SpooledProbeExec(UnaryExec):
             result = self.source.advance()
             if result is IterationResult.WAIT:
                 return False
-            self._spool(gathered(self.source.current_batch))
+            self._spool(materialized(self.source.current_batch))
             self._source_done = result is IterationResult.FETCHED_DONE
             if self._source_done or self._rows > self._most_rows:
                 self._is_read = True

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from remuda.exec.batch import ArrowBatch, TupleBatch, empty_batch
 from remuda.exec.memory import bytes_held
 from remuda.exec.operator import Exec, IterationResult
-from remuda.exec.selection import gathered
+from remuda.exec.selection import materialized
 
 if TYPE_CHECKING:
     from remuda.exec.batch import RowBatch
@@ -41,7 +41,7 @@ class SpooledRows:
                 return False
             batch = self.source.current_batch
             if batch.row_count:
-                self._batches.append(gathered(batch))
+                self._batches.append(materialized(batch))
                 if self._context.memory is not None:
                     self._bytes += bytes_held(batch)
                     self._context.hold(self, "the spool", self._bytes)

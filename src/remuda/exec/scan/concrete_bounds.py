@@ -28,7 +28,7 @@ MAXIMUM_COMBINATIONS = 10_000
 
 
 def point_values(points: Points, parameters: Values) -> list[Any]:
-    """The values of an equality or a union, each once, lowest first; NULL is one only where IS NULL asks for it."""
+    """Return the values of an equality or a union, each once, lowest first; NULL only where IS NULL asks for it."""
     values = [evaluate_constant(value, parameters) for value in points.values]
     # By what they sort by: two NaNs are not equal in Python.
     distinct = {_sort_key(value): value for value in values if value is not None}
@@ -41,7 +41,7 @@ def _sort_key(value: Any) -> Any:
 
 
 def interval_range(interval: Interval, parameters: Values) -> Range | None:
-    """The tightest ends; None where no value can lie between them."""
+    """Return the tightest ends of an interval; None where no value can lie between them."""
     low = _tightest(interval.lows, parameters, highest=True)
     high = _tightest(interval.highs, parameters, highest=False)
     if low is None or high is None:
@@ -54,7 +54,7 @@ def interval_range(interval: Interval, parameters: Values) -> Range | None:
 
 
 def _tightest(ends: Sequence[End], parameters: Values, *, highest: bool) -> tuple[Any, bool] | None:
-    """The end that excludes most; None where an end is NULL, which nothing satisfies."""
+    """Return the end that excludes most; None where an end is NULL, which nothing satisfies."""
     best: tuple[Any, bool] = (UNBOUNDED, True)
     for end in ends:
         value = evaluate_constant(end.value, parameters)
@@ -71,7 +71,7 @@ def _tightest(ends: Sequence[End], parameters: Values, *, highest: bool) -> tupl
 
 
 def index_lookups(bounds: Sequence[Bound], parameters: Values) -> list[Lookup]:
-    """Disjoint lookups in index order, so that each row is found once. No bounds at all: the whole index."""
+    """Return disjoint lookups in index order, so that each row is found once. No bounds at all: the whole index."""
     prefixes: list[Values] = [()]
     for bound in bounds:
         match bound:
@@ -97,7 +97,7 @@ def index_lookups(bounds: Sequence[Bound], parameters: Values) -> list[Lookup]:
 
 
 def prefix_range(bound: Prefix, parameters: Values) -> Range | None:
-    """The strings that begin as the pattern does; None where the pattern is NULL, which nothing matches."""
+    """Return the range of strings that begin as the pattern does; None where the pattern is NULL."""
     pattern = evaluate_constant(bound.pattern, parameters)
     if pattern is None:
         return None
@@ -107,7 +107,7 @@ def prefix_range(bound: Prefix, parameters: Values) -> Range | None:
 
 
 def union_of_ranges(bound: Ranges, parameters: Values) -> list[Range | None]:
-    """Disjoint ranges, lowest first; None among them stands for NULL, which is lowest unless it is wanted last."""
+    """Return disjoint ranges, lowest first; None among them stands for NULL, which comes first unless `nulls_last`."""
     ranges: list[Range] = []
     with_null = False
     for part in bound.parts:
@@ -124,7 +124,7 @@ def union_of_ranges(bound: Ranges, parameters: Values) -> list[Range | None]:
 
 
 def _merged(ranges: list[Range]) -> list[Range]:
-    """Ranges that overlap become one, so that each value is found once. Those that only touch may stay apart."""
+    """Merge ranges that overlap, so that each value is found once. Those that only touch may stay apart."""
     found: list[Range] = []
     for each in sorted(ranges, key=_low_key):
         if found and _reaches(found[-1], each):
@@ -153,8 +153,10 @@ def _reaches(first: Range, second: Range) -> bool:
 
 
 def compile_lookups(bounds: Sequence[Bound]) -> Callable[[Values], list[Lookup]]:
-    """`index_lookups` for given bounds; what nearly all queries ask, one value for each column and at most one range
-    behind them, without a detour."""
+    """Compile `index_lookups` for given bounds.
+
+    What nearly all queries ask, one value for each column and at most one range behind them, takes no detour.
+    """
     range_of: Callable[[Values], Range | None] | None = None
     points = bounds
     if bounds and isinstance(last := bounds[-1], Interval):
@@ -186,7 +188,7 @@ def _is_one_value(points: Points) -> bool:
 
 
 def _compile_range(interval: Interval) -> Callable[[Values], Range | None]:
-    """`interval_range` for a given interval."""
+    """Compile `interval_range` for a given interval."""
     match interval:
         case Interval(lows=(End(low, low_inclusive),), highs=(End(high, high_inclusive),)):
             first, last, closed = _compile_value(low), _compile_value(high), low_inclusive and high_inclusive
@@ -208,7 +210,7 @@ def _compile_range(interval: Interval) -> Callable[[Values], Range | None]:
 
 
 def _compile_value(expression: Expression) -> Callable[[Values], Any]:
-    """`evaluate_constant` for a given expression."""
+    """Compile `evaluate_constant` for a given expression."""
     if isinstance(expression, Parameter):
         return itemgetter(expression.index)
     evaluate = compile_row(expression, {})
@@ -216,13 +218,13 @@ def _compile_value(expression: Expression) -> Callable[[Values], Any]:
 
 
 def lookup_keys(key: Sequence[Points], parameters: Values) -> list[Any]:
-    """The keys, as storage writes them: the value itself for a single column, else a tuple."""
+    """Return the keys as storage writes them: the value itself for a single column, else a tuple."""
     columns = [point_values(points, parameters) for points in key]
     return columns[0] if len(columns) == 1 else list(product(*columns))
 
 
 def pruned_partitions(definition: MapDefinition, pruning: Pruning, parameters: Values) -> np.ndarray | None:
-    """The partitions in which a row that passes the filter can lie, ascending; None where that is not worth knowing."""
+    """Return the partitions in which a row that passes can lie, ascending; None where that is not worth knowing."""
     found: set[int] = set()
     types = [definition.column(name).type for name in pruning.columns]
     combinations = 0
@@ -255,11 +257,11 @@ def _countable_values(bound: Bound, parameters: Values) -> Iterable[Any] | None:
             assert_never(bound)
 
 
-def intersect(owned: np.ndarray | None, wanted: np.ndarray | None) -> np.ndarray | None:
-    """The partitions of both, ascending as they are in each; None stands for all."""
-    if owned is None or wanted is None:
-        return wanted if owned is None else owned
+def intersect(owned: np.ndarray | None, pruned: np.ndarray | None) -> np.ndarray | None:
+    """Return the partitions of both, ascending as they are in each; None stands for all."""
+    if owned is None or pruned is None:
+        return pruned if owned is None else owned
     if not len(owned):
         return owned
-    in_both: np.ndarray = wanted[owned.take(owned.searchsorted(wanted), mode="clip") == wanted]
+    in_both: np.ndarray = pruned[owned.take(owned.searchsorted(pruned), mode="clip") == pruned]
     return in_both

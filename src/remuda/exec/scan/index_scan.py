@@ -8,7 +8,7 @@ import numpy as np
 
 from remuda.exec.batch import ArrowBatch, Row, RowBatch, layout_of
 from remuda.exec.scan.concrete_bounds import index_lookups
-from remuda.exec.scan.map_scan import IteratorExec, direct_batches, scan_partitions
+from remuda.exec.scan.map_scan import IteratorExec, full_scan_batches, scan_partitions
 from remuda.exec.scan.scan_filter import residual_filter, whole_filter
 from remuda.exec.sort.merge import Stream, merge_pending
 from remuda.plan.physical import Direction
@@ -26,8 +26,8 @@ FEW_ROWS = 64
 """Up to this many rows are read one by one: starting Arrow's kernels would cost more."""
 FIRST_CHUNK = 16
 LARGEST_CHUNK = 65_536
-"""An ordered scan reads in growing chunks, as whoever is above it may need only the first. Under a LIMIT the first has
-that many rows: of several sources it is enough then, and MIN and MAX read one row of each."""
+"""An ordered scan reads in growing chunks, as its consumer may need only the first. Under a LIMIT the first has that
+many rows: of several sources it is enough then, and MIN and MAX read one row of each."""
 
 
 class IndexScanExec(IteratorExec):
@@ -50,13 +50,13 @@ class IndexScanExec(IteratorExec):
         if node.direction is not Direction.UNORDERED:
             self.start(context, self._ordered_batches(sources, lookups, partitions, context))
         elif self._is_scan_cheaper(sources, lookups, context):
-            direct = self._code.of(node, whole_filter)
-            self.start(context, direct_batches(node, direct, partitions, context))
+            full = self._code.of(node, whole_filter)
+            self.start(context, full_scan_batches(node, full, partitions, context))
         else:
             self.start(context, self._batches(sources, lookups, partitions, context))
 
     def _is_scan_cheaper(self, sources: tuple[Source, ...], lookups: list[Lookup], context: ExecContext) -> bool:
-        """By the exact number of entries within the bounds, which an index tells without reading rows."""
+        """Compare the exact number of entries within the bounds, which an index has without reading rows."""
         limit = self._node.scan_cutover
         if limit is None:
             return False
@@ -94,7 +94,7 @@ class IndexScanExec(IteratorExec):
     def _ordered_batches(
         self, sources: tuple[Source, ...], lookups: list[Lookup], partitions: np.ndarray | None, context: ExecContext
     ) -> Iterator[RowBatch]:
-        """Each source is one ordered stream; several are merged."""
+        """Merge the ordered streams of all sources."""
         node = self._node
         if len(sources) == 1:
             yield from self._read_in_order(sources[0], lookups, partitions, context)
@@ -103,14 +103,14 @@ class IndexScanExec(IteratorExec):
         readers = [self._read_in_order(source, lookups, partitions, context) for source in sources]
         layout = layout_of(node.columns)
         collation = node.traits.collation
-        places = [layout[key.column] for key in collation]
+        ordinals = [layout[key.column] for key in collation]
         while True:
             for stream, reader in zip(streams, readers, strict=True):
                 while stream.needs_input:
                     batch = next(reader, None)
                     stream.exhausted = batch is None
                     stream.pending = None if batch is None else batch.arrow()
-            merged = merge_pending(streams, places, collation)
+            merged = merge_pending(streams, ordinals, collation)
             if merged is None:
                 return
             yield ArrowBatch(node.columns, merged)
@@ -134,31 +134,30 @@ class IndexScanExec(IteratorExec):
     def _ordered_chunks(
         self, source: Source, lookups: list[Lookup], partitions: np.ndarray | None
     ) -> Iterator[np.ndarray]:
-        """Positions in growing numbers, those of short lookups together; nothing is found before it is asked for."""
+        """Deliver positions in growing chunks, those of short lookups together, none before it is asked for."""
         index, descending = self._node.index.id, self._node.direction is Direction.DESCENDING
         size = self._first_chunk
-        held: list[np.ndarray] = []
+        pending: list[np.ndarray] = []
         count = 0
         for lookup in reversed(lookups) if descending else lookups:
             for found in source.ordered_positions(index, lookup, partitions, descending=descending):
-                held.append(found)
+                pending.append(found)
                 count += len(found)
                 if count < size:
                     continue
-                together = np.concatenate(held) if len(held) > 1 else found
+                together = np.concatenate(pending) if len(pending) > 1 else found
                 first = 0
                 while count - first >= size:
                     yield together[first : first + size]
                     first, size = first + size, min(size * 4, LARGEST_CHUNK)
-                held, count = [together[first:]], count - first
+                pending, count = [together[first:]], count - first
         if count:
-            yield np.concatenate(held)
-
-
-# Index count: how many rows lie within bounds, from the index alone.
+            yield np.concatenate(pending)
 
 
 class IndexCountExec(IteratorExec):
+    """Counts the rows within bounds, from the index alone."""
+
     def __init__(self, node: IndexCount) -> None:
         super().__init__(node.columns)
         self._node = node
@@ -168,7 +167,7 @@ class IndexCountExec(IteratorExec):
         self.start(context, self._count(scan_partitions(self._node, context), context))
 
     def _count(self, partitions: np.ndarray | None, context: ExecContext) -> Iterator[RowBatch]:
-        """Positions are looked at, as an entry may be hidden by a later write; the rows themselves are not."""
+        """Count positions, as an entry may be of a row that a later write replaced; no row is read."""
         node = self._node
         count = 0
         for source in context.snapshot(node.map.id).sources:

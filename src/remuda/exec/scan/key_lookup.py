@@ -50,13 +50,13 @@ class KeyLookupExec(IteratorExec):
 
 def keys_in_partitions(definition: MapDefinition, keys: list[Any], partitions: np.ndarray) -> list[Any]:
     """Only the keys that a fragment with these partitions is responsible for: another one finds the others."""
-    places = [definition.key.index(name) for name in definition.partitioned_by]
+    ordinals = [definition.key.index(name) for name in definition.partitioned_by]
     hash_of = scalar_hasher([definition.column(name).type for name in definition.partitioned_by])
     owned = set(partitions.tolist())
 
     def partition(key: Any) -> int:
         parts = key if isinstance(key, tuple) else (key,)
-        chosen = tuple(parts[place] for place in places)
-        return partition_of(hash_of(chosen[0] if len(chosen) == 1 else chosen), definition.partitions)
+        values = tuple(parts[ordinal] for ordinal in ordinals)
+        return partition_of(hash_of(values[0] if len(values) == 1 else values), definition.partitions)
 
     return [key for key in keys if partition(key) in owned]

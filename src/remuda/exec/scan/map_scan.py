@@ -55,7 +55,7 @@ def scan_partitions(node: ScanNode, context: ExecContext) -> np.ndarray | None:
     return partitions
 
 
-def direct_batches(
+def full_scan_batches(
     node: ScanNode, rows: ScanFilter, partitions: np.ndarray | None, context: ExecContext
 ) -> Iterator[RowBatch]:
     """Deliver the rows that pass, in batches; for the index scan that finds a full scan to be cheaper."""

@@ -1,4 +1,4 @@
-"""The part that all scans share: which columns are read, which rows are kept, which columns are passed on."""
+"""The filter of a scan: which columns are read, which rows pass, which columns are delivered."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ class ScanFilter:
     def apply_to_arrow(self, batch: pa.RecordBatch, parameters: Parameters) -> RowBatch:
         if not self._parts or batch.num_rows == 0:
             return ArrowBatch(self.columns, self._delivered(batch))
-        passing = _all(truth(batch, parameters) for _, truth in self._parts)
+        passing = _all(mask(batch, parameters) for _, mask in self._parts)
         return SelectedBatch(self.columns, self._delivered(batch), passing)
 
     def apply_to_segment(self, segment: Segment, first: int, batch: pa.RecordBatch, parameters: Parameters) -> RowBatch:
-        """The same for a batch that is whole rows of a segment, none of them hidden, from `first` on."""
+        """Apply the filter to consecutive rows of a segment from `first` on, none of them deleted."""
         if not self._parts or batch.num_rows == 0:
             return ArrowBatch(self.columns, self._delivered(batch))
         passing = _all(self._passing(segment, first, batch, parameters))
@@ -61,11 +61,11 @@ class ScanFilter:
     def _passing(
         self, segment: Segment, first: int, batch: pa.RecordBatch, parameters: Parameters
     ) -> Iterator[np.ndarray]:
-        for comparison, truth in self._parts:
+        for comparison, mask in self._parts:
             passing = None
             if comparison is not None:
                 passing = comparison.passing(segment, first, first + batch.num_rows, parameters)
-            yield truth(batch, parameters) if passing is None else passing
+            yield mask(batch, parameters) if passing is None else passing
 
     def apply_to_tuples(self, tuples: Sequence[tuple[Any, ...]], parameters: Parameters) -> RowBatch:
         passes = self._row_predicate
@@ -92,7 +92,7 @@ def residual_filter(node: IndexScan | KeyLookup) -> ScanFilter:
 
 
 def _parts(predicate: Expression, layout: dict[int, int]) -> list[tuple[EncodedComparison | None, Mask]]:
-    """What must all be true of a row. What can be an error for some row is asked as a whole: see `compile_mask`."""
+    """Compile the conjuncts of a filter; one that can be an error for some row stays whole: see `compile_mask`."""
     if can_fail(predicate):
         return [(None, compile_mask(predicate, layout))]
     return [(encoded_comparison(each), compile_mask(each, layout)) for each in conjuncts(predicate)]

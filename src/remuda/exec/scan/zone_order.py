@@ -66,13 +66,14 @@ class ZoneOrderedPieces:
     ) -> None:
         self._bound = bound
         self._activity = activity
+        self._zones_read = 0
         self._without_zones: list[Piece] = []
         self._ranges: list[Piece] = []
         maxima: list[np.ndarray] = []
         zones: list[np.ndarray] = []
         for piece in pieces:
             source, start, stop = piece
-            known = source.heights(column.name, descending=key.descending, nulls_first=key.nulls_first)
+            known = source.zone_maxima(column.name, descending=key.descending, nulls_first=key.nulls_first)
             if known is None:
                 self._without_zones.append(piece)
                 continue
@@ -92,7 +93,10 @@ class ZoneOrderedPieces:
     def pieces(self, rows: int) -> Iterator[Piece]:
         """Deliver parts of about so many rows, none twice; each is compared with the bound when it is asked for."""
         yield from self._without_zones
-        self._count_zones(0, len(self._maxima))
+        yield from self._ordered(rows)
+        self._activity.decide("zone order: {} of {} zones read", self._zones_read, len(self._maxima))
+
+    def _ordered(self, rows: int) -> Iterator[Piece]:
         order = np.argsort(~self._maxima, kind="stable")
         for zone in order[:FIRST_ZONES].tolist():
             if not self._reaches_bound(self._maxima[zone]):
@@ -126,9 +130,6 @@ class ZoneOrderedPieces:
             zones = zones[count:]
 
     def _piece(self, first: int, last: int) -> Piece:
-        self._count_zones(last - first + 1, 0)
+        self._zones_read += last - first + 1
         source, _, _ = self._ranges[self._owners[first]]
         return source, int(self._starts[first]), int(self._stops[last])
-
-    def _count_zones(self, read: int, zones: int) -> None:
-        self._activity.decide("zone order: {} of {} zones read", read, zones)

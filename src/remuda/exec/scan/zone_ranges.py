@@ -1,8 +1,8 @@
-"""The parts of a map that a direct scan reads: not the blocks whose least and greatest values no row can pass between.
+"""Zone pruning: the parts of a map that a full scan reads, without the zones whose extremes no row can pass between.
 
-Rows of a partition stand in the order they came in, so a column that grows with time has narrow zones, and a filter on
-it leaves out most blocks. A part that is read has its own price, that of starting the kernels: a gap is left out only
-if reading it would cost more.
+Rows of a partition stand in the order they came in, so a column that grows with time has zones of few values, and a
+filter on it leaves out most of them. A part that is read has its own price, that of starting the kernels: a gap is left
+out only if reading it would cost more.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Ranges = list[tuple[int, int]]
 
 
 class ZoneRanges:
-    """Made once for a plan. A filter that is an error for some row is asked of every row."""
+    """The intervals of a filter's columns, made once for a plan. A filter that is an error for some row has none."""
 
     def __init__(self, predicate: Expression | None) -> None:
         found: dict[str, Interval] = {}
@@ -46,21 +46,21 @@ class ZoneRanges:
         self._intervals = found
 
     def of(self, source: Source, partitions: np.ndarray | None, parameters: Parameters) -> Ranges:
-        """Ascending ranges of positions, outside of which no row of these partitions passes."""
+        """Return ascending ranges of positions, outside of which no row of these partitions passes."""
         whole = source.ranges(partitions)
         if not self._intervals or sum(stop - start for start, stop in whole) < SMALLEST_GAP:
             return whole
         kept = whole
         for name, interval in self._intervals.items():
-            wanted = interval_range(interval, parameters.values)
-            if wanted is None:
+            range_ = interval_range(interval, parameters.values)
+            if range_ is None:
                 return []
-            kept = common_ranges(kept, source.blocks(partitions, name, wanted))
+            kept = common_ranges(kept, source.blocks(partitions, name, range_))
         return joined(whole, kept)
 
 
 def _ends(function: str, value: Expression) -> Ends:
-    """What a comparison says of its column: ends from below and from above."""
+    """Return the ends that a comparison sets to its column, from below and from above."""
     match function:
         case "=":
             return (End(value, True),), (End(value, True),)
@@ -73,7 +73,7 @@ def _ends(function: str, value: Expression) -> Ends:
 
 
 def joined(whole: Ranges, kept: Ranges) -> Ranges:
-    """The ranges kept, each within one of `whole`; those of one that have only a small gap between them as one.
+    """Join the ranges kept, each within one of `whole`, where those of one have only a small gap between them.
 
     >>> joined(
     ...     [(0, 1_000_000), (2_000_000, 2_000_010)], [(0, 10), (60, 80), (500_000, 500_010), (2_000_000, 2_000_005)]

@@ -1,4 +1,4 @@
-"""Merging ordered streams without sorting them: what ordered index scans over several sources and ordered receives do.
+"""Merges ordered streams without sorting them: for ordered index scans over several sources and ordered receives.
 
 Each stream is ordered. The rows at hand of all streams are sorted together; those up to the first row that is the last
 one at hand of a stream with more to come are final: whatever comes later is not before it.
@@ -34,8 +34,8 @@ class Stream:
         return not self.exhausted and (self.pending is None or self.pending.num_rows == 0)
 
 
-def merge_pending(streams: Sequence[Stream], places: Sequence[int], collation: Collation) -> pa.RecordBatch | None:
-    """Takes the final rows out of the streams, in order; None at the end. No stream may need input."""
+def merge_pending(streams: Sequence[Stream], ordinals: Sequence[int], collation: Collation) -> pa.RecordBatch | None:
+    """Take the final rows out of the streams, in order; None at the end. No stream may need input."""
     assert not any(stream.needs_input for stream in streams), "every stream has rows or has ended"
     active = [stream for stream in streams if stream.pending is not None and stream.pending.num_rows]
     if not active:
@@ -46,7 +46,7 @@ def merge_pending(streams: Sequence[Stream], places: Sequence[int], collation: C
     batches = [stream.pending for stream in active if stream.pending is not None]
     starts = np.cumsum([0, *(batch.num_rows for batch in batches)])
     together = concatenate(batches)
-    order = sort_positions(together, places, collation).to_numpy()
+    order = sort_positions(together, ordinals, collation).to_numpy()
     cut = len(order)
     lasts = [starts[number + 1] - 1 for number, stream in enumerate(active) if not stream.exhausted]
     if lasts:

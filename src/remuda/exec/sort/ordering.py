@@ -30,7 +30,7 @@ _NAN_BITS = np.int64(0x7FF8000000000000)
 
 
 def ordered_integers(array: pa.Array) -> pa.Array:
-    """Floating-point values as integers that compare alike; NULL stays NULL.
+    """Map floating-point values to integers that compare alike; NULL stays NULL.
 
     >>> ordered_integers(pa.array([-1.5, 0.0, 2.0, float("nan")])).to_pylist() == sorted(
     ...     ordered_integers(pa.array([-1.5, 0.0, 2.0, float("nan")])).to_pylist()
@@ -47,7 +47,7 @@ def ordered_integers(array: pa.Array) -> pa.Array:
 
 
 def floats_from_ordered(array: pa.Array, arrow: pa.DataType) -> pa.Array:
-    """The inverse of `ordered_integers`."""
+    """Invert `ordered_integers`."""
     bits = pc.fill_null(array, 0).to_numpy(zero_copy_only=False).copy()
     negative = bits < 0
     bits[negative] = ~(bits[negative] ^ _SIGN)
@@ -56,7 +56,7 @@ def floats_from_ordered(array: pa.Array, arrow: pa.DataType) -> pa.Array:
 
 
 def _comparable(array: pa.Array) -> pa.Array:
-    """An array that Arrow orders as SQL does."""
+    """Return an array that Arrow orders as SQL does."""
     if pa.types.is_dictionary(array.type):
         ranks = pc.rank(array.dictionary, sort_keys="ascending", tiebreaker="min").cast(pa.int64())
         return ranks.take(array.indices)
@@ -66,12 +66,12 @@ def _comparable(array: pa.Array) -> pa.Array:
 
 
 def _sort_table(
-    batch: pa.RecordBatch, places: Sequence[int], collation: Collation
+    batch: pa.RecordBatch, ordinals: Sequence[int], collation: Collation
 ) -> tuple[pa.Table, list[tuple[str, str]]]:
     arrays: list[pa.Array] = []
     keys: list[tuple[str, str]] = []
-    for place, key in zip(places, collation, strict=True):
-        column = _comparable(batch.column(place))
+    for ordinal, key in zip(ordinals, collation, strict=True):
+        column = _comparable(batch.column(ordinal))
         if column.null_count:
             nulls = pc.is_null(column).cast(pa.int8())
             keys.append((str(len(arrays)), "descending" if key.nulls_first else "ascending"))
@@ -81,36 +81,36 @@ def _sort_table(
     return pa.table(arrays, names=[str(number) for number in range(len(arrays))]), keys
 
 
-def sort_positions(batch: pa.RecordBatch, places: Sequence[int], collation: Collation) -> pa.Array:
-    """The positions of the rows in the order; `places` says where the columns of the order stand. Stable."""
-    parts = sort_parts(batch, places, collation)
+def sort_positions(batch: pa.RecordBatch, ordinals: Sequence[int], collation: Collation) -> pa.Array:
+    """Return the positions of the rows in the order of the columns at `ordinals`. Stable."""
+    parts = sort_parts(batch, ordinals, collation)
     if parts is not None:
         return pa.array(sorted_by(parts, batch.num_rows))
-    table, keys = _sort_table(batch, places, collation)
+    table, keys = _sort_table(batch, ordinals, collation)
     return pc.sort_indices(table, sort_keys=keys)
 
 
-def top_positions(batch: pa.RecordBatch, places: Sequence[int], collation: Collation, count: int) -> pa.Array:
-    """The positions of the first `count` rows of the order, in that order."""
+def top_positions(batch: pa.RecordBatch, ordinals: Sequence[int], collation: Collation, count: int) -> pa.Array:
+    """Return the positions of the first `count` rows of the order, in that order."""
     if count >= batch.num_rows:
-        return sort_positions(batch, places, collation)
-    table, keys = _sort_table(batch, places, collation)
+        return sort_positions(batch, ordinals, collation)
+    table, keys = _sort_table(batch, ordinals, collation)
     return pc.select_k_unstable(table, count, keys)
 
 
 def concatenate(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    """One batch of several with the same columns; strings may be dictionaries in one and plain in another."""
+    """Concatenate batches of the same columns; strings may be dictionaries in one and plain in another."""
     if len(batches) == 1:
         return batches[0]
-    places = range(batches[0].num_columns)
-    if not places:
+    ordinals = range(batches[0].num_columns)
+    if not ordinals:
         return without_columns(sum(batch.num_rows for batch in batches))
-    arrays = [_concatenate_column([batch.column(place) for batch in batches]) for place in places]
+    arrays = [_concatenate_column([batch.column(ordinal) for batch in batches]) for ordinal in ordinals]
     return pa.RecordBatch.from_arrays(arrays, names=batches[0].schema.names)
 
 
 def _concatenate_column(parts: list[pa.Array]) -> pa.Array:
-    """Dictionaries are united only where that is less work than writing the strings out.
+    """Concatenate arrays; dictionaries are united only where that is less work than writing the strings out.
 
     The parts of one segment have one dictionary, and those of several often the same values.
     """
@@ -130,7 +130,7 @@ def _are_same(one: pa.Array, other: pa.Array) -> bool:
 
 
 def order_codes(array: pa.Array) -> np.ndarray:
-    """Numbers from 0 that order as the values do, equal ones for equal values; arbitrary at a NULL."""
+    """Return integers from 0 that order as the values do, equal ones for equal values; arbitrary at a NULL."""
     parts = sort_parts(positional([array]), (0,), (_ASCENDING,))
     if parts is None:
         ranks: np.ndarray = pc.rank(array, sort_keys="ascending", tiebreaker="dense").to_numpy()

@@ -40,11 +40,11 @@ class Part(NamedTuple):
     width: int
 
 
-def sort_parts(batch: pa.RecordBatch, places: Sequence[int], collation: Collation) -> list[Part] | None:
-    """The keys of an order, first ones first; None where one of them is of a type that is no number."""
+def sort_parts(batch: pa.RecordBatch, ordinals: Sequence[int], collation: Collation) -> list[Part] | None:
+    """Return the keys of an order as integers, first ones first; None where one of them is of another type."""
     parts: list[Part] = []
-    for place, key in zip(places, collation, strict=True):
-        found = _parts_of(batch.column(place), key)
+    for ordinal, key in zip(ordinals, collation, strict=True):
+        found = _parts_of(batch.column(ordinal), key)
         if found is None:
             return None
         parts.extend(found)
@@ -69,13 +69,13 @@ def _parts_of(column: pa.Array, key: SortKey) -> list[Part] | None:
 
 
 def _ends(values: np.ndarray, nulls: np.ndarray | None) -> tuple[np.uint64, np.uint64]:
-    """The least and the greatest of the values that are not NULL."""
+    """Return the least and the greatest of the values that are not NULL."""
     present = values if nulls is None else values[~nulls]
     return (present.min(), present.max()) if len(present) else (np.uint64(0), np.uint64(0))
 
 
 def _words(column: pa.Array) -> list[np.ndarray] | None:
-    """Unsigned numbers that order as the values do, the first ones deciding; arbitrary at a NULL."""
+    """Return unsigned words that order as the values do, the first ones deciding; arbitrary at a NULL."""
     arrow = column.type
     if is_dictionary(column):
         codes = code_values(column)
@@ -88,8 +88,8 @@ def _words(column: pa.Array) -> list[np.ndarray] | None:
         low, high = decimal_words(column)
         signed = high.astype(np.uint64) ^ _SIGN
         # As long as the upper word only repeats the sign, the lower one alone tells them apart.
-        narrow = low.astype(np.int64)
-        return [_unsigned(narrow)] if bool((high == narrow >> 63).all()) else [signed, low.copy()]
+        one_word = low.astype(np.int64)
+        return [_unsigned(one_word)] if bool((high == one_word >> 63).all()) else [signed, low.copy()]
     if pa.types.is_boolean(arrow):
         column = column.cast(pa.int8())
     elif not (pa.types.is_signed_integer(arrow) or pa.types.is_temporal(arrow)) or pa.types.is_interval(arrow):
@@ -103,7 +103,7 @@ def _unsigned(values: np.ndarray) -> np.ndarray:
 
 
 def _floating_words(column: pa.Array) -> np.ndarray:
-    """NaN is one number, above all others; -0.0 is 0.0."""
+    """Return words that order as floating-point values: NaN above all others, -0.0 as 0.0."""
     width = column.type.bit_width // 8
     values = buffer_values(column, 1, f"<f{width}").astype(np.float64) + 0.0
     bits = values.view(np.uint64)
@@ -113,7 +113,7 @@ def _floating_words(column: pa.Array) -> np.ndarray:
 
 
 def _ranks(dictionary: pa.Array) -> np.ndarray:
-    """Of each value of a dictionary; most are sorted and have each value once, so that its place is its rank."""
+    """Rank the values of a dictionary; most are sorted and have each value once, so that its position is its rank."""
     in_order = pc.less(dictionary.slice(0, len(dictionary) - 1), dictionary.slice(1))
     if in_order.true_count == len(in_order):
         return np.arange(len(dictionary), dtype=np.uint64)
@@ -122,7 +122,7 @@ def _ranks(dictionary: pa.Array) -> np.ndarray:
 
 
 def sorted_by(parts: Sequence[Part], rows: int) -> np.ndarray:
-    """The positions of the rows in the order of the parts; rows that tie in all of them in their own order."""
+    """Return the positions of the rows in the order of the parts; rows that tie in all of them in their own order."""
     room = WORD - rows.bit_length()
     words, left = _packed(parts, rows, room)
     words <<= np.uint64(WORD - room)
@@ -136,7 +136,7 @@ def sorted_by(parts: Sequence[Part], rows: int) -> np.ndarray:
 
 
 def _packed(parts: Sequence[Part], rows: int, room: int) -> tuple[np.ndarray, list[Part]]:
-    """The first bits of the parts, as many as there is room for, and the parts with the bits that are left."""
+    """Pack the first bits of the parts, as many as there is room for; return the parts with the bits that are left."""
     words = np.zeros(rows, np.uint64)
     left: list[Part] = []
     for values, width in parts:
@@ -152,7 +152,7 @@ def _packed(parts: Sequence[Part], rows: int, room: int) -> tuple[np.ndarray, li
 
 
 def _sort_ties(positions: np.ndarray, words: np.ndarray, left: Sequence[Part]) -> None:
-    """Sorts the rows within each run of equal words by what is left of their keys."""
+    """Sort the rows within each run of equal words by what is left of their keys."""
     same = words[1:] == words[:-1]
     if not same.any():
         return
@@ -164,7 +164,7 @@ def _sort_ties(positions: np.ndarray, words: np.ndarray, left: Sequence[Part]) -
 
 
 def changes(parts: Sequence[Part], positions: np.ndarray) -> np.ndarray:
-    """For rows in an order, whether a row differs from the one before it in any of the parts; the first one does."""
+    """Return, for rows in an order, whether a row differs from the one before it in any part; the first one does."""
     changed = np.zeros(len(positions), np.bool_)
     changed[:1] = True
     for values, _ in parts:

@@ -45,7 +45,7 @@ class MemtableSource:
         """The log is short, and in no order: there is nothing to leave out."""
         return self.ranges(partitions)
 
-    def heights(self, column: str, *, descending: bool, nulls_first: bool) -> np.ndarray | None:  # noqa: ARG002
+    def zone_maxima(self, column: str, *, descending: bool, nulls_first: bool) -> np.ndarray | None:  # noqa: ARG002
         return None
 
     def read(self, columns: Sequence[str], start: int, stop: int) -> pa.RecordBatch:

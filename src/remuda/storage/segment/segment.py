@@ -51,11 +51,11 @@ class Segment:
         "access",
         "batch",
         "definition",
+        "encoded_columns",
         "hold",
         "id",
         "index_arrays",
         "key_table",
-        "narrow_columns",
         "partition_offsets",
         "summaries",
         "zone_arrays",
@@ -84,7 +84,7 @@ class Segment:
         self.hold = hold
         self.access = _Access()
         self._checked_blocks: dict[int, np.ndarray] = {}
-        self.narrow_columns: dict[str, Any] = {}
+        self.encoded_columns: dict[str, Any] = {}
         """Kept here by scans, which filter by some columns again and again, as long as the segment is."""
 
     @property

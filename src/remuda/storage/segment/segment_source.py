@@ -56,12 +56,12 @@ class SegmentSource:
         with naming_columns(self._definition, (column,)):
             return common_ranges(ranges, zones.runs(wanted, self.segment.rows))
 
-    def heights(self, column: str, *, descending: bool, nulls_first: bool) -> np.ndarray | None:
+    def zone_maxima(self, column: str, *, descending: bool, nulls_first: bool) -> np.ndarray | None:
         number = self._definition.position(column)
         zones = self.segment.zones(number)
         if zones is None or (nulls_first and self.segment.batch.column(number).null_count):
             return None
-        return zones.heights(descending=descending)
+        return zones.zone_maxima(descending=descending)
 
     def read(self, columns: Sequence[str], start: int, stop: int) -> pa.RecordBatch:
         batch = self.segment.read(columns, start, stop)

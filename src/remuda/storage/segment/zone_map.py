@@ -64,8 +64,8 @@ class ZoneMap:
             (start, min(stop, rows)) for start, stop in zip(edges[0::2].tolist(), edges[1::2].tolist(), strict=True)
         ]
 
-    def heights(self, *, descending: bool) -> np.ndarray | None:
-        """See `Source.heights`. A code is worth something only within its own dictionary."""
+    def zone_maxima(self, *, descending: bool) -> np.ndarray | None:
+        """See `Source.zone_maxima`. A code is worth something only within its own dictionary."""
         if not self._is_direct:
             return None
         return self._highs if descending else ~self._lows

@@ -13,7 +13,7 @@ import pytest
 
 import remuda
 from remuda.exec.batch import ArrowBatch
-from remuda.exec.selection import SelectedBatch, gathered
+from remuda.exec.selection import SelectedBatch, materialized
 from remuda.expr import Column
 from remuda.expr.evaluate.mask import true_rows
 from remuda.types import BIGINT
@@ -103,7 +103,7 @@ def test_rows_are_gathered_when_they_are_asked_for(offset: int) -> None:
     assert batch.row_count == len(expected)
     assert batch.tuples() == expected
     assert batch.row(1).tuples() == (expected[1],)
-    assert np.flatnonzero(batch.chosen).tolist() == [value for (value,) in expected]
-    handed_on = gathered(batch)
+    assert np.flatnonzero(batch.mask).tolist() == [value for (value,) in expected]
+    handed_on = materialized(batch)
     assert isinstance(handed_on, ArrowBatch)
-    assert gathered(handed_on) is handed_on
+    assert materialized(handed_on) is handed_on
