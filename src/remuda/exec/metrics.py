@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from remuda.exec.context import OperatorActivity
 from remuda.exec.expression_cache import ExpressionCache
-from remuda.exec.operator import Exec, IterationResult
+from remuda.exec.operator import Exec, ForkableExec, IterationResult, forkable
 from remuda.exec.parallel import ParallelExec
 from remuda.plan.walk import inputs, walk
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from remuda.exec.batch import RowBatch
     from remuda.exec.context import ExecContext
-    from remuda.exec.scan.zone_order import Piece
+    from remuda.expr import Column
 
 
 @dataclass(slots=True)
@@ -147,7 +147,7 @@ class Instrumentation(ExpressionCache):
             record.activities.append(activity)
 
 
-class InstrumentedExec(Exec):
+class InstrumentedExec(ForkableExec):
     """Passes everything on to the operator, and counts."""
 
     def __init__(self, operator: Exec, measures: Instrumentation, record: _Record, *, is_part: bool = False) -> None:
@@ -155,9 +155,6 @@ class InstrumentedExec(Exec):
         self._measures = measures
         self._record = record
         self._is_part = is_part
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._operator, name)
 
     @property
     def plain(self) -> Exec:
@@ -182,16 +179,21 @@ class InstrumentedExec(Exec):
             self._measures.count(self._record, self._operator.current_batch.row_count)
         return result
 
-    # What operators that are forked do besides
+    @property
+    def columns(self) -> tuple[Column, ...]:  # type: ignore[override]
+        return forkable(self._operator).columns
+
+    @property
+    def can_fork(self) -> bool:
+        return isinstance(self._operator, ForkableExec) and self._operator.can_fork
+
+    @property
+    def scan_rows(self) -> int:
+        return forkable(self._operator).scan_rows
 
     def prepare(self) -> bool:
-        prepared: bool = self._measures.timed(self._record, self._operator.prepare)  # type: ignore[attr-defined]
+        prepared: bool = self._measures.timed(self._record, forkable(self._operator).prepare)
         return prepared
 
-    def fork(self, source: Exec) -> Exec:
-        return InstrumentedExec(self._operator.fork(source), self._measures, self._record)  # type: ignore[attr-defined]
-
-    def read(self, piece: Piece) -> RowBatch:
-        batch: RowBatch = self._measures.timed(self._record, lambda: self._operator.read(piece))  # type: ignore[attr-defined]
-        self._measures.count(self._record, batch.row_count)
-        return batch
+    def fork(self, rows: int | None = None) -> Exec:
+        return InstrumentedExec(forkable(self._operator).fork(rows), self._measures, self._record)

@@ -1,4 +1,4 @@
-"""The interface of every operator.
+"""The interface of every operator, and the second one of operators that workers can share (`ForkableExec`).
 
     setup(context)  once, before anything else
     advance()       makes the next batch if it can; never blocks
@@ -13,7 +13,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from copy import copy
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from remuda.exec.batch import slice_batch
 from remuda.exec.context import SCAN_BATCH_ROWS
@@ -59,8 +59,37 @@ class UnaryExec(Exec):
         self.source.setup(context)
 
 
-class PassingExec(UnaryExec):
-    """An operator that makes batches from batches, each on its own: several threads may do so at once, by forks."""
+class ForkableExec(Exec):
+    """The second interface, of operators whose work workers can share: a scan, and what makes batches from batches.
+
+        scan_rows   rows that the scan at the bottom reads at most, known after `setup`
+        prepare()   makes what all forks share, as a join its table; False where that has to wait, and is called again
+        fork(rows)  makes an operator over the next pieces of the same scan; `rows` ends it after so many rows of it
+
+    They are called in this order, by one thread. An operator knows nothing of threads: a fork is advanced by one at a
+    time, like every operator, and shares with the other forks only what `prepare` made, and the scan's pieces.
+    """
+
+    columns: tuple[Column, ...]
+
+    @property
+    def can_fork(self) -> bool:
+        """Return whether this operator and all those below it, down to the scan, can be forked."""
+        return True
+
+    @property
+    @abstractmethod
+    def scan_rows(self) -> int: ...
+
+    @abstractmethod
+    def prepare(self) -> bool: ...
+
+    @abstractmethod
+    def fork(self, rows: int | None = None) -> Exec: ...
+
+
+class PassingExec(UnaryExec, ForkableExec):
+    """An operator that makes batches from batches, each on its own."""
 
     def __init__(self, source: Exec, columns: tuple[Column, ...]) -> None:
         super().__init__(source)
@@ -68,17 +97,25 @@ class PassingExec(UnaryExec):
 
     @property
     def can_fork(self) -> bool:
-        return True
+        return isinstance(self.source, ForkableExec) and self.source.can_fork
+
+    @property
+    def scan_rows(self) -> int:
+        return forkable(self.source).scan_rows
 
     def prepare(self) -> bool:
-        """Does what must be done before the first batch; False where that has to wait."""
-        return True
+        return forkable(self.source).prepare()
 
-    def fork(self, source: Exec) -> Exec:
-        """The same operator, set up and prepared, over another source."""
+    def fork(self, rows: int | None = None) -> Self:
         forked = copy(self)
-        forked.source = source
+        forked.source = forkable(self.source).fork(rows)
         return forked
+
+
+def forkable(operator: Exec) -> ForkableExec:
+    """Return the operator as what it is below a local exchange."""
+    assert isinstance(operator, ForkableExec), f"{type(operator).__name__} cannot be forked"
+    return operator
 
 
 class BlockingExec(UnaryExec):

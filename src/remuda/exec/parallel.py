@@ -13,24 +13,21 @@ advanced like any fragment: it waits where its channel is full, ends with the qu
 
 from __future__ import annotations
 
-from itertools import chain
-from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from remuda.exec.batch import empty_batch
 from remuda.exec.offload import LIGHT_ROWS
-from remuda.exec.operator import Exec, IterationResult, PassingExec, UnaryExec
+from remuda.exec.operator import Exec, ForkableExec, IterationResult, UnaryExec
 from remuda.exec.relational.filter import FilterExec
 from remuda.exec.relational.project import ProjectExec
 from remuda.exec.scan.map_scan import MapScanExec
 from remuda.exec.selection import materialized
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from remuda.exec.batch import RowBatch
     from remuda.exec.context import Channel, ExecContext, ReceivingEnd
-    from remuda.exec.scan.zone_order import Piece
 
 PARALLEL_ROWS = 500_000
 """A scan of fewer rows is done before other threads have begun."""
@@ -52,24 +49,24 @@ def in_parallel(
     `wants_parts` is asked, with the number of rows of the scan, after the first piece has been consumed unreduced.
     `passed_on` says that the consumer does nothing to the batches.
     """
-    below: Any = source
-    while isinstance(below.plain, PassingExec) and below.can_fork:
-        below = below.source
-    if isinstance(below.plain, MapScanExec) and isinstance(source.plain, PassingExec | MapScanExec):
-        return ParallelExec(source, below, reduce, wants_parts, passed_on=passed_on)
+    if isinstance(source, ForkableExec) and source.can_fork:
+        return ParallelExec(source, reduce, wants_parts, passed_on=passed_on)
     return source
 
 
-class ParallelExec(Exec):
-    """`is_reduced` says, once it is set up, whether all of its batches are the reduced parts of the threads.
+def _is_simple(source: Exec) -> bool:
+    below: Any = source.plain
+    while isinstance(below, SIMPLE):
+        below = below.source.plain
+    return isinstance(below, MapScanExec)
 
-    `source` is a chain of passing operators over `scan`, each of them as it is or measured.
-    """
+
+class ParallelExec(Exec):
+    """`is_reduced` says, once it is set up, whether all of its batches are the reduced parts of the threads."""
 
     def __init__(
         self,
-        source: Any,
-        scan: Any,
+        source: ForkableExec,
         reduce: Callable[[Exec], Exec] | None,
         wants_parts: Callable[[int], bool] | None,
         *,
@@ -77,12 +74,10 @@ class ParallelExec(Exec):
     ) -> None:
         self._source = source
         self._passed_on = passed_on
-        self._columns = source.columns
-        self._scan = scan
         self._reduce = reduce
         self._wants_parts = wants_parts
-        self._pieces: _Pieces | None = None
         self._sample: Exec | None = None
+        self._is_sampled = wants_parts is None
         self._channels: list[ReceivingEnd] | None = None
         self._is_parallel = False
 
@@ -91,8 +86,8 @@ class ParallelExec(Exec):
         before = context.weight.rows
         self._source.setup(context)
         workers = context.workers
-        self._is_parallel = workers is not None and workers.parallelism > 1 and self._scan.most_rows >= PARALLEL_ROWS
-        if self._is_parallel and self._passed_on and all(isinstance(each.plain, SIMPLE) for each in self._chain()):
+        self._is_parallel = workers is not None and workers.parallelism > 1 and self._source.scan_rows >= PARALLEL_ROWS
+        if self._is_parallel and self._passed_on and _is_simple(self._source):
             # All that weighs is done by the workers: taking their batches is not, and the reader's thread can do it.
             context.weight.rows = before
         elif self._is_parallel:
@@ -110,106 +105,47 @@ class ParallelExec(Exec):
 
     def advance(self) -> IterationResult:
         if not self._is_parallel:
-            result: IterationResult = self._source.advance()
+            result = self._source.advance()
             if result is not IterationResult.WAIT:
                 self.current_batch = self._source.current_batch
             return result
         if self._channels is None:
-            if not self._prepared():
+            if not self._source.prepare():
                 return IterationResult.WAIT
-            if self._pieces is None:
-                self._pieces = _Pieces(self._scan.pieces())
-                if self._wants_parts is not None:
-                    self._sample = self._forked(self._pieces.sample())
-            if self._sample is not None:
-                return self._advance_sample(self._sample)
-            if self._wants_parts is not None and not self._wants_parts(self._scan.most_rows):
+            if not self._is_sampled:
+                return self._advance_sample()
+            if self._wants_parts is not None and not self._wants_parts(self._source.scan_rows):
                 self._reduce = None
-            self._channels = self._start(self._pieces)
+            self._channels = self._start()
         for channel in self._channels:
             batch = channel.poll()
             if batch is not None:
                 self.current_batch = batch
                 return IterationResult.FETCHED
         if all(channel.is_finished for channel in self._channels):
-            self.current_batch = empty_batch(self._columns)
+            self.current_batch = empty_batch(self._source.columns)
             return IterationResult.FETCHED_DONE
         return IterationResult.WAIT
 
-    def _chain(self) -> Iterator[Any]:
-        below = self._source
-        while isinstance(below.plain, PassingExec):
-            yield below
-            below = below.source
-
-    def _prepared(self) -> bool:
-        return all(operator.prepare() for operator in self._chain())
-
-    def _advance_sample(self, sample: Exec) -> IterationResult:
-        """The first piece of the scan, as the chain makes it."""
-        result = sample.advance()
+    def _advance_sample(self) -> IterationResult:
+        """The beginning of the scan, as the chain makes it."""
+        if self._sample is None:
+            self._sample = self._source.fork(SAMPLE_ROWS)
+        result = self._sample.advance()
         if result is IterationResult.WAIT:
             return result
-        self.current_batch = sample.current_batch
-        if result is IterationResult.FETCHED_DONE:
-            self._sample = None
+        self.current_batch = self._sample.current_batch
+        self._is_sampled = result is IterationResult.FETCHED_DONE
         return IterationResult.FETCHED
 
-    def _start(self, pieces: _Pieces) -> list[ReceivingEnd]:
+    def _start(self) -> list[ReceivingEnd]:
         workers = self._context.workers
         assert workers is not None
-        return [workers.start(lambda channel: _Feed(self._part(pieces), channel)) for _ in range(workers.parallelism)]
+        return [workers.start(lambda channel: _Feed(self._part(), channel)) for _ in range(workers.parallelism)]
 
-    def _part(self, pieces: _Pieces) -> Exec:
-        forked = self._forked(pieces)
+    def _part(self) -> Exec:
+        forked = self._source.fork()
         return forked if self._reduce is None else self._reduce(forked)
-
-    def _forked(self, pieces: _Pieces) -> Exec:
-        top: Exec = _PieceScanExec(self._scan, pieces)
-        for operator in reversed(list(self._chain())):
-            top = operator.fork(top)
-        return top
-
-
-class _Pieces:
-    """What is left of a scan; every piece is given to one thread."""
-
-    def __init__(self, pieces: Iterator[Piece]) -> None:
-        self._pieces = pieces
-        self._lock = Lock()
-
-    def take(self) -> Piece | None:
-        """The next one; None where none is left."""
-        with self._lock:
-            return next(self._pieces, None)
-
-    def sample(self) -> _Pieces:
-        """The beginning of the first one, taken from it: while it is looked at, other threads wait."""
-        first = next(self._pieces, None)
-        if first is None:
-            return _Pieces(iter(()))
-        source, start, stop = first
-        middle = min(start + SAMPLE_ROWS, stop)
-        if middle < stop:
-            self._pieces = chain([(source, middle, stop)], self._pieces)
-        return _Pieces(iter([(source, start, middle)]))
-
-
-class _PieceScanExec(Exec):
-    def __init__(self, scan: Any, pieces: _Pieces) -> None:
-        self._scan = scan
-        self._pieces = pieces
-
-    def setup(self, context: ExecContext) -> None:
-        """The scan that it reads for is set up."""
-
-    def advance(self) -> IterationResult:
-        piece = self._pieces.take()
-        if piece is None:
-            self.current_batch = empty_batch(self._scan.columns)
-            return IterationResult.FETCHED_DONE
-        self.current_batch = self._scan.read(piece)
-        return IterationResult.FETCHED
 
 
 class _Feed(UnaryExec):

@@ -6,7 +6,7 @@ read the build side  →  choose: row by row, or Arrow  →  probe with the left
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from remuda.exec.batch import RowBatch, Tuple, TupleBatch, empty_batch, layout_of
 from remuda.exec.exchange.exchange import abandon_inputs
@@ -152,17 +152,16 @@ class JoinExec(PassingExec):
     @property
     def can_fork(self) -> bool:
         """Not where, at the end, the right rows are asked for that no thread has met."""
-        return not self._node.kind.keeps_right
+        return not self._node.kind.keeps_right and super().can_fork
 
     def prepare(self) -> bool:
         if not self._is_built and not self._read_build_side():
             return False
         self._joiner()
-        return True
+        return super().prepare()
 
-    def fork(self, source: Exec) -> Exec:
-        forked = super().fork(source)
-        assert isinstance(forked, JoinExec)
+    def fork(self, rows: int | None = None) -> Self:
+        forked = super().fork(rows)
         forked._ready = iter(())
         return forked
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from functools import cache
+from itertools import chain
+from threading import Lock
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from remuda.exec.batch import RowBatch, empty_batch
-from remuda.exec.operator import Exec, IterationResult
+from remuda.exec.operator import Exec, ForkableExec, IterationResult
 from remuda.exec.scan.concrete_bounds import intersect, pruned_partitions
 from remuda.exec.scan.scan_filter import whole_filter
 from remuda.exec.scan.zone_order import ZoneOrderedPieces
@@ -112,9 +114,11 @@ class IteratorExec(Exec):
         return IterationResult.FETCHED_DONE if batch is None else IterationResult.FETCHED
 
 
-class MapScanExec(IteratorExec):
+class MapScanExec(IteratorExec, ForkableExec):
     def __init__(self, node: MapScan, code: ExpressionCache) -> None:
         super().__init__(node.columns)
+        self.columns = node.columns
+        self._shared: _SharedPieces | None = None
         self._node = node
         self._rows = code.of(node, whole_filter)
 
@@ -126,14 +130,14 @@ class MapScanExec(IteratorExec):
         self._zone_order = self._ordered_by_zones(context)
         self.start(context, self._batches())
         if context.weight.movable:
-            context.weight.add(self.most_rows)
+            context.weight.add(self.scan_rows)
 
     def _ordered_by_zones(self, context: ExecContext) -> ZoneOrderedPieces | None:
         """Read zones in the order of a TopN above, where there are enough rows for each row that it keeps."""
         order = self._node.zone_order
         if order is None:
             return None
-        bound, rows = context.top_n_bounds[order.number], self.most_rows
+        bound, rows = context.top_n_bounds[order.number], self.scan_rows
         expected = min(rows, order.expected_rows or rows)
         if rows < SMALLEST_GAP or expected < order.rows_for_each * bound.kept:
             context.activity.decide("zone order: not used for {} rows", rows)
@@ -142,20 +146,24 @@ class MapScanExec(IteratorExec):
         return ZoneOrderedPieces(self._ranges, column, order.key, bound, context.activity)
 
     def _batches(self) -> Iterator[RowBatch]:
-        for piece in self.pieces():
+        for piece in self._pieces():
             yield read_piece(piece, self._rows, self._context)
 
     @property
-    def columns(self) -> tuple[Column, ...]:
-        return self._columns
-
-    @property
-    def most_rows(self) -> int:
+    def scan_rows(self) -> int:
         """How many rows there are to be read, deleted ones included."""
         return sum(stop - start for _, start, stop in self._ranges)
 
-    def pieces(self) -> Iterator[Piece]:
-        """What it reads, to be read by several threads."""
+    def prepare(self) -> bool:
+        return True
+
+    def fork(self, rows: int | None = None) -> Exec:
+        if self._shared is None:
+            self._shared = _SharedPieces(self._pieces())
+        return _PieceScanExec(self, self._shared if rows is None else self._shared.first(rows))
+
+    def _pieces(self) -> Iterator[Piece]:
+        """What it reads, in the order in which it is read."""
         ordered = self._zone_order
         pieces = self._ranges if ordered is None else ordered.pieces(self._context.scan_batch_rows)
         return scan_pieces(pieces, self._context)
@@ -164,3 +172,47 @@ class MapScanExec(IteratorExec):
         batch = read_piece(piece, self._rows, self._context)
         self._context.verify()
         return batch
+
+
+class _SharedPieces:
+    """What is left of a scan: every piece is given to one fork."""
+
+    def __init__(self, pieces: Iterator[Piece]) -> None:
+        self._pieces = pieces
+        self._lock = Lock()
+
+    def take(self) -> Piece | None:
+        """Return the next piece; None where none is left."""
+        with self._lock:
+            return next(self._pieces, None)
+
+    def first(self, rows: int) -> _SharedPieces:
+        """Take the beginning of the next piece, at most so many rows of it, as pieces of their own."""
+        with self._lock:
+            first = next(self._pieces, None)
+            if first is None:
+                return _SharedPieces(iter(()))
+            source, start, stop = first
+            middle = min(start + rows, stop)
+            if middle < stop:
+                self._pieces = chain([(source, middle, stop)], self._pieces)
+            return _SharedPieces(iter([(source, start, middle)]))
+
+
+class _PieceScanExec(Exec):
+    """A fork of a scan, which is set up: reads pieces that no other fork has taken."""
+
+    def __init__(self, scan: MapScanExec, pieces: _SharedPieces) -> None:
+        self._scan = scan
+        self._pieces = pieces
+
+    def setup(self, context: ExecContext) -> None:
+        """Do nothing: the scan that it reads for is set up."""
+
+    def advance(self) -> IterationResult:
+        piece = self._pieces.take()
+        if piece is None:
+            self.current_batch = empty_batch(self._scan.columns)
+            return IterationResult.FETCHED_DONE
+        self.current_batch = self._scan.read(piece)
+        return IterationResult.FETCHED
