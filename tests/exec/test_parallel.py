@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import count
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import remuda
+from remuda.catalog import MapStatistics
 from remuda.errors import SqlError
-from remuda.exec import ExecContext, ExpressionCache, IterationResult, build_operator, parallel
+from remuda.exec import ExecContext, ExpressionCache, IterationResult, build_operator
 from remuda.exec.offload import RowBudget
-from remuda.exec.parallel import ParallelExec, in_parallel
 from remuda.expr import Call, Column, Literal, Parameters
+from remuda.optimizer import cost
+from remuda.optimizer.local_exchange import place_local_exchanges
 from remuda.plan.aggregates import AggregateCall
 from remuda.plan.joins import JoinKey, JoinKind
 from remuda.plan.logical import Assignment
@@ -22,6 +25,7 @@ from remuda.plan.physical import (
     HashAggregate,
     HashJoin,
     Limit,
+    LocalExchange,
     MapScan,
     Phase,
     PhysicalNode,
@@ -32,6 +36,7 @@ from remuda.plan.physical import (
     Values,
 )
 from remuda.plan.traits import SortKey, Traits
+from remuda.plan.walk import walk
 from remuda.runtime import QueryState, Scheduler
 from remuda.runtime.local import FragmentWorkers
 from remuda.types import BIGINT, BOOLEAN, DOUBLE, VARCHAR, decimal
@@ -60,7 +65,7 @@ def grid() -> Iterator[Any]:
 
 @pytest.fixture(params=[1, 2, 3])
 def scheduler(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scheduler]:
-    monkeypatch.setattr(parallel, "PARALLEL_ROWS", 1)
+    monkeypatch.setattr(cost, "FORK_ROWS", 1)
     made = Scheduler(request.param)
     yield made
     made.close()
@@ -71,14 +76,24 @@ def scan(grid: Any, condition: Any = None) -> MapScan:
     return MapScan(definition, (ID, GROUP, NUMBER), condition, None, HERE)
 
 
+def planned(grid: Any, tree: PhysicalNode, rows: int = COUNT) -> Root:
+    """The tree as it runs over a map of so many rows."""
+    definition = grid.store.catalog.find_map("m", grid.queries.search_path)
+    numbers = count(1_000)
+    top = Root(tree, tree.columns, tuple(column.name for column in tree.columns), HERE)
+    statistics = {definition.id: MapStatistics(rows)}
+    return place_local_exchanges(
+        top, statistics, lambda name, type_: Column(next(numbers), name, type_), frozenset()
+    ).tree
+
+
 def run(grid: Any, scheduler: Scheduler, tree: PhysicalNode) -> list[tuple[Any, ...]]:
     definition = grid.store.catalog.find_map("m", grid.queries.search_path)
     (snapshot,) = grid.store.snapshot((definition,))
     state = QueryState(timeout=60)
     context = ExecContext(Parameters((), ()), {definition.id: snapshot}, scan_batch_rows=37, check=state.check)
     context.workers = FragmentWorkers(scheduler, state, state.wake_reader.set, [])
-    top = Root(tree, tree.columns, tuple(column.name for column in tree.columns), HERE)
-    operator = build_operator(top, ExpressionCache())
+    operator = build_operator(planned(grid, tree), ExpressionCache())
     operator.setup(context)
     rows: list[tuple[Any, ...]] = []
     while True:
@@ -198,19 +213,21 @@ def test_error_on_another_thread_reaches_the_reader(grid: Any, scheduler: Schedu
         run(grid, scheduler, scan(grid, Call(">", (by_zero, ZERO), BOOLEAN)))
 
 
+@pytest.mark.usefixtures("scheduler")
 def test_only_chains_over_a_scan_are_forked(grid: Any) -> None:
-    assert isinstance(in_parallel(build_operator(scan(grid))), ParallelExec)
-    limited = build_operator(Limit(scan(grid), ZERO, None, HERE))
-    assert in_parallel(limited) is limited
+    assert isinstance(planned(grid, scan(grid)).input, LocalExchange)
+    limited = planned(grid, Limit(scan(grid), ZERO, None, HERE))
+    assert not any(isinstance(node, LocalExchange) for node in walk(limited))
     value = Column(10, "v", BIGINT)
     outer = HashJoin(
         JoinKind.FULL, scan(grid), Values((value,), (), HERE), (JoinKey(NUMBER, value),), None, None, None, HERE
     )
-    full = build_operator(outer)
-    assert in_parallel(full) is full
+    assert not any(isinstance(node, LocalExchange) for node in walk(planned(grid, outer)))
 
 
 def test_small_scans_stay_on_one_thread(grid: Any) -> None:
+    """Whatever the plan was made for: a map can have become smaller."""
+
     class NoWorkers:
         parallelism = 8
 
@@ -220,7 +237,9 @@ def test_small_scans_stay_on_one_thread(grid: Any) -> None:
     definition = grid.store.catalog.find_map("m", grid.queries.search_path)
     (snapshot,) = grid.store.snapshot((definition,))
     context = ExecContext(Parameters((), ()), {definition.id: snapshot}, workers=NoWorkers())
-    operator = in_parallel(build_operator(scan(grid)))
+    tree = planned(grid, scan(grid), cost.FORK_ROWS)
+    assert isinstance(tree.input, LocalExchange)
+    operator = build_operator(tree)
     operator.setup(context)
     while operator.advance() is not IterationResult.FETCHED_DONE:
         pass
@@ -234,8 +253,7 @@ def test_only_what_the_reader_does_itself_weighs(grid: Any, scheduler: Scheduler
     def weight(tree: PhysicalNode) -> int:
         context = ExecContext(Parameters((), ()), {definition.id: snapshot}, weight=RowBudget(movable=True))
         context.workers = FragmentWorkers(scheduler, QueryState(), lambda: None, [])
-        top = Root(tree, tree.columns, tuple(column.name for column in tree.columns), HERE)
-        build_operator(top, ExpressionCache()).setup(context)
+        build_operator(planned(grid, tree), ExpressionCache()).setup(context)
         return context.weight.rows
 
     alone = scheduler.parallelism == 1

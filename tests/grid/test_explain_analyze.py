@@ -12,7 +12,6 @@ import pyarrow as pa
 import pytest
 
 import remuda
-from remuda.exec import parallel
 from remuda.optimizer import cost
 from remuda.runtime.local import FragmentWorkers
 
@@ -33,7 +32,7 @@ QUERIES = {
 def grid(request: pytest.FixtureRequest) -> Iterator[Any]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "cpu_count", lambda: 2)
-        patch.setattr(parallel, "PARALLEL_ROWS", 10_000)
+        patch.setattr(cost, "FORK_ROWS", 10_000)
         with remuda.open(members=request.param) as opened:
             opened.sql("CREATE TABLE m (id BIGINT, n BIGINT, PRIMARY KEY (id))")
             opened.load("m", pa.table({"id": range(ROWS), "n": [id_ % 100 for id_ in range(ROWS)]}))
@@ -110,3 +109,45 @@ def test_what_was_decided(grid: Any, case: str, monkeypatch: pytest.MonkeyPatch)
     assert any(re.fullmatch(decision, "; ".join(texts)) for texts in actual), actual
     text = "\n".join(line for (line,) in grid.sql(f"EXPLAIN ANALYZE {sql}").fetchall())
     assert re.search(f"decided: {decision}$", text, re.MULTILINE)
+
+
+def test_which_scans_were_shared(grid: Any) -> None:
+    members = len(grid.cluster.members)
+
+    def analyzed(query: str) -> str:
+        return "\n".join(row[0] for row in grid.sql(f"EXPLAIN ANALYZE {query}"))
+
+    shared = f"decided: parallel: {2 * members} of {2 * members} workers for {ROWS} rows"
+    for query in ("scan", "no groups", "first rows", "sort", "window"):
+        assert shared in analyzed(QUERIES[query])
+    text = analyzed(QUERIES["groups"])
+    assert shared in text
+    assert "partial aggregation: on after " in text
+    assert f" rows, {100 * members} groups" in text
+    text = analyzed("SELECT id + n, COUNT(*) FROM m GROUP BY id + n")
+    assert shared in text
+    assert "partial aggregation: off after " in text
+    partial = text.index("HashAggregate partial")
+    assert "actual" not in text[partial : text.index("Project [PARTITIONED]")], "no worker aggregated"
+    assert "LocalExchange" not in analyzed("SELECT n, COUNT(*) FROM d GROUP BY n"), "a small map"
+
+
+def test_too_few_rows_for_workers(grid: Any) -> None:
+    """The plan is the same for every parameter; how many rows are read is known at execution."""
+    query = "EXPLAIN ANALYZE SELECT COUNT(*) FROM m WHERE n > ?"
+    members = len(grid.cluster.members)
+    few = "\n".join(row[0] for row in grid.sql(query, 1_000))
+    assert f"decided: parallel: {members} of {2 * members} workers for 0 rows" in few
+    many = "\n".join(row[0] for row in grid.sql(query, 10))
+    assert f"decided: parallel: {2 * members} of {2 * members} workers for {ROWS} rows" in many
+
+
+def test_decisions_as_json(grid: Any) -> None:
+    document = json.loads(grid.sql(f"EXPLAIN (ANALYZE, FORMAT JSON) {QUERIES['groups']}").fetchone()[0])
+    found = {each["operator"]: each for each in operators(document["plan"])}
+    exchange = found["LocalExchange"]
+    assert exchange["details"][0].startswith(
+        "parallel: from 10000 rows   partial aggregation: up to 1 group in 64 rows"
+    )
+    workers = 2 * len(grid.cluster.members)
+    assert exchange["actual"]["decisions"] == [f"parallel: {workers} of {workers} workers for {ROWS} rows"]

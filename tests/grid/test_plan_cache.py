@@ -22,6 +22,9 @@ from remuda.exec import ExecContext
 from remuda.grid import plan_cache
 from remuda.grid.plan_cache import CachedPlan, PlanCache, PlanKey
 from remuda.grid.rows import RowShape
+from remuda.optimizer import cost
+from remuda.plan import physical
+from remuda.plan.walk import walk
 from remuda.runtime import local
 from tests.harness.threads import run_together
 
@@ -565,3 +568,27 @@ def test_many_threads_with_definitions_going_on() -> None:
         run_together(define, *(partial(query, number) for number in range(5)))
         grid.queries.plans.remove_stale()
         assert all(grid.queries._is_valid(each.plan) for _, each in grid.queries.plans.entries())
+
+
+def test_a_plan_is_made_anew_when_its_map_is_large_enough_for_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cost, "FORK_ROWS", 100)
+    text = "SELECT n, COUNT(*) FROM m GROUP BY n"
+    with remuda.open() as grid:
+        grid.sql("CREATE TABLE m (id BIGINT, n BIGINT, PRIMARY KEY (id))")
+        grid.load("m", pa.table({"id": range(99), "n": [id_ % 10 for id_ in range(99)]}))
+
+        def plan() -> Any:
+            grid.queries.plans.remove_stale()
+            assert len(grid.sql(text).fetchall()) == 10
+            found = grid.queries.plans.find((grid.queries.search_path, text))
+            assert found is not None
+            return found.plan
+
+        small = plan()
+        assert not any(isinstance(node, physical.LocalExchange) for node in walk(small.tree))
+        assert plan() is small
+        grid.sql("INSERT INTO m VALUES (99, 9)")
+        large = plan()
+        assert any(isinstance(node, physical.LocalExchange) for node in walk(large.tree))
+        grid.sql("DELETE FROM m WHERE id < 50")
+        assert plan() is large, "it runs with few rows as well"

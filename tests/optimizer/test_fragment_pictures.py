@@ -15,24 +15,24 @@ PICTURES = [
     (
         "SELECT a FROM m WHERE c > 5",
         1,
-        ["Root, MapScan m"],
+        ["Root, LocalExchange, MapScan m"],
     ),
     (
         "SELECT a FROM m WHERE c > 5",
         3,
-        ["Root, Receive edge=1 [ROOT]", "Send edge=1, MapScan m"],
+        ["Root, Receive edge=1 [ROOT]", "Send edge=1, LocalExchange, MapScan m"],
     ),
     (
         "SELECT g, COUNT(*) FROM m GROUP BY g",
         1,
-        ["Root, HashAggregate complete [ROOT], MapScan m"],
+        ["Root, HashAggregate final [ROOT], LocalExchange, HashAggregate partial, MapScan m"],
     ),
     (
         "SELECT g, COUNT(*) FROM m GROUP BY g",
         3,
         [
             "Root, HashAggregate final [ROOT], Receive edge=1 [ROOT]",
-            "Send edge=1, HashAggregate partial, MapScan m",
+            "Send edge=1, HashAggregate intermediate, LocalExchange, HashAggregate partial, MapScan m",
         ],
     ),
     (
@@ -40,7 +40,7 @@ PICTURES = [
         3,
         [
             "Root, HashAggregate final [ROOT], Receive edge=2 [ROOT]",
-            "Send edge=1, MapScan m",
+            "Send edge=1, LocalExchange, MapScan m",
             "Send edge=2, HashAggregate partial, HashAggregate complete, Receive edge=1",
         ],
     ),
@@ -49,7 +49,7 @@ PICTURES = [
         3,
         [
             "Root, Receive edge=2 [ROOT]",
-            "Send edge=1, MapScan m",
+            "Send edge=1, LocalExchange, MapScan m",
             "Send edge=2, HashAggregate complete, Receive edge=1",
         ],
     ),
@@ -66,7 +66,7 @@ PICTURES = [
         3,
         [
             "Root, Receive edge=1 [ROOT]",
-            "Send edge=1, Project, HashJoin INNER, MapScan m, MapScan m",
+            "Send edge=1, LocalExchange, Project, HashJoin INNER, MapScan m, LocalExchange, MapScan m",
         ],
     ),
     (
@@ -74,8 +74,8 @@ PICTURES = [
         3,
         [
             "Root, Receive edge=3 [ROOT]",
-            "Send edge=1, MapScan m",
-            "Send edge=2, MapScan m",
+            "Send edge=1, LocalExchange, MapScan m",
+            "Send edge=2, LocalExchange, MapScan m",
             "Send edge=3, Project, HashJoin INNER, Receive edge=1, Receive edge=2",
         ],
     ),

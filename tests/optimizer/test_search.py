@@ -190,8 +190,8 @@ def test_the_cheaper_path_wins() -> None:
 
 
 GROUPS = [
-    ("SELECT g, COUNT(*) FROM m GROUP BY g", ["final", "partial"]),
-    ("SELECT COUNT(*), SUM(x) FROM m", ["final", "partial"]),
+    ("SELECT g, COUNT(*) FROM m GROUP BY g", ["final", "intermediate", "partial"]),
+    ("SELECT COUNT(*), SUM(x) FROM m", ["final", "intermediate", "partial"]),
     ("SELECT g, COUNT(DISTINCT a) FROM m GROUP BY g", ["final", "partial", "complete"]),
     ("SELECT g, COUNT(DISTINCT a), COUNT(DISTINCT b) FROM m GROUP BY g", ["complete"]),
     ("SELECT id, g, MEDIAN(a) FROM m GROUP BY id, g", ["complete"]),
@@ -211,8 +211,9 @@ def test_aggregates_over_three_members(text: str, phases: list[str]) -> None:
 def test_many_groups_are_finished_by_the_members() -> None:
     """The coordinator would have to merge nearly all rows; with few groups it has next to nothing to do."""
     tree = plan("SELECT b, COUNT(*) AS n FROM m GROUP BY b ORDER BY n LIMIT 5", MAP, members=4).tree
-    final, partial = nodes(tree, physical.HashAggregate)
+    final, intermediate, partial = nodes(tree, physical.HashAggregate)
     assert isinstance(final.input, physical.HashExchange)
+    assert isinstance(intermediate.input, physical.LocalExchange)
     assert partial.phase is physical.Phase.PARTIAL
     tree = plan("SELECT g, COUNT(*) AS n FROM m GROUP BY g ORDER BY n LIMIT 5", MAP, members=40).tree
     assert not nodes(tree, physical.HashExchange)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from remuda.errors import ErrorCode, SqlError
@@ -10,7 +12,7 @@ from remuda.plan import logical, physical
 from remuda.plan.checker import check_logical, check_physical
 from remuda.plan.logical import Assignment, Operation
 from remuda.plan.physical import Phase
-from remuda.plan.traits import REPLICATED, Convention, SortKey, Traits
+from remuda.plan.traits import REPLICATED, Collation, Convention, SortKey, Traits
 from remuda.types import BIGINT, DOUBLE
 from tests.plan.trees import (
     AMOUNT,
@@ -25,6 +27,7 @@ from tests.plan.trees import (
     count,
     exchange,
     keep_all,
+    local,
     ordered,
     ordered_scan,
     positive,
@@ -43,6 +46,11 @@ def project(source: object, *assignments: Assignment, traits: Traits) -> physica
     return physical.Project(source, assignments, traits)  # type: ignore[arg-type]
 
 
+def top(source: object, traits: Traits, order: Collation = BY_AMOUNT) -> physical.TopN:
+    return physical.TopN(source, order, TEN, None, replace(traits, collation=order))  # type: ignore[arg-type]
+
+
+RULE = physical.PartialRule(100, 64, 10)
 GOOD: dict[str, tuple[physical.Root, int]] = {
     "one member": (root(scan()), 1),
     "exchange": (root(exchange(scan())), 3),
@@ -65,6 +73,24 @@ GOOD: dict[str, tuple[physical.Root, int]] = {
         1,
     ),
     "modification": (root(physical.Modify(exchange(scan()), MAP, Operation.SINK, AT_ROOT)), 3),
+    "shared scan": (root(local(scan())), 1),
+    "shared scan on members": (root(exchange(local(positive(scan(), AMOUNT, ON_MEMBERS)))), 3),
+    "parts of workers": (root(count(local(count(scan(), Phase.PARTIAL, ON_MEMBERS)), Phase.FINAL, AT_ROOT)), 1),
+    "groups of workers": (
+        root(count(local(count(scan(), Phase.PARTIAL, ON_MEMBERS, (AMOUNT,)), RULE), Phase.FINAL, AT_ROOT, (AMOUNT,))),
+        1,
+    ),
+    "parts of workers and of members": (
+        root(
+            count(
+                exchange(count(local(count(scan(), Phase.PARTIAL, ON_MEMBERS)), Phase.INTERMEDIATE, ON_MEMBERS)),
+                Phase.FINAL,
+                AT_ROOT,
+            )
+        ),
+        3,
+    ),
+    "first rows of workers": (root(top(local(top(scan(), ON_MEMBERS)), AT_ROOT)), 1),
 }
 
 
@@ -80,6 +106,11 @@ ORDER = "the input has the order that is promised"
 BACKEND = "only an exchange changes the backend"
 MOVED = "only an exchange moves rows"
 DOUBLED_ROWS = "an exchange brings together rows that are each on one member"
+
+SHARED = "workers share a scan and what makes batches from its batches"
+UNORDERED = "rows of workers come in no order, and all of them"
+MERGED = "an aggregate in parts is merged by the operator above"
+FIRST = "the first rows of each worker are merged by the operator above"
 
 BAD: dict[str, tuple[physical.Root, str]] = {
     "rows left on the members": (root(scan()), AT),
@@ -122,6 +153,45 @@ BAD: dict[str, tuple[physical.Root, str]] = {
             )
         ),
         ORDER,
+    ),
+    "shared index scan": (root(exchange(local(ordered_scan()))), SHARED),
+    "shared limit": (root(exchange(local(physical.Limit(scan(), TEN, None, ON_MEMBERS)))), SHARED),
+    "shared groups": (
+        root(exchange(local(count(scan(BY_ID), Phase.COMPLETE, BY_ID, (ID,))))),
+        SHARED,
+    ),
+    "shared in shares": (root(exchange(local(local(scan())))), SHARED),
+    "limit that workers read beyond": (
+        root(exchange(physical.Limit(local(scan()), TEN, None, ON_MEMBERS))),
+        UNORDERED,
+    ),
+    "order that workers lose": (root(exchange(local(scan()), ordered(AT_ROOT)), ordered(AT_ROOT)), ORDER),
+    "order that workers promise": (
+        root(exchange(physical.LocalExchange(scan(), 1, ordered(ON_MEMBERS)))),
+        ORDER,
+    ),
+    "workers of Spark": (root(exchange(local(scan(ON_SPARK)))), "the workers are those of a member"),
+    "parts that nobody merges": (root(exchange(local(count(scan(), Phase.PARTIAL, ON_MEMBERS)))), MERGED),
+    "parts merged by other keys": (
+        root(
+            exchange(
+                count(local(count(scan(BY_ID), Phase.PARTIAL, BY_ID, (ID, AMOUNT))), Phase.INTERMEDIATE, BY_ID, (ID,))
+            )
+        ),
+        MERGED,
+    ),
+    "rows merged as if they were states": (
+        root(exchange(count(local(scan()), Phase.INTERMEDIATE, ON_MEMBERS))),
+        COLUMN,
+    ),
+    "first rows that nobody merges": (root(exchange(local(top(scan(), ON_MEMBERS)))), FIRST),
+    "first rows merged in another order": (
+        root(exchange(top(local(top(scan(), ON_MEMBERS)), ON_MEMBERS, (SortKey(ID.id),)))),
+        FIRST,
+    ),
+    "rule for parts without parts": (
+        root(exchange(local(scan(), RULE))),
+        "only an aggregate is done in parts or not",
     ),
 }
 

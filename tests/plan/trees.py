@@ -48,6 +48,10 @@ def exchange(source: Any, traits: Traits = AT_ROOT) -> physical.RootExchange:
     return physical.RootExchange(source, traits)
 
 
+def local(source: Any, rule: physical.PartialRule | None = None) -> physical.LocalExchange:
+    return physical.LocalExchange(source, 1_000, replace(source.traits, collation=()), rule)
+
+
 def root(source: Any, traits: Traits = AT_ROOT) -> physical.Root:
     columns = source.columns
     return physical.Root(source, columns, tuple(column.name for column in columns), traits)

@@ -16,7 +16,8 @@ import pytest
 
 import remuda
 from remuda.errors import ErrorCode, SqlError
-from remuda.exec import ExecContext, parallel
+from remuda.exec import ExecContext
+from remuda.optimizer import cost
 from remuda.runtime import local
 from remuda.runtime.execution import QueryState
 from tests.runtime.quiet import PATIENCE, wait_until_quiet
@@ -71,7 +72,7 @@ def grid(request: pytest.FixtureRequest) -> Iterator[Any]:
     """Scans read few rows at a time, on several threads, so that there is always something under way."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(local, "ExecContext", functools.partial(ExecContext, scan_batch_rows=8))
-        patch.setattr(parallel, "PARALLEL_ROWS", 1)
+        patch.setattr(cost, "FORK_ROWS", 1)
         with remuda.open(members=request.param) as opened:
             opened.sql("CREATE TABLE m (id BIGINT, t VARCHAR, n BIGINT, PRIMARY KEY (id))")
             texts = [f"text {id_ % 977}" for id_ in range(ROWS)]

@@ -11,7 +11,7 @@ from remuda.exec.expression_cache import ExpressionCache
 from remuda.exec.join.hash_join import NestedLoopJoinExec, build_join
 from remuda.exec.join.lookup_join import LookupJoinExec
 from remuda.exec.join.runtime_filter import RuntimeFilterExec
-from remuda.exec.parallel import in_parallel
+from remuda.exec.parallel import LocalExchangeExec
 from remuda.exec.relational.expand import ExpandExec
 from remuda.exec.relational.filter import FilterExec
 from remuda.exec.relational.limit import LimitExec
@@ -56,30 +56,45 @@ def _build(node: Any, code: ExpressionCache) -> Exec:
             return FilterExec(tree, build_operator(tree.input, code), code)
         case physical.Project():
             return ProjectExec(tree, build_operator(tree.input, code), code)
+        case physical.HashAggregate(input=physical.LocalExchange(input=physical.HashAggregate() as partial) as below):
+            exchange = LocalExchangeExec(below, build_operator(partial.input, code))
+            aggregate = HashAggregateExec(tree, code.built(below, exchange), partial, below.partial_rule)
+            exchange.merge_by(aggregate, lambda part: code.built(partial, part))
+            return aggregate
         case physical.HashAggregate():
             return HashAggregateExec(tree, build_operator(tree.input, code))
         case physical.StreamingAggregate():
             return StreamingAggregateExec(tree, build_operator(tree.input, code))
         case physical.Sort():
             return SortExec(tree, build_operator(tree.input, code))
+        case physical.TopN(input=physical.LocalExchange(input=physical.TopN() as partial) as below):
+            exchange = LocalExchangeExec(below, build_operator(partial.input, code))
+            top = TopNExec(tree, code.built(below, exchange))
+            exchange.merge_by(top, lambda part: code.built(partial, part))
+            return top
         case physical.TopN():
             return TopNExec(tree, build_operator(tree.input, code))
         case physical.Limit():
             return LimitExec(tree, build_operator(tree.input, code))
         case physical.Modify():
             return ModifyExec(tree, build_operator(tree.input, code))
+        case physical.Root(input=physical.LocalExchange() as below) if _is_light(below.input):
+            exchange = LocalExchangeExec(below, build_operator(below.input, code), read_by_user=True)
+            return RootExec(tree, code.built(below, exchange))
         case physical.Root():
-            return RootExec(tree, in_parallel(build_operator(tree.input, code), passed_on=True))
+            return RootExec(tree, build_operator(tree.input, code))
+        case physical.LocalExchange():
+            return LocalExchangeExec(tree, build_operator(tree.input, code))
         case physical.Send():
-            return SendExec(tree, in_parallel(build_operator(tree.input, code)))
+            return SendExec(tree, build_operator(tree.input, code))
         case physical.Receive():
             return MergingReceiveExec(tree) if tree.collation else ReceiveExec(tree)
         case physical.HashJoin():
-            return build_join(tree, build_operator(tree.left, code), _held(tree.right, code), code)
+            return build_join(tree, build_operator(tree.left, code), build_operator(tree.right, code), code)
         case physical.RuntimeFilter():
             return RuntimeFilterExec(tree, build_operator(tree.input, code))
         case physical.NestedLoopJoin():
-            return NestedLoopJoinExec(tree, build_operator(tree.left, code), _held(tree.right, code), code)
+            return NestedLoopJoinExec(tree, build_operator(tree.left, code), build_operator(tree.right, code), code)
         case physical.Union():
             return UnionExec(tree, [build_operator(source, code) for source in tree.inputs])
         case physical.Expand():
@@ -92,11 +107,11 @@ def _build(node: Any, code: ExpressionCache) -> Exec:
         case physical.WorkingTable():
             return WorkingTableExec(tree)
         case physical.Spool():
-            return SpoolExec(tree, _held(tree.input, code))
+            return SpoolExec(tree, build_operator(tree.input, code))
         case physical.SpoolRead():
             return SpoolReadExec(tree)
         case physical.Window():
-            return WindowExec(tree, in_parallel(build_operator(tree.input, code)), code)
+            return WindowExec(tree, build_operator(tree.input, code), code)
         case physical.LookupJoin():
             return LookupJoinExec(tree, build_operator(tree.input, code), code)
         case physical.RootExchange() | physical.HashExchange() | physical.BroadcastExchange():
@@ -105,6 +120,8 @@ def _build(node: Any, code: ExpressionCache) -> Exec:
             assert_never(tree)
 
 
-def _held(node: Any, code: ExpressionCache) -> Exec:
-    """The side of a join that is read first, and whole."""
-    return in_parallel(build_operator(node, code))
+def _is_light(node: Any) -> bool:
+    """Return whether workers do all that takes time, so that the reader of the result can take their batches itself."""
+    while isinstance(node, physical.Filter | physical.Project):
+        node = node.input
+    return isinstance(node, physical.MapScan)

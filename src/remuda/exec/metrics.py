@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from remuda.exec.context import OperatorActivity
 from remuda.exec.expression_cache import ExpressionCache
 from remuda.exec.operator import Exec, ForkableExec, IterationResult, forkable
-from remuda.exec.parallel import ParallelExec
 from remuda.plan.walk import inputs, walk
 
 if TYPE_CHECKING:
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 
     from remuda.exec.batch import RowBatch
     from remuda.exec.context import ExecContext
-    from remuda.expr import Column
 
 
 @dataclass(slots=True)
@@ -31,8 +29,8 @@ class OperatorMetrics:
     """`seconds` are those of all threads together, without waits; they include the inputs of the operator, as far as
     they run in the same fragment.
 
-    `places` is how many times it was set up: on how many members, as a rule. Partitions, entries and `rows_read` are a
-    scan's. `decisions` are texts: what the operator decided by exact counts.
+    `places` is how many times it was set up: on how many members, as a rule; 0 where only workers ran it. Partitions,
+    entries and `rows_read` are a scan's. `decisions` are texts: what the operator decided by exact counts.
     """
 
     rows: int = 0
@@ -80,16 +78,12 @@ class Instrumentation(ExpressionCache):
     def built(self, node: Any, operator: Exec) -> Exec:
         with self._lock:
             record = self._records.setdefault(id(node), _Record(node))
-        source = getattr(operator, "source", None)
-        if isinstance(source, ParallelExec):
-            # What threads do in parts is done for this operator; what they deliver is not its result.
-            source.wrap_parts(lambda part: InstrumentedExec(part, self, record, is_part=True))
         return InstrumentedExec(operator, self, record)
 
     def of_node(self, node: Any) -> OperatorMetrics | None:
         """What was measured for a node of a fragment; None where it did not run here."""
         record = self._records.get(id(node))
-        if record is None or not record.places:
+        if record is None or not (record.places or record.batches):
             return None
         return OperatorMetrics(
             record.rows,
@@ -150,15 +144,10 @@ class Instrumentation(ExpressionCache):
 class InstrumentedExec(ForkableExec):
     """Passes everything on to the operator, and counts."""
 
-    def __init__(self, operator: Exec, measures: Instrumentation, record: _Record, *, is_part: bool = False) -> None:
+    def __init__(self, operator: Exec, measures: Instrumentation, record: _Record) -> None:
         self._operator = operator
         self._measures = measures
         self._record = record
-        self._is_part = is_part
-
-    @property
-    def plain(self) -> Exec:
-        return self._operator
 
     @property
     def current_batch(self) -> RowBatch:  # type: ignore[override]
@@ -175,17 +164,9 @@ class InstrumentedExec(ForkableExec):
 
     def advance(self) -> IterationResult:
         result: IterationResult = self._measures.timed(self._record, self._operator.advance)
-        if result is not IterationResult.WAIT and not self._is_part:
+        if result is not IterationResult.WAIT:
             self._measures.count(self._record, self._operator.current_batch.row_count)
         return result
-
-    @property
-    def columns(self) -> tuple[Column, ...]:  # type: ignore[override]
-        return forkable(self._operator).columns
-
-    @property
-    def can_fork(self) -> bool:
-        return isinstance(self._operator, ForkableExec) and self._operator.can_fork
 
     @property
     def scan_rows(self) -> int:

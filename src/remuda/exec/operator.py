@@ -40,11 +40,6 @@ class Exec(ABC):
     @abstractmethod
     def advance(self) -> IterationResult: ...
 
-    @property
-    def plain(self) -> Exec:
-        """The operator itself, where this one only measures it."""
-        return self
-
     def expect_rows(self, count: int) -> None:  # noqa: B027  (most operators have no use for it)
         """Said before `setup` by an operator that will probably take only so many rows. A hint: it may take more."""
 
@@ -70,13 +65,6 @@ class ForkableExec(Exec):
     time, like every operator, and shares with the other forks only what `prepare` made, and the scan's pieces.
     """
 
-    columns: tuple[Column, ...]
-
-    @property
-    def can_fork(self) -> bool:
-        """Return whether this operator and all those below it, down to the scan, can be forked."""
-        return True
-
     @property
     @abstractmethod
     def scan_rows(self) -> int: ...
@@ -94,10 +82,6 @@ class PassingExec(UnaryExec, ForkableExec):
     def __init__(self, source: Exec, columns: tuple[Column, ...]) -> None:
         super().__init__(source)
         self.columns = columns
-
-    @property
-    def can_fork(self) -> bool:
-        return isinstance(self.source, ForkableExec) and self.source.can_fork
 
     @property
     def scan_rows(self) -> int:

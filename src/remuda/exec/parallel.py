@@ -1,26 +1,23 @@
-"""A large scan, and what is done to its rows one batch at a time, by all threads of a member.
+"""Local exchange: a large scan, and what is done to its rows one batch at a time, by all workers of a member.
 
-    Aggregate (merges)                        Aggregate
-      Parallel        of   Project              Project      on each thread, over the next piece of the scan
-                             Join (left)          Join       that nobody has taken; the join's table is shared
-                               MapScan              pieces
+    HashAggregate final (merges)      HashAggregate partial
+      LocalExchange           of        Project                on each worker, over the next piece of the scan
+                                          HashJoin (left)      that no other has taken; the join's table is shared
+                                            MapScan
 
-Operators that pass batches on are forked, one chain for each thread; a consumer that can reduce its rows in parts (an
-aggregate, the first rows of an order) is put on top of each chain, and merges the parts. Where merging may cost more
-than it gains the consumer sees the first piece of the scan as it is, and then says whether it wants parts. A chain is
-advanced like any fragment: it waits where its channel is full, ends with the query, and its errors are the query's.
+The operators below are forked (`ForkableExec`), once for each worker. One that can merge what workers have reduced
+(`MergingExec`) puts an operator of its own on top of each fork. Where merging may cost more than it gains it sees the
+beginning of the scan as it is, and then says whether it wants parts. A fork is advanced like any fragment: it waits
+where its channel is full, ends with the query, and its errors are the query's.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Protocol
 
 from remuda.exec.batch import empty_batch
 from remuda.exec.offload import LIGHT_ROWS
-from remuda.exec.operator import Exec, ForkableExec, IterationResult, UnaryExec
-from remuda.exec.relational.filter import FilterExec
-from remuda.exec.relational.project import ProjectExec
-from remuda.exec.scan.map_scan import MapScanExec
+from remuda.exec.operator import Exec, IterationResult, UnaryExec, forkable
 from remuda.exec.selection import materialized
 
 if TYPE_CHECKING:
@@ -28,94 +25,75 @@ if TYPE_CHECKING:
 
     from remuda.exec.batch import RowBatch
     from remuda.exec.context import Channel, ExecContext, ReceivingEnd
-
-PARALLEL_ROWS = 500_000
-"""A scan of fewer rows is done before other threads have begun."""
-SAMPLE_ROWS = 65_536
-"""By so many rows a consumer can tell whether it wants parts."""
-SIMPLE = FilterExec | ProjectExec
-"""Operators that never ask for another thread."""
+    from remuda.plan.physical import LocalExchange
 
 
-def in_parallel(
-    source: Exec,
-    reduce: Callable[[Exec], Exec] | None = None,
-    wants_parts: Callable[[int], bool] | None = None,
-    *,
-    passed_on: bool = False,
-) -> Exec:
-    """The source, such that large scans use all threads; itself where it is no chain over a scan.
+class MergingExec(Protocol):
+    """What a local exchange asks of the operator above it, where that can merge what each worker has reduced."""
 
-    `wants_parts` is asked, with the number of rows of the scan, after the first piece has been consumed unreduced.
-    `passed_on` says that the consumer does nothing to the batches.
+    def wants_parts(self, scan_rows: int) -> bool:
+        """Decide whether the rows still to come are reduced by the workers, out of so many of the scan.
+
+        Called once, when the sample has been consumed; after True nothing comes in but what `part` delivers.
+        """
+
+    def part(self, source: Exec) -> Exec:
+        """Make the operator, set up, that reduces the rows of one worker."""
+
+
+class LocalExchangeExec(UnaryExec):
+    """Passes its source on as it is, or what workers make of forks of it.
+
+    `read_by_user` says that the reader of the result takes the batches as they are, and that its own work is light.
     """
-    if isinstance(source, ForkableExec) and source.can_fork:
-        return ParallelExec(source, reduce, wants_parts, passed_on=passed_on)
-    return source
 
-
-def _is_simple(source: Exec) -> bool:
-    below: Any = source.plain
-    while isinstance(below, SIMPLE):
-        below = below.source.plain
-    return isinstance(below, MapScanExec)
-
-
-class ParallelExec(Exec):
-    """`is_reduced` says, once it is set up, whether all of its batches are the reduced parts of the threads."""
-
-    def __init__(
-        self,
-        source: ForkableExec,
-        reduce: Callable[[Exec], Exec] | None,
-        wants_parts: Callable[[int], bool] | None,
-        *,
-        passed_on: bool,
-    ) -> None:
-        self._source = source
-        self._passed_on = passed_on
-        self._reduce = reduce
-        self._wants_parts = wants_parts
+    def __init__(self, node: LocalExchange, source: Exec, *, read_by_user: bool = False) -> None:
+        super().__init__(source)
+        self._node = node
+        self._read_by_user = read_by_user
+        self._merging: MergingExec | None = None
+        self._wrap: Callable[[Exec], Exec]
         self._sample: Exec | None = None
-        self._is_sampled = wants_parts is None
+        self._is_sampled = node.partial_rule is None
         self._channels: list[ReceivingEnd] | None = None
         self._is_parallel = False
+
+    def merge_by(self, merging: MergingExec, wrap: Callable[[Exec], Exec]) -> None:
+        """Have the operator above merge what its parts, each of them wrapped, have reduced."""
+        self._merging, self._wrap = merging, wrap
 
     def setup(self, context: ExecContext) -> None:
         self._context = context
         before = context.weight.rows
-        self._source.setup(context)
-        workers = context.workers
-        self._is_parallel = workers is not None and workers.parallelism > 1 and self._source.scan_rows >= PARALLEL_ROWS
-        if self._is_parallel and self._passed_on and _is_simple(self._source):
+        super().setup(context)
+        workers, source = context.workers, forkable(self.source)
+        rows = source.scan_rows
+        count = 1 if workers is None else workers.parallelism
+        self._is_parallel = count > 1 and rows >= self._node.fork_rows
+        used = count if self._is_parallel else 1
+        context.activity.decide("parallel: {} of {} workers for {} rows", used, count, rows)
+        if not self._is_parallel:
+            return
+        if self._read_by_user:
             # All that weighs is done by the workers: taking their batches is not, and the reader's thread can do it.
             context.weight.rows = before
-        elif self._is_parallel:
+        else:
             context.weight.add(LIGHT_ROWS + 1)
-
-    def wrap_parts(self, wrap: Callable[[Exec], Exec]) -> None:
-        """From now on the parts that reduce what the threads have read are wrapped."""
-        reduce = self._reduce
-        if reduce is not None:
-            self._reduce = lambda source: wrap(reduce(source))
-
-    @property
-    def is_reduced(self) -> bool:
-        return self._is_parallel and self._reduce is not None and self._wants_parts is None
 
     def advance(self) -> IterationResult:
         if not self._is_parallel:
-            result = self._source.advance()
+            result = self.source.advance()
             if result is not IterationResult.WAIT:
-                self.current_batch = self._source.current_batch
+                self.current_batch = self.source.current_batch
             return result
         if self._channels is None:
-            if not self._source.prepare():
+            source = forkable(self.source)
+            if not source.prepare():
                 return IterationResult.WAIT
             if not self._is_sampled:
                 return self._advance_sample()
-            if self._wants_parts is not None and not self._wants_parts(self._source.scan_rows):
-                self._reduce = None
+            if self._merging is not None and not self._merging.wants_parts(source.scan_rows):
+                self._merging = None
             self._channels = self._start()
         for channel in self._channels:
             batch = channel.poll()
@@ -123,14 +101,15 @@ class ParallelExec(Exec):
                 self.current_batch = batch
                 return IterationResult.FETCHED
         if all(channel.is_finished for channel in self._channels):
-            self.current_batch = empty_batch(self._source.columns)
+            self.current_batch = empty_batch(self._node.columns)
             return IterationResult.FETCHED_DONE
         return IterationResult.WAIT
 
     def _advance_sample(self) -> IterationResult:
-        """The beginning of the scan, as the chain makes it."""
+        """Deliver the beginning of the scan, as the chain makes it."""
         if self._sample is None:
-            self._sample = self._source.fork(SAMPLE_ROWS)
+            assert self._node.partial_rule is not None
+            self._sample = forkable(self.source).fork(self._node.partial_rule.sample_rows)
         result = self._sample.advance()
         if result is IterationResult.WAIT:
             return result
@@ -144,12 +123,12 @@ class ParallelExec(Exec):
         return [workers.start(lambda channel: _Feed(self._part(), channel)) for _ in range(workers.parallelism)]
 
     def _part(self) -> Exec:
-        forked = self._source.fork()
-        return forked if self._reduce is None else self._reduce(forked)
+        forked = forkable(self.source).fork()
+        return forked if self._merging is None else self._wrap(self._merging.part(forked))
 
 
 class _Feed(UnaryExec):
-    """The top of a thread's chain: offers its batches to the consumer."""
+    """The top of a worker's chain: offers its batches to the consumer."""
 
     def __init__(self, source: Exec, channel: Channel) -> None:
         super().__init__(source)

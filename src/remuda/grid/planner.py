@@ -74,6 +74,7 @@ class Planner:
             modifies=bound.modifies,
             reads_clock=bound.reads_clock,
             views=bound.views,
+            outgrown_at=optimized.outgrown_at,
             cacheable=bound.cacheable,
         )
 

@@ -31,7 +31,7 @@ from remuda.runtime.offload_pool import OffloadPool
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from remuda.catalog import Catalog
+    from remuda.catalog import Catalog, MapDefinition
     from remuda.cluster import Cluster
     from remuda.grid.planner import Planner
     from remuda.plan.fragments import Plan
@@ -203,7 +203,14 @@ class Queries:
             plan.partition_map.version == self.cluster.partition_table.version
             and all(catalog.holds(definition) for definition in plan.maps)
             and all(catalog.holds_view(view) for view in plan.views)
+            and not any(self._has_outgrown(definition, rows) for definition, rows in plan.outgrown_at)
         )
+
+    def _has_outgrown(self, definition: MapDefinition, rows: int) -> bool:
+        try:
+            return len(self.store.map(definition)) >= rows
+        except SqlError:  # dropped at this moment
+            return True
 
     def _objects_check(self, plan: Plan) -> Callable[[], None]:
         """Whether the maps and indexes that the plan reads still exist; free as long as the catalog is the same."""

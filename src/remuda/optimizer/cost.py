@@ -125,6 +125,15 @@ ARROW_JOIN_START = 256_000.0
 rows 460 against 299)."""
 SPOOL_ROWS = 5e6
 """Rows, as far as they are expected, above which a plan is computed again instead of kept."""
+FORK_ROWS = 500_000
+"""Rows of a scan from which the workers of a member share it: one of fewer rows is done before others have begun."""
+SAMPLE_ROWS = 65_536
+"""Rows of a scan that show whether its workers should aggregate in parts."""
+PARTIAL_GROUP_ROWS = 64
+"""Rows for each group, at least, that make it worth while for several workers to have states of their own: with fewer,
+merging the states is as much work as adding the rows."""
+PARTIAL_FEW_GROUPS = 10_000
+"""Up to so many groups it does not matter that most of the rows seen so far are groups of their own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +225,10 @@ def operator_cost(node: physical.PhysicalNode, rows: float, size: ScanSize | Non
                 sent = _input_bytes(node)
                 return math.inf if sent > SPARK_LARGEST_BROADCAST else SPARK_JOB + sent * SPARK_BROADCAST_BYTE
             return EXCHANGE_START + _input_bytes(node) * EXCHANGE_BYTE
+        case physical.LocalExchange():
+            # Placed when the search is done: every plan that reads the scan gains alike, and the constants of a row
+            # stand between the work of one core and the time of two.
+            return 0.0
         case physical.Modify():
             return OPERATOR_START + _input_rows(node) * MODIFY_ROW
         case _:

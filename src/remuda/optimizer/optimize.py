@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from remuda.optimizer.common_expressions import SHARE_RULE, CommonExpressions
 from remuda.optimizer.common_plans import SPOOL_RULE, CommonPlans
 from remuda.optimizer.fast_path import plan_lookup
+from remuda.optimizer.local_exchange import place_local_exchanges
 from remuda.optimizer.memo import Memo
 from remuda.optimizer.runtime_decisions import decide_at_runtime
 from remuda.optimizer.search import Search
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from remuda.catalog import MapDefinition, MapStatistics
+    from remuda.expr import Column
 
 
 FAST_PATH = plan_lookup.__name__
@@ -51,6 +53,8 @@ class Optimized:
     normalized: logical.Root
     memo: Memo
     fired: tuple[str, ...]
+    outgrown_at: tuple[tuple[MapDefinition, int], ...] = ()
+    """Maps that have too few rows for a local exchange as yet, and how many they would need."""
 
 
 def optimize(
@@ -67,8 +71,10 @@ def optimize(
     if settings.conventions == (Convention.LOCAL,) and FAST_PATH not in settings.disabled_rules:
         found = plan_lookup(normalized, known, settings.members, pruning=settings.partition_pruning)
         if found is not None:
-            check_physical(found, members=settings.members)
-            return Optimized(found, normalized, Memo(known), (*trace.fired, FAST_PATH))
+            placed = place_local_exchanges(found, known, lambda *_: _no_column(), settings.disabled_rules)
+            check_physical(placed.tree, members=settings.members)
+            fired = (*trace.fired, FAST_PATH, *placed.fired)
+            return Optimized(placed.tree, normalized, Memo(known), fired, placed.outgrown_at)
     search = Search(
         settings.members,
         settings.conventions,
@@ -91,5 +97,11 @@ def optimize(
         rules.extend([SPOOL_RULE] * plans.fired)
     best, decided = decide_at_runtime(best, settings.disabled_rules)
     rules.extend(decided)
-    check_physical(best, members=settings.members)
-    return Optimized(best, normalized, search.memo, (*trace.fired, *rules))
+    placed = place_local_exchanges(best, known, search.new_column, settings.disabled_rules)
+    check_physical(placed.tree, members=settings.members)
+    fired = (*trace.fired, *rules, *placed.fired)
+    return Optimized(placed.tree, normalized, search.memo, fired, placed.outgrown_at)
+
+
+def _no_column() -> Column:
+    raise AssertionError("a lookup has no aggregate, which alone needs columns of its own")

@@ -41,6 +41,7 @@ def check_physical(tree: physical.Root, *, members: int) -> None:
         children = inputs(node)
         if children:
             _check_columns(node, children)
+            _check_local_exchange(node, children)
         for child in children:
             _check_convention(node, child)
             _check_distribution(node, child, members)
@@ -77,6 +78,82 @@ def _check_columns(node: Any, children: tuple[Any, ...]) -> None:
             for child, source in zip(children, node.sources, strict=True):
                 delivered = {column.id for column in child.columns}
                 _require(all(column.id in delivered for column in source), "a union names columns of its inputs", node)
+
+
+def _check_local_exchange(node: Any, children: tuple[Any, ...]) -> None:
+    """Workers share a chain over a scan; their rows are taken in any order, and what they reduced is merged."""
+    if isinstance(node, physical.LocalExchange):
+        _require(node.traits.convention is Convention.LOCAL, "the workers are those of a member", node)
+        chain: Any = node.input
+        if isinstance(chain, physical.TopN) or _is_phase(chain, physical.Phase.PARTIAL):
+            chain = chain.input
+        _require(scan_of_chain(chain) is not None, "workers share a scan and what makes batches from its batches", node)
+        reduces = _is_phase(node.input, physical.Phase.PARTIAL)
+        _require(node.partial_rule is None or reduces, "only an aggregate is done in parts or not", node)
+        return
+    for child in children:
+        if not isinstance(child, physical.LocalExchange):
+            continue
+        _require(isinstance(node, TAKES_ANY_ORDER), "rows of workers come in no order, and all of them", node)
+        passing = isinstance(node, physical.HashJoin | physical.NestedLoopJoin) and child is node.left
+        _require(not passing or reads_ahead(node), "what goes through a join batch by batch is shared above it", node)
+        lower: Any = child.input
+        if _is_phase(lower, physical.Phase.PARTIAL):
+            merges = _is_phase(node, physical.Phase.FINAL, physical.Phase.INTERMEDIATE)
+            same = merges and (node.keys, node.calls, node.states) == (lower.keys, lower.calls, lower.states)
+            _require(same, "an aggregate in parts is merged by the operator above", node)
+        else:
+            _require(not isinstance(node, physical.HashAggregate) or node.phase in _WHOLE, "states are merged", node)
+            if isinstance(lower, physical.TopN):
+                same = isinstance(node, physical.TopN) and node.collation == lower.collation
+                _require(same, "the first rows of each worker are merged by the operator above", node)
+
+
+TAKES_ANY_ORDER = (
+    physical.HashAggregate
+    | physical.Sort
+    | physical.TopN
+    | physical.Window
+    | physical.Spool
+    | physical.Root
+    | physical.HashJoin
+    | physical.NestedLoopJoin
+    | physical.RootExchange
+    | physical.HashExchange
+    | physical.BroadcastExchange
+)
+"""What can stand above a local exchange. Not a Limit, for which workers would read further than it needs."""
+_WHOLE = {physical.Phase.COMPLETE, physical.Phase.PARTIAL}
+"""Aggregates of rows."""
+
+
+def scan_of_chain(node: Any) -> physical.MapScan | None:
+    """Return the scan below operators that make batches from batches; None where something else is below.
+
+    Not below a join that asks at its end which right rows no left row has met, of which a worker knows only its own,
+    nor below one that reads its left side ahead.
+    """
+    while True:
+        match node:
+            case physical.MapScan():
+                return node
+            case physical.Filter() | physical.Project() | physical.RuntimeFilter():
+                node = node.input
+            case physical.HashJoin() | physical.NestedLoopJoin() if not (node.kind.keeps_right or reads_ahead(node)):
+                node = node.left
+            case _:
+                return None
+
+
+def reads_ahead(node: physical.HashJoin | physical.NestedLoopJoin) -> bool:
+    """Return whether a join reads its left side, as far as it makes a runtime filter, before its right side."""
+    if isinstance(node, physical.NestedLoopJoin) or node.runtime_keys is None:
+        return False
+    return node.runtime_keys.side is not node.build_side
+
+
+def _is_phase(node: Any, *phases: physical.Phase) -> bool:
+    return isinstance(node, physical.HashAggregate) and node.phase in phases
 
 
 def _check_spools(tree: Any) -> None:
@@ -139,12 +216,16 @@ def _check_runtime_filters(tree: Any) -> None:
 def _sources_of_keys(node: Any) -> dict[int, int]:
     """Columns of an operator by whose values rows of its input may be dropped, each with the column of the input."""
     match node:
-        case physical.Filter():
+        case physical.Filter() | physical.LocalExchange():
             return {column.id: column.id for column in node.columns}
         case physical.Project():
             pairs = [(item.column.id, item.expression) for item in node.assignments]
             return {id_: source.id for id_, source in pairs if isinstance(source, Column)}
-        case physical.HashAggregate(phase=physical.Phase.COMPLETE) | physical.StreamingAggregate():
+        case (
+            physical.StreamingAggregate()
+            | physical.HashAggregate(phase=physical.Phase.COMPLETE | physical.Phase.PARTIAL)
+            | physical.HashAggregate(input=physical.LocalExchange())
+        ):
             return {column.id: column.id for column in node.keys}
         case _:
             return {}
@@ -157,6 +238,8 @@ def _check_top_n_bounds(tree: Any) -> None:
         if not isinstance(node, physical.TopN) or node.bound is None:
             continue
         below: Any = node.input
+        if isinstance(below, physical.LocalExchange):
+            below = below.input.input  # type: ignore[attr-defined]
         while isinstance(below, physical.Filter | physical.Project):
             below = below.input
         order = below.zone_order if isinstance(below, physical.MapScan) else None
@@ -199,7 +282,7 @@ def _check_distribution(node: Any, child: Any, members: int) -> None:
             wants_root = own is DistributionKind.ROOT or not (together or kind is own is DistributionKind.REPLICATED)
         case physical.Root() | physical.Modify() | physical.Limit() | physical.TopN() | physical.Sort():
             wants_root = own is DistributionKind.ROOT
-        case physical.HashAggregate(phase=physical.Phase.PARTIAL):
+        case physical.HashAggregate(phase=physical.Phase.PARTIAL | physical.Phase.INTERMEDIATE):
             wants_root = False
         case physical.HashAggregate() | physical.StreamingAggregate():
             wants_root = own is DistributionKind.ROOT or not _is_grouped_in_place(node, child)
@@ -335,7 +418,8 @@ def _aggregate_columns(
     node: logical.Aggregate | physical.HashAggregate | physical.StreamingAggregate,
 ) -> list[Expression]:
     keys: list[Expression] = list(node.keys)
-    if isinstance(node, physical.HashAggregate) and node.phase is physical.Phase.FINAL:
+    if _is_phase(node, physical.Phase.FINAL, physical.Phase.INTERMEDIATE):
+        assert isinstance(node, physical.HashAggregate)
         states: list[Column] = [column for state in node.states for column in state]
         return [*keys, *states]
     return [*keys, *(argument for call in node.calls for argument in call.arguments)]

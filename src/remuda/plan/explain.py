@@ -187,6 +187,8 @@ def describe(node: physical.PhysicalNode) -> tuple[str, list[str]]:
         case physical.RootExchange():
             merged = [f"merge: {describe_order(traits.collation, node.columns)}"] if traits.collation else []
             return f"RootExchange {traits}", merged
+        case physical.LocalExchange():
+            return f"LocalExchange {traits}", [_parallelism(node)]
         case physical.Modify():
             return f"{node.operation.value.capitalize()} {node.map.name} {traits}", []
         case physical.Root():
@@ -197,6 +199,14 @@ def describe(node: physical.PhysicalNode) -> tuple[str, list[str]]:
             return f"Receive edge={node.edge} {traits}", []
         case _:
             assert_never(node)
+
+
+def _parallelism(node: physical.LocalExchange) -> str:
+    rule, parallel = node.partial_rule, f"parallel: from {node.fork_rows} rows"
+    if rule is None:
+        return parallel
+    groups = f"up to 1 group in {rule.group_rows} rows, judged by the first {rule.sample_rows}"
+    return f"{parallel}   partial aggregation: {groups}"
 
 
 def _joined(keys: str, node: physical.HashJoin | physical.NestedLoopJoin, build_side: str = "") -> list[str]:

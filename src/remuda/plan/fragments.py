@@ -86,6 +86,8 @@ class Plan:
     """Whether the last of `parameters` is the instant at which the statement begins, which no user gives."""
     views: tuple[ViewDefinition, ...] = ()
     """The views it was made of: it is stale when one is not current."""
+    outgrown_at: tuple[tuple[MapDefinition, int], ...] = ()
+    """Maps that were too small for a local exchange, with the rows from which the plan is stale: one is worth while."""
     cacheable: bool = True
     """False where the plan has rows in it that the catalog gave when it was made."""
 

@@ -334,10 +334,14 @@ class LookupJoin(_Node):
 
 
 class Phase(Enum):
-    """COMPLETE does all of it in one place; PARTIAL leaves states that FINAL merges."""
+    """COMPLETE does all of it in one place; PARTIAL leaves states that FINAL merges.
+
+    INTERMEDIATE merges the states of a member's workers into its own, which FINAL merges with those of other members.
+    """
 
     COMPLETE = "complete"
     PARTIAL = "partial"
+    INTERMEDIATE = "intermediate"
     FINAL = "final"
 
     __hash__ = object.__hash__
@@ -345,7 +349,11 @@ class Phase(Enum):
 
 @dataclass(frozen=True, slots=True)
 class HashAggregate(_Node):
-    """`states` has, for each call, the columns of its partial results: what PARTIAL delivers and FINAL takes."""
+    """`states` has, for each call, the columns of its partial results: what PARTIAL delivers and FINAL takes.
+
+    INTERMEDIATE takes and delivers them. Over a `LocalExchange` whose workers do not aggregate in parts, FINAL and
+    INTERMEDIATE get rows instead of states, and do what COMPLETE and PARTIAL do.
+    """
 
     input: Relation
     keys: tuple[Column, ...]
@@ -356,7 +364,7 @@ class HashAggregate(_Node):
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        if self.phase is Phase.PARTIAL:
+        if self.phase in {Phase.PARTIAL, Phase.INTERMEDIATE}:
             return (*self.keys, *(column for state in self.states for column in state))
         return (*self.keys, *(call.column for call in self.calls))
 
@@ -440,6 +448,34 @@ class BroadcastExchange(_PassingNode):
 
 
 ExchangeNode = RootExchange | HashExchange | BroadcastExchange
+
+
+@dataclass(frozen=True, slots=True)
+class PartialRule:
+    """When workers aggregate in parts: decided by the groups in the first `sample_rows` rows that the scan reads.
+
+    They do not where a group has fewer than `group_rows` rows of the scan, nor where there are more than `few_groups`
+    groups and most rows of the sample are groups of their own.
+    """
+
+    sample_rows: int
+    group_rows: int
+    few_groups: int
+
+
+@dataclass(frozen=True, slots=True)
+class LocalExchange(_PassingNode):
+    """Brings together the rows of the workers of one member, which share the scan at the bottom of the input.
+
+    The input is a chain over a `MapScan` that makes batches from batches. Where the scan reads at least `fork_rows`
+    rows, known once the snapshot and the partitions are, every worker runs a copy of the chain over the pieces of
+    the scan that it takes; with fewer rows the chain runs as it is. The top of the chain may reduce rows, as a PARTIAL
+    aggregate or a TopN: the operator above merges what the workers have, and does all of it where nothing is forked.
+    """
+
+    fork_rows: int
+    traits: Traits
+    partial_rule: PartialRule | None = None
 
 
 class Route(Enum):
@@ -567,6 +603,7 @@ PhysicalNode = (
     | RootExchange
     | HashExchange
     | BroadcastExchange
+    | LocalExchange
     | Modify
     | Root
     | Send

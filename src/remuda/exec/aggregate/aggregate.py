@@ -1,8 +1,7 @@
-"""Hash aggregation: complete, or partial on the members and final on the coordinator."""
+"""Hash aggregation: complete, or partial on workers and members and final on the coordinator."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,24 +13,21 @@ from remuda.exec.batch import ArrowBatch, RowBatch, layout_of, positional
 from remuda.exec.keys.group_ids import GroupIds
 from remuda.exec.memory import bytes_of
 from remuda.exec.operator import BlockingExec, Exec
-from remuda.exec.parallel import ParallelExec, in_parallel
 from remuda.exec.selection import SelectedBatch
 from remuda.exec.sort.ordering import concatenate
-from remuda.expr import Column
-from remuda.plan.aggregates import AGGREGATES, partial_type
+from remuda.plan.aggregates import AGGREGATES
 from remuda.plan.physical import Phase
 
 if TYPE_CHECKING:
     from remuda.exec.context import ExecContext
+    from remuda.expr import Column
     from remuda.plan.aggregates import AggregateCall
-    from remuda.plan.physical import HashAggregate
+    from remuda.plan.physical import HashAggregate, PartialRule
 
 Computed = SplitCall | MergedCall | WholeCall
 
 FEW_GROUPS = 10_000
 """Up to this many groups take no memory worth mentioning."""
-ROWS_OF_GROUP = 64
-"""Rows for each group, at least, that make it worth while for several threads to have states of their own."""
 GATHERED_ROWS = 1 << 23
 """Where most rows are groups of their own, and so take no more memory than those, up to so many are added at once: many
 keys are numbered by sorting them, few by tables that grow and are made anew."""
@@ -40,16 +36,24 @@ BYTES_OF_KEY, BYTES_OF_STATE = 48, 40
 
 
 class HashAggregateExec(BlockingExec):
-    """Every row is added to the states of its group as it comes; nothing but states is held, where states suffice."""
+    """Every row is added to the states of its group as it comes; nothing but states is held, where states suffice.
 
-    def __init__(self, node: HashAggregate, source: Exec) -> None:
-        splits = node.phase is not Phase.FINAL and all(call.splits for call in node.calls)
-        wants_parts = self._wants_parts if splits and node.keys else None
-        super().__init__(in_parallel(source, self._part if splits else None, wants_parts))
+    Over a local exchange (a `MergingExec`) it is given the node of its parts, and begins with rows, not with states.
+    """
+
+    def __init__(
+        self, node: HashAggregate, source: Exec, partial: HashAggregate | None = None, rule: PartialRule | None = None
+    ) -> None:
+        super().__init__(source)
         self._node = node
+        self._partial = partial
+        self._partial_rule = rule
         self._context: ExecContext | None = None
-        self._delivers_states = node.phase is Phase.PARTIAL
-        self._begin(node.input.columns, merges=node.phase is Phase.FINAL)
+        self._delivers_states = node.phase in {Phase.PARTIAL, Phase.INTERMEDIATE}
+        if partial is None:
+            self._begin(node.input.columns, merges=node.phase in {Phase.FINAL, Phase.INTERMEDIATE})
+        else:
+            self._begin(partial.input.columns, merges=False)
 
     def _begin(self, columns: tuple[Column, ...], *, merges: bool) -> None:
         """`merges` says that not rows but states come in."""
@@ -79,47 +83,35 @@ class HashAggregateExec(BlockingExec):
     def setup(self, context: ExecContext) -> None:
         super().setup(context)
         self._context = context
-        if isinstance(self.source, ParallelExec) and self.source.is_reduced:
-            self._merge_parts()
 
-    def _wants_parts(self, rows: int) -> bool:
-        """Asked when the first of so many rows have been added: whether threads shall aggregate the others in parts.
+    def wants_parts(self, scan_rows: int) -> bool:
+        """Not where there are so many groups that merging their states is as much work as adding the rows.
 
-        Not where there are so many groups that merging their states is as much work as adding the rows: so many by now,
-        or, as most of the rows have been groups of their own, so many in the end.
+        So many by now or, as most of the rows have been groups of their own, so many in the end.
         """
-        assert self._groups is not None
+        assert self._partial is not None
+        assert self._context is not None
+        if self._groups is None:
+            self._begin(self._partial.columns, merges=True)
+            return True
+        rule = self._partial_rule
+        assert rule is not None, "an aggregate by keys sees a sample first"
         counts = self._rows.counts(self._groups.count)
-        found = np.count_nonzero(counts)
-        if len(counts) * ROWS_OF_GROUP > rows or (found > FEW_GROUPS and 2 * found > counts.sum()):
+        found, rows = int(np.count_nonzero(counts)), int(counts.sum())
+        is_off = len(counts) * rule.group_rows > scan_rows or (found > rule.few_groups and 2 * found > rows)
+        decision = f"partial aggregation: {'off' if is_off else 'on'} after {{}} rows, {{}} groups"
+        self._context.activity.decide(decision, rows, found)
+        if is_off:
             return False
         arrays = self._arrays(states=True)
-        partial = self._merge_parts()
+        self._begin(self._partial.columns, merges=True)
         if len(arrays[0]):
-            self.consume(ArrowBatch(partial.columns, positional(arrays)))
+            self.consume(ArrowBatch(self._partial.columns, positional(arrays)))
         return True
 
-    def _merge_parts(self) -> HashAggregate:
-        """From here on not rows come in but the states that threads have made of them."""
-        partial = self._partial()
-        self._node = replace(self._node, states=partial.states)
-        self._begin(partial.columns, merges=True)
-        return partial
-
-    def _partial(self) -> HashAggregate:
-        """What each thread does: states whose columns nobody else sees."""
-        node = self._node
-        states = tuple(
-            tuple(
-                Column(-2 - 10 * number - part, function, partial_type(function, call))
-                for part, function in enumerate(AGGREGATES[call.function].partials)
-            )
-            for number, call in enumerate(node.calls)
-        )
-        return replace(node, states=states, phase=Phase.PARTIAL)
-
-    def _part(self, source: Exec) -> Exec:
-        part = HashAggregateExec(self._partial(), source)
+    def part(self, source: Exec) -> Exec:
+        assert self._partial is not None
+        part = HashAggregateExec(self._partial, source)
         part._context, part._verify = self._context, self._verify
         return part
 

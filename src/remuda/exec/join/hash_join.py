@@ -19,7 +19,6 @@ from remuda.exec.join.runtime_filter import FilterKeys, SpooledProbeExec
 from remuda.exec.memory import bytes_held
 from remuda.exec.offload import ROWS_OF_PAIRS
 from remuda.exec.operator import Exec, IterationResult, PassingExec
-from remuda.exec.parallel import in_parallel
 from remuda.exec.sort.ordering import concatenate
 from remuda.plan.joins import JoinKind, compared_keys
 from remuda.plan.physical import JoinSide
@@ -149,11 +148,6 @@ class JoinExec(PassingExec):
             self._context.verify()
             yield pairs
 
-    @property
-    def can_fork(self) -> bool:
-        """Not where, at the end, the right rows are asked for that no thread has met."""
-        return not self._node.kind.keeps_right and super().can_fork
-
     def prepare(self) -> bool:
         if not self._is_built and not self._read_build_side():
             return False
@@ -183,7 +177,7 @@ class HashJoinExec(JoinExec):
 
     def __init__(self, node: HashJoin, left: Exec, right: Exec, code: ExpressionCache) -> None:
         if node.runtime_keys is not None and node.runtime_keys.side is JoinSide.LEFT:
-            left = SpooledProbeExec(node, in_parallel(left))
+            left = SpooledProbeExec(node, left)
         super().__init__(node, left, right, code)
         self._filter = None if node.runtime_keys is None else FilterKeys(node.runtime_keys)
         self._keys = node.keys

@@ -14,7 +14,6 @@ from remuda.exec.batch import ArrowBatch, RowBatch, empty_batch, layout_of
 from remuda.exec.memory import bytes_of
 from remuda.exec.offload import RowBudget
 from remuda.exec.operator import BlockingExec, Exec
-from remuda.exec.parallel import in_parallel
 from remuda.exec.relational.limit import row_number
 from remuda.exec.scan.zone_order import TopNBound
 from remuda.exec.selection import gather
@@ -36,7 +35,7 @@ _INTEGERS = {4: "<i4", 8: "<i8"}
 
 class SortExec(BlockingExec):
     def __init__(self, node: Sort, source: Exec) -> None:
-        super().__init__(in_parallel(source))
+        super().__init__(source)
         self._node = node
         self._batches: list[pa.RecordBatch] = []
         self._bytes = 0
@@ -71,7 +70,7 @@ class TopNExec(BlockingExec):
     """
 
     def __init__(self, node: TopN, source: Exec) -> None:
-        super().__init__(in_parallel(source, self.part))
+        super().__init__(source)
         self._node = node
         layout = layout_of(node.columns)
         self._ordinals = [layout[key.column] for key in node.collation]
@@ -94,6 +93,9 @@ class TopNExec(BlockingExec):
             self._scan_bound = TopNBound(column, descending=self._descending, kept=self._kept)
             context.top_n_bounds[node.bound] = self._scan_bound
         super().setup(context)
+
+    def wants_parts(self, scan_rows: int) -> bool:  # noqa: ARG002  (the first rows of a part are few)
+        return True
 
     def part(self, source: Exec) -> Exec:
         """Return an operator for the first rows, none skipped, of a part of the input."""

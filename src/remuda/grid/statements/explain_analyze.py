@@ -106,7 +106,8 @@ def _as_text(node: Any, measure: OperatorMetrics | None) -> str:
         parts.append(
             f"index entries={measure.index_entries}" if measure.index_entries else f"rows read={measure.rows_read}"
         )
-    parts.append(f"members={measure.places}")
+    if measure.places:
+        parts.append(f"members={measure.places}")
     decided = f"   decided: {'; '.join(measure.decisions)}" if measure.decisions else ""
     return f"actual: {' '.join(parts)}{decided}"
 

@@ -1,0 +1,145 @@
+"""Local exchanges: which scans of a finished plan the workers of a member share, and what each of them reduces.
+
+    HashAggregate final                HashAggregate complete     before
+      LocalExchange                      Project
+        HashAggregate partial              HashJoin
+          Project                            MapScan orders
+            HashJoin                         MapScan items
+              MapScan orders
+              LocalExchange
+                MapScan items
+
+An operator that takes all rows of its input in any order gets them through a local exchange where the input is a chain
+over a scan (`checker.scan_of_chain`). An aggregate whose calls split is done in parts below it and merged above it, and
+so are the first rows of an order.
+
+Whether the workers really share a scan depends on its rows at execution. A map that is far from large enough has no
+exchange at all: it would say nothing of how the plan runs. A plan is given up when such a map has grown.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from remuda.optimizer import cost
+from remuda.plan import physical
+from remuda.plan.aggregates import AGGREGATES, partial_type
+from remuda.plan.checker import TAKES_ANY_ORDER, reads_ahead, scan_of_chain
+from remuda.plan.physical import Phase
+from remuda.plan.traits import Convention
+from remuda.plan.walk import change_inputs, inputs, with_inputs
+from remuda.rules.implement.implement_sort import rows_needed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from remuda.catalog import MapDefinition, MapStatistics
+    from remuda.expr import Column
+    from remuda.types import SqlType
+
+FORK_RULE = "share_scan_among_workers"
+
+
+class Placed(NamedTuple):
+    """The plan, the rule as often as it fired, and the maps that were too small for it, with the rows it needs."""
+
+    tree: physical.Root
+    fired: tuple[str, ...] = ()
+    outgrown_at: tuple[tuple[MapDefinition, int], ...] = ()
+
+
+def place_local_exchanges(
+    tree: physical.Root,
+    statistics: Mapping[str, MapStatistics],
+    new_column: Callable[[str, SqlType], Column],
+    disabled: frozenset[str],
+) -> Placed:
+    """Put a local exchange below every operator that takes the rows of a large scan in any order."""
+    if FORK_RULE in disabled:
+        return Placed(tree)
+    placing = _Placing(statistics, new_column)
+    placed: Any = placing.rewrite(tree)
+    small = tuple((definition, cost.FORK_ROWS) for definition in placing.small_maps.values())
+    return Placed(placed, (FORK_RULE,) * placing.fired, small)
+
+
+class _Placing:
+    def __init__(self, statistics: Mapping[str, MapStatistics], new_column: Callable[[str, SqlType], Column]) -> None:
+        self._statistics = statistics
+        self._new_column = new_column
+        self.fired = 0
+        self.small_maps: dict[str, MapDefinition] = {}
+
+    def rewrite(self, node: Any) -> Any:
+        if not isinstance(node, TAKES_ANY_ORDER):
+            return change_inputs(node, self.rewrite)
+        sources = inputs(node)
+        new = [self.rewrite(source) for source in sources]
+        for place, source in enumerate(sources):
+            if not _passes_on(node, place) and self._is_large(source):
+                self.fired += 1
+                if len(new) == 1:
+                    return self._exchanged(node, new[0])
+                new[place] = _exchange(new[place])
+        return with_inputs(node, tuple(new))
+
+    def _is_large(self, node: Any) -> bool:
+        scan = scan_of_chain(node)
+        if scan is None or scan.traits.convention is not Convention.LOCAL:
+            return False
+        if self._statistics[scan.map.id].rows >= cost.FORK_ROWS:
+            return True
+        self.small_maps[scan.map.id] = scan.map
+        return False
+
+    def _exchanged(self, node: Any, source: Any) -> Any:
+        """The operator over workers, each of which does as much of it as can be merged."""
+        match node:
+            case physical.HashAggregate(phase=Phase.COMPLETE | Phase.PARTIAL) if all(
+                call.splits for call in node.calls
+            ):
+                return self._aggregated(node, source)
+            case physical.TopN():
+                enough = rows_needed(node)
+                assert enough is not None
+                traits = replace(source.traits, collation=node.collation)
+                lower = replace(node, input=source, count=enough, offset=None, traits=traits, bound=None)
+                rows = min(source.estimate.rows, cost.wanted_rows(lower))
+                lower = replace(lower, estimate=replace(node.estimate, rows=rows))
+                return replace(node, input=_exchange(lower))
+        return with_inputs(node, (_exchange(source),))
+
+    def _aggregated(self, node: physical.HashAggregate, source: Any) -> physical.HashAggregate:
+        states = node.states if node.phase is Phase.PARTIAL else self._states(node)
+        place = source.traits.distribution
+        if not {column.id for column in node.keys}.issuperset(place.columns):
+            place = replace(place, columns=())
+        lower = replace(
+            node, input=source, states=states, phase=Phase.PARTIAL, traits=replace(source.traits, distribution=place)
+        )
+        rule = physical.PartialRule(cost.SAMPLE_ROWS, cost.PARTIAL_GROUP_ROWS, cost.PARTIAL_FEW_GROUPS)
+        exchange = replace(_exchange(lower), partial_rule=rule if node.keys else None)
+        phase = Phase.INTERMEDIATE if node.phase is Phase.PARTIAL else Phase.FINAL
+        return replace(node, input=exchange, states=states, phase=phase)
+
+    def _states(self, node: physical.HashAggregate) -> tuple[tuple[Column, ...], ...]:
+        return tuple(
+            tuple(
+                self._new_column(f"{call.column.name}.{function}", partial_type(function, call))
+                for function in AGGREGATES[call.function].partials
+            )
+            for call in node.calls
+        )
+
+
+def _passes_on(node: Any, place: int) -> bool:
+    """Return whether rows of this input go through a join batch by batch: they are shared where its own rows are."""
+    is_join = isinstance(node, physical.HashJoin | physical.NestedLoopJoin)
+    return is_join and place == 0 and not reads_ahead(node)
+
+
+def _exchange(source: Any) -> physical.LocalExchange:
+    """Workers deliver in no order."""
+    traits = replace(source.traits, collation=())
+    return physical.LocalExchange(source, cost.FORK_ROWS, traits, estimate=source.estimate)
