@@ -13,8 +13,8 @@ An operator that takes all rows of its input in any order gets them through a lo
 over a scan (`checker.scan_of_chain`). An aggregate whose calls split is done in parts below it and merged above it, and
 so are the first rows of an order.
 
-Whether the workers really share a scan depends on its rows at execution. A map that is far from large enough has no
-exchange at all: it would say nothing of how the plan runs. A plan is given up when such a map has grown.
+Whether the workers really share a scan depends on its rows at execution. A map of too few rows has no exchange at all:
+it would say nothing of how the plan runs. The plan is stale when such a map has grown (`Plan.outgrown_at`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from remuda.plan.aggregates import AGGREGATES, partial_type
 from remuda.plan.checker import TAKES_ANY_ORDER, reads_ahead, scan_of_chain
 from remuda.plan.physical import Phase
 from remuda.plan.traits import Convention
-from remuda.plan.walk import change_inputs, inputs, with_inputs
+from remuda.plan.walk import change_inputs, inputs, walk, with_inputs
 from remuda.rules.implement.implement_sort import rows_needed
 
 if TYPE_CHECKING:
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from remuda.catalog import MapDefinition, MapStatistics
     from remuda.expr import Column
     from remuda.types import SqlType
-
-FORK_RULE = "share_scan_among_workers"
 
 
 class Placed(NamedTuple):
@@ -56,20 +54,26 @@ def place_local_exchanges(
     disabled: frozenset[str],
 ) -> Placed:
     """Put a local exchange below every operator that takes the rows of a large scan in any order."""
-    if FORK_RULE in disabled:
+    rule = place_local_exchanges.__name__
+    if rule in disabled:
         return Placed(tree)
-    placing = _Placing(statistics, new_column)
+    read = {node.map.id: node.map for node in walk(tree) if isinstance(node, physical.MapScan)}
+    large = {id_ for id_ in read if statistics[id_].rows >= cost.FORK_ROWS}
+    small = tuple((definition, cost.FORK_ROWS) for id_, definition in read.items() if id_ not in large)
+    if not large:
+        return Placed(tree, (), small)
+    placing = _Placing(large, new_column)
     placed: Any = placing.rewrite(tree)
-    small = tuple((definition, cost.FORK_ROWS) for definition in placing.small_maps.values())
-    return Placed(placed, (FORK_RULE,) * placing.fired, small)
+    return Placed(placed, (rule,) * placing.fired, small)
 
 
 class _Placing:
-    def __init__(self, statistics: Mapping[str, MapStatistics], new_column: Callable[[str, SqlType], Column]) -> None:
-        self._statistics = statistics
+    """`large` are the ids of the maps whose scans are shared."""
+
+    def __init__(self, large: set[str], new_column: Callable[[str, SqlType], Column]) -> None:
+        self._large = large
         self._new_column = new_column
         self.fired = 0
-        self.small_maps: dict[str, MapDefinition] = {}
 
     def rewrite(self, node: Any) -> Any:
         if not isinstance(node, TAKES_ANY_ORDER):
@@ -86,12 +90,7 @@ class _Placing:
 
     def _is_large(self, node: Any) -> bool:
         scan = scan_of_chain(node)
-        if scan is None or scan.traits.convention is not Convention.LOCAL:
-            return False
-        if self._statistics[scan.map.id].rows >= cost.FORK_ROWS:
-            return True
-        self.small_maps[scan.map.id] = scan.map
-        return False
+        return scan is not None and scan.map.id in self._large and scan.traits.convention is Convention.LOCAL
 
     def _exchanged(self, node: Any, source: Any) -> Any:
         """The operator over workers, each of which does as much of it as can be merged."""
