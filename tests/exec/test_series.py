@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,6 +15,7 @@ from remuda.exec import ExpressionCache, build_operator
 from remuda.exec.relational.series import SeriesExec
 from remuda.expr import Call, Column, Expression, Literal
 from remuda.expr.functions.calendar import DAY, add_months
+from remuda.optimizer.runtime_decisions import tell_scans_of_limits
 from remuda.plan.physical import Limit, Series, Values
 from remuda.plan.series import SeriesCall
 from remuda.plan.traits import Traits
@@ -153,13 +155,13 @@ def test_a_batch_has_no_more_rows_than_a_scan_delivers_and_nothing_is_made_in_ad
 
 
 def test_a_limit_is_known_before_the_first_batch_is_made() -> None:
-    limit = build_operator(Limit(plain(1, GREATEST, 1), Literal(5, BIGINT), Literal(2, BIGINT), Traits()))
+    limited = Limit(plain(1, GREATEST, 1), Literal(5, BIGINT), Literal(2, BIGINT), Traits())
+    limit = build_operator(tell_scans_of_limits(limited, int))
     limit.setup(context())
     limit.advance()
     assert limit.source.current_batch.row_count == 7  # type: ignore[attr-defined]
 
 
 def test_one_who_takes_more_than_it_said_gets_more() -> None:
-    operator = build_operator(plain(1, 100, 1))
-    operator.expect_rows(3)
+    operator = build_operator(replace(plain(1, 100, 1), first_rows=Literal(3, BIGINT)))
     assert drain(operator, context(scan_batch_rows=50)) == [(value,) for value in range(1, 101)]

@@ -149,5 +149,7 @@ def test_decisions_as_json(grid: Any) -> None:
     assert exchange["details"][0].startswith(
         "parallel: from 10000 rows   partial aggregation: up to 1 group in 64 rows"
     )
+    assert exchange["fork_rows"] == 10_000
+    assert exchange["partial_aggregation"] == {"sample_rows": 65_536, "group_rows": 64}
     workers = 2 * len(grid.cluster.members)
     assert exchange["actual"]["decisions"] == [f"parallel: {workers} of {workers} workers for {ROWS} rows"]

@@ -153,9 +153,6 @@ class InstrumentedExec(ForkableExec):
     def current_batch(self) -> RowBatch:  # type: ignore[override]
         return self._operator.current_batch
 
-    def expect_rows(self, count: int) -> None:
-        self._operator.expect_rows(count)
-
     def setup(self, context: ExecContext) -> None:
         activity = OperatorActivity()
         self._measures.set_up(self._record, activity)

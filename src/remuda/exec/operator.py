@@ -40,9 +40,6 @@ class Exec(ABC):
     @abstractmethod
     def advance(self) -> IterationResult: ...
 
-    def expect_rows(self, count: int) -> None:  # noqa: B027  (most operators have no use for it)
-        """Said before `setup` by an operator that will probably take only so many rows. A hint: it may take more."""
-
 
 class UnaryExec(Exec):
     """An operator over one input."""

@@ -3,6 +3,7 @@
     place_runtime_filters   HashJoin(Aggregate(lines), orders)  →  the keys of the orders, once read, filter the lines
     bound_scans_by_top_n    TopN(MapScan)                       →  the scan reads zones in the order of the TopN
     cut_over_row_joins      HashJoin(KeyLookup, KeyLookup)      →  few tuples are joined row by row
+    tell_scans_of_limits    Limit(IndexScan in order)           →  the scan begins with as many rows as are needed
 
 None of them changes the shape of a plan, its cost or its rows. `cost.py` says at which counts a decision turns; the
 nodes carry these counts, and EXPLAIN ANALYZE says what was decided.
@@ -19,10 +20,12 @@ from remuda.optimizer import cost
 from remuda.plan import physical
 from remuda.plan.physical import JoinSide
 from remuda.plan.walk import change_inputs, walk
+from remuda.rules.implement.implement_sort import rows_needed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from remuda.expr import Expression
     from remuda.plan.joins import JoinKey
 
 _ARROW_ONLY = (
@@ -202,9 +205,40 @@ def _may_deliver_tuples(node: Any) -> bool:
     return not isinstance(node, _ARROW_ONLY) and (below is None or _may_deliver_tuples(below))
 
 
+# First batches under a LIMIT.
+
+
+def tell_scans_of_limits(node: Any, number: Callable[[], int]) -> Any:
+    """Limit(IndexScan in order) → the scan begins with as many rows as the LIMIT needs, of each source of the map.
+
+    A series makes its first batch as large. Projections and groups between them have no fewer rows below them; what
+    is below a filter or a join has to find more, and begins with few as ever.
+    """
+    node = change_inputs(node, lambda child: tell_scans_of_limits(child, number))
+    if not isinstance(node, physical.Limit):
+        return node
+    enough = rows_needed(node)
+    told = node if enough is None else change_inputs(node, lambda child: _with_first_rows(child, enough))
+    if told is not node:
+        number()
+    return told
+
+
+def _with_first_rows(node: Any, rows: Expression) -> Any:
+    match node:
+        case physical.IndexScan() if node.direction is not physical.Direction.UNORDERED:
+            return replace(node, first_rows=rows)
+        case physical.Project() | physical.StreamingAggregate():
+            return change_inputs(node, lambda child: _with_first_rows(child, rows))
+        case physical.Series():
+            return replace(node, input=_with_first_rows(node.input, rows), first_rows=rows)
+    return node
+
+
 _RULES: tuple[tuple[Any, Any], ...] = (
     (place_runtime_filters, physical.HashJoin),
     (bound_scans_by_top_n, physical.TopN),
     (cut_over_row_joins, physical.HashJoin | physical.NestedLoopJoin | physical.LookupJoin),
+    (tell_scans_of_limits, physical.Limit),
 )
 """Each with the operators without which it does nothing."""

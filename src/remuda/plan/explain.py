@@ -107,8 +107,9 @@ def describe(node: physical.PhysicalNode) -> tuple[str, list[str]]:
             head = f"IndexScan {node.map.name} using {node.index.name} ({node.index.kind.value}{order}) {traits}"
             bounds = _bounds(node.index.columns, node.bounds) or "all"
             otherwise = "" if node.scan_cutover is None else f"direct scan above {node.scan_cutover} entries"
+            first = _filter_detail("first chunk", node.first_rows)
             details = _scan_details(node, f"index: {bounds}", _filter_detail("remainder", node.residual))
-            return head, [*details, otherwise] if otherwise else details
+            return head, [*details, *(each for each in (otherwise, first) if each)]
         case physical.IndexCount():
             bounds = _bounds(node.index.columns, node.bounds)
             head = f"IndexCount {node.map.name} using {node.index.name} ({node.index.kind.value}) {traits}"
@@ -169,7 +170,8 @@ def describe(node: physical.PhysicalNode) -> tuple[str, list[str]]:
         case physical.Expand():
             return f"Expand {traits}", [_expand(node)]
         case physical.Series():
-            return f"Series {traits}", [_series(node.call)]
+            first = _filter_detail("first batch", node.first_rows)
+            return f"Series {traits}", ["   ".join(each for each in (_series(node.call), first) if each)]
         case physical.Recursive():
             return f"Recursive #{node.table}{' distinct' if node.distinct else ''} {traits}", [
                 f"columns: {_names(node.columns)}"

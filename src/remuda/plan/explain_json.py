@@ -69,6 +69,10 @@ def _runtime_decisions(node: Any) -> dict[str, Any]:
             found["zone_order"] = {"bound": order.number, "rows_for_each": order.rows_for_each}
         case physical.TopN(bound=int() as bound):
             found["bound"] = bound
+        case physical.LocalExchange():
+            found["fork_rows"] = node.fork_rows
+            if (rule := node.partial_rule) is not None:
+                found["partial_aggregation"] = {"sample_rows": rule.sample_rows, "group_rows": rule.group_rows}
     if (cutover := getattr(node, "row_cutover", None)) is not None:
         found["row_cutover"] = cutover
     return found

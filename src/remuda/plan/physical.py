@@ -94,11 +94,15 @@ class Expand(_Node):
 
 @dataclass(frozen=True, slots=True)
 class Series(_Node):
-    """Every row of the input once for each value of its series, in their order: the input's order is kept."""
+    """Every row of the input once for each value of its series, in their order: the input's order is kept.
+
+    The first batch has `first_rows` rows, where a LIMIT above is known to need no more.
+    """
 
     input: Relation
     call: SeriesCall
     traits: Traits
+    first_rows: Expression | None = None
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -169,6 +173,7 @@ class IndexScan(_Node):
 
     Where no order is needed and more than `scan_cutover` entries lie within the bounds, known exactly once the
     parameters are, the map is scanned directly with the whole `filter` instead: that is cheaper then.
+    An ordered scan reads in growing chunks, the first of `first_rows` entries, where a LIMIT above needs no more.
     """
 
     map: MapDefinition
@@ -181,6 +186,7 @@ class IndexScan(_Node):
     traits: Traits
     filter: Expression | None = None
     scan_cutover: int | None = None
+    first_rows: Expression | None = None
 
 
 @dataclass(frozen=True, slots=True)

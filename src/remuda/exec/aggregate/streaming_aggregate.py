@@ -43,10 +43,6 @@ class StreamingAggregateExec(UnaryExec):
         super().setup(context)
         self._context = context
 
-    def expect_rows(self, count: int) -> None:
-        """So many groups have so many rows at least."""
-        self.source.expect_rows(count)
-
     def advance(self) -> IterationResult:
         result = self.source.advance()
         if result is IterationResult.WAIT:

@@ -36,7 +36,6 @@ class LimitExec(UnaryExec):
     def setup(self, context: ExecContext) -> None:
         self._to_skip = row_number(self._node.offset, context.parameters.values, "OFFSET")
         self._to_pass = row_number(self._node.count, context.parameters.values, "LIMIT")
-        self.source.expect_rows(self._to_skip + self._to_pass)
         self._context = context
         super().setup(context)
 

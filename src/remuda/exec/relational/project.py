@@ -25,9 +25,6 @@ class ProjectExec(PassingExec):
         super().setup(context)
         self._parameters = context.parameters
 
-    def expect_rows(self, count: int) -> None:
-        self.source.expect_rows(count)
-
     def advance(self) -> IterationResult:
         result = self.source.advance()
         if result is not IterationResult.WAIT:

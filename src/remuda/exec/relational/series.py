@@ -19,7 +19,7 @@ import pyarrow as pa
 from remuda.errors import data_error
 from remuda.exec.batch import ArrowBatch, empty_batch, layout_of, positional
 from remuda.exec.operator import Exec, IterationResult, UnaryExec
-from remuda.expr import Literal, as_array, compile_batch
+from remuda.expr import Literal, as_array, compile_batch, evaluate_constant
 from remuda.expr.functions.calendar import DAY, add_months_to_days
 from remuda.types import BIGINT
 from remuda.types.arrow_arrays import fixed_values
@@ -132,17 +132,14 @@ class SeriesExec(UnaryExec):
         self._arguments = code.of(node, _compile)
         self._left: _Left | None = None
         self._source_done = False
-        self._expected: int | None = None
 
     def setup(self, context: ExecContext) -> None:
         super().setup(context)
         self._context = context
-        self._most = context.scan_batch_rows
-
-    def expect_rows(self, count: int) -> None:
-        """The first batch is made for them; whoever takes more gets batches of the usual size."""
-        self._expected = max(count, 1)
-        self.source.expect_rows(count)
+        self._most = self._first = context.scan_batch_rows
+        if self._node.first_rows is not None:
+            wanted = evaluate_constant(self._node.first_rows, context.parameters.values)
+            self._first = min(max(wanted, 1), self._most)
 
     def advance(self) -> IterationResult:
         self._context.verify()
@@ -173,9 +170,8 @@ class SeriesExec(UnaryExec):
         columns = self._node.columns
         if left.is_empty:
             return empty_batch(columns)
-        most = self._most if self._expected is None else min(self._most, self._expected)
-        self._expected = None
-        return ArrowBatch(columns, left.take(most))
+        rows, self._first = self._first, self._most
+        return ArrowBatch(columns, left.take(rows))
 
 
 class _Left:

@@ -11,6 +11,7 @@ from remuda.exec.scan.concrete_bounds import index_lookups
 from remuda.exec.scan.map_scan import IteratorExec, full_scan_batches, scan_partitions
 from remuda.exec.scan.scan_filter import residual_filter, whole_filter
 from remuda.exec.sort.merge import Stream, merge_pending
+from remuda.expr import evaluate_constant
 from remuda.plan.physical import Direction
 
 if TYPE_CHECKING:
@@ -38,9 +39,6 @@ class IndexScanExec(IteratorExec):
         self._rows = code.of(node, residual_filter)
         self._first_chunk = FIRST_CHUNK
 
-    def expect_rows(self, count: int) -> None:
-        self._first_chunk = min(max(count, 1), LARGEST_CHUNK)
-
     def setup(self, context: ExecContext) -> None:
         context.verify()
         node = self._node
@@ -48,6 +46,9 @@ class IndexScanExec(IteratorExec):
         lookups = index_lookups(node.bounds, context.parameters.values)
         sources = context.snapshot(node.map.id).sources
         if node.direction is not Direction.UNORDERED:
+            if node.first_rows is not None:
+                wanted = evaluate_constant(node.first_rows, context.parameters.values)
+                self._first_chunk = min(max(wanted, 1), LARGEST_CHUNK)
             self.start(context, self._ordered_batches(sources, lookups, partitions, context))
         elif self._is_scan_cheaper(sources, lookups, context):
             full = self._code.of(node, whole_filter)

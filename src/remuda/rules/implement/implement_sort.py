@@ -73,7 +73,7 @@ def _limit(source: PhysicalNode, node: logical.Limit, traits: Traits) -> physica
     return physical.Limit(source, node.count, node.offset, traits)
 
 
-def rows_needed(node: logical.Limit | physical.TopN) -> Expression | None:
+def rows_needed(node: logical.Limit | physical.Limit | physical.TopN) -> Expression | None:
     """How many rows a member or a worker has to send at most: those that are skipped and those that are kept."""
     if node.count is None or node.offset is None:
         return node.count
