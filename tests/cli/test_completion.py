@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import remuda
-from remuda.cli.completion import completions
-from remuda.cli.shell import HELP, Shell
+from remuda.cli.shell import HELP, Shell, completions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,7 +9,7 @@ import pytest
 
 from remuda.cli.arguments import main, parser
 from remuda.cli.output import as_csv, as_json, as_table
-from remuda.cli.split_statements import is_blank, split
+from remuda.cli.script import is_blank, split
 
 
 def test_a_table_without_rows() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from remuda.errors import SqlError
 from remuda.spark.load import segment_task
-from remuda.spark.load.load_progress import rows_in
+from remuda.spark.load.load_job import rows_in
 from remuda.spark.load.partition_task import travelling_name, write_lots_in_arrow, written_rows
 from remuda.spark.load.segment_task import (
     RowsInFile,

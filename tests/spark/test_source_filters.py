@@ -21,7 +21,7 @@ from pyspark.sql.datasource import (
 )
 
 from remuda.expr import Column, render
-from remuda.spark.source.source_filters import as_expression
+from remuda.spark.source.source_read import as_expression
 from remuda.types import BIGINT, DATE, VARCHAR, decimal
 
 COLUMNS = {

@@ -11,7 +11,7 @@ import pytest
 from remuda.catalog import IndexKind, MapDefinition
 from remuda.errors import ErrorCode, SqlError
 from remuda.storage import Lookup, MapSnapshot, MapStore, Range, Store, index_read, row_projection
-from remuda.storage.lookup.entry_reader import FEW_ENTRIES
+from remuda.storage.lookup.index_lookup import FEW_ENTRIES
 from remuda.types import BIGINT, VARCHAR
 from tests.storage.maps import index_on, map_of, table_of
 

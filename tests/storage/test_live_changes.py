@@ -14,7 +14,7 @@ from remuda.errors import SqlError
 from remuda.storage import Lookup, MapSnapshot, MapStore, Range, Store
 from remuda.storage.load import map_load
 from remuda.storage.load.bulk_load import build_segments
-from remuda.storage.load.load_merge import merge_load
+from remuda.storage.load.compaction import merge_load
 from tests.storage.folders import only_map
 from tests.storage.maps import contents, index_on, orders_map, table_of
 

@@ -5,7 +5,6 @@ it changes who works on a partition, gives the table a new version and so makes 
 This package knows no queries.
 """
 
-from remuda.cluster.cluster import Cluster, Member
-from remuda.cluster.partition_table import PartitionTable
+from remuda.cluster.cluster import Cluster, Member, PartitionTable
 
 __all__ = ["Cluster", "Member", "PartitionTable"]

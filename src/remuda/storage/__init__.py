@@ -7,7 +7,7 @@ sources.
 
 from remuda.storage.commit_guard import CommitGuard, always_granted
 from remuda.storage.index.index_condition import UNBOUNDED, Lookup, Range
-from remuda.storage.load.load_merge import LoadMode
+from remuda.storage.load.compaction import LoadMode
 from remuda.storage.lookup.index_lookup import IndexLookup, IndexRead, index_read
 from remuda.storage.lookup.row_projection import ColumnRows, RowProjection, row_projection
 from remuda.storage.map_store import MapStore

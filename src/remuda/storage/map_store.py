@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from remuda.catalog import IndexDefinition, MapDefinition, MapStatistics
     from remuda.storage.commit_guard import CommitGuard
-    from remuda.storage.load.load_merge import LoadMode
+    from remuda.storage.load.compaction import LoadMode
     from remuda.storage.lookup.row_projection import Row, RowProjection
     from remuda.storage.segment.segment_directory import SegmentDirectory, StoredSegment
     from remuda.storage.segment.segment_file import SegmentInfo

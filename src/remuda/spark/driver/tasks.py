@@ -9,14 +9,14 @@ different workers from one job to the next.
 from __future__ import annotations
 
 import gc
+import re
 from contextlib import contextmanager
 from functools import cache, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from remuda.errors import RemudaError
-from remuda.spark.driver.failures import as_sql_error
+from remuda.errors import ErrorCode, RemudaError, SqlError
 from remuda.spark.driver.session import make_importable
 
 if TYPE_CHECKING:
@@ -26,7 +26,62 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     TaskFunction = Callable[[Any], Iterable[bytes]]
-    """What a task does with its payload: a function at the top level of an importable module."""
+    "What a task does with its payload: a function at the top level of an importable module."
+
+# What a failed Spark job means to the one who asked: the one place that reads Java's stack traces.
+
+
+_CANCELLED = ("SPARK_JOB_CANCELLED", "cancelled because", "cancelled as part of")
+_LOST = (
+    "ExecutorLostFailure",
+    "Python worker exited unexpectedly",
+    "SparkContext was shut down",
+    "stopped SparkContext",
+    "Connection refused",
+    "Connection reset",
+    "FetchFailed",
+    "Answer from Java side is empty",
+)
+_JAVA_CLASSES = re.compile(r"^.*\b(?:java|org|py4j)\.[\w.$]+: ")
+_UNPREPARED = "No module named 'remuda'"
+
+
+def as_sql_error(failure: Exception) -> SqlError:
+    """A failure that Spark reports, as an error of the engine: cancelled, out of reach, or whatever the task raised."""
+    text = str(failure)
+    reason = useful_line(text)
+    if any(mark in text for mark in _CANCELLED):
+        return SqlError(ErrorCode.CANCELLED_BY_USER, "the query was cancelled")
+    if _UNPREPARED in text:
+        return SqlError(
+            ErrorCode.CONNECTION_PROBLEM,
+            f"Spark's Python workers cannot import remuda: {reason}",
+            suggestion="Install remuda on the executors, or set PYSPARK_PYTHON to a Python that has it.",
+        )
+    if isinstance(failure, OSError) or any(mark in text for mark in _LOST):
+        return SqlError(ErrorCode.CONNECTION_PROBLEM, f"a Spark job lost a worker: {reason}")
+    return SqlError(ErrorCode.GENERIC, f"a Spark job failed: {reason}")
+
+
+def useful_line(text: str) -> str:
+    """The line that says what went wrong: the last one before the frames of the Java stack.
+
+    >>> useful_line(
+    ...     "Job aborted: PythonException: Traceback (most recent call last):\\n  File ...\\n"
+    ...     "ValueError: no such column\\n\\n\\tat org.apache.spark.api.python...\\n\\tat java.base..."
+    ... )
+    'ValueError: no such column'
+    >>> useful_line("o7.run: org.apache.spark.SparkException: aborted: java.io.EOFException: it broke off\\n\\tat java")
+    'it broke off'
+    """
+    useful = "no reason was given"
+    for line in text.splitlines():
+        if line.startswith("\tat "):
+            break
+        if line.strip() and not line.strip().startswith("SQLSTATE:"):
+            useful = line.strip()
+    return _JAVA_CLASSES.sub("", useful)
+
 
 _slots: WeakKeyDictionary[SparkContext, RDD[int]] = WeakKeyDictionary()
 

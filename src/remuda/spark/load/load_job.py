@@ -5,9 +5,11 @@ All segments are committed in one manifest or none of them is; files that are no
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from threading import Event, Thread
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,17 +18,9 @@ import pyarrow as pa
 from remuda.catalog import new_id
 from remuda.errors import StorageError, data_error
 from remuda.spark.driver.tasks import run_tasks, slot_count
-from remuda.spark.load.load_progress import watched
 from remuda.spark.load.matching import match_columns, source_column
 from remuda.spark.load.partition_job import write_rows
-from remuda.spark.load.segment_task import (
-    RowsInFile,
-    SegmentWork,
-    build_part,
-    cut_parts,
-    part_count,
-    segment_infos,
-)
+from remuda.spark.load.segment_task import RowsInFile, SegmentWork, build_part, cut_parts, part_count, segment_infos
 from remuda.storage.folder.delivery import own_folder, remove_while_written
 
 if TYPE_CHECKING:
@@ -40,7 +34,38 @@ if TYPE_CHECKING:
     from remuda.storage import LoadMode, MapStore, SegmentInfo
 
     TakeKeys = Callable[[int], range]
-    """Gives so many keys that were never given before, for a map without PRIMARY KEY."""
+    "Gives so many keys that were never given before, for a map without PRIMARY KEY."
+
+# How far a load is, seen from the files that its tasks have written: their names end with the number of their rows.
+
+
+_PERIOD = 0.2
+"""Seconds between two looks."""
+
+
+@contextmanager
+def watched(folder: Path, progress: Callable[[int], None] | None) -> Iterator[None]:
+    """Tells `progress` how many rows there are, from a thread of its own, until the block ends."""
+    if progress is None:
+        yield
+        return
+    ended = Event()
+    watcher = Thread(target=_watch, args=(folder, progress, ended), name="remuda-load", daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        watcher.join()
+
+
+def _watch(folder: Path, progress: Callable[[int], None], ended: Event) -> None:
+    while not ended.wait(_PERIOD):
+        progress(rows_in(folder))
+
+
+def rows_in(folder: Path) -> int:
+    return sum(int(path.stem.rpartition("-")[2]) for path in folder.glob("*.arrow"))
 
 
 def load_dataframe(

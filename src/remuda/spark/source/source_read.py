@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+from pyspark.sql import datasource
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from remuda.catalog.catalog import DEFAULT_SCHEMA
@@ -21,13 +22,13 @@ from remuda.errors import ErrorCode, SqlError, data_error, nearest
 from remuda.exec import ExecContext, IterationResult, build_operator
 from remuda.exec.batch import conformed
 from remuda.exec.scan.concrete_bounds import pruned_partitions
-from remuda.expr import Column, Parameters, conjunction
+from remuda.expr import Call, Column, Literal, Parameters, conjunction
 from remuda.optimizer.access_paths import access_paths
 from remuda.plan import logical
 from remuda.plan.traits import Convention, Traits
 from remuda.spark.driver.tasks import freeze_garbage
-from remuda.spark.source.source_filters import as_expression
 from remuda.storage import SnapshotDescription, Store, open_snapshot
+from remuda.types import BOOLEAN, to_stored
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -37,6 +38,48 @@ if TYPE_CHECKING:
     from remuda.catalog import MapDefinition
     from remuda.expr import Expression
     from remuda.plan.physical import ScanNode
+
+# Filters that Spark pushes down, as expressions of the engine. What cannot be said exactly stays with Spark.
+
+
+_COMPARISONS: dict[type[Any], str] = {
+    datasource.EqualTo: "=",
+    datasource.GreaterThan: ">",
+    datasource.GreaterThanOrEqual: ">=",
+    datasource.LessThan: "<",
+    datasource.LessThanOrEqual: "<=",
+}
+
+
+def as_expression(pushed: Filter, columns: Mapping[str, Column]) -> Expression | None:
+    """None where the filter names a field of a struct, or a value that the column's type cannot hold."""
+    path: tuple[str, ...] = getattr(pushed, "attribute", ())
+    column = columns.get(path[0]) if len(path) == 1 else None
+    if column is None:
+        return None
+    match pushed:
+        case datasource.IsNull():
+            return Call("is null", (column,), BOOLEAN)
+        case datasource.IsNotNull():
+            return Call("is not null", (column,), BOOLEAN)
+        case datasource.In():
+            values = [_literal(value, column) for value in pushed.value]
+            return None if not values or None in values else Call("in", (column, *values), BOOLEAN)  # type: ignore[arg-type]
+        case _ if type(pushed) in _COMPARISONS:
+            literal = _literal(pushed.value, column)  # type: ignore[attr-defined]
+            return None if literal is None else Call(_COMPARISONS[type(pushed)], (column, literal), BOOLEAN)
+        case _:
+            return None
+
+
+def _literal(value: Any, column: Column) -> Literal | None:
+    if value is None:
+        return None
+    try:
+        return Literal(to_stored(column.type, value), column.type)
+    except SqlError:
+        return None
+
 
 KEPT_SECONDS = 3600.0
 """How long the files of a planned read are kept for tasks that have not begun."""

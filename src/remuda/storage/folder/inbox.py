@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from remuda.storage.folder.store_folder import StoreFolder
-    from remuda.storage.load.load_merge import LoadMode
+    from remuda.storage.load.compaction import LoadMode
     from remuda.storage.map_store import MapStore
 
 FOLDER = "inbox"

@@ -7,14 +7,15 @@ tables however long the map lives.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pyarrow as pa
 
 from remuda.expr.cancellation import check_cancelled
-from remuda.storage.load.bulk_load import build_segments
-from remuda.storage.segment.segment_builder import build_segment
+from remuda.storage.load.bulk_load import build_segments, common_keys
+from remuda.storage.segment.deletion_vector import DeletionVector
+from remuda.storage.segment.segment_builder import build_segment, duplicate_key
 from remuda.storage.snapshot import MapSnapshot
 
 if TYPE_CHECKING:
@@ -23,6 +24,55 @@ if TYPE_CHECKING:
     from remuda.catalog import MapDefinition
     from remuda.storage.map_version import MapVersion
     from remuda.storage.segment.segment_directory import SegmentDirectory, StoredSegment
+
+# Loaded segments beside those that are there: duplicates, missing indexes, and the number of segments.
+
+
+LoadMode = Literal["append", "replace", "upsert"]
+
+
+def merge_load(
+    directory: SegmentDirectory,
+    definition: MapDefinition,
+    held: Sequence[StoredSegment],
+    fresh: Sequence[StoredSegment],
+    mode: LoadMode,
+) -> tuple[StoredSegment, ...]:
+    """The segments of a map after a load: `held` has what was there, `fresh` what is loaded, each key once in each."""
+    kept = [] if mode == "replace" else list(held)
+    try:
+        for each in fresh:
+            kept = [_make_way(directory, definition, other, each, mode) for other in kept]
+            kept.append(_with_all_indexes(directory, definition, each))
+        return merge_small(directory, definition, [each for each in kept if each.live])
+    except BaseException:
+        directory.discard(kept, [*held, *fresh])
+        raise
+
+
+def _with_all_indexes(directory: SegmentDirectory, definition: MapDefinition, stored: StoredSegment) -> StoredSegment:
+    """An index created while the segments were being built elsewhere is made up for."""
+    for index in definition.indexes:
+        if index.id not in stored.segment.index_arrays:
+            stored = directory.with_index(stored, index)
+    return stored
+
+
+def _make_way(
+    directory: SegmentDirectory, definition: MapDefinition, held: StoredSegment, fresh: StoredSegment, mode: LoadMode
+) -> StoredSegment:
+    """Duplicates between what is there and what is loaded: refused, or deleted from what is there."""
+    positions, _ = common_keys(held.segment, fresh.segment)
+    hidden = DeletionVector(held.segment.rows, held.deleted)
+    alive = [position for position in positions.tolist() if not hidden.is_deleted(position)]
+    if not alive:
+        return held
+    if mode != "upsert":
+        raise duplicate_key(definition, held.segment.key_at(alive[0]))
+    for position in alive:
+        hidden.hide(position, 0)
+    return directory.with_deleted(held, hidden.positions(1))
+
 
 MOST_SEGMENTS = 16
 DELETED_SHARE = 0.3

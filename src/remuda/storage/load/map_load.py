@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from remuda.storage.load.bulk_load import build_segments, last_of_each_key
+from remuda.storage.load.compaction import merge_load
 from remuda.storage.load.conforming import conform
-from remuda.storage.load.load_merge import merge_load
 from remuda.storage.wal.recovery import version_of
 from remuda.types.arrow_arrays import flat, stored_list
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from remuda.storage.load.load_merge import LoadMode
+    from remuda.storage.load.compaction import LoadMode
     from remuda.storage.map_store import MapStore
     from remuda.storage.segment.segment_directory import StoredSegment
     from remuda.storage.segment.segment_file import SegmentInfo

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from remuda.catalog import MapDefinition
-    from remuda.storage.load.load_merge import LoadMode
+    from remuda.storage.load.compaction import LoadMode
     from remuda.storage.remote.remote_location import RemoteLocation
     from remuda.storage.segment.segment import Segment
     from remuda.storage.segment.segment_file import SegmentInfo
