@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     TaskFunction = Callable[[Any], Iterable[bytes]]
-    "What a task does with its payload: a function at the top level of an importable module."
+    """What a task does with its payload: a function at the top level of an importable module."""
 
 # What a failed Spark job means to the one who asked: the one place that reads Java's stack traces.
 

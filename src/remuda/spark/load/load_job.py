@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from remuda.storage import LoadMode, MapStore, SegmentInfo
 
     TakeKeys = Callable[[int], range]
-    "Gives so many keys that were never given before, for a map without PRIMARY KEY."
+    """Gives so many keys that were never given before, for a map without PRIMARY KEY."""
 
 # How far a load is, seen from the files that its tasks have written: their names end with the number of their rows.
 
