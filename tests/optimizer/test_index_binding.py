@@ -7,7 +7,7 @@ import pytest
 from remuda.expr import render
 from remuda.optimizer.access_paths import bind_index, bind_key
 from remuda.optimizer.sargable import find_candidates
-from remuda.plan.explain import describe
+from remuda.plan.describe import describe
 from remuda.plan.physical import Direction, IndexScan
 from remuda.plan.traits import Traits
 from tests.optimizer.maps import define, filter_of, index, scan_of
@@ -22,7 +22,7 @@ def bind_text(condition: str, index_text: str) -> str | None:
     if bound is None:
         return None
     node = IndexScan(MAP, bound.index, (), bound.bounds, None, Direction.UNORDERED, None, Traits())
-    bounds = describe(node)[1][0].removeprefix("index: ").removesuffix("   columns: ")
+    bounds = describe(node).lines[0]["index"]
     return f"{bounds}; {'-' if bound.residual is None else render(bound.residual)}"
 
 

@@ -72,3 +72,15 @@ def test_plan(
         new_plans[path][case.line] = text
     else:
         assert text.rstrip("\n") == case.expected
+
+
+@pytest.mark.parametrize(("path", "case"), CASES, ids=[f"{path.name}:{case.line}" for path, case in CASES])
+def test_estimates_are_in_one_column_of_a_terminal(
+    path: Path, case: plan_file.Case, pytestconfig: pytest.Config
+) -> None:
+    """EXPLAIN MEMO and LOGICAL have a line for each operator, however long it is."""
+    if case.sql.startswith(("EXPLAIN MEMO", "EXPLAIN LOGICAL")) or pytestconfig.getoption("--rewrite"):
+        return
+    lines = case.expected.split("\n")
+    assert all(len(line) <= 98 for line in lines), path
+    assert len({line.index(" rows≈") for line in lines if " rows≈" in line}) == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -77,3 +78,37 @@ def test_text_has_index_entries_of_all_tasks(grid: Any) -> None:
 def test_error_of_a_task_is_still_the_error(grid: Any) -> None:
     with pytest.raises(SqlError, match="division by zero"):
         grid.sql("EXPLAIN ANALYZE SELECT SUM(id / (id - 7)) FROM m")
+
+
+def test_a_line_for_the_job(grid: Any) -> None:
+    """Tasks that Spark ran, what was not the operators' work, and why it was Spark."""
+    for query, tasks, stages in ((QUERIES["gather"], 2, 1), (QUERIES["join"], 4, 2)):
+        document = json.loads(grid.explain(f"EXPLAIN (ANALYZE, FORMAT JSON) {query}"))
+        job = document["job"]
+        assert (job["tasks"], job["stages"]) == (tasks, stages)
+        assert job["why"] == "SET engine = spark"
+        assert 0 < job["seconds_outside_operators"] < document["execution_seconds"]
+    last = grid.explain(f"EXPLAIN ANALYZE {QUERIES['gather']}").splitlines()[-1]
+    assert re.fullmatch(r"engine: spark   tasks=2 stages=1 outside operators=[\d.]+ ms   \(SET engine = spark\)", last)
+
+
+def test_fragments_that_run_in_tasks(grid: Any) -> None:
+    text = grid.explain(f"EXPLAIN (FRAGMENTS) {QUERIES['gather']}")
+    assert "Fragment 1   runs on: Spark's executors   sends: edge 1 to fragment 0" in text
+    assert "MapScan m [PARTITIONED by id, SPARK]" in text
+    assert text.endswith("engine: spark   (SET engine = spark)")
+
+
+def test_partitions_without_members(grid: Any) -> None:
+    """Executors own no partitions: whichever is free reads them."""
+    text = grid.explain("SELECT n FROM m WHERE id IN (?, 4)", 3)
+    assert "partitionedBy=[id]   partitions: 2 of 271\n" in text
+
+
+def test_a_query_that_stays_here_says_why(grid: Any) -> None:
+    grid.sql("SET engine = auto")
+    try:
+        last = grid.explain("EXPLAIN ANALYZE SELECT n FROM m WHERE id = 3").splitlines()[-1]
+    finally:
+        grid.sql("SET engine = spark")
+    assert re.fullmatch(r"engine: local   \(local cost≈\d+, spark cost≈\d+\)", last)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow.parquet as pq
 
 import remuda
-from remuda.cli.demo_queries import DEFINITION, access_path, best_of, changes, index_choice, orders, questions, timed
+from remuda.cli.demo_queries import DEFINITION, access_path, best_of, changes, orders, questions, timed
 from remuda.cli.demo_spark import PlainSpark, start_spark
 from remuda.cli.output import counted, duration
 
@@ -94,14 +94,7 @@ def _show_questions(grid: Grid, rows: int, plain: PlainSpark | None) -> None:
 
 def _path_taken(grid: Grid, question: Question) -> str:
     """The path of the plan that runs, with the choice that is made when the values are known."""
-    explained = grid.explain(question.sql)
-    choice = index_choice(explained, question.parameters)
-    if choice is not None:
-        condition, most = choice
-        entries = grid.sql(f"SELECT COUNT(*) FROM orders WHERE {condition}").fetchall()[0][0]
-        if entries > most:
-            explained = explained.replace("IndexScan", "MapScan")
-    return access_path(explained, grid.store.partitions)
+    return access_path(grid.explain(question.sql, *question.parameters))
 
 
 def _rows_of(grid: Grid, question: Question) -> list[Any]:
@@ -134,7 +127,7 @@ def _show_spark_engine(grid: Grid) -> None:
 def _show_plan(grid: Grid, rows: int) -> None:
     question = questions(rows)[1]
     print(f"\n  EXPLAIN {question.sql}\n")
-    for line in grid.explain(question.sql).splitlines():
+    for line in grid.explain(question.sql, *question.parameters).splitlines():
         print(f"    {line}")
 
 

@@ -124,47 +124,29 @@ def changes(rows: int) -> tuple[Question, ...]:
     )
 
 
-def index_choice(explained: str, parameters: tuple[Any, ...]) -> tuple[str, int] | None:
-    """What an index scan asks of its index, as SQL, and above how many entries it scans directly instead.
-
-    The plan is made once, and this choice for each execution; EXPLAIN knows the rule but not the values.
-
-    >>> index_choice(
-    ...     "IndexScan t using i (SORTED)\\n  index: a > ?0   columns: b\\n  direct scan above 7 entries", (5,)
-    ... )
-    ('a > 5', 7)
-    """
-    condition = re.search(r"index: (.*?)   ", explained)
-    above = re.search(r"direct scan above (\d+) entries", explained)
-    if condition is None or above is None:
-        return None
-    return re.sub(r"\?(\d+)", lambda found: repr(parameters[int(found[1])]), condition[1]), int(above[1])
-
-
-def access_path(explained: str, partitions: int) -> str:
+def access_path(explained: str) -> str:
     """How the rows are reached, in a few words, out of EXPLAIN's lines.
 
-    >>> access_path("Root\\n  KeyLookup orders [ROOT]  rows≈1\\n      key: id = ?0   columns: id", 271)
+    >>> access_path("Root\\n  KeyLookup orders [ROOT]  rows≈1\\n      partitionedBy=[id]   partitions: 1 of 271")
     'key lookup, 1 of 271 partitions'
-    >>> access_path("Root\\n  KeyLookup orders [ROOT]  rows≈1\\n      key: id IN (?0, ?1)   columns: id", 271)
-    'key lookup, at most 2 of 271 partitions'
-    >>> access_path("Root\\n  IndexScan orders using orders_customer (HASH) [ROOT]\\n      index: customer = ?0", 271)
+    >>> access_path("Root\\n  IndexScan orders using orders_customer (HASH) [ROOT]\\n      index: customer = ?0")
     'HASH index on customer'
-    >>> access_path("Root\\n  TopN [ROOT]\\n    MapScan orders [ROOT]\\n        columns: id", 271)
+    >>> access_path("Root\\n  IndexScan t using i (SORTED)\\n    index: a > ?0\\n    access: direct scan, 9 entries")
+    'scan'
+    >>> access_path("Root\\n  TopN [ROOT]\\n    MapScan orders [ROOT]\\n        columns: id")
     'scan, top-N'
-    >>> access_path("Root\\n  LookupJoin INNER t by t_name (HASH) [ROOT]\\n    KeyLookup t\\n      key: id = ?0", 271)
-    'key lookup, 1 of 271 partitions, lookup join'
+    >>> access_path("Root\\n  LookupJoin INNER t by t_name (HASH) [ROOT]\\n    KeyLookup t\\n      partitions: 1 of 9")
+    'key lookup, 1 of 9 partitions, lookup join'
     """
     text = re.sub(r"\s+", " ", explained)
     finish = ", lookup join" if "LookupJoin" in text else ", join" if "Join " in text else ""
     finish += ", grouped" if "HashAggregate" in text else ", top-N" if "TopN" in text else ""
     if "KeyLookup" in text:
-        several = re.search(r"key: \w+ IN \(([^)]*)\)", text)
-        touched = "1" if several is None else f"at most {several[1].count(',') + 1}"
-        return f"key lookup, {touched} of {partitions} partitions{finish}"
+        touched = re.search(r"KeyLookup.*? partitions: (\d+ of \d+)", text)
+        return f"key lookup{f', {touched[1]} partitions' if touched else ''}{finish}"
     index = re.search(r"IndexScan \S+ using (\S+) \((HASH|SORTED)(?:, (\w+))?\)(?:.*? index: (\w+))?", text)
-    if index is not None:
+    if index is not None and "access: direct scan" not in text:
         name, kind, direction, column = index.groups()
         order = f", {direction}" if direction else ""
         return f"{kind} index " + (f"on {column}" if column and column != "all" else name) + order + finish
-    return ("scan" if "MapScan" in text else "values") + finish
+    return ("scan" if "Scan" in text else "values") + finish

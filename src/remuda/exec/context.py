@@ -115,6 +115,8 @@ class ExecContext:
     """Applies the rows of a statement that writes, all or nothing; returns how many rows that were."""
     workers: Workers | None = None
     memory: MemoryLimit | None = None
+    member: str | None = None
+    """The member that runs the fragment; None in a task of another backend."""
     scan_batch_rows: int = SCAN_BATCH_ROWS
     activity: OperatorActivity = field(default_factory=OperatorActivity)
     weight: RowBudget = field(default_factory=RowBudget)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from remuda.exec.context import OperatorActivity
 from remuda.exec.expression_cache import ExpressionCache
 from remuda.exec.operator import Exec, ForkableExec, IterationResult, forkable
+from remuda.plan.physical import ScanNode
 from remuda.plan.walk import inputs, walk
 
 if TYPE_CHECKING:
@@ -29,14 +30,16 @@ class OperatorMetrics:
     """`seconds` are those of all threads together, without waits; they include the inputs of the operator, as far as
     they run in the same fragment.
 
-    `places` is how many times it was set up: on how many members, as a rule; 0 where only workers ran it. Partitions,
-    entries and `rows_read` are a scan's. `decisions` are texts: what the operator decided by exact counts.
+    `places` is how many times it was set up: on how many members, as a rule; 0 where only workers ran it. `members`
+    are those of this process by name. Partitions, entries and `rows_read` are a scan's. `decisions` are texts: what the
+    operator decided by exact counts.
     """
 
     rows: int = 0
     batches: int = 0
     seconds: float = 0.0
     places: int = 0
+    members: tuple[str, ...] = ()
     partitions: int = 0
     index_entries: int = 0
     rows_read: int = 0
@@ -60,17 +63,20 @@ class _Record:
     batches: int = 0
     own_seconds: float = 0.0
     places: int = 0
+    members: list[str] = field(default_factory=list)
     activities: list[OperatorActivity] = field(default_factory=list)
 
 
 class Instrumentation(ExpressionCache):
     """A record for each node, which the operators that were built for it share, on whichever threads they run."""
 
-    __slots__ = ("_lock", "_records", "_thread")
+    __slots__ = ("_lock", "_records", "_tasks", "_thread")
 
     def __init__(self) -> None:
         super().__init__()
         self._records: dict[int, _Record] = {}
+        self._tasks: dict[int, list[float]] = {}
+        """By the node at the root of a fragment, for each task of another process: the seconds of all its operators."""
         self._lock = Lock()
         self._thread = local()
         """In each thread: the seconds of operators that were advanced by the one that is being advanced there."""
@@ -90,7 +96,11 @@ class Instrumentation(ExpressionCache):
             record.batches,
             self._seconds(node),
             record.places,
-            sum(each.partitions for each in record.activities),
+            tuple(sorted(set(record.members))),
+            # A replicated map has the same partitions on every member.
+            (max if _is_replicated(node) else sum)(
+                each.partitions for each in record.activities or [OperatorActivity()]
+            ),
             sum(each.index_entries for each in record.activities),
             sum(each.rows_read for each in record.activities),
             _decisions(record.activities),
@@ -106,6 +116,7 @@ class Instrumentation(ExpressionCache):
     def add(self, root: Any, taken: list[Any]) -> None:
         """What was measured in another process for a copy of this tree."""
         with self._lock:
+            self._tasks.setdefault(id(root), []).append(sum(each.own_seconds for each in taken))
             for node, other in zip(walk(root), taken, strict=True):
                 record = self._records.setdefault(id(node), _Record(node))
                 record.rows += other.rows
@@ -113,6 +124,10 @@ class Instrumentation(ExpressionCache):
                 record.own_seconds += other.own_seconds
                 record.places += other.places
                 record.activities.extend(other.activities)
+
+    def task_seconds(self, send: Any) -> list[float]:
+        """Return the seconds that the operators of a fragment took in each task that ran it."""
+        return self._tasks.get(id(send.input), [])
 
     def _seconds(self, node: Any) -> float:
         record = self._records.get(id(node))
@@ -135,10 +150,16 @@ class Instrumentation(ExpressionCache):
             record.rows += rows
             record.batches += rows > 0
 
-    def set_up(self, record: _Record, activity: OperatorActivity) -> None:
+    def set_up(self, record: _Record, activity: OperatorActivity, member: str | None) -> None:
         with self._lock:
             record.places += 1
             record.activities.append(activity)
+            if member is not None:
+                record.members.append(member)
+
+
+def _is_replicated(node: Any) -> bool:
+    return isinstance(node, ScanNode) and node.map.replicated
 
 
 class InstrumentedExec(ForkableExec):
@@ -155,7 +176,7 @@ class InstrumentedExec(ForkableExec):
 
     def setup(self, context: ExecContext) -> None:
         activity = OperatorActivity()
-        self._measures.set_up(self._record, activity)
+        self._measures.set_up(self._record, activity, context.member)
         own = replace(context, activity=activity)
         self._measures.timed(self._record, lambda: self._operator.setup(own))
 

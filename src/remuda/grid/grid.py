@@ -169,14 +169,17 @@ class Grid:
                 return result
         return self._run_statement(text, entry, parameters, named)
 
-    def explain(self, text: str, /) -> str:
-        """The plan of a query, as SQL's EXPLAIN prints it."""
+    def explain(self, text: str, /, *parameters: Any, **named: Any) -> str:
+        """Return the plan of a query, as SQL's EXPLAIN prints it.
+
+        With values for its parameters it says what they decide: which partitions and members, index or direct scan.
+        """
         from remuda.grid.statements.dispatch import explain_text
 
         self._refuse_closed()
         if not isinstance(text, str):
             raise _not_text("a statement", text)
-        return explain_text(self.queries, text)
+        return explain_text(self.queries, text, parameters, named)
 
     def map(self, name: str) -> Map:
         """The key-value face of a map."""

@@ -6,10 +6,6 @@ from typing import TYPE_CHECKING
 
 from remuda import sql
 from remuda.grid.statements.explain_statement import explain_query
-from remuda.rules.decorrelate.decorrelate import decorrelate
-from remuda.rules.normalize.normalize import RuleTrace, normalize
-from remuda.rules.normalize.trim import trim_columns
-from remuda.rules.trace import describe_steps
 
 if TYPE_CHECKING:
     from remuda.grid.queries import Queries
@@ -28,16 +24,5 @@ def explain_with_trace(
     assert isinstance(statement, sql.Explain)
     planner = queries.planner(disabled_rules=disabled, checked=True)
     optimized = planner.optimize(sql.bind(statement.query, planner.catalog, planner.search_path))
-    explained = explain_query(planner, text, statement)
+    explained = explain_query(queries, text, statement, disabled_rules=disabled, checked=True)
     return explained, frozenset(optimized.fired)
-
-
-def explain_steps(queries: Queries, text: str) -> str:
-    """Every normalise rule that fires for a query, with what it changes."""
-    statement = sql.parse(text)
-    assert isinstance(statement, sql.Query)
-    planner = queries.planner()
-    bound = sql.bind(statement, planner.catalog, planner.search_path)
-    trace = RuleTrace(recorded=True)
-    normalize(trim_columns(decorrelate(bound.tree, bound.next_column)[0]), trace)
-    return describe_steps(trace.steps)

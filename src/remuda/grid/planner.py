@@ -34,6 +34,7 @@ class Planner:
     has_spark: bool
     disabled_rules: frozenset[str] = frozenset()
     checked: bool = False
+    recorded: bool = False
     spark_parallelism: int = 2
     cores: int = 1
 
@@ -51,6 +52,7 @@ class Planner:
             spark_parallelism=self.spark_parallelism,
             cores=self.cores,
             checked=self.checked,
+            recorded=self.recorded,
         )
         return optimize(bound.tree, bound.next_column, self._statistics, settings)
 

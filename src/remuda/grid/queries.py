@@ -8,6 +8,7 @@ import os
 import time
 from contextlib import nullcontext
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from remuda.catalog import DEFAULT_SCHEMA, SearchPath
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from remuda.cluster import Cluster
     from remuda.grid.planner import Planner
     from remuda.plan.fragments import Plan
+    from remuda.plan.physical import Modify
     from remuda.spark import SparkSession
     from remuda.spark.driver.executors import ExecutorWatch
     from remuda.sql import Query
@@ -157,7 +159,13 @@ class Queries:
         """What a statement that changes something does, done before its time is over or not at all."""
         return within_time(self._statements, self.settings.timeout, started, work)
 
-    def execute(self, entry: CachedPlan, stored: tuple[Any, ...], started: float | None = None) -> Execution:
+    def execute(
+        self,
+        entry: CachedPlan,
+        stored: tuple[Any, ...],
+        started: float | None = None,
+        modify: Callable[[Store, Modify, list[tuple[Any, ...]]], int] = apply_modification,
+    ) -> Execution:
         """Takes the snapshots and starts the fragments."""
         self.look_for_executors()
         plan = entry.plan
@@ -177,7 +185,7 @@ class Queries:
             by_id,
             entry.code,
             check_objects=check_objects,
-            modify=lambda node, rows: apply_modification(self.store, node, rows),
+            modify=partial(modify, self.store),
             timeout=self.settings.timeout,
             started=started,
             memory_limit=self.settings.memory_limit,

@@ -2,20 +2,19 @@
 
     G0: Scan person   rows≈10000
         [ROOT]
-          → MapScan person [PARTITIONED] cost≈65000
+          → MapScan person [PARTITIONED by id] cost≈65000
         [ROOT] ordered by name
-            Sort [PARTITIONED] over MapScan person [PARTITIONED] cost≈720000
-          → IndexScan person using person_name (SORTED, ascending) [PARTITIONED] cost≈465000
+            Sort [PARTITIONED by id] over MapScan person [PARTITIONED by id] cost≈720000
+          → IndexScan person using person_name (SORTED, ascending) [PARTITIONED by id] cost≈465000
 
 The arrow is at the winner. What was given up before it was complete, as it already cost too much, has no line.
 """
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
-from remuda.plan.explain import describe, describe_logical, describe_order
+from remuda.plan.describe import describe_logical, describe_order, head_of
 from remuda.plan.walk import inputs
 
 if TYPE_CHECKING:
@@ -32,8 +31,8 @@ def explain_memo(memo: Memo) -> str:
     return "\n".join(_lines(memo))
 
 
-def explain_memo_json(memo: Memo) -> str:
-    return json.dumps({"groups": _groups(memo)}, indent=2, ensure_ascii=False)
+def memo_json(memo: Memo) -> dict[str, Any]:
+    return {"groups": _groups(memo)}
 
 
 def _lines(memo: Memo) -> Iterator[str]:
@@ -71,17 +70,15 @@ def _asked(group: Group, traits: Traits, columns: list[Column]) -> dict[str, Any
 
 
 def _traits(traits: Traits, columns: list[Column]) -> str:
-    """With several members a place by columns names them: that is what was asked for."""
-    names = {column.id: column.name for column in columns}
-    by = ", ".join(names[id_] for id_ in traits.distribution.columns)
+    by = [column.name for id_ in traits.distribution.columns for column in columns if column.id == id_]
     order = f" ordered by {describe_order(traits.collation, columns)}" if traits.collation else ""
-    return f"{traits}{f' by {by}' if by else ''}{order}"
+    return f"{traits.describe(by)}{order}"
 
 
 def _plan(plan: PhysicalNode) -> str:
     """The operator over what it reads, which are the winners of other groups or of this one without a trait."""
-    below = ", ".join(describe(source)[0] for source in inputs(plan))
-    return f"{describe(plan)[0]} over {below}" if below else describe(plan)[0]
+    below = ", ".join(map(head_of, inputs(plan)))
+    return f"{head_of(plan)} over {below}" if below else head_of(plan)
 
 
 def _expression(expression: LogicalNode) -> str:

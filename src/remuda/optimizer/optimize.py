@@ -17,7 +17,7 @@ from remuda.plan.checker import check_logical, check_physical
 from remuda.plan.traits import Convention
 from remuda.plan.walk import walk
 from remuda.rules.decorrelate.decorrelate import decorrelate
-from remuda.rules.normalize.normalize import RuleTrace, normalize
+from remuda.rules.normalize.normalize import RuleStep, RuleTrace, normalize
 from remuda.rules.normalize.trim import trim_columns
 
 if TYPE_CHECKING:
@@ -45,6 +45,8 @@ class OptimizerSettings:
     """How many cores this process has, as far as that decides between it and Spark."""
     checked: bool = False
     """Whether the tree is checked after every rule, as in tests; a finished plan always is."""
+    recorded: bool = False
+    """Whether every rewrite is kept, for EXPLAIN (STEPS)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,10 @@ class Optimized:
     fired: tuple[str, ...]
     outgrown_at: tuple[tuple[MapDefinition, int], ...] = ()
     """Maps that have too few rows for a local exchange as yet, and how many they would need."""
+    steps: tuple[RuleStep, ...] = ()
+    """The rewrites of the logical tree, where they were recorded."""
+    search_rules: tuple[str, ...] = ()
+    """The rules by which the search found the plan, each once."""
 
 
 def optimize(
@@ -63,9 +69,12 @@ def optimize(
     statistics: Callable[[MapDefinition], MapStatistics],
     settings: OptimizerSettings,
 ) -> Optimized:
-    trace = RuleTrace(settings.disabled_rules, settings.checked)
+    trace = RuleTrace(settings.disabled_rules, settings.checked, settings.recorded)
     joined, next_column = decorrelate(tree, next_column)
-    normalized = normalize(trim_columns(joined), trace)
+    trace.record(decorrelate.__name__, tree, joined)
+    trimmed = trim_columns(joined)
+    trace.record(trim_columns.__name__, joined, trimmed)
+    normalized = normalize(trimmed, trace)
     check_logical(normalized)
     known = {node.map.id: statistics(node.map) for node in walk(normalized) if isinstance(node, logical.Scan)}
     if settings.conventions == (Convention.LOCAL,) and FAST_PATH not in settings.disabled_rules:
@@ -99,8 +108,10 @@ def optimize(
     rules.extend(decided)
     placed = place_local_exchanges(best, known, search.new_column, settings.disabled_rules)
     check_physical(placed.tree, members=settings.members)
-    fired = (*trace.fired, *rules, *placed.fired)
-    return Optimized(placed.tree, normalized, search.memo, fired, placed.outgrown_at)
+    rules.extend(placed.fired)
+    steps, chosen = tuple(trace.steps), tuple(dict.fromkeys(rules))
+    fired = (*trace.fired, *rules)
+    return Optimized(placed.tree, normalized, search.memo, fired, placed.outgrown_at, steps, chosen)
 
 
 def _no_column() -> Column:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from remuda.expr import Expression, columns_of, conjunction, conjuncts, disjuncts
 from remuda.optimizer.sargable import Candidate, find_candidates, merge_intervals
-from remuda.plan.bounds import Bound, Points, Pruning
+from remuda.plan.bounds import Bound, Interval, Points, Pruning
 from remuda.types import Kind, SqlType
 
 if TYPE_CHECKING:
@@ -25,7 +25,31 @@ def prune(definition: MapDefinition, filter_: Expression | None) -> Pruning | No
     if filter_ is None or definition.replicated:
         return None
     alternatives = _alternatives(definition, filter_)
-    return None if alternatives is None else Pruning(definition.partitioned_by, tuple(dict.fromkeys(alternatives)))
+    if alternatives is None:
+        return None
+    distinct = tuple(dict.fromkeys(alternatives))
+    return Pruning(definition.partitioned_by, distinct, _stated(filter_, definition.partitioned_by, distinct))
+
+
+def _stated(
+    filter_: Expression, columns: tuple[str, ...], alternatives: tuple[tuple[Bound, ...], ...]
+) -> tuple[Expression, ...]:
+    """The conjuncts of which a single alternative says all that they say; several are an OR with parts of its own."""
+    if len(alternatives) != 1:
+        return ()
+    bounds = dict(zip(columns, alternatives[0], strict=True))
+    return tuple(
+        each.conjunct
+        for name, candidates in find_candidates(filter_).items()
+        for each in candidates
+        if each.exact and name in bounds and _is_part(each.bound, bounds[name])
+    )
+
+
+def _is_part(bound: Bound, whole: Bound) -> bool:
+    if isinstance(bound, Interval) and isinstance(whole, Interval):
+        return True  # all ranges of a column are merged
+    return isinstance(bound, Points) and isinstance(whole, Points) and bound.values == whole.values
 
 
 def _alternatives(definition: MapDefinition, filter_: Expression) -> list[tuple[Bound, ...]] | None:

@@ -6,7 +6,7 @@ The same values describe the reach of an index scan, of a key lookup and of part
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
 if TYPE_CHECKING:
     from remuda.expr import Expression
@@ -77,3 +77,24 @@ class Pruning:
 
     columns: tuple[str, ...]
     alternatives: tuple[tuple[Bound, ...], ...]
+    conjuncts: tuple[Expression, ...] = ()
+    """The conjuncts of the filter that the only alternative states in full: EXPLAIN tells them from other filters."""
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        return tuple(each for bounds in self.alternatives for bound in bounds for each in bound_expressions(bound))
+
+
+def bound_expressions(bound: Bound) -> tuple[Expression, ...]:
+    """Return the expressions whose values the bound waits for."""
+    match bound:
+        case Points():
+            return bound.values
+        case Interval():
+            return tuple(end.value for end in (*bound.lows, *bound.highs))
+        case Prefix():
+            return (bound.pattern,)
+        case Ranges():
+            return tuple(each for part in bound.parts for each in bound_expressions(part))
+        case _:
+            assert_never(bound)

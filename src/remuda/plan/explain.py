@@ -1,369 +1,224 @@
-"""EXPLAIN: one operator a line, indented, with its traits and estimates; deterministic, so tests can compare it."""
+"""EXPLAIN: one operator a line, indented, with its traits and estimates; deterministic, so tests can compare it.
+
+What an operator's lines say is made in `describe.py`; here they are put under each other.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, assert_never
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from remuda.expr import render
-from remuda.plan import logical, physical
-from remuda.plan.bounds import Bound, Interval, Points, Prefix, Ranges
+from remuda.plan import physical
+from remuda.plan.describe import column_names, describe, describe_logical, head_of, print_fields, traits_of
+from remuda.plan.traits import Convention
 from remuda.plan.walk import inputs
-from remuda.plan.windows import DEFAULT_FRAME, FrameExclusion
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-    from typing import Any
+    from collections.abc import Iterator
 
-    from remuda.expr import Column, Expression
-    from remuda.plan.aggregates import AggregateCall
-    from remuda.plan.joins import CandidateBranch
-    from remuda.plan.series import SeriesCall
-    from remuda.plan.traits import Collation
-    from remuda.plan.windows import Frame, WindowCall
+    from remuda.expr import Column
+    from remuda.plan import logical
+    from remuda.plan.describe import Attributes
+    from remuda.plan.fragments import Fragment, Plan
 
 _ESTIMATE_COLUMN = 72
+_WIDTH = 98
+"""Characters of a line. Estimates stand at one column, and what is longer is broken, so that a terminal of a hundred
+columns, of which the shell leaves two free, breaks nothing."""
 
 
-def explain(node: physical.PhysicalNode, measured: Callable[[physical.PhysicalNode], str] | None = None) -> str:
-    """`measured` adds, for EXPLAIN ANALYZE, what an operator really did."""
-    return "\n".join(_lines(node, 0, measured))
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What the values of a statement decide for an operator before it runs.
+
+    A scan reads `partitions` of `partition_count`, and a statement that writes changes rows there, or in at most so
+    many where it depends on rows that are yet to be read. `entries` lie within the bounds of an index scan, which
+    decides with their number whether it reads them or `scans` the map.
+    """
+
+    partitions: int | None = None
+    partition_count: int = 0
+    at_most: bool = False
+    members: tuple[str, ...] | None = None
+    """The owners of the partitions; None where they are not known, or where tasks of another backend read them."""
+    entries: int | None = None
+    scans: bool = False
+
+    @property
+    def reach(self) -> Attributes:
+        if self.partitions is None:
+            return {}
+        found = {"partitions": f"{'at most ' if self.at_most else ''}{self.partitions} of {self.partition_count}"}
+        return found if self.members is None else found | {"members": ", ".join(self.members) or "none"}
+
+    @property
+    def access(self) -> Attributes:
+        if self.entries is None:
+            return {}
+        entries = "1 entry" if self.entries == 1 else f"{self.entries} entries"
+        return {"access": f"{'direct scan' if self.scans else 'index'}, {entries}"}
+
+    def values(self) -> dict[str, Any]:
+        """Return the same for programs."""
+        found: dict[str, Any] = {}
+        if self.partitions is not None:
+            members = None if self.members is None else list(self.members)
+            counts = {"needed": self.partitions, "of": self.partition_count, "at_most": self.at_most}
+            found["partitions"] = counts | {"members": members}
+        if self.entries is not None:
+            found["access"] = {"path": "direct scan" if self.scans else "index", "entries": self.entries}
+        return found
 
 
-def _lines(node: Any, depth: int, measured: Callable[[Any], str] | None) -> Iterable[str]:
-    head, details = describe(node)
+UNDECIDED = Decision()
+
+Decide = Callable[[Any], Decision]
+"""Gives what is decided for a node."""
+Measured = Callable[[Any], Sequence[str]]
+"""Gives, for EXPLAIN ANALYZE, what a node really did, in pieces that are not broken."""
+
+
+def undecided(_: Any) -> Decision:
+    return UNDECIDED
+
+
+def unmeasured(_: Any) -> Sequence[str]:
+    return ()
+
+
+def explain(node: physical.PhysicalNode, decide: Decide = undecided, measured: Measured = unmeasured) -> str:
+    """Print a physical tree."""
+    return _printed(list(_lines(node, 0, decide, measured)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A line with the estimates that stand behind it; `traits` is the line that it gives up where it is too long."""
+
+    text: str
+    estimate: str = ""
+    traits: str = ""
+
+
+def _printed(lines: Sequence[_Line]) -> str:
+    """Put the estimates into one column. A head that leaves no room for them has its traits on the next line."""
+    room = _WIDTH - 1 - max(len(line.estimate) for line in lines)
+    whole = [len(line.text) for line in lines if line.estimate and len(line.text) <= room]
+    column = max(min(_ESTIMATE_COLUMN, room), *whole, *(len(line.traits) for line in lines))
+    printed: list[str] = []
+    for line in lines:
+        if not line.estimate:
+            printed.append(line.text)
+        elif len(line.text) <= column:
+            printed.append(f"{line.text:<{column}} {line.estimate}")
+        else:
+            printed += [line.text.removesuffix(f" {line.traits.strip()}"), f"{line.traits:<{column}} {line.estimate}"]
+    return "\n".join(printed)
+
+
+def _lines(node: Any, depth: int, decide: Decide, measured: Measured) -> Iterator[_Line]:
     indent = "  " * depth
-    line = f"{indent}{head}"
-    yield f"{line:<{_ESTIMATE_COLUMN}} rows≈{_count(node.estimate.rows)} cost≈{_count(node.estimate.cost)}"
-    for detail in details:
-        yield f"{indent}    {detail}"
-    if measured is not None and (actual := measured(node)):
-        yield f"{indent}    {actual}"
+    below = f"{indent}    "
+    estimate = f"rows≈{_count(node.estimate.rows)} cost≈{_count(node.estimate.cost)}"
+    yield _Line(indent + head_of(node), estimate, below + traits_of(node))
+    for line in _decided_lines(node, decide(node)):
+        yield from map(_Line, lay_out(print_fields(line), below))
+    yield from map(_Line, lay_out(measured(node), below, gap=" ", hanging="  "))
     for child in inputs(node):
-        yield from _lines(child, depth + 1, measured)
+        yield from _lines(child, depth + 1, decide, measured)
+
+
+def _decided_lines(node: Any, decision: Decision) -> list[Attributes]:
+    """Return the operator's lines, each with what is decided of it: partitions by their columns, access by count."""
+    lines = describe(node).lines
+    if isinstance(node, physical.Modify):
+        return [*lines, decision.reach]
+    return [
+        line | (decision.reach if "partitionedBy" in line else {}) | (decision.access if "scan_cutover" in line else {})
+        for line in lines
+    ]
+
+
+def lay_out(fields: Sequence[str], indent: str, gap: str = "   ", hanging: str = "") -> list[str]:
+    """Put fields into lines, as many as fit; a field that is too long alone is broken between its parts."""
+    lines: list[str] = []
+    for field in fields:
+        if lines and len(lines[-1]) + len(gap) + len(field) <= _WIDTH:
+            lines[-1] += gap + field
+            continue
+        first, *parts = _PARTS.split(field)
+        lines.append(indent + (hanging if lines else "") + first)
+        for part in parts:
+            if len(lines[-1]) + 1 + len(part) <= _WIDTH:
+                lines[-1] += f" {part}"
+            else:
+                lines.append(f"{indent}  {part}")
+    return lines
+
+
+_PARTS = re.compile(r"(?<=,) | (?=(?:AND|OR|WHEN|ELSE) )")
+
+
+def explain_fragments(
+    plan: Plan,
+    members: Callable[[Fragment], tuple[str, ...] | None],
+    decide: Decide = undecided,
+    measured: Measured = unmeasured,
+) -> str:
+    """Print the fragments, each with the members that run it and the edges between it and others."""
+    lines: list[_Line] = []
+    for fragment in plan.fragments:
+        head = list(_fragment_head(plan, fragment, members(fragment)))
+        lines.extend(map(_Line, lay_out(head, "", hanging="  ")))
+        lines.extend(_lines(fragment.node, 1, decide, measured))
+    return _printed(lines)
+
+
+def _fragment_head(plan: Plan, fragment: Fragment, members: tuple[str, ...] | None) -> Iterator[str]:
+    yield f"Fragment {fragment.number}"
+    if fragment.number == 0:
+        yield "runs on: coordinator"
+    elif fragment.convention is Convention.SPARK:
+        yield "runs on: Spark's executors"
+    else:
+        yield f"runs on: {'owners of the partitions' if members is None else ', '.join(members) or 'no member'}"
+    edge = edge_of(plan, fragment)
+    if edge is not None:
+        every = "every member of " if edge.route is physical.Route.BROADCAST else ""
+        by = f" by hash of {column_names(edge.keys)}" if edge.route is physical.Route.HASH else ""
+        yield f"sends: edge {edge.sender} to {every}fragment {edge.receiver}{by}"
+    if fragment.received:
+        yield f"receives: {', '.join(f'edge {each}' for each in sorted(fragment.received))}"
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """How the rows of a fragment reach the one that it feeds."""
+
+    sender: int
+    receiver: int
+    route: physical.Route
+    keys: tuple[Column, ...]
+
+
+def edge_of(plan: Plan, fragment: Fragment) -> Edge | None:
+    """Return the edge that begins at a fragment, which has its number; None for the root fragment."""
+    if not isinstance(fragment.node, physical.Send):
+        return None
+    receiver = next(each.number for each in plan.fragments if fragment.number in each.received)
+    return Edge(fragment.number, receiver, fragment.node.route, fragment.node.keys)
 
 
 def explain_logical(node: logical.LogicalNode, depth: int = 0) -> str:
-    """A logical tree, one operator a line."""
+    """Print a logical tree, one operator a line."""
     indent = "  " * depth
     lines = [indent + describe_logical(node)]
     lines.extend(explain_logical(child, depth + 1) for child in inputs(node))
     return "\n".join(lines)
 
 
-def describe_logical(node: logical.LogicalNode) -> str:
-    match node:
-        case logical.Scan():
-            text = f"Scan {node.map.name}   columns: {_names(node.columns)}"
-            return text if node.filter is None else f"{text}   filter: {render(node.filter)}"
-        case logical.Values():
-            return f"Values   {len(node.rows)} rows of {_names(node.columns)}"
-        case logical.Filter():
-            return f"Filter   {render(node.condition)}"
-        case logical.Project():
-            return f"Project   {_assignments(node.assignments)}"
-        case logical.Aggregate():
-            return f"Aggregate   keys: {_names(node.keys) or 'none'}   calls: {_calls(node.calls)}"
-        case logical.Sort():
-            return f"Sort   {describe_order(node.collation, node.columns)}"
-        case logical.Limit():
-            order = f"   order: {describe_order(node.collation, node.columns)}" if node.collation else ""
-            return f"Limit   {_limit(node.count, node.offset)}{order}"
-        case logical.Join() | logical.Apply():
-            return "   ".join([f"{type(node).__name__} {node.kind.value}", *_conditions(node)])
-        case logical.Union():
-            return f"Union   {_names(node.columns)}"
-        case logical.Window():
-            return f"Window   {_window(node)}"
-        case logical.Expand():
-            return f"Expand   {_expand(node)}"
-        case logical.Series():
-            return f"Series   {_series(node.call)}"
-        case logical.Recursive():
-            return f"Recursive #{node.table}{' distinct' if node.distinct else ''}   {_names(node.columns)}"
-        case logical.WorkingTable():
-            return f"WorkingTable #{node.table}   {_names(node.columns)}"
-        case logical.Modify():
-            return f"{node.operation.value.capitalize()} {node.map.name}"
-        case logical.Root():
-            return f"Root   {', '.join(node.names)}"
-        case _:
-            assert_never(node)
-
-
 def _count(number: float) -> str:
     """Enough digits to compare by eye, few enough to be stable."""
     return str(round(number)) if number >= 10 else f"{number:.3g}"
-
-
-def describe(node: physical.PhysicalNode) -> tuple[str, list[str]]:
-    """The operator's line, and the lines below it that say what exactly it does."""
-    traits = node.traits
-    match node:
-        case physical.MapScan():
-            details = _scan_details(node, _filter_detail("filter", node.filter))
-            return f"MapScan {node.map.name} {traits}", [*details, *_zone_order(node)]
-        case physical.IndexScan():
-            order = "" if node.direction is physical.Direction.UNORDERED else f", {node.direction.value}"
-            head = f"IndexScan {node.map.name} using {node.index.name} ({node.index.kind.value}{order}) {traits}"
-            bounds = _bounds(node.index.columns, node.bounds) or "all"
-            otherwise = "" if node.scan_cutover is None else f"direct scan above {node.scan_cutover} entries"
-            first = _filter_detail("first chunk", node.first_rows)
-            details = _scan_details(node, f"index: {bounds}", _filter_detail("remainder", node.residual))
-            return head, [*details, *(each for each in (otherwise, first) if each)]
-        case physical.IndexCount():
-            bounds = _bounds(node.index.columns, node.bounds)
-            head = f"IndexCount {node.map.name} using {node.index.name} ({node.index.kind.value}) {traits}"
-            return head, _scan_details(node, f"index: {bounds}")
-        case physical.KeyLookup():
-            key = f"key: {_bounds(node.map.key, node.key)}"
-            return f"KeyLookup {node.map.name} {traits}", _scan_details(
-                node, key, _filter_detail("remainder", node.residual)
-            )
-        case physical.Values():
-            return f"Values {traits}", [f"{len(node.rows)} rows of {_names(node.columns)}"]
-        case physical.Filter():
-            return f"Filter {traits}", [f"condition: {render(node.condition)}"]
-        case physical.Project():
-            return f"Project {traits}", [_assignments(node.assignments)]
-        case physical.StreamingAggregate():
-            return f"StreamingAggregate {traits}", [f"keys: {_names(node.keys)}   calls: {_calls(node.calls)}"]
-        case physical.HashAggregate():
-            keys = f"keys: {_names(node.keys)}   " if node.keys else ""
-            return f"HashAggregate {node.phase.value} {traits}", [f"{keys}calls: {_calls(node.calls)}"]
-        case physical.Sort():
-            return f"Sort {traits}", [f"order: {describe_order(node.collation, node.columns)}"]
-        case physical.TopN():
-            bound = "" if node.bound is None else f"   bound: #{node.bound}"
-            return f"TopN {traits}", [
-                f"order: {describe_order(node.collation, node.columns)}   {_limit(node.count, node.offset)}{bound}"
-            ]
-        case physical.Limit():
-            return f"Limit {traits}", [_limit(node.count, node.offset)]
-        case physical.HashJoin():
-            keys = " AND ".join(
-                f"{each.left.name} {'IS NOT DISTINCT FROM' if each.null_safe else '='} {each.right.name}"
-                for each in node.keys
-            )
-            details = _joined(f"keys: {keys}" if keys else "", node, f"build side: {node.build_side.value}")
-            return f"HashJoin {node.kind.value} {traits}", [*details, *_runtime_keys(node), *_row_cutover(node)]
-        case physical.RuntimeFilter():
-            return f"RuntimeFilter #{node.number} {traits}", [f"keys: {_names(node.keys)}"]
-        case physical.NestedLoopJoin():
-            details = _joined(_branches(node), node)
-            return f"NestedLoopJoin {node.kind.value} {traits}", [*details, *_row_cutover(node)]
-        case physical.LookupJoin():
-            names = node.map.key if node.index is None else node.index.columns
-            by = "its key" if node.index is None else f"{node.index.name} ({node.index.kind.value})"
-            keys = " AND ".join(f"{name} = {render(key)}" for name, key in zip(names, node.keys, strict=False))
-            parts = [
-                f"keys: {keys}",
-                _filter_detail("filter", node.filter),
-                _filter_detail("condition", node.condition),
-                f"columns: {_names(node.map_columns)}",
-            ]
-            head = f"LookupJoin {node.kind.value} {node.map.name} by {by} {traits}"
-            return head, ["   ".join(part for part in parts if part), *_row_cutover(node)]
-        case physical.Union():
-            return f"Union {traits}", [f"columns: {_names(node.columns)}"]
-        case physical.Window():
-            return f"Window {traits}", [_window(node)]
-        case physical.Expand():
-            return f"Expand {traits}", [_expand(node)]
-        case physical.Series():
-            first = _filter_detail("first batch", node.first_rows)
-            return f"Series {traits}", ["   ".join(each for each in (_series(node.call), first) if each)]
-        case physical.Recursive():
-            return f"Recursive #{node.table}{' distinct' if node.distinct else ''} {traits}", [
-                f"columns: {_names(node.columns)}"
-            ]
-        case physical.WorkingTable():
-            return f"WorkingTable #{node.table} {traits}", []
-        case physical.Spool():
-            return f"Spool #{node.number} {traits}", []
-        case physical.SpoolRead():
-            return f"SpoolRead #{node.number} {traits}", [f"columns: {_names(node.columns)}"]
-        case physical.HashExchange():
-            return f"HashExchange {traits}", [f"keys: {_names(node.keys)}"]
-        case physical.BroadcastExchange():
-            return f"BroadcastExchange {traits}", []
-        case physical.RootExchange():
-            merged = [f"merge: {describe_order(traits.collation, node.columns)}"] if traits.collation else []
-            return f"RootExchange {traits}", merged
-        case physical.LocalExchange():
-            return f"LocalExchange {traits}", [_parallelism(node)]
-        case physical.Modify():
-            return f"{node.operation.value.capitalize()} {node.map.name} {traits}", []
-        case physical.Root():
-            return "Root", []
-        case physical.Send():
-            return f"Send edge={node.edge} {traits}", []
-        case physical.Receive():
-            return f"Receive edge={node.edge} {traits}", []
-        case _:
-            assert_never(node)
-
-
-def _parallelism(node: physical.LocalExchange) -> str:
-    rule, parallel = node.partial_rule, f"parallel: from {node.fork_rows} rows"
-    if rule is None:
-        return parallel
-    groups = f"up to 1 group in {rule.group_rows} rows, judged by the first {rule.sample_rows}"
-    return f"{parallel}   partial aggregation: {groups}"
-
-
-def _joined(keys: str, node: physical.HashJoin | physical.NestedLoopJoin, build_side: str = "") -> list[str]:
-    parts = [part for part in (keys, *_conditions(node), build_side) if part]
-    return ["   ".join(parts)] if parts else []
-
-
-def _runtime_keys(node: physical.HashJoin) -> list[str]:
-    """Which side filters the other, and up to how many rows of it."""
-    made = node.runtime_keys
-    if made is None:
-        return []
-    names = _names(getattr(key, made.side.value) for key in made.keys)
-    ahead = ", read ahead" if made.side is not node.build_side else ""
-    return [f"runtime filter #{made.number}: {names} of up to {made.most_rows} {made.side.value} rows{ahead}"]
-
-
-def _row_cutover(node: physical.HashJoin | physical.NestedLoopJoin | physical.LookupJoin) -> list[str]:
-    return [] if node.row_cutover is None else [f"row by row up to {node.row_cutover} rows"]
-
-
-def _zone_order(node: physical.MapScan) -> list[str]:
-    order = node.zone_order
-    if order is None:
-        return []
-    key = describe_order((order.key,), node.columns)
-    return [f"zone order: {key}, bound #{order.number}, from {order.rows_for_each} rows for each of the TopN"]
-
-
-def _branches(node: physical.NestedLoopJoin) -> str:
-    """How candidates are found; empty where all pairs are compared."""
-    return f"candidates: {' OR '.join(map(_branch, node.branches))}" if node.branches else ""
-
-
-def _branch(branch: CandidateBranch) -> str:
-    compared = branch.equalities or branch.ranges
-    parts = [f"{render(each.left)} {each.operator.upper()} {render(each.right)}" for each in compared]
-    parts.extend(render(part) for part in (branch.left_filter, branch.right_filter) if part is not None)
-    return " AND ".join(parts)
-
-
-def _conditions(node: logical.Join | logical.Apply | physical.HashJoin | physical.NestedLoopJoin) -> list[str]:
-    parts = [_filter_detail("condition", node.condition), _filter_detail("compared", node.compared)]
-    return [part for part in (*parts, f"mark: {node.mark.name}" if node.mark is not None else "") if part]
-
-
-def _window(node: logical.Window | physical.Window) -> str:
-    parts = [
-        f"partition: {_names(node.partition)}" if node.partition else "",
-        f"order: {describe_order(node.order, node.columns)}" if node.order else "",
-        f"calls: {', '.join(map(_window_call, node.calls))}",
-    ]
-    return "   ".join(part for part in parts if part)
-
-
-def _window_call(call: WindowCall) -> str:
-    text = f"{call.function.upper()}({', '.join(map(render, call.arguments))})"
-    if call.ignores_nulls:
-        text += " IGNORE NULLS"
-    return text if call.frame == DEFAULT_FRAME else f"{text} {_frame(call.frame)}"
-
-
-def _frame(frame: Frame) -> str:
-    start, end = (
-        kind.value if offset is None else f"{render(offset)} {kind.value}"
-        for kind, offset in ((frame.start, frame.start_offset), (frame.end, frame.end_offset))
-    )
-    exclusion = "" if frame.exclusion is FrameExclusion.NO_OTHERS else f" EXCLUDE {frame.exclusion.value}"
-    return f"{frame.unit.value} BETWEEN {start} AND {end}{exclusion}"
-
-
-def _expand(node: logical.Expand | physical.Expand) -> str:
-    rows = ", ".join(f"({', '.join(map(render, projection))})" for projection in node.projections)
-    return f"{_names(node.columns)} := {rows}"
-
-
-def _series(call: SeriesCall) -> str:
-    return f"{call.column.name} := {call.name}({', '.join(map(render, call.arguments))})"
-
-
-def _scan_details(node: physical.ScanNode, *parts: str) -> list[str]:
-    details = ["   ".join([*(part for part in parts if part), f"columns: {_names(node.columns)}"])]
-    if node.pruning is not None:
-        details.append(f"partitionedBy=[{', '.join(node.pruning.columns)}]")
-    return details
-
-
-def _filter_detail(label: str, predicate: Expression | None) -> str:
-    return "" if predicate is None else f"{label}: {render(predicate)}"
-
-
-def _bounds(columns: Sequence[str], bounds: Sequence[Bound]) -> str:
-    return ", ".join(_bound(column, bound) for column, bound in zip(columns, bounds, strict=False))
-
-
-def _bound(column: str, bound: Bound) -> str:
-    match bound:
-        case Points(values=(), or_null=True):
-            return f"{column} IS NULL"
-        case Points(values=(only,), or_null=False):
-            return f"{column} = {render(only)}"
-        case Points():
-            return f"{column} IN ({', '.join([render(value) for value in bound.values] + ['NULL'] * bound.or_null)})"
-        case Interval(lows=(), highs=()):
-            return f"{column} IS NOT NULL"
-        case Interval():
-            lows = [f"{column} {'>=' if end.inclusive else '>'} {render(end.value)}" for end in bound.lows]
-            highs = [f"{column} {'<=' if end.inclusive else '<'} {render(end.value)}" for end in bound.highs]
-            return " AND ".join(lows + highs)
-        case Prefix():
-            return f"{column} as {render(bound.pattern)} begins"
-        case Ranges(parts=(Interval(lows=(), highs=()), Points(values=(), or_null=True))):
-            return f"all, NULL {column} last"
-        case Ranges():
-            return " OR ".join(_bound(column, part) for part in bound.parts)
-        case _:
-            assert_never(bound)
-
-
-def _names(columns: Iterable[Column]) -> str:
-    return ", ".join(column.name for column in columns)
-
-
-def _assignments(assignments: Iterable[logical.Assignment]) -> str:
-    return ", ".join(
-        assignment.column.name
-        if assignment.is_identity
-        else f"{assignment.column.name} := {render(assignment.expression)}"
-        for assignment in assignments
-    )
-
-
-def _calls(calls: Iterable[AggregateCall]) -> str:
-    texts = []
-    for call in calls:
-        argument = "*" if call.argument is None else ("DISTINCT " if call.distinct else "") + call.argument.name
-        texts.append(f"{call.function.upper()}({argument})")
-    return ", ".join(texts) or "none"
-
-
-def describe_order(collation: Collation, columns: Iterable[Column]) -> str:
-    """As ORDER BY would write it."""
-    names = {column.id: column.name for column in columns}
-    texts = []
-    for key in collation:
-        text = names[key.column] + (" DESC" if key.descending else "")
-        if key.nulls_first == key.descending:  # not where NULL, the lowest value, would come by itself
-            text += " NULLS FIRST" if key.nulls_first else " NULLS LAST"
-        texts.append(text)
-    return ", ".join(texts)
-
-
-def _limit(count: Expression | None, offset: Expression | None) -> str:
-    parts = [
-        f"limit: {render(count)}" if count is not None else "",
-        f"offset: {render(offset)}" if offset is not None else "",
-    ]
-    return "   ".join(part for part in parts if part)

@@ -1,4 +1,4 @@
-"""EXPLAIN (FORMAT JSON): the same as the text, for programs."""
+"""EXPLAIN (FORMAT JSON): the same as the text, for programs. docs/queries.md has the shape, which only grows."""
 
 from __future__ import annotations
 
@@ -6,47 +6,45 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from remuda.plan import physical
-from remuda.plan.explain import describe, describe_logical
+from remuda.plan.describe import describe, describe_logical, head_of, partitioning_columns
+from remuda.plan.explain import edge_of
 from remuda.plan.walk import inputs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from remuda.plan import logical
+    from remuda.plan.explain import Decide
+    from remuda.plan.fragments import Fragment, Plan
+
+    Measured = Callable[[Any], dict[str, Any] | None]
 
 
-def explain_json(
-    node: physical.PhysicalNode, measured: Callable[[Any], dict[str, Any] | None] | None = None, **more: Any
-) -> str:
-    """`measured` adds, for EXPLAIN ANALYZE, what an operator really did; `more` stands beside the plan."""
-    return _text({"plan": _physical(node, measured), **more})
-
-
-def explain_logical_json(node: logical.LogicalNode) -> str:
-    return _text({"plan": _logical(node)})
-
-
-def _text(value: Any) -> str:
+def json_text(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False)
 
 
-def _physical(node: Any, measured: Callable[[Any], dict[str, Any] | None] | None) -> dict[str, Any]:
-    head, details = describe(node)
+def physical_json(node: Any, decide: Decide, measured: Measured) -> dict[str, Any]:
+    """Return a physical tree as values; `measured` adds, for EXPLAIN ANALYZE, what an operator really did."""
+    description = describe(node)
     found: dict[str, Any] = {
         "operator": type(node).__name__,
-        "description": head,
-        "details": details,
+        "description": head_of(node),
+        "details": description.details,
+        "attributes": {name: text for line in description.lines for name, text in line.items()},
         "distribution": str(node.traits.distribution),
+        "partitioned_by": list(partitioning_columns(node)),
         "convention": node.traits.convention.value,
         "columns": [column.name for column in node.columns],
         "estimated_rows": node.estimate.rows,
         "estimated_cost": node.estimate.cost,
+        **_runtime_decisions(node),
+        **decide(node).values(),
     }
-    found.update(_runtime_decisions(node))
-    actual = None if measured is None else measured(node)
+    actual = measured(node)
     if actual is not None:
         found["actual"] = actual
-    return {**found, "inputs": [_physical(child, measured) for child in inputs(node)]}
+    return {**found, "inputs": [physical_json(child, decide, measured) for child in inputs(node)]}
 
 
 def _runtime_decisions(node: Any) -> dict[str, Any]:
@@ -78,10 +76,39 @@ def _runtime_decisions(node: Any) -> dict[str, Any]:
     return found
 
 
-def _logical(node: Any) -> dict[str, Any]:
+def fragments_json(
+    plan: Plan, members: Callable[[Fragment], tuple[str, ...] | None], decide: Decide, measured: Measured
+) -> dict[str, Any]:
+    """Return the fragments, each with the members that run it, and the edges between them."""
+    edges = [edge for fragment in plan.fragments if (edge := edge_of(plan, fragment)) is not None]
+    return {
+        "fragments": [
+            {
+                "fragment": fragment.number,
+                "convention": fragment.convention.value,
+                "members": None if (names := members(fragment)) is None else list(names),
+                "receives": sorted(fragment.received),
+                "plan": physical_json(fragment.node, decide, measured),
+            }
+            for fragment in plan.fragments
+        ],
+        "edges": [
+            {
+                "edge": edge.sender,
+                "from": edge.sender,
+                "to": edge.receiver,
+                "route": edge.route.value,
+                "keys": [column.name for column in edge.keys],
+            }
+            for edge in edges
+        ],
+    }
+
+
+def logical_json(node: logical.LogicalNode) -> dict[str, Any]:
     return {
         "operator": type(node).__name__,
         "description": describe_logical(node),
         "columns": [column.name for column in node.columns],
-        "inputs": [_logical(child) for child in inputs(node)],
+        "inputs": [logical_json(child) for child in inputs(node)],
     }

@@ -7,6 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 class Convention(Enum):
@@ -96,6 +100,14 @@ class Traits:
             and collation_satisfies(self.collation, required.collation)
         )
 
+    def describe(self, columns: Sequence[str] = ()) -> str:
+        """Print where rows are, `columns` being the names that decide it, and which backend makes them.
+
+        >>> Traits(Convention.SPARK, PARTITIONED).describe(["a", "b"])
+        '[PARTITIONED by a, b, SPARK]'
+        """
+        by = f" by {', '.join(columns)}" if columns else ""
+        return f"[{self.distribution}{by}{', SPARK' if self.convention is Convention.SPARK else ''}]"
+
     def __str__(self) -> str:
-        place = str(self.distribution)
-        return f"[{place}, SPARK]" if self.convention is Convention.SPARK else f"[{place}]"
+        return self.describe()

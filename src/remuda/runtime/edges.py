@@ -50,7 +50,7 @@ class Edges:
         """Every placement with the context of its operators."""
         for number, placements in self._placements.items():
             for index, placement in enumerate(placements):
-                context = make_context(placement.partitions)
+                context = make_context(placement.partitions, member=placement.member)
                 context.outgoing = {number: self._outgoing(placement, index)}
                 context.incoming = {
                     edge: tuple(channels[index] for channels in self._channels[edge])

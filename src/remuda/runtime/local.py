@@ -86,7 +86,7 @@ class LocalRuntime:
         """Starts the member fragments and returns the execution that advances the root fragment."""
         state = QueryState(timeout, started, memory_limit)
         memory = None if memory_limit is None else MemoryLimit(memory_limit)
-        root = ExecContext(parameters, snapshots, modify=modify, memory=memory)
+        root = ExecContext(parameters, snapshots, modify=modify, memory=memory, member=_root_member(plan))
         # A statement that writes holds locks, which are its thread's.
         root.weight = RowBudget(movable=plan.modifies is None)
         root.check = partial(_check_all, state.check, check_objects, self._root_check(plan))
@@ -137,6 +137,12 @@ class LocalRuntime:
             return _nothing_to_check
         member, owned = plan.partition_map.owned[0]
         return partial(check_ownership, self.cluster, member, owned, plan.partition_map.version)
+
+
+def _root_member(plan: Plan) -> str:
+    """With one member the root fragment is its."""
+    owned = plan.partition_map.owned
+    return owned[0][0] if len(owned) == 1 else "coordinator"
 
 
 def check_ownership(cluster: Cluster, member: str, expected: tuple[int, ...], version: int) -> None:

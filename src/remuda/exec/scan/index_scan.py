@@ -15,7 +15,7 @@ from remuda.expr import evaluate_constant
 from remuda.plan.physical import Direction
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from remuda.exec.context import ExecContext
     from remuda.exec.expression_cache import ExpressionCache
@@ -29,6 +29,11 @@ FIRST_CHUNK = 16
 LARGEST_CHUNK = 65_536
 """An ordered scan reads in growing chunks, as its consumer may need only the first. Under a LIMIT the first has that
 many rows: of several sources it is enough then, and MIN and MAX read one row of each."""
+
+
+def count_entries(node: IndexScan, sources: Sequence[Source], lookups: Sequence[Lookup]) -> int:
+    """Count the entries within the bounds, hidden ones included: `scan_cutover` is compared with their number."""
+    return sum(source.count(node.index.id, lookup) for source in sources for lookup in lookups)
 
 
 class IndexScanExec(IteratorExec):
@@ -61,8 +66,7 @@ class IndexScanExec(IteratorExec):
         limit = self._node.scan_cutover
         if limit is None:
             return False
-        index = self._node.index.id
-        entries = sum(source.count(index, lookup) for source in sources for lookup in lookups)
+        entries = count_entries(self._node, sources, lookups)
         if entries > limit:
             context.activity.decide("full scan: {} entries", entries)
         return entries > limit

@@ -13,7 +13,6 @@ from remuda.grid.statements import ddl
 from remuda.grid.statements.copy import copy_from, copy_to, create_map_as
 from remuda.grid.statements.ddl import create_view, drop_view
 from remuda.grid.statements.describe import describe
-from remuda.grid.statements.explain_analyze import analyze_query
 from remuda.grid.statements.explain_statement import explain_query, explain_result
 from remuda.grid.statements.show import check, show
 
@@ -44,8 +43,8 @@ def run_statement(queries: Queries, key: PlanKey, positional: tuple[Any, ...], n
                 started, lambda confirm: copy_to(queries, statement, (positional, named), confirm)
             )
             return Result.of_update(written)
-        case sql.Explain(analyze=True):
-            return explain_result(analyze_query(queries, key[1], statement, positional, named), statement)
+        case sql.Explain():
+            return explain_result(explain_query(queries, key[1], statement, positional, named), statement)
         case sql.CreateMapAs():
             rows = queries.within_time(
                 started, lambda confirm: create_map_as(queries, statement, (positional, named), confirm)
@@ -55,7 +54,7 @@ def run_statement(queries: Queries, key: PlanKey, positional: tuple[Any, ...], n
         case _:
             if positional or named:
                 raise data_error("this statement takes no parameters")
-            return _carry_out(queries, key[1], statement, started)
+            return _carry_out(queries, statement, started)
 
 
 def _take_shortcut(entry: CachedPlan, parameters: tuple[Any, ...]) -> Result | None:
@@ -68,7 +67,7 @@ def _take_shortcut(entry: CachedPlan, parameters: tuple[Any, ...]) -> Result | N
         return None
 
 
-def _carry_out(queries: Queries, text: str, statement: sql.Statement, started: float) -> Result:
+def _carry_out(queries: Queries, statement: sql.Statement, started: float) -> Result:
     store, search_path = queries.store, queries.search_path
     changed = 0
     match statement:
@@ -77,8 +76,6 @@ def _carry_out(queries: Queries, text: str, statement: sql.Statement, started: f
             return show(statement.what, store, queries.cluster, queries.plans)
         case sql.Describe():
             return describe(queries.planner(), statement)
-        case sql.Explain():
-            return explain_result(explain_query(queries.planner(), text, statement), statement)
         case sql.SetOption():
             _set(queries, statement)
         case sql.Check():
@@ -103,7 +100,7 @@ def _carry_out(queries: Queries, text: str, statement: sql.Statement, started: f
             changed = queries.within_time(started, lambda confirm: copy_from(store, search_path, statement, confirm))
         case sql.Analyze():
             _analyze(queries, statement)
-        case sql.Query() | sql.CopyTo() | sql.CreateMapAs():
+        case sql.Query() | sql.Explain() | sql.CopyTo() | sql.CreateMapAs():
             raise AssertionError("what takes parameters has its own way")
     queries.plans.changed()
     return Result.of_update(changed)
@@ -132,17 +129,15 @@ def _set(queries: Queries, statement: sql.SetOption) -> None:
     queries.plans.clear()
 
 
-def explain_text(queries: Queries, text: str) -> str:
-    """The plan of a query, given as such or behind EXPLAIN."""
+def explain_text(queries: Queries, text: str, positional: tuple[Any, ...], named: Mapping[str, Any]) -> str:
+    """Explain a query, given as such or behind EXPLAIN."""
     try:
         statement = sql.parse(text)
         if isinstance(statement, sql.Query):
             statement = sql.Explain(statement)
         if not isinstance(statement, sql.Explain):
             raise data_error("only queries have a plan")
-        if statement.analyze:
-            return analyze_query(queries, text, statement)
-        return explain_query(queries.planner(), text, statement)
+        return explain_query(queries, text, statement, positional, named)
     except SqlError as error:
         raise error.with_text(text) from error.__cause__
     except RecursionError:

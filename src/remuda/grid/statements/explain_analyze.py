@@ -1,131 +1,158 @@
-"""EXPLAIN ANALYZE: runs the query to its end, throws its rows away, and shows what each operator did."""
+"""EXPLAIN ANALYZE: runs the query to its end, throws its rows away, and says what each operator did."""
 
 from __future__ import annotations
 
 import time
 from contextlib import nullcontext
-from datetime import UTC, datetime
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from remuda.errors import SqlError
 from remuda.exec.metrics import Instrumentation, OperatorMetrics
-from remuda.grid.parameters import arrange, to_stored_values
 from remuda.grid.plan_cache import CachedPlan
 from remuda.grid.rows import RowShape
+from remuda.grid.statements.explain_decisions import (
+    hides_key,
+    matching_nodes,
+    modified_partitioning,
+    partition_of_row,
+)
+from remuda.grid.write_rows import apply_modification
 from remuda.plan import physical
-from remuda.plan.explain import explain
-from remuda.plan.explain_json import explain_json
-from remuda.plan.walk import inputs
-from remuda.sql import Explain, ExplainFormat
+from remuda.plan.traits import Convention
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from remuda.grid.queries import Queries
-    from remuda.plan.fragments import Plan
-
-MAXIMUM_TRIES = 5
-
-
-def analyze_query(
-    queries: Queries,
-    text: str,
-    statement: Explain,
-    positional: tuple[Any, ...] = (),
-    named: Mapping[str, Any] | None = None,
-) -> str:
-    """A statement that writes does write."""
-    tries = 0
-    while True:
-        try:
-            return _analyze_once(queries, text, statement, positional, named or {})
-        except SqlError as error:
-            tries += 1
-            if not error.invalidates_plan or tries == MAXIMUM_TRIES:
-                raise
+    from remuda.grid.statements.explain_decisions import Decisions
+    from remuda.plan.fragments import Fragment, Plan
+    from remuda.storage import Store
 
 
-def _analyze_once(
-    queries: Queries, text: str, statement: Explain, positional: tuple[Any, ...], named: Mapping[str, Any]
-) -> str:
-    started = time.perf_counter()
-    plan = queries.planner().plan(text, statement.query)
-    given = arrange(plan.parameter_names, len(plan.parameters) - plan.reads_clock, positional, named)
-    if plan.reads_clock:
-        given = (*given, datetime.now(UTC))
-    stored, errors = to_stored_values(plan.parameters, given)
-    if errors:
-        literals = {number: given[number] for number in errors}
-        plan = queries.planner().plan(text, statement.query, literals)
-    planned = time.perf_counter()
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What Spark ran for a query, and how long the query took beside the work of its operators.
+
+    Of tasks that run beside each other the longest counts: the rest is the start of jobs, and rows on their way.
+    """
+
+    tasks: int
+    stages: int
+    seconds_outside_operators: float
+
+    def __str__(self) -> str:
+        outside = milliseconds(self.seconds_outside_operators)
+        return f"tasks={self.tasks} stages={self.stages} outside operators={outside}"
+
+    def values(self) -> dict[str, Any]:
+        outside = self.seconds_outside_operators
+        return {"tasks": self.tasks, "stages": self.stages, "seconds_outside_operators": outside}
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """What a run did: `metrics` by the identity of nodes, be they the tree's or a fragment's."""
+
+    seconds: float = 0.0
+    metrics: dict[int, OperatorMetrics] = field(default_factory=dict)
+    job: Job | None = None
+
+    def figures(self, node: Any) -> list[str]:
+        """Return the figures of a node in pieces that stay in one line: how much and how long, where, by whom."""
+        metrics = self.metrics.get(id(node))
+        if metrics is None:
+            return []
+        where: list[str] = []
+        if isinstance(node, physical.ScanNode):
+            entries, rows = metrics.index_entries, metrics.rows_read
+            where.append(f"partitions={metrics.partitions}")
+            where.append(f"index entries={entries}" if entries else f"rows read={rows}")
+        elif isinstance(node, physical.Modify) and metrics.partitions:
+            where.append(f"partitions={metrics.partitions}")
+        if metrics.places:
+            where.append(f"members={metrics.places}")
+        names = [f"({', '.join(metrics.members)})"] if metrics.members else []
+        decided = [f"  decided: {'; '.join(metrics.decisions)}"] if metrics.decisions else []
+        measured = f"actual: rows={metrics.rows} batches={metrics.batches} time={milliseconds(metrics.seconds)}"
+        return [measured, *([" ".join(where)] if where else []), *names, *decided]
+
+    def values(self, node: Any) -> dict[str, Any] | None:
+        metrics = self.metrics.get(id(node))
+        if metrics is None:
+            return None
+        return {
+            "rows": metrics.rows,
+            "batches": metrics.batches,
+            "seconds": metrics.seconds,
+            "members": metrics.places,
+            "member_names": list(metrics.members),
+            "partitions": metrics.partitions,
+            "index_entries": metrics.index_entries,
+            "rows_read": metrics.rows_read,
+            "decisions": metrics.decisions,
+        }
+
+
+NOT_RUN = Analysis()
+
+
+def analyze(queries: Queries, plan: Plan, values: tuple[Any, ...], decisions: Decisions) -> Analysis:
+    """Run a plan with every operator measured. A statement that writes does write."""
     measures = Instrumentation()
     entry = CachedPlan(plan, RowShape(plan.columns), None, queries.plans.epoch)
     entry.code = measures
+    written: set[int] = set()
+
+    def modify(store: Store, node: physical.Modify, rows: list[tuple[Any, ...]]) -> int:
+        written.update(_partitions(node, rows))
+        return apply_modification(store, node, rows)
+
     writing = nullcontext() if plan.modifies is None else queries.store.map(plan.modifies).writing()
+    started = time.perf_counter()
     with writing:
-        execution = queries.execute(entry, stored)
+        execution = queries.execute(entry, values, modify=modify)
         while execution.next_batch() is not None:
             pass
-    done = time.perf_counter()
-    found = {id_: measures.of_node(node) for id_, node in _fragment_nodes(plan).items()}
-    if statement.format is ExplainFormat.JSON:
-        return explain_json(
-            plan.tree,
-            lambda node: _as_values(found.get(id(node))),
-            planning_seconds=planned - started,
-            execution_seconds=done - planned,
-        )
-    tree = explain(plan.tree, lambda node: _as_text(node, found.get(id(node))))
-    return f"{tree}\nplanned in {_milliseconds(planned - started)}, run in {_milliseconds(done - planned)}"
+    seconds = time.perf_counter() - started
+    metrics: dict[int, OperatorMetrics] = {}
+    for node, own in matching_nodes(plan):
+        found = measures.of_node(own)
+        if found is None:
+            continue
+        if isinstance(node, physical.Modify) and written:
+            owners = decisions.owners(written)
+            found = replace(found, partitions=len(written), members=owners, places=len(owners))
+        metrics[id(node)] = metrics[id(own)] = found
+    return Analysis(seconds, metrics, _job(plan, measures, seconds))
 
 
-def _fragment_nodes(plan: Plan) -> dict[int, Any]:
-    """For each node of the tree, by its identity, the node of a fragment that ran for it.
-
-    An exchange is what its receiving end got.
-    """
-    found: dict[int, Any] = {}
-
-    def align(node: Any, own: Any) -> None:
-        found[id(node)] = own
-        if isinstance(own, physical.Receive):
-            own = plan.fragments[own.edge].node
-        for child, lower in zip(inputs(node), inputs(own), strict=True):
-            align(child, lower)
-
-    align(plan.tree, plan.root.node)
+def _partitions(node: physical.Modify, rows: list[tuple[Any, ...]]) -> set[int]:
+    """Return the partitions that the rows lie in; none where a map is everywhere, or makes its keys by itself."""
+    found: set[int] = set()
+    if node.map.replicated or hides_key(node.map):
+        return found
+    ordinals = modified_partitioning(node)
+    for row in rows:
+        found.add(partition_of_row(node.map, [row[ordinal] for ordinal in ordinals]))
+        if len(found) == node.map.partitions:
+            break
     return found
 
 
-def _as_text(node: Any, measure: OperatorMetrics | None) -> str:
-    if measure is None:
-        return ""
-    parts = [f"rows={measure.rows}", f"batches={measure.batches}", f"time={_milliseconds(measure.seconds)}"]
-    if isinstance(node, physical.ScanNode):
-        parts.append(f"partitions={measure.partitions}")
-        parts.append(
-            f"index entries={measure.index_entries}" if measure.index_entries else f"rows read={measure.rows_read}"
-        )
-    if measure.places:
-        parts.append(f"members={measure.places}")
-    decided = f"   decided: {'; '.join(measure.decisions)}" if measure.decisions else ""
-    return f"actual: {' '.join(parts)}{decided}"
-
-
-def _as_values(measure: OperatorMetrics | None) -> dict[str, Any] | None:
-    if measure is None:
+def _job(plan: Plan, measures: Instrumentation, seconds: float) -> Job | None:
+    """Sum up what ran in tasks; None where nothing did. A fragment's stage is told by the edges up to the root."""
+    levels: list[list[Fragment]] = []
+    above = [plan.root]
+    while above := [plan.fragments[edge] for fragment in above for edge in fragment.received]:
+        on_spark = [fragment for fragment in above if fragment.convention is Convention.SPARK]
+        if on_spark:
+            levels.append(on_spark)
+    if not levels:
         return None
-    return {
-        "rows": measure.rows,
-        "batches": measure.batches,
-        "seconds": measure.seconds,
-        "members": measure.places,
-        "partitions": measure.partitions,
-        "index_entries": measure.index_entries,
-        "rows_read": measure.rows_read,
-        "decisions": measure.decisions,
-    }
+    taken = [[measures.task_seconds(fragment.node) for fragment in level] for level in levels]
+    tasks = sum(max(map(len, level)) for level in taken)
+    root = measures.of_node(plan.root.node)
+    busy = sum(max(each, default=0.0) for level in taken for each in level) + (0.0 if root is None else root.seconds)
+    return Job(tasks, len(levels), max(0.0, seconds - busy))
 
 
-def _milliseconds(seconds: float) -> str:
+def milliseconds(seconds: float) -> str:
     return f"{seconds * 1e3:.2f} ms"

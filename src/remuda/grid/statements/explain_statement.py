@@ -1,19 +1,26 @@
-"""EXPLAIN: the plan, the normalised logical tree, or the memo of a query, as text or as JSON."""
+"""EXPLAIN: the plan of a query, its fragments, or how it came about, as text or as JSON."""
 
 from __future__ import annotations
 
-import json
-from dataclasses import replace
-from typing import TYPE_CHECKING
+import time
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
 
+from remuda.errors import SqlError, UntypedParametersError
+from remuda.expr import Literal, render
+from remuda.grid.parameters import arrange, to_stored_values
 from remuda.grid.result import Result
 from remuda.grid.rows import RowShape
 from remuda.grid.settings import Engine
-from remuda.optimizer.explain_memo import explain_memo, explain_memo_json
+from remuda.grid.statements.explain_analyze import NOT_RUN, analyze, milliseconds
+from remuda.grid.statements.explain_decisions import Decisions
+from remuda.optimizer.explain_memo import explain_memo, memo_json
+from remuda.optimizer.explain_steps import explain_steps, steps_json
 from remuda.optimizer.optimize import FAST_PATH
 from remuda.plan import physical
-from remuda.plan.explain import explain, explain_logical
-from remuda.plan.explain_json import explain_json, explain_logical_json
+from remuda.plan.explain import explain, explain_fragments, explain_logical, lay_out
+from remuda.plan.explain_json import fragments_json, json_text, logical_json, physical_json
 from remuda.plan.fragments import ResultColumn
 from remuda.plan.traits import Convention
 from remuda.plan.walk import walk
@@ -21,58 +28,55 @@ from remuda.sql import Explain, ExplainFormat, ExplainMode, bind
 from remuda.types import VARCHAR
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from remuda.grid.planner import Planner
+    from remuda.grid.queries import Queries
     from remuda.optimizer import Optimized
     from remuda.sql import BoundQuery
 
-
-def explain_query(planner: Planner, text: str, statement: Explain) -> str:
-    """Without running the query; see `analyze` for EXPLAIN ANALYZE."""
-    bound = bind(statement.query, planner.catalog, planner.search_path)
-    if statement.mode is ExplainMode.MEMO:
-        # Whoever wants to see the memo of a lookup wants the search that it is spared.
-        planner = replace(planner, disabled_rules=planner.disabled_rules | {FAST_PATH})
-    optimized = planner.optimize(bound)
-    as_json = statement.format is ExplainFormat.JSON
-    match statement.mode:
-        case ExplainMode.PLAN:
-            tree = planner.finish(text, bound, optimized).tree
-            choice = explain_choice(planner, bound, optimized)
-            if as_json:
-                return _with_choice(explain_json(tree), choice)
-            return explain(tree) if choice is None else f"{explain(tree)}\n{choice}"
-        case ExplainMode.LOGICAL:
-            normalized = optimized.normalized
-            return explain_logical_json(normalized) if as_json else explain_logical(normalized)
-        case ExplainMode.MEMO:
-            return explain_memo_json(optimized.memo) if as_json else explain_memo(optimized.memo)
+LONGEST_VALUE = 60
+"""Characters of a parameter's value that are shown."""
 
 
-def explain_choice(planner: Planner, bound: BoundQuery, optimized: Optimized) -> str | None:
-    """Which backend runs the query and why; None for a grid that has but one."""
-    if not planner.has_spark:
-        return None
-    name = _engine(optimized)
-    if planner.settings.engine is not Engine.AUTO:
-        return f"engine: {name}   (SET engine = {planner.settings.engine.value})"
-    costs = {each: planner.optimize(bound, (each,)).tree.estimate.cost for each in (Convention.LOCAL, Convention.SPARK)}
-    listed = ", ".join(f"{each.value.casefold()} cost≈{round(cost)}" for each, cost in costs.items())
-    return f"engine: {name}   ({listed})"
+MAXIMUM_TRIES = 5
+"""How often EXPLAIN ANALYZE plans anew where what it reads changes meanwhile."""
 
 
-def _engine(optimized: Optimized) -> str:
-    """`spark, by shuffle` where rows meet in tasks; else what tasks make is finished in this process."""
-    on_spark = [node for node in walk(optimized.tree) if node.traits.convention is Convention.SPARK]
-    if not on_spark:
-        return Convention.LOCAL.value.casefold()
-    shuffled = any(isinstance(node, physical.HashExchange | physical.BroadcastExchange) for node in on_spark)
-    return f"{Convention.SPARK.value.casefold()}{', by shuffle' if shuffled else ''}"
+@dataclass(frozen=True, slots=True)
+class _Planned:
+    """A query that was planned to be shown.
+
+    `values` has the stored values of its parameters, None where none were given; `given` is how EXPLAIN prints them.
+    """
+
+    text: str
+    bound: BoundQuery
+    optimized: Optimized
+    seconds: float
+    values: tuple[Any, ...] | None = None
+    given: tuple[str, ...] = ()
 
 
-def _with_choice(document: str, choice: str | None) -> str:
-    if choice is None:
-        return document
-    return json.dumps({**json.loads(document), "engine": choice.removeprefix("engine: ")}, indent=2, ensure_ascii=False)
+def explain_query(
+    queries: Queries,
+    text: str,
+    statement: Explain,
+    positional: tuple[Any, ...] = (),
+    named: Mapping[str, Any] | None = None,
+    **changes: Any,
+) -> str:
+    """Explain a statement by a planner with these changes. Only EXPLAIN ANALYZE runs it; what writes then writes."""
+    tries = 0
+    while True:
+        planner = queries.planner(**changes)
+        try:
+            planned = _plan(planner, text, statement, positional, named or {})
+            return _show(queries, planner, planned, statement)
+        except SqlError as error:
+            tries += 1
+            if not error.invalidates_plan or tries == MAXIMUM_TRIES:
+                raise
 
 
 def explain_result(text: str, statement: Explain) -> Result:
@@ -80,3 +84,116 @@ def explain_result(text: str, statement: Explain) -> Result:
     shape = RowShape((ResultColumn("plan", VARCHAR, nullable=False),))
     lines = [text] if statement.format is ExplainFormat.JSON else text.split("\n")
     return Result(shape, [(line,) for line in lines])
+
+
+def _plan(
+    planner: Planner, text: str, statement: Explain, positional: tuple[Any, ...], named: Mapping[str, Any]
+) -> _Planned:
+    """Plan as the statement itself would be: values that their column's type cannot hold stand there as literals."""
+    started = time.perf_counter()
+    query = statement.query
+    has_values = bool(positional or named) or statement.analyze
+    literals: dict[int, Any] = {}
+    try:
+        bound = bind(query, planner.catalog, planner.search_path)
+    except UntypedParametersError as error:
+        if not (error.numbers and has_values):
+            raise
+        given = arrange(query.parameters.names, len(query.parameters), positional, named)
+        literals = {number: given[number] for number in error.numbers}
+        bound = bind(query, planner.catalog, planner.search_path, literals)
+    values: tuple[Any, ...] | None = () if not bound.parameters else None
+    printed: list[str] = []
+    if has_values:
+        given = arrange(bound.parameter_names, len(bound.parameters) - bound.reads_clock, positional, named)
+        moment = (datetime.now(UTC),) if bound.reads_clock else ()
+        values, errors = to_stored_values(bound.parameters, (*given, *moment))
+        if errors.keys() - literals.keys():
+            bound = bind(query, planner.catalog, planner.search_path, {number: given[number] for number in errors})
+        for number, value in enumerate(given):
+            name = f" :{bound.parameter_names[number]}" if bound.parameter_names else ""
+            shown = repr(value) if number in errors else render(Literal(values[number], bound.parameters[number]))
+            printed.append(f"?{number}{name} = {_shortened(shown)}")
+    if statement.mode in {ExplainMode.MEMO, ExplainMode.STEPS}:
+        # A lookup is planned without a search, which is what the reader wants to see.
+        planner = replace(planner, disabled_rules=planner.disabled_rules | {FAST_PATH}, recorded=True)
+    optimized = planner.optimize(bound)
+    return _Planned(text, bound, optimized, time.perf_counter() - started, values, tuple(printed))
+
+
+def _shortened(value: str) -> str:
+    """Print a value in a line, and not more of it than tells it from others."""
+    line = value.replace("\n", " ")
+    return line if len(line) <= LONGEST_VALUE else f"{line[:LONGEST_VALUE]}…"
+
+
+def _show(queries: Queries, planner: Planner, planned: _Planned, statement: Explain) -> str:
+    as_json, optimized = statement.format is ExplainFormat.JSON, planned.optimized
+    match statement.mode:
+        case ExplainMode.PLAN | ExplainMode.FRAGMENTS:
+            return _show_plan(queries, planner, planned, statement)
+        case ExplainMode.STEPS:
+            return json_text(steps_json(optimized)) if as_json else explain_steps(optimized)
+        case ExplainMode.LOGICAL:
+            tree = optimized.normalized
+            return json_text({"plan": logical_json(tree)}) if as_json else explain_logical(tree)
+        case ExplainMode.MEMO:
+            return json_text(memo_json(optimized.memo)) if as_json else explain_memo(optimized.memo)
+
+
+def _show_plan(queries: Queries, planner: Planner, planned: _Planned, statement: Explain) -> str:
+    plan = planner.finish(planned.text, planned.bound, planned.optimized)
+    snapshots = zip(plan.maps, queries.store.snapshot(plan.maps), strict=True)
+    decisions = Decisions(plan, planned.values, {definition.id: snapshot for definition, snapshot in snapshots})
+    analysis = NOT_RUN
+    if statement.analyze:
+        assert planned.values is not None, "a statement that runs has its values"
+        analysis = analyze(queries, plan, planned.values, decisions)
+    engine = _engine(planned.optimized)
+    why = _reason(planner, planned.bound)
+    cuts = statement.mode is ExplainMode.FRAGMENTS
+    if statement.format is ExplainFormat.JSON:
+        if cuts:
+            shown = fragments_json(plan, decisions.members, decisions.of, analysis.values)
+        else:
+            shown = {"plan": physical_json(plan.tree, decisions.of, analysis.values)}
+        if planned.given:
+            shown["parameters"] = list(planned.given)
+        if statement.analyze:
+            shown |= {"planning_seconds": planned.seconds, "execution_seconds": analysis.seconds}
+        if why is not None:
+            shown["engine"] = f"{engine}   ({why})"
+        if analysis.job is not None:
+            shown["job"] = {"engine": engine, "why": why, **analysis.job.values()}
+        return json_text(shown)
+    if cuts:
+        lines = [explain_fragments(plan, decisions.members, decisions.of, analysis.figures)]
+    else:
+        lines = [explain(plan.tree, decisions.of, analysis.figures)]
+    if planned.given:
+        lines.extend(lay_out([f"parameters: {', '.join(planned.given)}"], ""))
+    if statement.analyze:
+        lines.append(f"planned in {milliseconds(planned.seconds)}, run in {milliseconds(analysis.seconds)}")
+    if why is not None:
+        job = "" if analysis.job is None else f"   {analysis.job}"
+        lines.append(f"engine: {engine}{job}   ({why})")
+    return "\n".join(lines)
+
+
+def _reason(planner: Planner, bound: BoundQuery) -> str | None:
+    """Say why the query runs on the backend it runs on; None for a grid that has but one."""
+    if not planner.has_spark:
+        return None
+    if planner.settings.engine is not Engine.AUTO:
+        return f"SET engine = {planner.settings.engine.value}"
+    costs = {each: planner.optimize(bound, (each,)).tree.estimate.cost for each in (Convention.LOCAL, Convention.SPARK)}
+    return ", ".join(f"{each.value.casefold()} cost≈{round(cost)}" for each, cost in costs.items())
+
+
+def _engine(optimized: Optimized) -> str:
+    """Return `spark, by shuffle` where rows meet in tasks; else what tasks make is finished in this process."""
+    on_spark = [node for node in walk(optimized.tree) if node.traits.convention is Convention.SPARK]
+    if not on_spark:
+        return Convention.LOCAL.value.casefold()
+    shuffled = any(isinstance(node, physical.HashExchange | physical.BroadcastExchange) for node in on_spark)
+    return f"{Convention.SPARK.value.casefold()}{', by shuffle' if shuffled else ''}"

@@ -149,7 +149,7 @@ class RuleStep:
 
 @dataclass(slots=True)
 class RuleTrace:
-    """Which rules may not run, which did, and whether each result is checked (as tests do) or kept (for developers)."""
+    """Which rules may not run, which did, and whether each result is checked, as in tests, or recorded."""
 
     disabled: frozenset[str] = frozenset()
     checked: bool = False
@@ -157,11 +157,20 @@ class RuleTrace:
     fired: list[str] = field(default_factory=list)
     steps: list[RuleStep] = field(default_factory=list)
 
+    def record(self, rule: str, before: LogicalNode, after: LogicalNode) -> None:
+        """Keep a rewrite, if they are kept and it changed something."""
+        if self.recorded and after is not before and after != before:
+            self.steps.append(RuleStep(rule, before, after))
+
 
 def normalize(tree: logical.Root, trace: RuleTrace | None = None) -> logical.Root:
     """The rules, then once more after what they made superfluous is trimmed: filters that sank took columns along."""
-    normalizer = _Normalizer(trace or RuleTrace())
-    return normalizer.run(trim_columns(normalizer.run(tree)))
+    trace = trace or RuleTrace()
+    normalizer = _Normalizer(trace)
+    first = normalizer.run(tree)
+    trimmed = trim_columns(first)
+    trace.record(trim_columns.__name__, first, trimmed)
+    return normalizer.run(trimmed)
 
 
 class _Normalizer:
@@ -200,8 +209,7 @@ class _Normalizer:
                 continue
             trace.fired.append(name)
             assert len(trace.fired) < MAXIMUM_APPLICATIONS, f"rules do not come to an end: {trace.fired[-5:]}"
-            if trace.recorded:
-                trace.steps.append(RuleStep(name, node, better))
+            trace.record(name, node, better)
             if trace.checked:
                 check_logical(better)
             return better

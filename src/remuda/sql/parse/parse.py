@@ -70,44 +70,78 @@ def _unknown_statement(tokens: Sequence[Token]) -> SqlError:
 
 
 def _parse_explain(cursor: Cursor) -> Explain:
-    """`EXPLAIN [ANALYZE] [LOGICAL | MEMO] query` or `EXPLAIN (FORMAT JSON, ANALYZE, ...) query`"""
+    """`EXPLAIN [ANALYZE] [FRAGMENTS | STEPS | LOGICAL | MEMO] query` or `EXPLAIN (FORMAT JSON, ANALYZE, ...) query`"""
     cursor.position += 1
-    analyze, shape, mode = False, ExplainFormat.TEXT, ExplainMode.PLAN
-    if cursor.at("(") and not cursor.at("(", "SELECT") and not cursor.at("(", "("):
-        analyze, shape, mode = _explain_options(cursor)
+    options = _ExplainOptions(cursor)
+    if cursor.at("(") and not any(cursor.at("(", word) for word in ("(", "SELECT", "VALUES", "WITH")):
+        cursor.expect("(")
+        while True:
+            if not (options.accept_word() or options.accept_format()):
+                raise options.unknown()
+            if not cursor.accept(","):
+                break
+        cursor.expect(")")
     else:
-        analyze = cursor.accept("ANALYZE")
-        mode = _explain_mode(cursor) or mode
-    if analyze and mode is not ExplainMode.PLAN:
-        raise parsing_error(f"EXPLAIN ANALYZE shows the plan, not {mode.value}", span=cursor.span)
+        while options.accept_word():
+            pass
     if not begins_query(cursor):
         raise cursor.unexpected("a query to explain")
-    return Explain(parse_query(cursor.tokens[cursor.position :], cursor.text), mode, analyze, shape)
+    query = parse_query(cursor.tokens[cursor.position :], cursor.text)
+    return Explain(query, options.mode, options.analyze, options.format)
 
 
-def _explain_mode(cursor: Cursor) -> ExplainMode | None:
-    modes = (mode for mode in ExplainMode if mode is not ExplainMode.PLAN)
-    return next((mode for mode in modes if cursor.accept(mode.value)), None)
+class _ExplainOptions:
+    """Reads the options of EXPLAIN, each at most once, and refuses those that do not go together, at their places."""
 
+    def __init__(self, cursor: Cursor) -> None:
+        self.analyze = False
+        self.mode = ExplainMode.PLAN
+        self.format = ExplainFormat.TEXT
+        self._cursor = cursor
+        self._given: set[str] = set()
 
-def _explain_options(cursor: Cursor) -> tuple[bool, ExplainFormat, ExplainMode]:
-    analyze, shape, mode = False, ExplainFormat.TEXT, ExplainMode.PLAN
-    cursor.expect("(")
-    while True:
+    def accept_word(self) -> bool:
+        """Read ANALYZE or what shall be shown; False where neither comes next."""
+        cursor = self._cursor
+        span = cursor.span
         if cursor.accept("ANALYZE"):
-            analyze = not cursor.accept("FALSE")
+            self._refuse_second("ANALYZE", span)
+            self.analyze = not cursor.accept("FALSE")
             cursor.accept("TRUE")
-        elif cursor.accept("FORMAT"):
-            found = next((each for each in ExplainFormat if cursor.accept(each.value)), None)
-            if found is None:
-                raise cursor.unexpected("TEXT or JSON")
-            shape = found
+        elif (mode := next((each for each in _MODES if cursor.accept(each.value)), None)) is not None:
+            self._refuse_second(mode.value, span)
+            if self.mode is not ExplainMode.PLAN:
+                raise parsing_error(f"EXPLAIN shows {self.mode.value} or {mode.value}, not both", span=span)
+            self.mode = mode
         else:
-            chosen = _explain_mode(cursor)
-            if chosen is None:
-                raise cursor.unexpected("ANALYZE, FORMAT, LOGICAL or MEMO")
-            mode = chosen
-        if not cursor.accept(","):
-            break
-    cursor.expect(")")
-    return analyze, shape, mode
+            return False
+        if self.analyze and self.mode not in {ExplainMode.PLAN, ExplainMode.FRAGMENTS}:
+            raise parsing_error(f"EXPLAIN ANALYZE shows the plan, not {self.mode.value}", span=span)
+        return True
+
+    def accept_format(self) -> bool:
+        cursor = self._cursor
+        span = cursor.span
+        if not cursor.accept("FORMAT"):
+            return False
+        self._refuse_second("FORMAT", span)
+        found = next((each for each in ExplainFormat if cursor.accept(each.value)), None)
+        if found is None:
+            raise cursor.unexpected("TEXT or JSON")
+        self.format = found
+        return True
+
+    def unknown(self) -> SqlError:
+        known = ["ANALYZE", "FORMAT", *(mode.value for mode in _MODES)]
+        error = self._cursor.unexpected(f"{', '.join(known[:-1])} or {known[-1]}")
+        word = self._cursor.current
+        error.suggestion = None if word is None else nearest(word.text, known)
+        return error
+
+    def _refuse_second(self, option: str, span: Span) -> None:
+        if option in self._given:
+            raise parsing_error(f"{option} is given twice", span=span)
+        self._given.add(option)
+
+
+_MODES = tuple(mode for mode in ExplainMode if mode is not ExplainMode.PLAN)

@@ -163,7 +163,11 @@ class SetOption:
 
 
 class ExplainMode(Enum):
+    """What EXPLAIN shows: the plan as a tree or cut into its fragments, or how it came about."""
+
     PLAN = "PLAN"
+    FRAGMENTS = "FRAGMENTS"
+    STEPS = "STEPS"
     LOGICAL = "LOGICAL"
     MEMO = "MEMO"
 
