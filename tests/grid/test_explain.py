@@ -64,6 +64,9 @@ SHAPE = {
     "inputs": list,
 }
 ACTUAL = {"rows", "batches", "seconds", "members", "member_names", "partitions", "index_entries", "rows_read"}
+ACTUAL |= {"decisions"}
+DECIDED = {"partitions", "access", "actual", "build_side", "runtime_filter", "zone_order", "bound", "row_cutover"}
+DECIDED |= {"fork_rows", "partial_aggregation"}
 
 
 @pytest.mark.parametrize("options", ["FORMAT JSON", "FORMAT JSON, ANALYZE", "FORMAT JSON, FRAGMENTS"])
@@ -74,7 +77,7 @@ def test_the_shape_of_json(grid: Any, options: str) -> None:
     for each in (node for tree in trees for node in operators(tree)):
         for key, kind in SHAPE.items():
             assert isinstance(each[key], (kind, int) if kind is float else kind), key
-        assert each.keys() - SHAPE.keys() <= {"partitions", "access", "actual"}
+        assert each.keys() - SHAPE.keys() <= DECIDED
         if "ANALYZE" in options:
             assert each["actual"].keys() == ACTUAL
         if each["partitioned_by"]:

@@ -128,7 +128,7 @@ def test_which_scans_were_shared(grid: Any) -> None:
     assert shared in text
     assert "partial aggregation: off after " in text
     partial = text.index("HashAggregate partial")
-    assert "actual" not in text[partial : text.index("Project [PARTITIONED]")], "no worker aggregated"
+    assert "actual" not in text[partial : text.index("Project [PARTITIONED")], "no worker aggregated"
     assert "LocalExchange" not in analyzed("SELECT n, COUNT(*) FROM d GROUP BY n"), "a small map"
 
 
