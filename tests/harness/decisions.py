@@ -117,7 +117,7 @@ DECISIONS = (
     Decision("optimizer.cost", "PARTIAL_FEW_GROUPS", (0, 3)),
     Decision("optimizer.cost", "PARTIAL_GROUP_ROWS", (0, NEVER)),
     Decision("exec.aggregate.aggregate", "FEW_GROUPS", (0, 3)),
-    Decision("exec.aggregate.aggregate", "GATHERED_ROWS", (1, 30)),
+    Decision("exec.aggregate.aggregate", "COLLECTED_ROWS", (1, 30)),
     Decision("exec.aggregate.accumulators", "_AT_ONCE", (1, 16)),
     Decision("exec.aggregate.accumulators", "ROWS_OF_COUNT", (0, NEVER)),
     Decision("exec.window.window_aggregates", "_ROWS_AT_ONCE", (1, 16)),

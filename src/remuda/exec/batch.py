@@ -1,6 +1,6 @@
 """What operators hand to each other: a batch of rows, as Arrow columns or, where there are few, as tuples.
 
-Values are in stored form either way. Columns are identified by place; the operators know which column of the query
+Values are in stored form either way. Columns are identified by ordinal; the operators know which column of the query
 stands where. A single `Row` is a batch of one.
 """
 
@@ -106,8 +106,8 @@ class Row(TupleBatch):
 
 
 def arrow_schema(columns: Sequence[Column]) -> pa.Schema:
-    """Fields are named by place: two columns of a query may have the same name."""
-    return pa.schema([pa.field(str(place), column.type.arrow) for place, column in enumerate(columns)])
+    """Name fields by ordinal: two columns of a query may have the same name."""
+    return pa.schema([pa.field(str(ordinal), column.type.arrow) for ordinal, column in enumerate(columns)])
 
 
 def empty_batch(columns: tuple[Column, ...]) -> RowBatch:
@@ -115,20 +115,20 @@ def empty_batch(columns: tuple[Column, ...]) -> RowBatch:
 
 
 def layout_of(columns: Sequence[Column]) -> dict[int, int]:
-    """Where each column stands, by column id."""
-    return {column.id: place for place, column in enumerate(columns)}
+    """Return the ordinal of each column, by column id."""
+    return {column.id: ordinal for ordinal, column in enumerate(columns)}
 
 
 def without_columns(row_count: int) -> pa.RecordBatch:
-    """Rows that have no columns: all that is known of them is how many they are."""
+    """Make rows that have no columns: all that is known of them is how many they are."""
     return pa.RecordBatch.from_arrays([pa.nulls(row_count)], names=["0"]).select([])
 
 
 def positional(arrays: Sequence[pa.Array], row_count: int = 0) -> pa.RecordBatch:
-    """A record batch of these arrays, named by place; of so many rows where there are no arrays."""
+    """Make a record batch of these arrays, named by ordinal; of so many rows where there are no arrays."""
     if not arrays:
         return without_columns(row_count)
-    return pa.RecordBatch.from_arrays(list(arrays), names=[str(place) for place in range(len(arrays))])
+    return pa.RecordBatch.from_arrays(list(arrays), names=[str(ordinal) for ordinal in range(len(arrays))])
 
 
 def stored_columns(batch: RowBatch) -> list[list[Any]]:
@@ -147,7 +147,7 @@ def slice_batch(batch: RowBatch, start: int, count: int) -> RowBatch:
 
 
 def conformed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The batch under the names of what it is handed to, strings written out."""
+    """Return the batch under the names of what it is handed to, strings written out."""
     arrays = [
         array if array.type == field.type else array.cast(field.type)
         for array, field in zip(batch.columns, schema, strict=True)
@@ -155,7 +155,7 @@ def conformed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-# Batches cut so that whoever turns their rows into Python objects can be interrupted.
+# Batches cut so that turning their rows into Python objects can be interrupted.
 
 
 ROWS_AT_ONCE = 16_384
@@ -163,7 +163,7 @@ ROWS_AT_ONCE = 16_384
 
 
 def pieces(batch: RowBatch, context: ExecContext) -> Iterator[RowBatch]:
-    """The batch in pieces of so many rows; before each it is asked whether the query goes on."""
+    """Cut the batch into pieces of so many rows; before each the query is checked for a cancel."""
     for start in range(0, batch.row_count, ROWS_AT_ONCE):
         context.verify()
         yield slice_batch(batch, start, min(ROWS_AT_ONCE, batch.row_count - start))

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def build_operator(node: Any, code: ExpressionCache | None = None) -> Exec:
-    """Operators have state: a tree is built anew for every execution. `code` keeps what need not be made anew."""
+    """Build the operators of a tree, which have state, for one execution. `code` keeps what was compiled."""
     code = ExpressionCache() if code is None else code
     return code.built(node, _build(node, code))
 

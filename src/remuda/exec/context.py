@@ -35,11 +35,11 @@ class ReceivingEnd(Protocol):
     """What the receiver of a stream sees of it."""
 
     def poll(self) -> RowBatch | None:
-        """The next batch; None where none has arrived yet, or where all have been taken."""
+        """Take the next batch; None where none has arrived yet, or where all have been taken."""
 
     @property
     def is_finished(self) -> bool:
-        """Whether all batches have been sent and taken."""
+        """Return whether all batches have been sent and taken."""
 
     def abandon(self) -> None:
         """Drop what has been sent and will be: the receiver needs no more rows.
@@ -52,10 +52,10 @@ class Channel(ReceivingEnd, Protocol):
     """The stream from one sending fragment to one receiver: bounded, so that a fast sender waits."""
 
     def offer(self, batch: RowBatch) -> bool:
-        """False where there is no room: the sender waits and offers again."""
+        """Send a batch; False where there is no room: the sender waits and offers again."""
 
     def finish(self) -> None:
-        """The sender has nothing more."""
+        """Say that the sender has nothing more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class Workers(Protocol):
     def parallelism(self) -> int: ...
 
     def start(self, feed: Callable[[Channel], Exec]) -> ReceivingEnd:
-        """Advances the operator that `feed` makes until it is done; it sends its batches into the channel given."""
+        """Advance the operator that `feed` makes until it is done; it sends its batches into the channel given."""
 
 
 @dataclass(slots=True)

@@ -41,5 +41,5 @@ class ExpressionCache:
         return compiled
 
     def built(self, node: Any, operator: Exec) -> Exec:  # noqa: ARG002
-        """The operator that was built for a node, as it is to run: as it stands, unless somebody measures it."""
+        """Return the operator that was built for a node, as it is to run: `Instrumentation` wraps it."""
         return operator

@@ -53,12 +53,12 @@ def in_units(size: int) -> str:
 
 
 def bytes_of(batch: pa.RecordBatch) -> int:
-    """What holding a batch takes. A dictionary is shared by many batches and held by whoever made it."""
+    """Return what holding a batch takes. A dictionary is shared by many batches and held by its segment."""
     return sum(column.indices.nbytes if is_dictionary(column) else column.nbytes for column in batch.columns)
 
 
 def bytes_held(batch: RowBatch) -> int:
-    """The same of a batch in either form."""
+    """Return what holding a batch of either form takes."""
     if isinstance(batch, TupleBatch):
         return bytes_of_tuples(batch.row_count, len(batch.columns))
     return bytes_of(batch.arrow())

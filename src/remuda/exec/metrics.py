@@ -1,4 +1,4 @@
-"""What each operator of a running plan really did, for EXPLAIN ANALYZE.
+"""Operator metrics: what each operator of a running plan really did, for EXPLAIN ANALYZE.
 
 A query that is analysed runs with `Instrumentation` in the place of its `ExpressionCache`: every operator is wrapped,
 and so are its forks on other threads. It runs as it always does; all other queries pay nothing for it. What ran in
@@ -30,7 +30,7 @@ class OperatorMetrics:
     """`seconds` are those of all threads together, without waits; they include the inputs of the operator, as far as
     they run in the same fragment.
 
-    `places` is how many times it was set up: on how many members, as a rule; 0 where only workers ran it. `members`
+    `setups` is how many times it was set up: on how many members, as a rule; 0 where only workers ran it. `members`
     are those of this process by name. Partitions, entries and `rows_read` are a scan's. `decisions` are texts: what the
     operator decided by exact counts.
     """
@@ -38,7 +38,7 @@ class OperatorMetrics:
     rows: int = 0
     batches: int = 0
     seconds: float = 0.0
-    places: int = 0
+    setups: int = 0
     members: tuple[str, ...] = ()
     partitions: int = 0
     index_entries: int = 0
@@ -56,13 +56,13 @@ def _decisions(activities: Iterable[OperatorActivity]) -> list[str]:
 
 @dataclass(slots=True)
 class _Record:
-    """What is known of a node: `own_seconds` without its inputs; an activity for each place where it was set up."""
+    """What is known of a node: `own_seconds` without its inputs; an activity for each time that it was set up."""
 
     node: Any
     rows: int = 0
     batches: int = 0
     own_seconds: float = 0.0
-    places: int = 0
+    setups: int = 0
     members: list[str] = field(default_factory=list)
     activities: list[OperatorActivity] = field(default_factory=list)
 
@@ -87,15 +87,15 @@ class Instrumentation(ExpressionCache):
         return InstrumentedExec(operator, self, record)
 
     def of_node(self, node: Any) -> OperatorMetrics | None:
-        """What was measured for a node of a fragment; None where it did not run here."""
+        """Return what was measured for a node of a fragment; None where it did not run here."""
         record = self._records.get(id(node))
-        if record is None or not (record.places or record.batches):
+        if record is None or not (record.setups or record.batches):
             return None
         return OperatorMetrics(
             record.rows,
             record.batches,
             self._seconds(node),
-            record.places,
+            record.setups,
             tuple(sorted(set(record.members))),
             # A replicated map has the same partitions on every member.
             (max if _is_replicated(node) else sum)(
@@ -107,14 +107,14 @@ class Instrumentation(ExpressionCache):
         )
 
     def taken(self, root: Any) -> list[Any]:
-        """What was measured for a tree of nodes, parents first, as values that pickle: for `add` elsewhere.
+        """Return what was measured for a tree of nodes, parents first, as values that pickle: for `add` elsewhere.
 
         A node that another operator takes the place of has no operator of its own, and nothing is known of it.
         """
         return [replace(self._records.get(id(node), _Record(None)), node=None) for node in walk(root)]
 
     def add(self, root: Any, taken: list[Any]) -> None:
-        """What was measured in another process for a copy of this tree."""
+        """Add what was measured in another process for a copy of this tree."""
         with self._lock:
             self._tasks.setdefault(id(root), []).append(sum(each.own_seconds for each in taken))
             for node, other in zip(walk(root), taken, strict=True):
@@ -122,7 +122,7 @@ class Instrumentation(ExpressionCache):
                 record.rows += other.rows
                 record.batches += other.batches
                 record.own_seconds += other.own_seconds
-                record.places += other.places
+                record.setups += other.setups
                 record.activities.extend(other.activities)
 
     def task_seconds(self, send: Any) -> list[float]:
@@ -152,7 +152,7 @@ class Instrumentation(ExpressionCache):
 
     def set_up(self, record: _Record, activity: OperatorActivity, member: str | None) -> None:
         with self._lock:
-            record.places += 1
+            record.setups += 1
             record.activities.append(activity)
             if member is not None:
                 record.members.append(member)

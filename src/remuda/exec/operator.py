@@ -102,7 +102,7 @@ def forkable(operator: Exec) -> ForkableExec:
 class BlockingExec(UnaryExec):
     """An operator that must see all of its input before its first row: it consumes as input comes, then delivers.
 
-    It delivers no more rows at a time than a scan does, as whoever comes next works on a batch in one step. Finishing
+    It delivers no more rows at a time than a scan does, as the operator above works on a batch in one step. Finishing
     may take long: a query that has been cancelled meanwhile, or whose time is over, ends then, unless it has written.
     """
 
@@ -138,7 +138,7 @@ class BlockingExec(UnaryExec):
         return IterationResult.FETCHED if rows > SCAN_BATCH_ROWS else IterationResult.FETCHED_DONE
 
     def _read(self) -> bool:
-        """Consumes all of the input; False where it has to wait for more."""
+        """Consume all of the input; False where it has to wait for more."""
         while True:
             result = self.source.advance()
             if result is IterationResult.WAIT:

@@ -53,27 +53,27 @@ class Accumulator(ABC):
         if len(values):
             self.add_present(groups, values, count)
 
-    def add_where(self, values: pa.Array, chosen: np.ndarray) -> bool:  # noqa: ARG002
-        """Adds those of the values that are chosen, to the only group there is, without gathering them.
+    def add_where(self, values: pa.Array, mask: np.ndarray) -> bool:  # noqa: ARG002
+        """Add the values that the mask selects to the only group there is, without materializing them.
 
-        False where that cannot be done: the caller gathers and adds them. None of the values is NULL.
+        False where that cannot be done: the caller materializes and adds them. None of the values is NULL.
         """
         return False
 
     @abstractmethod
     def add_present(self, groups: np.ndarray | None, values: pa.Array, count: int) -> None:
-        """Adds values of which none is NULL."""
+        """Add values of which none is NULL."""
 
     @abstractmethod
     def state(self, count: int) -> pa.Array: ...
 
     @property
     def bytes(self) -> int:
-        """What it holds beside a few words for each group."""
+        """Return what it holds beside a few words for each group."""
         return 0
 
     def missing(self, count: int) -> np.ndarray:
-        """The groups that have had no value."""
+        """Return which groups have had no value."""
         if self._seen is None:
             assert self._rows is not None
             empty: np.ndarray = self._rows.counts(count) == 0
@@ -84,7 +84,7 @@ class Accumulator(ABC):
 
 
 def grown(array: np.ndarray, count: int, fill: object) -> np.ndarray:
-    """The array with room for so many groups: twice as much as before where it does not suffice."""
+    """Return the array with room for so many groups: twice as much as before where it does not suffice."""
     if len(array) >= count:
         return array
     larger = np.full(max(count, 2 * len(array)), fill, array.dtype)
@@ -93,7 +93,7 @@ def grown(array: np.ndarray, count: int, fill: object) -> np.ndarray:
 
 
 def lower_at(lowest: np.ndarray, groups: np.ndarray, codes: np.ndarray) -> None:
-    """Lowers the code of each group to the lowest of its rows.
+    """Lower the code of each group to the lowest of its rows.
 
     In pieces: of numpy's functions this kind alone keeps all other threads waiting until it is done.
     """
@@ -102,9 +102,9 @@ def lower_at(lowest: np.ndarray, groups: np.ndarray, codes: np.ndarray) -> None:
         np.minimum.at(lowest, groups[rows], codes[rows])
 
 
-def sum_where(numbers: np.ndarray, chosen: np.ndarray) -> Any:
-    """The sum of the chosen numbers, without an array between: making one takes longer than adding it up."""
-    return np.einsum("i,i->", numbers, chosen)
+def sum_where(numbers: np.ndarray, mask: np.ndarray) -> Any:
+    """Return the sum of the selected numbers, without an array between: making one takes longer than adding it up."""
+    return np.einsum("i,i->", numbers, mask)
 
 
 class Count(Accumulator):
@@ -130,8 +130,8 @@ class Count(Accumulator):
     def add_present(self, groups: np.ndarray | None, values: pa.Array, count: int) -> None:
         self.add_rows(groups, len(values), count)
 
-    def add_where(self, values: pa.Array, chosen: np.ndarray) -> bool:  # noqa: ARG002
-        self._counts[0] += np.count_nonzero(chosen)
+    def add_where(self, values: pa.Array, mask: np.ndarray) -> bool:  # noqa: ARG002
+        self._counts[0] += np.count_nonzero(mask)
         return True
 
     def state(self, count: int) -> pa.Array:
@@ -173,11 +173,11 @@ class Reduction(Accumulator):
             with np.errstate(invalid="ignore", over="ignore"):
                 self._function.at(self._states, groups, numbers)
 
-    def add_where(self, values: pa.Array, chosen: np.ndarray) -> bool:
-        """A sum, with zeros for what is not chosen. An infinity or NaN times zero is no zero: then it is not done."""
+    def add_where(self, values: pa.Array, mask: np.ndarray) -> bool:
+        """Add with zeros for what is not selected. An infinity or NaN times zero is no zero: then it is not done."""
         if self._function is not np.add or self._seen is not None:
             return False
-        total = sum_where(self.numbers(values), chosen)
+        total = sum_where(self.numbers(values), mask)
         if np.isfinite(total):
             self._states[0] += total
         return bool(np.isfinite(total))
@@ -237,7 +237,7 @@ class Chosen(Accumulator):
             self._compact(count)
 
     def _choose(self, groups: np.ndarray, values: pa.Array, count: int) -> np.ndarray:
-        """The position of one row for each group that has some."""
+        """Return the position of one row for each group that has some."""
         places = np.arange(len(values))
         row_of = np.full(count, -1, np.int64)
         if self._function == "any_value":
@@ -248,8 +248,8 @@ class Chosen(Accumulator):
                 codes = -codes
             best = np.full(count, np.iinfo(np.int64).max)
             lower_at(best, groups, codes)
-            chosen = np.flatnonzero(best[groups] == codes)
-            row_of[groups[chosen]] = chosen
+            best_rows = np.flatnonzero(best[groups] == codes)
+            row_of[groups[best_rows]] = best_rows
         return row_of[row_of >= 0]
 
     def _compact(self, count: int) -> None:

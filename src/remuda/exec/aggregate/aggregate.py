@@ -28,11 +28,11 @@ Computed = SplitCall | MergedCall | WholeCall
 
 FEW_GROUPS = 10_000
 """Up to this many groups take no memory worth mentioning."""
-GATHERED_ROWS = 1 << 23
+COLLECTED_ROWS = 1 << 23
 """Where most rows are groups of their own, and so take no more memory than those, up to so many are added at once: many
-keys are numbered by sorting them, few by tables that grow and are made anew."""
+keys are interned by sorting them, few by tables that grow and are made anew."""
 BYTES_OF_KEY, BYTES_OF_STATE = 48, 40
-"""What a group takes, about: a slot, a number and the value for each key; a state and its mark for each call."""
+"""What a group takes, about: a slot, an id and the value for each key; a state and its mark for each call."""
 
 
 class HashAggregateExec(BlockingExec):
@@ -56,11 +56,11 @@ class HashAggregateExec(BlockingExec):
             self._begin(partial.input.columns, merges=False)
 
     def _begin(self, columns: tuple[Column, ...], *, merges: bool) -> None:
-        """`merges` says that not rows but states come in."""
+        """Begin with no group; `merges` says that not rows but states come in."""
         node = self._node
         self._columns = columns
         self._layout = layout_of(columns)
-        self._gathers = False
+        self._collects = False
         self._waiting: list[pa.RecordBatch] = []
         self._waiting_rows = self._waiting_bytes = 0
         self._keys = [self._layout[column.id] for column in node.keys]
@@ -77,17 +77,17 @@ class HashAggregateExec(BlockingExec):
         return SplitCall(call, self._layout, self._rows) if is_split else WholeCall(call, self._layout)
 
     def _merged(self, call: AggregateCall, states: tuple[Column, ...]) -> Computed:
-        places = tuple((self._layout[column.id], column.type) for column in states)
-        return MergedCall(call, places, self._rows)
+        ordinals = tuple((self._layout[column.id], column.type) for column in states)
+        return MergedCall(call, ordinals, self._rows)
 
     def setup(self, context: ExecContext) -> None:
         super().setup(context)
         self._context = context
 
     def wants_parts(self, scan_rows: int) -> bool:
-        """Not where there are so many groups that merging their states is as much work as adding the rows.
+        """Refuse where there are so many groups that merging their states is as much work as adding the rows.
 
-        So many by now or, as most of the rows have been groups of their own, so many in the end.
+        There are so many by now or, as most of the rows have been groups of their own, there will be in the end.
         """
         assert self._partial is not None
         assert self._context is not None
@@ -116,12 +116,12 @@ class HashAggregateExec(BlockingExec):
         return part
 
     def consume(self, batch: RowBatch) -> None:
-        if not self._gathers:
+        if not self._collects:
             self._add(batch)
             return
         self._waiting.append(batch.arrow())
         self._waiting_rows += batch.row_count
-        if self._waiting_rows >= GATHERED_ROWS:
+        if self._waiting_rows >= COLLECTED_ROWS:
             self._add_waiting()
         elif self._context is not None and self._context.memory is not None and self._groups is not None:
             # Once as they came, and once together.
@@ -147,9 +147,9 @@ class HashAggregateExec(BlockingExec):
         groups, count = None, 1
         if self._groups is not None:
             before = self._groups.count
-            groups = self._groups.add([arrow.column(place) for place in self._keys])
+            groups = self._groups.add([arrow.column(ordinal) for ordinal in self._keys])
             count = self._groups.count
-            self._gathers = self._gathers or (before > FEW_GROUPS and 2 * (count - before) > arrow.num_rows)
+            self._collects = self._collects or (before > FEW_GROUPS and 2 * (count - before) > arrow.num_rows)
         for call in self._calls:
             call.add(groups, arrow, count)
         self._rows.add_rows(groups, arrow.num_rows, count)
@@ -171,11 +171,11 @@ class HashAggregateExec(BlockingExec):
         return ArrowBatch(self._node.columns, positional(self._arrays(states=self._delivers_states), 1))
 
     def _arrays(self, *, states: bool) -> list[pa.Array]:
-        """The keys of all groups and their results, or the states from which others make those."""
+        """Return the keys of all groups and their results, or the states that FINAL makes those of."""
         if self._groups is None:
             return self._values(1, states=states)
         count = self._groups.count
-        # A number may belong to a value that a dictionary has and no row.
+        # A group id may belong to a value that a dictionary has and no row.
         present = np.flatnonzero(self._rows.counts(count))
         values = self._values(count, states=states)
         if len(present) < count:
@@ -192,7 +192,7 @@ class HashAggregateExec(BlockingExec):
         return values
 
     def _hold_results(self, values: list[pa.Array], count: int) -> None:
-        """Texts that were codes of a dictionary are written out in the results, and may be much longer there."""
+        """Reserve memory for the results: codes of a dictionary are written out there, and may be much longer."""
         if self._context is not None and self._context.memory is not None:
             written = sum(array.nbytes for array in values if not pa.types.is_primitive(array.type))
             self._context.hold(self, "the aggregation", self._bytes(count) + written)

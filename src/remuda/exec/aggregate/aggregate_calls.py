@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from remuda.exec.selection import SelectedBatch
     from remuda.plan.aggregates import AggregateCall
 
-# The place in the statement of what is an error only when it is computed.
+# The span of what is an error only when it is computed.
 
 
 @contextmanager
 def located(span: Span | None) -> Iterator[None]:
-    """Within it an error of the data that has no place of its own has this one.
+    """Give an error of the data that has no span of its own this one.
 
     States and kernels do not know for which call of a statement they work; who computes the call does.
     """
@@ -52,7 +52,7 @@ _BITS = {"bit_and": (np.bitwise_and, -1), "bit_or": (np.bitwise_or, 0), "bit_xor
 
 
 def accumulator(function: str, argument: SqlType, result: SqlType, rows: Count | None) -> Accumulator:
-    """The states of one function; `rows` counts the rows of each group, where all of them are added."""
+    """Make the states of one function; `rows` counts the rows of each group, where all of them are added."""
     match function:
         case "count":
             return Count()
@@ -77,7 +77,7 @@ class SplitCall:
     def __init__(self, call: AggregateCall, layout: Mapping[int, int], rows: Count) -> None:
         self._call = call
         self._rows = rows
-        self._place = None if call.argument is None else layout[call.argument.id]
+        self._ordinal = None if call.argument is None else layout[call.argument.id]
         distinct = call.distinct and not AGGREGATES[call.function].ignores_repetition
         self._seen = None
         if distinct and call.argument is not None:
@@ -87,34 +87,34 @@ class SplitCall:
         ]
 
     def add(self, groups: np.ndarray | None, batch: pa.RecordBatch, count: int) -> None:
-        if self._place is None:
+        if self._ordinal is None:
             return  # the rows themselves are counted
         check_cancelled()
-        values = batch.column(self._place)
+        values = batch.column(self._ordinal)
         if self._seen is not None:
             groups, values = _new_ones(self._seen, groups, values)
         for each in self.accumulators:
             each.add(groups, values, count)
 
     def add_selected(self, batch: SelectedBatch) -> None:
-        """The same for the only group there is, gathering no rows where that can be avoided."""
-        if self._place is None:
+        """Add to the only group there is, materializing no rows where that can be avoided."""
+        if self._ordinal is None:
             return
-        values = batch.whole.column(self._place)
+        values = batch.whole.column(self._ordinal)
         if self._seen is not None or values.null_count:
             self.add(None, batch.arrow(), 1)
             return
         for each in self.accumulators:
             if not each.add_where(values, batch.mask):
-                each.add(None, batch.arrow().column(self._place), 1)
+                each.add(None, batch.arrow().column(self._ordinal), 1)
 
     @property
     def bytes(self) -> int:
-        """What it holds beside words: texts, and with DISTINCT the values seen of each group."""
+        """Return what it holds beside words: texts, and with DISTINCT the values seen of each group."""
         return _bytes_of_seen(self._seen) + sum(each.bytes for each in self.accumulators)
 
     def states(self, count: int) -> list[pa.Array]:
-        if self._place is None:
+        if self._ordinal is None:
             return [self._rows.state(count)]
         with located(self._call.span):
             return [each.state(count) for each in self.accumulators]
@@ -133,17 +133,17 @@ class MergedCall:
     """A call whose partial results come from members."""
 
     def __init__(self, call: AggregateCall, states: tuple[tuple[int, SqlType], ...], rows: Count) -> None:
-        """`states` are the places and types of the columns of partial results."""
+        """`states` are the ordinals and types of the columns of partial results."""
         self._call = call
-        self._places = [place for place, _ in states]
+        self._ordinals = [ordinal for ordinal, _ in states]
         self._accumulators = [
             accumulator(function, sql_type, sql_type, rows)
             for function, (_, sql_type) in zip(AGGREGATES[call.function].merges, states, strict=True)
         ]
 
     def add(self, groups: np.ndarray | None, batch: pa.RecordBatch, count: int) -> None:
-        for each, place in zip(self._accumulators, self._places, strict=True):
-            each.add(groups, batch.column(place), count)
+        for each, ordinal in zip(self._accumulators, self._ordinals, strict=True):
+            each.add(groups, batch.column(ordinal), count)
 
     @property
     def bytes(self) -> int:
@@ -162,14 +162,14 @@ class WholeCall:
 
     def __init__(self, call: AggregateCall, layout: Mapping[int, int]) -> None:
         self._call = call
-        self._places = [layout[column.id] for column in call.arguments] + [layout[key.column] for key in call.order]
+        self._ordinals = [layout[column.id] for column in call.arguments] + [layout[key.column] for key in call.order]
         self._rows = WholeGroups(call)
         distinct = call.distinct and not AGGREGATES[call.function].ignores_repetition
         types = [column.type for column in call.arguments]
         self._seen = GroupIds((BIGINT, *types)) if distinct else None
 
     def add(self, groups: np.ndarray | None, batch: pa.RecordBatch, count: int) -> None:  # noqa: ARG002
-        columns = [batch.column(place) for place in self._places]
+        columns = [batch.column(ordinal) for ordinal in self._ordinals]
         if self._seen is not None:
             rows, groups = _first_rows(self._seen, groups, columns[: len(self._call.arguments)])
             columns = [column.take(pa.array(rows)) for column in columns]
@@ -177,7 +177,7 @@ class WholeCall:
 
     @property
     def bytes(self) -> int:
-        """What it holds: its rows, and with DISTINCT the values seen."""
+        """Return what it holds: its rows, and with DISTINCT the values seen."""
         return self._rows.bytes + _bytes_of_seen(self._seen)
 
     def states(self, count: int) -> list[pa.Array]:
@@ -202,7 +202,7 @@ def _new_ones(seen: GroupIds, groups: np.ndarray | None, values: pa.Array) -> tu
 def _first_rows(
     seen: GroupIds, groups: np.ndarray | None, columns: list[pa.Array]
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    """The first rows of pairs of group and value that have not come before, and the groups of those rows."""
+    """Return the first rows of pairs of group and value that have not come before, and the groups of those rows."""
     before = seen.count
     owners = np.zeros(len(columns[0]), np.int64) if groups is None else groups.astype(np.int64)
     numbers = seen.add([pa.array(owners), *columns])
@@ -213,7 +213,7 @@ def _first_rows(
 
 
 def result_of(call: AggregateCall, states: list[pa.Array]) -> pa.Array:
-    """What the user gets from the merged partial results."""
+    """Return what the user gets from the merged partial results."""
     match call.function:
         case "avg":
             with located(call.span):
@@ -225,7 +225,7 @@ def result_of(call: AggregateCall, states: list[pa.Array]) -> pa.Array:
 
 
 def average(total: pa.Array, count: pa.Array, result: SqlType) -> pa.Array:
-    """From the states of AVG; NULL for no values. A DECIMAL is rounded half away from zero, like any quotient."""
+    """Divide the states of AVG; NULL for no values. A DECIMAL is rounded half away from zero, like any quotient."""
     values = pc.if_else(pc.equal(count, 0), pa.scalar(None, pa.int64()), count)
     if result.kind is not Kind.DECIMAL:
         doubles = nearest_doubles(total) if pa.types.is_decimal(total.type) else total.cast(pa.float64(), safe=False)

@@ -60,7 +60,7 @@ class ExactSum(Accumulator):
         else:
             self._add_words(groups, words(values, self._argument))
 
-    def add_where(self, values: pa.Array, chosen: np.ndarray) -> bool:
+    def add_where(self, values: pa.Array, mask: np.ndarray) -> bool:
         if self._seen is not None or not is_one_word(self._argument):
             return False
         numbers = words(values, self._argument)
@@ -68,7 +68,7 @@ class ExactSum(Accumulator):
         if reached >= _ROOM // 2:
             return False
         self._reach(reached)
-        self._limbs[0][0] += sum_where(numbers, chosen)
+        self._limbs[0][0] += sum_where(numbers, mask)
         return True
 
     def _add_words(self, groups: np.ndarray | None, numbers: np.ndarray) -> None:
@@ -105,7 +105,7 @@ class ExactSum(Accumulator):
             np.add.at(self._limbs[limb], groups, numbers)
 
     def _carry(self) -> None:
-        """Leaves less than 2**32 in each limb but the last."""
+        """Leave less than 2**32 in each limb but the last."""
         self._widen()
         for number in range(_LIMBS - 1):
             self._limbs[number + 1] += self._limbs[number] >> _LIMB
@@ -141,12 +141,12 @@ def _holds_words(result: SqlType) -> bool:
 
 
 def _greatest(numbers: np.ndarray) -> int:
-    """The greatest distance from zero."""
+    """Return the greatest distance from zero."""
     return max(abs(int(numbers.min())), abs(int(numbers.max())))
 
 
 def _exceeds(low: np.ndarray, high: np.ndarray, limit: int) -> np.ndarray:
-    """Whether 128-bit numbers are as far from zero as a limit, which is below 2**127."""
+    """Return whether 128-bit numbers are as far from zero as a limit, which is below 2**127."""
     top, bottom = np.int64(limit >> 64), np.uint64(limit & (2**64 - 1))
     above: np.ndarray = (high > top) | ((high == top) & (low >= bottom))
     negative_top, negative_bottom = np.int64(-limit >> 64), np.uint64(-limit & (2**64 - 1))

@@ -34,7 +34,7 @@ class StreamingAggregateExec(UnaryExec):
         self._node = node
         self._layout = layout_of(node.input.columns)
         self._types = [column.type for column in node.keys]
-        self._places = [self._layout[column.id] for column in node.keys]
+        self._ordinals = [self._layout[column.id] for column in node.keys]
         self._open = _OpenGroups(node, self._layout)
         self._last: list[pa.Array] | None = None
         """The keys of the row that came last, each an array of one."""
@@ -55,8 +55,8 @@ class StreamingAggregateExec(UnaryExec):
         return result
 
     def _add(self, batch: pa.RecordBatch) -> list[list[pa.Array]]:
-        """Adds the rows; gives the keys and results of the groups that are finished by them."""
-        keys = [batch.column(place) for place in self._places]
+        """Add the rows; return the keys and results of the groups that are finished by them."""
+        keys = [batch.column(ordinal) for ordinal in self._ordinals]
         starts = np.flatnonzero(self._begins(keys))
         self._last = [_plain(key.slice(len(key) - 1, 1)) for key in keys]
         if not len(starts):
@@ -81,7 +81,7 @@ class StreamingAggregateExec(UnaryExec):
         return finished
 
     def _begins(self, keys: list[pa.Array]) -> np.ndarray:
-        """Where a row's keys are not those of the row before it."""
+        """Return where a row's keys are not those of the row before it."""
         begins = np.zeros(len(keys[0]), np.bool_)
         for key, type_ in zip(keys, self._types, strict=True):
             begins[1:] |= _differs_from_next(key, type_)
@@ -136,7 +136,7 @@ class _OpenGroups:
 
 
 def _differs_from_next(array: pa.Array, sql_type: SqlType) -> np.ndarray:
-    """For each row but the last whether the next one has another value: NULL is equal to NULL, NaN to NaN."""
+    """Return for each row but the last whether the next one differs: NULL is equal to NULL, NaN to NaN."""
     nulls = null_mask(array)
     differs = _values_differ(array, sql_type)
     if nulls is not None:

@@ -1,6 +1,6 @@
 """Aggregates of which no parts can be merged: computed once all rows of all groups are known.
 
-Rows are held with the number of their group; each function orders or reduces them in one go.
+Rows are held with the id of their group; each function orders or reduces them in one go.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class WholeGroups:
 
     @property
     def bytes(self) -> int:
-        """What the rows take, once as they came and once together, and the texts that STRING_AGG makes of them."""
+        """Return what the rows take, as they came and together, and the texts that STRING_AGG makes of them."""
         for groups, batch in zip(self._groups[self._measured :], self._batches[self._measured :], strict=True):
             self._bytes += 2 * (bytes_of(batch) + groups.nbytes)
             if self._call.function == "string_agg":
@@ -79,7 +79,7 @@ class WholeGroups:
 
 
 def _text_bytes(array: pa.Array) -> int:
-    """What texts take when they are written out, whether or not they are codes of a dictionary."""
+    """Return what texts take when they are written out, whether or not they are codes of a dictionary."""
     lengths = (
         pc.binary_length(array.dictionary).take(array.indices) if is_dictionary(array) else pc.binary_length(array)
     )
@@ -87,7 +87,7 @@ def _text_bytes(array: pa.Array) -> int:
 
 
 def _numbers(array: pa.Array) -> np.ndarray:
-    """As DOUBLEs, the nearest ones: not every BIGINT is one."""
+    """Return the nearest DOUBLEs: not every BIGINT is one."""
     doubles = nearest_doubles(array) if pa.types.is_decimal(array.type) else array.cast(pa.float64(), safe=False)
     numbers: np.ndarray = doubles.to_numpy(zero_copy_only=False)
     return numbers
@@ -122,14 +122,14 @@ def _covariance(call: AggregateCall, groups: Groups, batch: pa.RecordBatch, coun
 
 
 def _in_order(groups: Groups, array: pa.Array, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The rows by group and value, and where each group begins and how many rows it has."""
+    """Return the rows by group and value, where each group begins, and how many rows it has."""
     order = np.lexsort((order_codes(array), groups))
     rows = np.bincount(groups, minlength=count)
     return order, np.cumsum(rows) - rows, rows
 
 
 def _quantile_disc(call: AggregateCall, groups: Groups, batch: pa.RecordBatch, count: int) -> pa.Array:
-    """The first value at or behind the fraction of the rows."""
+    """Return the first value at or behind the fraction of the rows."""
     order, starts, rows = _in_order(groups, batch.column(0), count)
     fraction, descending = _fraction(call)
 
@@ -162,19 +162,19 @@ def _quantile_cont(call: AggregateCall, groups: Groups, batch: pa.RecordBatch, c
 
 
 def _fraction(call: AggregateCall) -> tuple[Fraction, bool]:
-    """The fraction, exactly as its digits are written (0.07 of 100 rows are 7), and whether it counts from the end."""
+    """Return the fraction as its digits are written (0.07 of 100 rows are 7), and whether it counts from the end."""
     fraction, descending = (*call.parameters, False)[:2]
     return Fraction(str(fraction)), descending
 
 
 def _by_count(rows: np.ndarray, compute: Callable[[int], float], dtype: type) -> np.ndarray:
-    """What is computed of each number of rows; exact arithmetic is slow, and many groups have as many rows."""
+    """Compute once for each number of rows: exact arithmetic is slow, and many groups have as many rows."""
     counts, numbers = np.unique(rows, return_inverse=True)
     return np.array([compute(int(values)) for values in counts], dtype)[numbers]
 
 
 def _mode(call: AggregateCall, groups: Groups, batch: pa.RecordBatch, count: int) -> pa.Array:
-    """The value that comes most often; of several the first in the order of the call, without one the lowest."""
+    """Return the most frequent value; of several the first in the order of the call, without one the lowest."""
     array = batch.column(0)
     codes = order_codes(array)
     order = np.lexsort((codes, groups))
@@ -186,8 +186,8 @@ def _mode(call: AggregateCall, groups: Groups, batch: pa.RecordBatch, count: int
     lengths = np.diff(np.append(starts, len(order)))
     owners = ordered_groups[starts]
     # By group, longest first, earliest first: the first of each group is it.
-    first_places = np.minimum.reduceat(_places(call, groups, batch)[order], starts) if call.order else starts
-    best = np.lexsort((first_places, -lengths, owners))
+    first_ranks = np.minimum.reduceat(_row_ranks(call, groups, batch)[order], starts) if call.order else starts
+    best = np.lexsort((first_ranks, -lengths, owners))
     firsts = best[np.append(True, owners[best][1:] != owners[best][:-1])]
     row_of = np.full(count, -1, np.int64)
     row_of[owners[firsts]] = order[starts[firsts]]
@@ -204,8 +204,10 @@ def _argument_of_extreme(call: AggregateCall, groups: Groups, batch: pa.RecordBa
     chosen = np.flatnonzero(best[groups] == codes)
     # Of several such rows the first in the order of the call; without one that with the lowest argument, so that the
     # order in which rows come does not matter.
-    places = _places(call, groups, batch)[chosen] if call.order else order_codes(batch.column(0).take(pa.array(chosen)))
-    chosen = chosen[np.argsort(-places, kind="stable")]
+    ranks = (
+        _row_ranks(call, groups, batch)[chosen] if call.order else order_codes(batch.column(0).take(pa.array(chosen)))
+    )
+    chosen = chosen[np.argsort(-ranks, kind="stable")]
     row_of = np.full(count, -1, np.int64)
     row_of[groups[chosen]] = chosen
     return batch.column(0).take(pa.array(row_of, mask=row_of < 0))
@@ -231,18 +233,18 @@ def _end_of_order(call: AggregateCall, groups: Groups, batch: pa.RecordBatch, co
 
 
 def _as_ordered(call: AggregateCall, groups: Groups, batch: pa.RecordBatch) -> pa.Array:
-    """The places of the rows by group, and within each in the order of the call."""
+    """Return the positions of the rows by group, and within each in the order of the call."""
     keyed = positional([pa.array(groups), *batch.columns[len(call.arguments) :]])
     collation = (SortKey(-1), *call.order)
     return sort_positions(keyed, range(len(collation)), collation)
 
 
-def _places(call: AggregateCall, groups: Groups, batch: pa.RecordBatch) -> np.ndarray:
-    """The place of each row in that order."""
+def _row_ranks(call: AggregateCall, groups: Groups, batch: pa.RecordBatch) -> np.ndarray:
+    """Return the rank of each row in that order."""
     ordered = _as_ordered(call, groups, batch).to_numpy()
-    places = np.empty(len(ordered), np.int64)
-    places[ordered] = np.arange(len(ordered))
-    return places
+    ranks = np.empty(len(ordered), np.int64)
+    ranks[ordered] = np.arange(len(ordered))
+    return ranks
 
 
 def _plain(array: pa.Array) -> pa.Array:

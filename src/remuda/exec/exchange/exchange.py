@@ -32,7 +32,7 @@ Routed = tuple["Channel", "RowBatch"]
 
 
 def router(node: Send, outgoing: Outgoing) -> Callable[[RowBatch], Iterable[Routed]]:
-    """The function from a batch to what each receiver gets of it."""
+    """Make the function from a batch to what each receiver gets of it."""
     channels = outgoing.channels
     match node.route:
         case Route.ROOT | Route.BROADCAST:
@@ -48,7 +48,7 @@ class _HashRouter:
 
     def __init__(self, node: Send, outgoing: Outgoing) -> None:
         layout = layout_of(node.columns)
-        self._places = [layout[key.id] for key in node.keys]
+        self._ordinals = [layout[key.id] for key in node.keys]
         self._types = [key.type for key in node.keys]
         self._channels = outgoing.channels
         assert outgoing.receiver_of is not None, "rows are routed by owners of partitions"
@@ -56,7 +56,7 @@ class _HashRouter:
 
     def __call__(self, batch: RowBatch) -> Iterator[Routed]:
         arrow = batch.arrow()
-        columns, types = zip(*map(_hashable, map(arrow.column, self._places), self._types), strict=True)
+        columns, types = zip(*map(_hashable, map(arrow.column, self._ordinals), self._types), strict=True)
         receivers = self._receiver_of[hash_columns(columns, types) % len(self._receiver_of)]
         order = np.argsort(receivers, kind="stable")
         bounds = np.searchsorted(receivers[order], np.arange(len(self._channels) + 1))
@@ -68,7 +68,7 @@ class _HashRouter:
 
 
 def _hashable(column: pa.Array, sql_type: SqlType) -> tuple[pa.Array, SqlType]:
-    """An interval, which no map is partitioned by, as the number it is."""
+    """Return an interval, which no map is partitioned by, as the integer it is."""
     return (column.view(pa.int64()), BIGINT) if sql_type.is_interval else (column, sql_type)
 
 
@@ -122,7 +122,7 @@ class SendExec(UnaryExec):
         return IterationResult.FETCHED
 
     def _send(self) -> bool:
-        """False where something has found no room. A receiver that is slow does not keep the others from theirs."""
+        """Offer what is unsent; False where some finds no room. A slow receiver keeps no other from its rows."""
         for _ in range(len(self._unsent)):
             channel, batch = self._unsent.popleft()
             if not channel.offer(batch):
@@ -161,7 +161,7 @@ class MergingReceiveExec(Exec):
     def __init__(self, node: Receive) -> None:
         self._node = node
         layout = layout_of(node.columns)
-        self._places = [layout[key.column] for key in node.collation]
+        self._ordinals = [layout[key.column] for key in node.collation]
 
     def setup(self, context: ExecContext) -> None:
         self._weight = context.weight
@@ -181,7 +181,7 @@ class MergingReceiveExec(Exec):
                     stream.exhausted = True
                 else:
                     return IterationResult.WAIT
-        merged = merge_pending(self._streams, self._places, self._node.collation)
+        merged = merge_pending(self._streams, self._ordinals, self._node.collation)
         if merged is None:
             self.current_batch = empty_batch(self._node.columns)
             return IterationResult.FETCHED_DONE

@@ -18,7 +18,7 @@ ALL_ROWS = 2**62
 
 
 def row_number(expression: Expression | None, parameters: tuple[Any, ...], clause: str) -> int:
-    """The value of LIMIT or OFFSET; absent: all rows, none skipped."""
+    """Evaluate LIMIT or OFFSET; absent: all rows, none skipped."""
     if expression is None:
         return ALL_ROWS if clause == "LIMIT" else 0
     value = evaluate_constant(expression, parameters)

@@ -49,16 +49,15 @@ def _compile(node: Project) -> tuple[list[BatchExpression], list[RowExpression]]
     return batch, [compile_row(expression, layout) for expression in expressions]
 
 
-# Root: the last operator, from which the result reads; it leaves out what only the order needed.
-
-
 class RootExec(UnaryExec):
+    """The last operator, from which the result reads; it leaves out columns that only the order needed."""
+
     def __init__(self, node: Root, source: Exec) -> None:
         super().__init__(source)
         layout = layout_of(node.input.columns)
         self._columns = node.columns
-        self._places = [layout[column.id] for column in node.columns]
-        self._is_whole = self._places == list(range(len(node.input.columns)))
+        self._ordinals = [layout[column.id] for column in node.columns]
+        self._is_whole = self._ordinals == list(range(len(node.input.columns)))
 
     def advance(self) -> IterationResult:
         result = self.source.advance()
@@ -69,9 +68,9 @@ class RootExec(UnaryExec):
 
     def _selected(self, batch: RowBatch) -> RowBatch:
         if isinstance(batch, TupleBatch):
-            if len(self._places) == 1:
-                place = self._places[0]
-                return TupleBatch(self._columns, [(row[place],) for row in batch.tuples()])
-            pick = itemgetter(*self._places)
+            if len(self._ordinals) == 1:
+                ordinal = self._ordinals[0]
+                return TupleBatch(self._columns, [(row[ordinal],) for row in batch.tuples()])
+            pick = itemgetter(*self._ordinals)
             return TupleBatch(self._columns, [pick(row) for row in batch.tuples()])
-        return ArrowBatch(self._columns, batch.arrow().select(self._places))
+        return ArrowBatch(self._columns, batch.arrow().select(self._ordinals))

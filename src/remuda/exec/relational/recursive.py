@@ -62,7 +62,7 @@ class RecursiveExec(Exec):
         return IterationResult.FETCHED
 
     def _hold(self, batch: RowBatch) -> None:
-        """What the recursion holds: the rows of this round and of the one before, and with UNION all that were seen."""
+        """Reserve memory for the rows of this round and of the one before, and with UNION for all that were seen."""
         if self._context.memory is not None:
             self._round_bytes += bytes_held(batch)
             seen = 0 if self._seen is None else bytes_of_tuples(len(self._seen), len(batch.columns))
@@ -88,7 +88,7 @@ class RecursiveExec(Exec):
         )
 
     def _new_rows(self, batch: RowBatch) -> RowBatch:
-        """The rows that were not seen before, each once."""
+        """Return the rows that were not seen before, each once."""
         if self._seen is None or not batch.row_count:
             return batch
         rows: list[tuple[Any, ...]] = []

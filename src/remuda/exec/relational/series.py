@@ -54,14 +54,14 @@ class Arithmetic:
 
 
 def is_within(values: np.ndarray, stop: np.ndarray, step: np.ndarray, *, includes_stop: bool) -> np.ndarray:
-    """Whether a step of this direction has not yet led from the values past the stop."""
+    """Return whether a step of this direction has not yet led from the values past the stop."""
     up, down = (values <= stop, values >= stop) if includes_stop else (values < stop, values > stop)
     within: np.ndarray = np.where(step > 0, up, down)
     return within
 
 
 def count_values(start: np.ndarray, stop: np.ndarray, step: np.ndarray, *, includes_stop: bool) -> np.ndarray:
-    """How many values there are from each start; of 2^64, which nobody will see the end of, one is forgotten."""
+    """Count the values from each start; of 2^64, whose end no reader will see, one is forgotten."""
     distance = np.where(step > 0, stop - start, start - stop).astype(np.uint64)
     if not includes_stop:
         distance -= np.uint64(1)
@@ -70,26 +70,26 @@ def count_values(start: np.ndarray, stop: np.ndarray, step: np.ndarray, *, inclu
 
 
 def values_at(first: np.ndarray, step: np.ndarray, places: np.ndarray) -> np.ndarray:
-    """The value at each place, counted from the first, 0."""
+    """Return the value at each index, counted from the first, 0."""
     is_by_one = step.ndim == 0 and step == 1
     found: np.ndarray = (places if is_by_one else places * step) + first
     return found
 
 
 def value_after(last: int, step: int) -> int:
-    """The value that follows."""
+    """Return the value that follows."""
     return last + step
 
 
 def count_months(start: np.ndarray, stop: np.ndarray, step: np.ndarray, *, includes_stop: bool) -> np.ndarray:
-    """How many values there are at most: the last may be in the month of the stop, but after it."""
+    """Count the values at most: the last may be in the month of the stop, but after it."""
     distance = _month_of(stop) - _month_of(start)
     counts = distance // np.where(step == 0, 1, step) + 1
     return np.where(is_within(start, stop, step, includes_stop=includes_stop), counts, 0).astype(np.uint64)
 
 
 def months_at(first: np.ndarray, step: np.ndarray, places: np.ndarray) -> np.ndarray:
-    """The same, every value some months after the one before: a day once lost does not come back.
+    """Return values some months after each other: a day once lost does not come back.
 
     Places begin at 0 for each series and ascend. The days of a series are the least of those so far; for that to begin
     anew with the next series each is moved below all days of the one before.
@@ -198,7 +198,7 @@ class _Left:
         return bool(self._row >= self._batch.num_rows)
 
     def take(self, most: int) -> pa.RecordBatch:
-        """The next rows, no more than `most`."""
+        """Return the next rows, no more than `most`."""
         first = self._row
         counts = np.minimum(self._counts[first : first + ROWS_AT_ONCE], np.uint64(most + 1)).astype(np.int64)
         ends = np.cumsum(counts)
@@ -213,7 +213,7 @@ class _Left:
         return self._rows_with(rows, values)
 
     def _values(self, first: int, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The next values of the rows from `first` on, so many of each, and the row of each value."""
+        """Return the next values of the rows from `first` on, so many of each, and the row of each value."""
         at = self._arithmetic.at
         if len(counts) == 1:
             count = int(counts[0])
@@ -226,7 +226,7 @@ class _Left:
         return rows, at(self._next[rows], self._step[rows], places)
 
     def _go_on(self, row: int, last: int, taken: int) -> None:
-        """The series of this row goes on after the value that was its last."""
+        """Continue the series of this row after the value that was its last."""
         self._counts[row] -= np.uint64(taken)
         self._next[row] = self._arithmetic.after(last, int(self._step[row]))
 

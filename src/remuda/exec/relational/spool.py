@@ -33,9 +33,9 @@ class SpooledRows:
         self._context = context
         self.source.setup(context)
 
-    def has(self, place: int) -> bool:
-        """Whether the batch can be had now; False where its maker has to wait."""
-        while place >= len(self._batches) and not self._is_done:
+    def has(self, position: int) -> bool:
+        """Make the batch where it is not kept; False where its source has to wait."""
+        while position >= len(self._batches) and not self._is_done:
             result = self.source.advance()
             if result is IterationResult.WAIT:
                 return False
@@ -48,9 +48,9 @@ class SpooledRows:
             self._is_done = result is IterationResult.FETCHED_DONE
         return True
 
-    def batch(self, place: int) -> RowBatch | None:
-        """A batch that can be had; None after the last one."""
-        return self._batches[place] if place < len(self._batches) else None
+    def batch(self, position: int) -> RowBatch | None:
+        """Return a kept batch; None after the last one."""
+        return self._batches[position] if position < len(self._batches) else None
 
 
 class SpoolReadExec(Exec):
@@ -59,18 +59,18 @@ class SpoolReadExec(Exec):
     def __init__(self, node: Spool | SpoolRead) -> None:
         self._number = node.number
         self._columns = node.columns
-        self._place = 0
+        self._position = 0
 
     def setup(self, context: ExecContext) -> None:
         self._context = context
 
     def advance(self) -> IterationResult:
         rows = self._context.spools[self._number]
-        if not rows.has(self._place):
+        if not rows.has(self._position):
             return IterationResult.WAIT
         self._context.verify()
-        batch = rows.batch(self._place)
-        self._place += 1
+        batch = rows.batch(self._position)
+        self._position += 1
         if batch is None:
             self.current_batch = empty_batch(self._columns)
             return IterationResult.FETCHED_DONE

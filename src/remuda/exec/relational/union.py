@@ -51,8 +51,8 @@ class Picker:
     def __init__(self, columns: tuple[Column, ...], chosen: Sequence[Column], available: Sequence[Column]) -> None:
         layout = layout_of(available)
         self._columns = columns
-        self._places = [layout[column.id] for column in chosen]
-        self._is_whole = self._places == list(range(len(available)))
+        self._ordinals = [layout[column.id] for column in chosen]
+        self._is_whole = self._ordinals == list(range(len(available)))
 
     def pick(self, batch: RowBatch) -> RowBatch:
         if isinstance(batch, TupleBatch):
@@ -60,11 +60,11 @@ class Picker:
             return TupleBatch(self._columns, tuples if self._is_whole else [self._picked(row) for row in tuples])
         arrow = batch.arrow()
         if not self._is_whole:
-            arrow = positional([arrow.column(place) for place in self._places], arrow.num_rows)
+            arrow = positional([arrow.column(ordinal) for ordinal in self._ordinals], arrow.num_rows)
         return ArrowBatch(self._columns, arrow)
 
     def _picked(self, row: tuple[Any, ...]) -> tuple[Any, ...]:
-        if len(self._places) == 1:
-            return (row[self._places[0]],)
-        picked: tuple[Any, ...] = itemgetter(*self._places)(row) if self._places else ()
+        if len(self._ordinals) == 1:
+            return (row[self._ordinals[0]],)
+        picked: tuple[Any, ...] = itemgetter(*self._ordinals)(row) if self._ordinals else ()
         return picked

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 def exact_totals(values: np.ndarray, frames: Frames) -> np.ndarray:
-    """Sums of integers, 64-bit ones or Python's own."""
+    """Sum integers, 64-bit ones or Python's own."""
     running = np.zeros(len(values) + 1, values.dtype)
     np.cumsum(values, out=running[1:])
     totals: np.ndarray = sum(running[stop] - running[start] for start, stop in frames.pieces)  # type: ignore[assignment]
@@ -52,7 +52,7 @@ def floating_totals(values: np.ndarray, frames: Frames, rows: WindowRows) -> np.
     for start, stop in frames.pieces:
         if is_whole_partition((start, stop), rows):
             firsts = rows.partition_start[np.flatnonzero(rows.partition_start == np.arange(rows.count))]
-            totals += np.add.reduceat(values, firsts)[rows.partition_number] if rows.count else 0.0
+            totals += np.add.reduceat(values, firsts)[rows.partition_ordinal] if rows.count else 0.0
         else:
             totals += _block_totals(values, start, stop)
     return totals
@@ -64,7 +64,7 @@ def is_whole_partition(piece: Piece, rows: WindowRows) -> bool:
 
 
 def _block_totals(values: np.ndarray, start: np.ndarray, stop: np.ndarray) -> np.ndarray:
-    """A frame is cut into at most two blocks of each size: those at its ends that no larger block covers.
+    """Cut each frame into at most two blocks of each size: those at its ends that no larger block covers.
 
     rows 3 to 10:   3 | 4 5 6 7 | 8 9 | 10
     """
@@ -85,7 +85,7 @@ def _block_totals(values: np.ndarray, start: np.ndarray, stop: np.ndarray) -> np
 
 
 def lowest(codes: np.ndarray, frames: Frames, nothing: int) -> np.ndarray:
-    """The lowest code of each frame, `nothing` (above all codes) where it is empty."""
+    """Return the lowest code of each frame, `nothing` (above all codes) where it is empty."""
     result = np.full(len(codes), nothing, codes.dtype)
     for start, stop in frames.pieces:
         np.minimum(result, _lowest(codes, start, stop, nothing), out=result)
@@ -213,15 +213,15 @@ def _by_expansion(call: WindowCall, argument: pa.Array, argument_type: SqlType, 
     frames, frame_of = _distinct(frames)
     results: list[pa.Array] = []
     for first, stop in cuts(frames.sizes, _ROWS_AT_ONCE):
-        numbers, places = _written_out(frames, first, stop)
-        results.append(_aggregated(call, argument, argument_type, numbers, places, stop - first))
+        frame_ids, positions = _written_out(frames, first, stop)
+        results.append(_aggregated(call, argument, argument_type, frame_ids, positions, stop - first))
     if not results:
         return pa.nulls(0, call.column.type.arrow)
     return pa.concat_arrays(results).take(pa.array(frame_of))
 
 
 def _distinct(frames: Frames) -> tuple[Frames, np.ndarray]:
-    """Each different frame once, and for every row which one is its own."""
+    """Return each different frame once, and for every row which one is its own."""
     frame_of = np.zeros(len(frames.sizes), np.int64)
     count = 1
     for bound in (bound for piece in frames.pieces for bound in piece):
@@ -233,20 +233,25 @@ def _distinct(frames: Frames) -> tuple[Frames, np.ndarray]:
 
 
 def _written_out(frames: Frames, first: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
-    """The rows of some frames: for each one the number of its frame and its position."""
-    numbers: list[np.ndarray] = []
-    places: list[np.ndarray] = []
+    """Return the rows of some frames: for each one the id of its frame and its position."""
+    frame_ids: list[np.ndarray] = []
+    positions: list[np.ndarray] = []
     for start, end in frames.pieces:
         sizes = (end - start)[first:stop]
         number = np.repeat(np.arange(stop - first), sizes)
         within = np.arange(len(number)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        numbers.append(number)
-        places.append(np.repeat(start[first:stop], sizes) + within)
-    return np.concatenate(numbers), np.concatenate(places)
+        frame_ids.append(number)
+        positions.append(np.repeat(start[first:stop], sizes) + within)
+    return np.concatenate(frame_ids), np.concatenate(positions)
 
 
 def _aggregated(
-    call: WindowCall, argument: pa.Array, argument_type: SqlType, numbers: np.ndarray, places: np.ndarray, frames: int
+    call: WindowCall,
+    argument: pa.Array,
+    argument_type: SqlType,
+    frame_ids: np.ndarray,
+    positions: np.ndarray,
+    frames: int,
 ) -> pa.Array:
     number, value = Column(-1, "frame", BIGINT), Column(-2, "value", argument_type)
     columns = (number, value)
@@ -254,9 +259,9 @@ def _aggregated(
     aggregate = AggregateCall(call.column, call.function, value)
     node = HashAggregate(source, (number,), (aggregate,), ((),), Phase.COMPLETE, Traits())
     operator = HashAggregateExec(node, ValuesExec(source, ExpressionCache()))
-    if len(numbers):
-        operator.consume(ArrowBatch(columns, positional([pa.array(numbers), argument.take(pa.array(places))])))
+    if len(frame_ids):
+        operator.consume(ArrowBatch(columns, positional([pa.array(frame_ids), argument.take(pa.array(positions))])))
     groups = operator.finish().arrow()
-    place = np.full(frames, -1)
-    place[groups.column(0).to_numpy()] = np.arange(groups.num_rows)
-    return groups.column(1).take(pa.array(place, mask=place < 0))
+    row_of = np.full(frames, -1)
+    row_of[groups.column(0).to_numpy()] = np.arange(groups.num_rows)
+    return groups.column(1).take(pa.array(row_of, mask=row_of < 0))

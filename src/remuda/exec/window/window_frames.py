@@ -38,19 +38,19 @@ class Frames:
         return total
 
     def within(self, positions: np.ndarray) -> Frames:
-        """The same frames counted in other positions: `positions[i]` of the new rows stand before row i."""
+        """Return the frames counted in other positions: `positions[i]` of the new rows stand before row i."""
         return Frames(tuple((positions[start], positions[stop]) for start, stop in self.pieces))
 
-    def place_of(self, number: np.ndarray) -> np.ndarray:
-        """Where the row with a number, counted from 0, stands within each frame; -1 where there is none."""
-        places = np.full(len(number), -1, np.int64)
+    def position_of(self, number: np.ndarray) -> np.ndarray:
+        """Return the position of the row with a number, counted from 0, within each frame; -1 where there is none."""
+        positions = np.full(len(number), -1, np.int64)
         remaining = number.copy()
         for start, stop in self.pieces:
             size = stop - start
-            here = (places < 0) & (remaining >= 0) & (remaining < size)
-            places[here] = start[here] + remaining[here]
+            here = (positions < 0) & (remaining >= 0) & (remaining < size)
+            positions[here] = start[here] + remaining[here]
             remaining = remaining - size
-        return places
+        return positions
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +110,9 @@ def _distance(offset: Expression, parameters: Parameters) -> Any:
 
 
 def _group_bound(rows: WindowRows, step: int, *, is_end: bool) -> np.ndarray:
-    groups = rows.group_number + step
-    before = groups < rows.group_number[rows.partition_start] if rows.count else groups < 0
-    after = groups > rows.group_number[rows.partition_stop - 1] if rows.count else groups < 0
+    groups = rows.group_id + step
+    before = groups < rows.group_id[rows.partition_start] if rows.count else groups < 0
+    after = groups > rows.group_id[rows.partition_stop - 1] if rows.count else groups < 0
     inside = rows.group_starts[np.clip(groups + is_end, 0, len(rows.group_starts) - 1)]
     return np.where(before, rows.partition_start, np.where(after, rows.partition_stop, inside))
 
@@ -120,7 +120,7 @@ def _group_bound(rows: WindowRows, step: int, *, is_end: bool) -> np.ndarray:
 def _range_bound(
     rows: WindowRows, offset: Expression, sign: int, order: RangeOrder, parameters: Parameters, *, is_end: bool
 ) -> np.ndarray:
-    """By the values: the first row that is not before (an end: that is behind) the value at the distance."""
+    """Find the first row that is not before (an end: that is behind) the value at the distance."""
     ahead = (sign > 0) != order.key.descending
     target = call("+" if ahead else "-", order.column, offset)
     assert target is not None, "the binder checked the types"
@@ -140,8 +140,8 @@ def _range_bound(
         own = np.where(nulls, -1 if order.key.nulls_first else most, own)
     # Partition and value in one number, ascending over all rows.
     span = most + 2
-    keys = rows.partition_number * span + own + 1
-    found = np.searchsorted(keys, rows.partition_number * span + wanted + 1, side="right" if is_end else "left")
+    keys = rows.partition_ordinal * span + own + 1
+    found = np.searchsorted(keys, rows.partition_ordinal * span + wanted + 1, side="right" if is_end else "left")
     if nulls is None:
         return found
     return np.where(nulls, rows.peer_stop if is_end else rows.peer_start, found)

@@ -30,7 +30,7 @@ def _rank(rows: WindowRows) -> np.ndarray:
 
 
 def _dense_rank(rows: WindowRows) -> np.ndarray:
-    rank: np.ndarray = rows.group_number - rows.group_number[rows.partition_start] + 1
+    rank: np.ndarray = rows.group_id - rows.group_id[rows.partition_start] + 1
     return rank
 
 
@@ -52,11 +52,11 @@ NUMBERING: dict[str, Callable[[WindowRows], np.ndarray]] = {
     "percent_rank": _percent_rank,
     "cume_dist": _cume_dist,
 }
-"""Functions of a row's place alone."""
+"""Functions of a row's position alone."""
 
 
 def ntile(rows: WindowRows, buckets: pa.Array, span: Span | None = None) -> pa.Array:
-    """Buckets of equal size, the first ones larger by one where the rows do not divide evenly."""
+    """Assign buckets of equal size, the first ones larger by one where the rows do not divide evenly."""
     if pc.any(pc.less_equal(buckets, 0)).as_py():
         raise data_error("the number of buckets of NTILE must be positive", span=span)
     nulls = null_mask(buckets)
@@ -80,9 +80,9 @@ def shifted(rows: WindowRows, arguments: Sequence[pa.Array], sign: int, *, ignor
     # An offset beyond all rows finds none, however large it is.
     offset = sign * np.clip(offset, -rows.count - 1, rows.count + 1)
     nulls = null_mask(values)
-    places = _among_present(~nulls, here, offset) if ignores_nulls and nulls is not None else here + offset
-    outside = (places < rows.partition_start) | (places >= rows.partition_stop)
-    found = values.take(pa.array(places, mask=outside))
+    positions = _among_present(~nulls, here, offset) if ignores_nulls and nulls is not None else here + offset
+    outside = (positions < rows.partition_start) | (positions >= rows.partition_stop)
+    found = values.take(pa.array(positions, mask=outside))
     if len(arguments) > 2:
         found = pc.if_else(pa.array(outside), _plain(arguments[2]), _plain(found))
     return found if offset_nulls is None else pc.if_else(pa.array(offset_nulls), pa.scalar(None, found.type), found)
@@ -93,20 +93,20 @@ def _plain(array: pa.Array) -> pa.Array:
 
 
 def _among_present(present: np.ndarray, here: np.ndarray, offset: np.ndarray) -> np.ndarray:
-    """The place so many rows away where only some rows count; -1 where there are not so many."""
-    places = np.flatnonzero(present)
+    """Return the position so many rows away where only some rows count; -1 where there are not so many."""
+    positions = np.flatnonzero(present)
     before = np.cumsum(present) - present  # rows that count before each row
     # Ahead, the first row that counts behind this one is the next of all, or this one's own number and one more.
     number = np.where(offset < 0, before + offset, before + offset - ~present.astype(np.bool_))
     number = np.where(offset == 0, -1, number)
-    inside = (number >= 0) & (number < len(places))
+    inside = (number >= 0) & (number < len(positions))
     found = np.full(len(here), -1, np.int64)
-    found[inside] = places[number[inside]]
+    found[inside] = positions[number[inside]]
     return np.where(offset == 0, here, found)
 
 
 def value_in_frame(values: pa.Array, frames: Frames, number: pa.Array | None, *, ignores_nulls: bool) -> pa.Array:
-    """The value of the row with a number within the frame, counted from 1; without a number that of the last row."""
+    """Return the value of the row with a number within the frame, counted from 1; without one that of the last row."""
     nulls = null_mask(values)
     if ignores_nulls and nulls is not None:
         values = values.drop_null()
@@ -118,6 +118,6 @@ def value_in_frame(values: pa.Array, frames: Frames, number: pa.Array | None, *,
             raise data_error("the number of a row for NTH_VALUE must be positive")
         unknown = null_mask(number)
         wanted = pc.fill_null(number, 1).cast(pa.int64()).to_numpy() - 1
-    places = frames.place_of(wanted)
-    missing = places < 0 if unknown is None else (places < 0) | unknown
-    return values.take(pa.array(places, mask=missing))
+    positions = frames.position_of(wanted)
+    missing = positions < 0 if unknown is None else (positions < 0) | unknown
+    return values.take(pa.array(positions, mask=missing))

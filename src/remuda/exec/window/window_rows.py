@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 class WindowRows:
     """Sorted rows, by position. Every array has one entry for each row; a peer group is the rows that tie.
 
-    partition_number  0 0 0 0 1      order values  5 7 7 9 5
-    partition_start   0 0 0 0 4      peer_start    0 1 1 3 4
-    partition_stop    4 4 4 4 5      peer_stop     1 3 3 4 5
-                                     group_number  0 1 1 2 3
+    partition_ordinal  0 0 0 0 1      order values  5 7 7 9 5
+    partition_start    0 0 0 0 4      peer_start    0 1 1 3 4
+    partition_stop     4 4 4 4 5      peer_stop     1 3 3 4 5
+                                      group_id      0 1 1 2 3
 
-    What nobody asks for is not computed.
+    An array is computed when it is first asked for.
     """
 
     def __init__(self, batch: pa.RecordBatch, starts: np.ndarray, group_changes: Callable[[], np.ndarray]) -> None:
@@ -39,7 +39,7 @@ class WindowRows:
         self._group_changes = group_changes
 
     @computed_once
-    def partition_number(self) -> np.ndarray:
+    def partition_ordinal(self) -> np.ndarray:
         number: np.ndarray = np.cumsum(self._starts) - 1
         return number
 
@@ -49,12 +49,12 @@ class WindowRows:
 
     @computed_once
     def partition_start(self) -> np.ndarray:
-        start: np.ndarray = self._partition_bounds[self.partition_number]
+        start: np.ndarray = self._partition_bounds[self.partition_ordinal]
         return start
 
     @computed_once
     def partition_stop(self) -> np.ndarray:
-        stop: np.ndarray = self._partition_bounds[self.partition_number + 1]
+        stop: np.ndarray = self._partition_bounds[self.partition_ordinal + 1]
         return stop
 
     @computed_once
@@ -63,42 +63,42 @@ class WindowRows:
         return starts
 
     @computed_once
-    def group_number(self) -> np.ndarray:
+    def group_id(self) -> np.ndarray:
         number: np.ndarray = np.cumsum(self._group_starts) - 1
         return number
 
     @computed_once
     def group_starts(self) -> np.ndarray:
-        """Where each peer group begins, and the number of rows behind the last."""
+        """Return where each peer group begins, and the number of rows behind the last."""
         return np.append(np.flatnonzero(self._group_starts), self.count)
 
     @computed_once
     def peer_start(self) -> np.ndarray:
-        start: np.ndarray = self.group_starts[self.group_number]
+        start: np.ndarray = self.group_starts[self.group_id]
         return start
 
     @computed_once
     def peer_stop(self) -> np.ndarray:
-        stop: np.ndarray = self.group_starts[self.group_number + 1]
+        stop: np.ndarray = self.group_starts[self.group_id + 1]
         return stop
 
 
 def arrange(
     batch: pa.RecordBatch, columns: Sequence[Column], partition: Sequence[Column], order: Collation
 ) -> WindowRows:
-    """Sorts the rows by partition and order, and finds the bounds. Which partition comes first does not matter."""
+    """Sort the rows by partition and order, and find the bounds. Which partition comes first does not matter."""
     layout = layout_of(columns)
-    places = [layout[column.id] for column in partition]
-    numbers = Part(*_numbers([batch.column(place) for place in places], partition, batch.num_rows))
-    order_places = [layout[key.column] for key in order]
-    parts = sort_parts(batch, order_places, order)
+    ordinals = [layout[column.id] for column in partition]
+    numbers = Part(*_numbers([batch.column(ordinal) for ordinal in ordinals], partition, batch.num_rows))
+    order_ordinals = [layout[key.column] for key in order]
+    parts = sort_parts(batch, order_ordinals, order)
     if parts is None:
         # Strings that have no dictionary: in order of their own first, then by the place they have in it.
-        ordered = sort_positions(batch, order_places, order).to_numpy()
+        ordered = sort_positions(batch, order_ordinals, order).to_numpy()
         batch = batch.take(pa.array(ordered))
         by_id = {column.id: column for column in columns}
         ties = [by_id[key.column] for key in order]
-        peers = [Part(*_numbers([batch.column(place) for place in order_places], ties, batch.num_rows))]
+        peers = [Part(*_numbers([batch.column(ordinal) for ordinal in order_ordinals], ties, batch.num_rows))]
         positions = sorted_by([Part(numbers.values[ordered], numbers.width)], batch.num_rows)
         numbers = Part(numbers.values[ordered], numbers.width)
     else:
@@ -109,7 +109,7 @@ def arrange(
 
 
 def _numbers(arrays: Sequence[pa.Array], columns: Sequence[Column], rows: int) -> tuple[np.ndarray, int]:
-    """Equal numbers for equal values, NULL being equal to NULL; and how many bits they have."""
+    """Return equal integers for equal values, NULL being equal to NULL, and how many bits they have."""
     if not arrays:
         return np.zeros(rows, np.uint64), 0
     groups = GroupIds([column.type for column in columns])

@@ -67,8 +67,8 @@ class Analysis:
             where.append(f"index entries={entries}" if entries else f"rows read={rows}")
         elif isinstance(node, physical.Modify) and metrics.partitions:
             where.append(f"partitions={metrics.partitions}")
-        if metrics.places:
-            where.append(f"members={metrics.places}")
+        if metrics.setups:
+            where.append(f"members={metrics.setups}")
         names = [f"({', '.join(metrics.members)})"] if metrics.members else []
         decided = [f"  decided: {'; '.join(metrics.decisions)}"] if metrics.decisions else []
         measured = f"actual: rows={metrics.rows} batches={metrics.batches} time={milliseconds(metrics.seconds)}"
@@ -82,7 +82,7 @@ class Analysis:
             "rows": metrics.rows,
             "batches": metrics.batches,
             "seconds": metrics.seconds,
-            "members": metrics.places,
+            "members": metrics.setups,
             "member_names": list(metrics.members),
             "partitions": metrics.partitions,
             "index_entries": metrics.index_entries,
@@ -119,7 +119,7 @@ def analyze(queries: Queries, plan: Plan, values: tuple[Any, ...], decisions: De
             continue
         if isinstance(node, physical.Modify) and written:
             owners = decisions.owners(written)
-            found = replace(found, partitions=len(written), members=owners, places=len(owners))
+            found = replace(found, partitions=len(written), members=owners, setups=len(owners))
         metrics[id(node)] = metrics[id(own)] = found
     return Analysis(seconds, metrics, _job(plan, measures, seconds))
 
