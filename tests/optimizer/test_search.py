@@ -255,3 +255,30 @@ def test_every_process_makes_the_same_plans() -> None:
     first = plans("1")
     assert first.count("Root  ") >= len(QUERIES)
     assert plans("2") == first
+
+
+DOMINATED = [
+    ("a = 5 AND b > 2", ["HASH(a)", "SORTED(a, b)"]),
+    ("a = 5", ["HASH(a)"]),
+    ("a = 5 AND c > 2", ["HASH(a)", "SORTED(a, c)"]),
+    ("a > 5", ["SORTED(a, b)"]),
+    ("a = 5 AND b = 2", ["HASH(b, a)"]),
+    ("a = 5 ORDER BY b", ["HASH(a)", "SORTED(a, b)"]),
+    ("c > 5 ORDER BY a", ["SORTED(a, b)"]),
+]
+
+
+@pytest.mark.parametrize(("rest", "expected"), DOMINATED, ids=[case[0] for case in DOMINATED])
+def test_a_dominated_index_is_left_out_of_the_search(rest: str, expected: list[str]) -> None:
+    """Another index has its bounds, or more, and finds a row no slower; of equal ones the first stays."""
+    several = define("SORTED(a, b)", "SORTED(a, c)", "SORTED(a)", "HASH(a)", "HASH(b, a)")
+    memo = plan(f"SELECT id, a, b, c FROM m WHERE {rest}", several, disabled=frozenset({"plan_lookup"})).memo
+    weighed = [node for group in memo.groups for nodes in group.weighed.values() for node in nodes]
+    assert sorted({node.index.name for node in weighed if isinstance(node, physical.IndexScan)}) == expected
+
+
+def test_a_dominated_index_is_not_looked_up_in() -> None:
+    several = define("SORTED(a, b)", "SORTED(a, c)", "HASH(a)", "SORTED(g)")
+    memo = plan("SELECT x.id FROM m AS x JOIN m AS y ON x.f = y.a WHERE x.id < 3", several).memo
+    weighed = [node for group in memo.groups for nodes in group.weighed.values() for node in nodes]
+    assert {node.index.name for node in weighed if isinstance(node, physical.LookupJoin)} == {"HASH(a)"}

@@ -129,18 +129,43 @@ def _paths(
     key = bind_key(scan.map.key, scan.filter, candidates)
     if key is not None:
         yield physical.KeyLookup(scan.map, scan.columns, key[0], key[1], pruning, traits)
-    for index in scan.map.indexes:
-        bound = bind_index(index, scan.filter, candidates)
-        if bound is not None and not order:
+    if not order:
+        bounds = (bind_index(index, scan.filter, candidates) for index in scan.map.indexes)
+        for bound in _undominated([bound for bound in bounds if bound is not None]):
             yield _index_scan(scan, bound, Direction.UNORDERED, pruning, traits, statistics)
-        if order and index.kind is IndexKind.SORTED:
-            bound = bound or BoundIndex(index, (), None, scan.filter)
-            for direction in (Direction.ASCENDING, Direction.DESCENDING):
-                for chosen, collation in _orders(scan, bound, direction, order):
-                    if collation_satisfies(collation, order):
-                        ordered = replace(traits, collation=collation)
-                        yield _index_scan(scan, chosen, direction, pruning, ordered, statistics)
-                        break
+        return
+    ordered: dict[str, tuple[BoundIndex, physical.IndexScan]] = {}
+    for index in scan.map.indexes:
+        if index.kind is not IndexKind.SORTED:
+            continue
+        bound = bind_index(index, scan.filter, candidates) or BoundIndex(index, (), None, scan.filter)
+        for direction in (Direction.ASCENDING, Direction.DESCENDING):
+            for chosen, collation in _orders(scan, bound, direction, order):
+                if collation_satisfies(collation, order):
+                    delivered = replace(traits, collation=collation)
+                    path = _index_scan(scan, chosen, direction, pruning, delivered, statistics)
+                    ordered[index.id] = (bound, path)
+                    break
+    for bound in _undominated([bound for bound, _ in ordered.values()]):
+        yield ordered[bound.index.id][1]
+
+
+def _undominated(bounds: list[BoundIndex]) -> list[BoundIndex]:
+    """Leave out each index for which another one has all of its bounds and finds a row no slower.
+
+    For `a = 1 AND b > 2`: SORTED(a, c), with `a = 1`, is dominated by SORTED(a, b), and SORTED(a) by HASH(a) for
+    `a = 1` alone. All of the given indexes deliver the order that is required. Of equal ones the first stays.
+    """
+    kept: list[BoundIndex] = []
+    for bound in sorted(bounds, key=lambda each: (each.index.kind is IndexKind.SORTED, -len(each.bounds))):
+        if not any(_has_bounds(other, bound) for other in kept):
+            kept.append(bound)
+    return kept
+
+
+def _has_bounds(one: BoundIndex, other: BoundIndex) -> bool:
+    own = dict(zip(one.index.columns, one.bounds, strict=False))
+    return all(own.get(name) == bound for name, bound in zip(other.index.columns, other.bounds, strict=False))
 
 
 def _index_scan(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from remuda.catalog import IndexDefinition, IndexKind
@@ -77,14 +78,27 @@ def _lookups(sides: JoinSides, context: PlanningContext) -> Iterator[_Lookup]:
     }
     if all(name in by_name for name in scan.map.key):
         yield _lookup(sides, scan, None, scan.map.key, by_name)
+    for index, names in _useful_indexes(scan, by_name):
+        yield _lookup(sides, scan, index, names, by_name)
+
+
+def _useful_indexes(
+    scan: logical.Scan, by_name: dict[str, Expression]
+) -> Iterator[tuple[IndexDefinition, tuple[str, ...]]]:
+    """Yield the indexes that can be looked up by, each with its leading columns that are equated.
+
+    An index is left out where another one is looked up by the same columns or more and finds a row no slower.
+    """
+    found: list[tuple[IndexDefinition, tuple[str, ...]]] = []
     for index in scan.map.indexes:
-        leading: list[str] = []
-        for name in index.columns:
-            if name not in by_name:
-                break
-            leading.append(name)
+        leading = tuple(takewhile(by_name.__contains__, index.columns))
         if leading and (index.kind is IndexKind.SORTED or len(leading) == len(index.columns)):
-            yield _lookup(sides, scan, index, tuple(leading), by_name)
+            found.append((index, leading))
+    kept: list[set[str]] = []
+    for index, leading in sorted(found, key=lambda each: (each[0].kind is IndexKind.SORTED, -len(each[1]))):
+        if not any(names.issuperset(leading) for names in kept):
+            kept.append(set(leading))
+            yield index, leading
 
 
 def _lookup(
