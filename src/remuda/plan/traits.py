@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 class Convention(Enum):
     """Which backend runs the operator."""
 
-    LOGICAL = "LOGICAL"
     LOCAL = "LOCAL"
     SPARK = "SPARK"
 
