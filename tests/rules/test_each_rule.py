@@ -194,7 +194,10 @@ class MemoInterpreter(Interpreter):
             assert self.memo is not None
             self.groups[node.group] = self.rows(self.memo.groups[node.group].expressions[0], outer)
         found: list[dict[int, Any]] = self.groups[node.group]
-        return found
+        renaming = node.renaming
+        if renaming is None:
+            return found
+        return [{renaming.columns[id_].id: value for id_, value in row.items()} for row in found]
 
 
 def check_memo(random: Random, number: int) -> Counter[str]:

@@ -12,22 +12,22 @@ calls of random() are two numbers. Not within the step of a recursive query, whi
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from remuda.catalog import IndexDefinition, MapDefinition
 from remuda.expr import Call, Case, Cast, Column, is_volatile
-from remuda.optimizer.cost import is_worth_spooling, spool_cost
+from remuda.optimizer.canonical import READS_MAP, Numbering, Shape, canonical_key, compared_fields, shape_of
+from remuda.optimizer.cost import is_cheaper_once, spool_cost
 from remuda.plan import physical
-from remuda.plan.traits import Convention, Distribution, SortKey
+from remuda.plan.traits import Convention
 from remuda.plan.walk import change_inputs, inputs, walk, with_inputs
-from remuda.types import SqlType
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 SPOOL_RULE = "share_common_plans"
-_WORTH_SHARING = (
+_COMPUTES = (
     physical.HashJoin
     | physical.NestedLoopJoin
     | physical.LookupJoin
@@ -36,9 +36,9 @@ _WORTH_SHARING = (
     | physical.Window
     | physical.Recursive
 )
-"""A plan without one of these reads a map, which is about as cheap as reading a spool."""
+_WORTH_SHARING = _COMPUTES | physical.MapScan
+"""A plan without one of these finds rows by an index, which is about as cheap as reading a spool."""
 _MAY_STAND_ABOVE = physical.Project | physical.Filter | physical.Union | physical.RootExchange
-_READS_MAP = physical.MapScan | physical.IndexScan | physical.IndexCount | physical.KeyLookup | physical.LookupJoin
 
 
 class CommonPlans:
@@ -48,7 +48,7 @@ class CommonPlans:
         self.fired = 0
 
     def share(self, tree: physical.Root) -> physical.Root:
-        maps = Counter(node.map.id for node in walk(tree) if isinstance(node, _READS_MAP))
+        maps = Counter(node.map.id for node in walk(tree) if isinstance(node, READS_MAP))
         if not any(count > 1 for count in maps.values()):
             return tree
         keys = _common_keys(tree)
@@ -67,49 +67,28 @@ def _common_keys(tree: Any) -> dict[int, Any]:
     The same node may stand in several places. Only nodes whose shape comes twice are looked at closely, the largest
     first; what lies within a second copy will not be computed and is not looked at.
     """
-    summaries: dict[int, _Summary] = {}
-    _summarize(tree, summaries)
-    by_shape: dict[tuple[int, int], list[Any]] = {}
+    shapes: dict[int, Shape] = {}
+    by_shape: dict[Shape, list[Any]] = {}
     for node in _in_root_fragment(tree):
-        summary = summaries[id(node)]
-        if summary.is_worth and isinstance(node, _WORTH_SHARING | _MAY_STAND_ABOVE):
-            by_shape.setdefault((-summary.size, summary.shape), []).append(node)
+        if isinstance(node, _WORTH_SHARING | _MAY_STAND_ABOVE):
+            by_shape.setdefault(shape_of(node, shapes), []).append(node)
     keys: dict[int, Any] = {}
     copies: set[int] = set()
-    for _, nodes in sorted(by_shape.items()):
+    for _, nodes in sorted(by_shape.items(), key=lambda item: -item[0].size):
         alive = [node for node in nodes if id(node) not in copies]
         if len(alive) < 2 or not _can_be_shared(alive[0]):
             continue
+        only_scans = not any(isinstance(each, _COMPUTES) for each in walk(alive[0]))
         firsts: dict[Any, Any] = {}
-        found = [(node, _key(node, {})) for node in alive]
+        found = [(node, canonical_key(node, Numbering())) for node in alive]
         counts = Counter(key for _, key in found)
         for node, key in found:
-            if counts[key] == 1:
+            if not is_cheaper_once(node, counts[key], only_scans=only_scans):
                 continue
             keys[id(node)] = key
             if firsts.setdefault(key, node) is not node:
                 copies.update(id(each) for each in walk(node))
     return keys
-
-
-@dataclass(frozen=True, slots=True)
-class _Summary:
-    """What is known of a plan at a glance; `shape` is a hash that is the same for equal plans."""
-
-    shape: int
-    size: int
-    is_worth: bool
-
-
-def _summarize(node: Any, summaries: dict[int, _Summary]) -> _Summary:
-    known = summaries.get(id(node))
-    if known is None:
-        below = [_summarize(child, summaries) for child in inputs(node)]
-        read = node.map.id if isinstance(node, _READS_MAP) else None
-        shape = hash((type(node).__name__, len(node.columns), read, *(each.shape for each in below)))
-        is_worth = isinstance(node, _WORTH_SHARING) or any(each.is_worth for each in below)
-        known = summaries[id(node)] = _Summary(shape, 1 + sum(each.size for each in below), is_worth)
-    return known
 
 
 def _in_root_fragment(node: Any) -> Iterator[Any]:
@@ -126,9 +105,10 @@ def _inputs_in_fragment(node: Any) -> tuple[Any, ...]:
 
 
 def _can_be_shared(node: Any) -> bool:
-    if not is_worth_spooling(node):
-        return False
+    """Whether a plan may be kept for another reader: not one of volatile rows, nor a part of a recursion."""
     nodes = list(walk(node))
+    if not any(isinstance(each, _WORTH_SHARING) for each in nodes):
+        return False
     if any(each.traits.convention is not Convention.LOCAL for each in nodes):
         return False
     made = {each.table for each in nodes if isinstance(each, physical.Recursive)}
@@ -145,53 +125,7 @@ def _has_volatile(value: Any) -> bool:
         case MapDefinition() | IndexDefinition() | Column():
             return False
         case _:
-            return any(_has_volatile(getattr(value, name)) for name in _compared_fields(type(value)))
-
-
-def _key(value: Any, ids: dict[Any, int]) -> Any:
-    """Return a value that is equal for plans that differ in nothing but the ids and names of columns."""
-    match value:
-        case Column():
-            return (_number(value.id, ids), value.type, value.nullable)
-        case MapDefinition() | IndexDefinition():
-            return (type(value).__name__, value.id)
-        case Distribution():
-            return (value.kind, tuple(_number(each, ids) for each in value.columns))
-        case SortKey():
-            return (_number(value.column, ids), value.descending, value.nulls_first)
-        case tuple():
-            return tuple(_key(each, ids) for each in value)
-        case float():
-            return (float, repr(value))
-        case _ if names := _compared_fields(type(value)):
-            parts = [_key(getattr(value, name), ids) for name in names]
-            if isinstance(value, physical.Recursive | physical.WorkingTable):
-                parts = [part for part in parts if part != (int, value.table)]
-                parts.append(_number(("table", value.table), ids))
-            if isinstance(value, _READS_MAP):
-                read = value.map_columns if isinstance(value, physical.LookupJoin) else value.columns
-                parts.append(tuple(column.name for column in read))
-            return (type(value).__name__, *parts)
-        case _:
-            return (type(value), value)
-
-
-_FIELDS: dict[type, tuple[str, ...]] = {SqlType: ()}
-"""The fields by which values of a type are equal, as far as they were asked for; SQL types are compared as they are."""
-
-
-def _compared_fields(type_: type) -> tuple[str, ...]:
-    """Return the fields by which values of a plan's type are equal; none of a plain value."""
-    known = _FIELDS.get(type_)
-    if known is None:
-        names = tuple(each.name for each in fields(type_) if each.compare) if is_dataclass(type_) else ()
-        known = _FIELDS.setdefault(type_, names)
-    return known
-
-
-def _number(id_: Any, ids: dict[Any, int]) -> int:
-    """The ids of columns and working tables counted in the order in which they come."""
-    return ids.setdefault(id_, len(ids))
+            return any(_has_volatile(getattr(value, name)) for name in compared_fields(type(value)))
 
 
 @dataclass(slots=True)

@@ -20,7 +20,8 @@ from remuda.plan.walk import inputs
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from remuda.optimizer.memo import Memo
+    from remuda.optimizer.canonical import Renaming
+    from remuda.optimizer.memo import GroupReference, Memo
     from remuda.plan.physical import PhysicalNode
     from remuda.plan.traits import Traits
     from remuda.rules.rule_context import Alternative
@@ -32,7 +33,9 @@ class Searching(Protocol):
     @property
     def memo(self) -> Memo: ...
 
-    def optimize_group(self, number: int, required: Traits, bound: float) -> PhysicalNode | None: ...
+    def optimize(self, reference: GroupReference, required: Traits, bound: float) -> PhysicalNode | None: ...
+
+    def renamed(self, plan: PhysicalNode, renaming: Renaming) -> PhysicalNode: ...
 
     def alternatives(self, expression: logical.LogicalNode, required: Traits) -> Iterable[tuple[str, Alternative]]: ...
 
@@ -50,11 +53,18 @@ def makes_groups(memo: Memo, number: int) -> bool:
     return isinstance(expression, logical.Aggregate) and bool(expression.keys)
 
 
-def cheapest_first_rows(search: Searching, number: int, required: Traits, share: float) -> PhysicalNode | None:
-    """The plan of which this share of the rows costs least."""
+def cheapest_first_rows(
+    search: Searching, reference: GroupReference, required: Traits, share: float
+) -> PhysicalNode | None:
+    """Return the plan of which this share of the rows costs least."""
+    renaming = reference.renaming
+    if renaming is not None:
+        own = search.memo.reference(reference.group)
+        plan = cheapest_first_rows(search, own, renaming.own_traits(required), share)
+        return None if plan is None else search.renamed(plan, renaming)
     groups = search.memo.groups
-    group = groups[number]
-    best = search.optimize_group(number, required, math.inf)
+    group = groups[reference.group]
+    best = search.optimize(reference, required, math.inf)
     for expression in group.expressions:
         if not isinstance(expression, logical.Project | logical.Filter | logical.Aggregate):
             continue
@@ -64,10 +74,10 @@ def cheapest_first_rows(search: Searching, number: int, required: Traits, share:
             if requirement is None:
                 continue
             if isinstance(expression, logical.Aggregate):
-                source = search.optimize_group(below.group, requirement, math.inf)
+                source = search.optimize(below, requirement, math.inf)
             else:
                 wider = min(1.0, share * max(1.0, groups[below.group].rows) / max(1.0, group.rows))
-                source = cheapest_first_rows(search, below.group, requirement, wider)
+                source = cheapest_first_rows(search, below, requirement, wider)
             built = None if source is None else alternative.build(source)
             if built is None:
                 continue

@@ -19,7 +19,7 @@ from remuda.plan.bounds import Points
 from remuda.plan.joins import JoinKind
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from remuda.catalog import MapStatistics
 
@@ -69,6 +69,15 @@ class Properties:
     def distinct_or_guess(self, column: int) -> float:
         known = self.distinct(column)
         return max(1.0, math.sqrt(self.rows)) if known is None else known
+
+    def renamed(self, new_id: Callable[[int], int]) -> Properties:
+        """Return the same in terms of other columns."""
+        return replace(
+            self,
+            columns={new_id(id_): known for id_, known in self.columns.items()},
+            keys=tuple(UniqueKey(frozenset(map(new_id, key.columns)), key.values) for key in self.keys),
+            partitionings=tuple(tuple(map(new_id, each)) for each in self.partitionings),
+        )
 
     def unique_within(self, columns: set[int] | frozenset[int]) -> UniqueKey | None:
         return next((key for key in self.keys if key.columns <= columns), None)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from remuda.errors import Span
+    from remuda.optimizer.memo import GroupReference
 
 _ATTACHED = {JoinKind.LEFT, JoinKind.SEMI, JoinKind.ANTI, JoinKind.MARK}
 
@@ -66,7 +67,7 @@ class Predicate:
 
 @dataclass(slots=True)
 class JoinGraph:
-    relations: list[int] = field(default_factory=list)
+    relations: list[GroupReference] = field(default_factory=list)
     """Their groups."""
     predicates: list[Predicate] = field(default_factory=list)
     """Of INNER joins, but for equalities of columns."""
@@ -147,15 +148,15 @@ def _mask(relations: Any) -> int:
     return found
 
 
-def join_graph(tree: logical.Join, copy: Callable[[Any], int]) -> JoinGraph:
-    """`copy` puts a relation into the memo and gives its group."""
+def join_graph(tree: logical.Join, populate: Callable[[Any], GroupReference]) -> JoinGraph:
+    """`populate` puts a relation into the memo and returns its group."""
     graph = JoinGraph()
     owners: dict[int, int] = {}
     """For each column id the mask of the relation that it comes from."""
 
     def relation(node: Any) -> int:
         mask = 1 << len(graph.relations)
-        graph.relations.append(copy(node))
+        graph.relations.append(populate(node))
         owners.update((column.id, mask) for column in node.columns)
         return mask
 

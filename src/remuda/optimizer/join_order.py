@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from remuda.optimizer.join_graph import JoinGraph
-    from remuda.optimizer.memo import Memo
+    from remuda.optimizer.memo import GroupReference, Memo
 
 MAXIMUM_PAIRS = 500
 """Splits that are tried; a star of 8 relations has 448, a chain of 12 has 286, 8 relations on one key have 3,025."""
@@ -35,8 +35,8 @@ MAXIMUM_PARTS = 8
 """Parts of a graph that nothing connects, such as sub-queries of one row, between which any join is thought of."""
 
 
-def explore_join_orders(graph: JoinGraph, memo: Memo, maximum: int = MAXIMUM_PAIRS) -> int | None:
-    """The group of the whole join; None where no order but the one that was written is known to be right."""
+def explore_join_orders(graph: JoinGraph, memo: Memo, maximum: int = MAXIMUM_PAIRS) -> GroupReference | None:
+    """Return the group of the whole join; None where no order but the one that was written is known to be right."""
     return _Orders(graph, memo, maximum).explore()
 
 
@@ -45,14 +45,14 @@ class _Orders:
         self.maximum = maximum
         self.graph = graph
         self.memo = memo
-        self.groups: dict[int, int] = {1 << place: group for place, group in enumerate(graph.relations)}
+        self.groups: dict[int, GroupReference] = {1 << place: each for place, each in enumerate(graph.relations)}
         self.nodes = list(self.groups)
         """The sets between which orders are still open; at first each relation is one."""
         self._candidates: list[tuple[float, int, int]] | None = None
         """A heap of the joins of two nodes by their rows, made when the first is needed; nodes may be gone by then."""
         self._connections = _connected(graph.neighbours(), set(graph.attachments), self._rows_of)
 
-    def explore(self) -> int | None:
+    def explore(self) -> GroupReference | None:
         while True:
             pairs = self._all_pairs()
             if pairs is not None:
@@ -72,7 +72,10 @@ class _Orders:
         return pairs if len(pairs) <= self.maximum else None
 
     def _rows_of(self, place: int) -> float:
-        return self.memo.groups[self.graph.relations[place]].rows
+        return self._rows(self.graph.relations[place])
+
+    def _rows(self, reference: GroupReference) -> float:
+        return self.memo.groups[reference.group].rows
 
     def _union(self, places: int) -> int:
         """From a set of `nodes` to the set of relations."""
@@ -96,7 +99,7 @@ class _Orders:
                 found |= connected
         return found
 
-    def _join(self, left: int, right: int) -> int | None:
+    def _join(self, left: int, right: int) -> GroupReference | None:
         """Puts the join of two sets into the group of both; None where the two cannot be joined."""
         if left not in self.groups or right not in self.groups:
             return None
@@ -105,19 +108,19 @@ class _Orders:
             return None
         known = self.groups.get(left | right)
         if known is None:
-            self.groups[left | right] = known = self.memo.add(expression).number
+            self.groups[left | right] = known = self.memo.reference(self.memo.add(expression).number)
         else:
-            self.memo.groups[known].expressions.append(expression)
+            self.memo.groups[known.group].expressions.append(expression)
         if expression.kind is JoinKind.SEMI:
-            self._add_lookup(known, expression)
+            self._add_lookup(known.group, expression)
         return known
 
     def _add_lookup(self, group: int, join: logical.Join) -> None:
         """Beside the SEMI join of a scan, adds the INNER join with distinct keys: see `look_up_semi_join`."""
         memo = self.memo
         left: Any = join.left
-        scan = memo.groups[left.group].expressions[0]
-        other = semi_join_as_inner(join, scan) if isinstance(scan, logical.Scan) else None
+        scan = memo.scan_of(left)
+        other = None if scan is None else semi_join_as_inner(join, scan)
         if other is None:
             return
         inner: Any = other.input
@@ -129,7 +132,7 @@ class _Orders:
         graph = self.graph
         if left in graph.attachments:
             left, right = right, left
-        first, second = (self.memo.reference(self.groups[side]) for side in (left, right))
+        first, second = self.groups[left], self.groups[right]
         attachment = graph.attachments.get(right)
         if attachment is None:
             # A join that multiplies nothing is asked the same on whichever side: the cheaper one is found by cost.
@@ -177,9 +180,9 @@ class _Orders:
             if reach & other:
                 group = self._join_once(node, other)
                 if group is not None:
-                    yield self.memo.groups[group].rows, node, other
+                    yield self._rows(group), node, other
 
-    def _join_once(self, left: int, right: int) -> int | None:
+    def _join_once(self, left: int, right: int) -> GroupReference | None:
         known = self.groups.get(left | right)
         return self._join(left, right) if known is None else known
 

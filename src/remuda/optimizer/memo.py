@@ -16,7 +16,14 @@ A join of three has a group for each part that can be joined on its own (see `jo
     G4: Join(G1, G2)
     G5: Join(G3, G2), Join(G0, G4)
 
-An expression is found again by its payload and the numbers of its input groups, never by comparing trees.
+An expression is found again by its payload and the numbers of its input groups, never by comparing trees. Sub-trees
+that differ only in the ids of their columns share one group, as the two scans of a self-join do; each is a reference to
+it with columns of its own (`canonical.py`):
+
+    SELECT ... FROM person x JOIN person y ON x.id = y.boss
+
+    G0: Scan person (id #1, boss #2)
+    G1: Join(G0, G0 as #5, #6)
 """
 
 from __future__ import annotations
@@ -25,6 +32,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from remuda.optimizer.group_properties import Properties, derive
+from remuda.plan import logical
 from remuda.plan.walk import inputs
 
 if TYPE_CHECKING:
@@ -32,6 +40,7 @@ if TYPE_CHECKING:
 
     from remuda.catalog import MapStatistics
     from remuda.expr import Column
+    from remuda.optimizer.canonical import Renaming
     from remuda.plan.logical import LogicalNode
     from remuda.plan.physical import PhysicalNode
     from remuda.plan.traits import Traits
@@ -39,10 +48,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class GroupReference:
-    """Stands in an expression for whichever plan of the group wins."""
+    """Stands in an expression for the winner of a group, in columns of its own where it has a renaming."""
 
     group: int
-    columns: tuple[Column, ...] = field(compare=False)
+    columns: tuple[Column, ...]
+    renaming: Renaming | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(slots=True)
@@ -79,7 +89,7 @@ class Memo:
         self._by_expression: dict[Any, int] = {}
 
     def group_of(self, expression: LogicalNode) -> int:
-        """The group that has the expression; a new one where none has it."""
+        """Return the group that has the expression; a new one where none has it."""
         known = self._by_expression.get(expression)
         if known is None:
             known = self.add(expression).number
@@ -87,8 +97,8 @@ class Memo:
         return known
 
     def add(self, expression: LogicalNode) -> Group:
-        """A new group for an expression that is in none."""
-        below = [self.groups[reference.group].properties for reference in inputs(expression)]
+        """Make a group for an expression that is in none; its properties are derived here, once."""
+        below = [self.properties(reference) for reference in inputs(expression)]
         properties = derive(expression, below, self._statistics)
         group = Group(len(self.groups), expression.columns, properties, [expression])
         self.groups.append(group)
@@ -96,6 +106,24 @@ class Memo:
 
     def reference(self, number: int) -> GroupReference:
         return GroupReference(number, self.groups[number].columns)
+
+    def renamed_reference(self, number: int, renaming: Renaming) -> GroupReference:
+        columns = self.groups[number].columns
+        return GroupReference(number, tuple(map(renaming.rename, columns)), renaming)
+
+    def properties(self, reference: GroupReference) -> Properties:
+        """Return what is known of the group, in the reference's columns."""
+        known = self.groups[reference.group].properties
+        renaming = reference.renaming
+        return known if renaming is None else known.renamed(lambda id_: renaming.columns[id_].id)
+
+    def scan_of(self, reference: GroupReference) -> logical.Scan | None:
+        """Return the scan that the group is, if it is one, in the reference's columns."""
+        first = self.groups[reference.group].expressions[0]
+        if not isinstance(first, logical.Scan):
+            return None
+        scan: logical.Scan = first if reference.renaming is None else reference.renaming.rename(first)
+        return scan
 
     @property
     def expression_count(self) -> int:

@@ -1,10 +1,11 @@
-"""From a logical tree to groups of the memo; joins are explored on the way."""
+"""From a logical tree to groups of the memo; joins are explored on the way, and equal sub-trees share a group."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from remuda.optimizer.canonical import EqualTrees, Numbering, Renaming
 from remuda.optimizer.group_properties import group_count
 from remuda.optimizer.join_graph import is_reorderable, join_graph
 from remuda.optimizer.join_order import MAXIMUM_PAIRS, explore_join_orders
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from remuda.expr import Column
-    from remuda.optimizer.memo import Memo
+    from remuda.optimizer.memo import GroupReference, Memo
     from remuda.types import SqlType
 
 EXPLORE_RULE = "explore_join_orders"
@@ -30,11 +31,11 @@ class Exploring:
     """What explore rules may ask: see `ExploreContext`."""
 
     memo: Memo
-    copy: Callable[[Any], int]
+    populate: Callable[[Any], GroupReference]
     new_column: NewColumn
 
     def rows_left(self, relation: Any, keys: frozenset[int]) -> float:
-        known = self.memo.groups[self.copy(relation)].properties
+        known = self.memo.properties(self.populate(relation))
         return group_count(keys, known) / max(1.0, known.rows)
 
 
@@ -45,13 +46,30 @@ def populate_memo(
     disabled: frozenset[str] = frozenset(),
     maximum_pairs: int = MAXIMUM_PAIRS,
 ) -> int:
-    """The number of the tree's group. Equal sub-trees share one."""
+    """Return the number of the tree's group."""
+    equal_trees = EqualTrees(tree)
+    shared: dict[Any, tuple[GroupReference, Numbering]] = {}
 
-    def copy(node: Any) -> int:
+    def populate(node: Any) -> GroupReference:
+        found = equal_trees.key_of(node)
+        if found is None:
+            return insert(node)
+        key, numbering = found
+        if key not in shared:
+            shared[key] = (insert(node), numbering)
+            return shared[key][0]
+        reference, original = shared[key]
+        if list(numbering.numbers) == list(original.numbers):
+            return reference
+        pairs = zip(original.numbers, numbering.numbers, strict=True)
+        columns = {old: numbering.columns[new] for old, new in pairs if new in numbering.columns}
+        return memo.renamed_reference(reference.group, Renaming(columns, new_column))
+
+    def insert(node: Any) -> GroupReference:
         if EXPLORE_RULE not in disabled and is_reorderable(node):
-            explored = explore_join_orders(join_graph(node, copy), memo, maximum_pairs)
+            explored = explore_join_orders(join_graph(node, populate), memo, maximum_pairs)
             if explored is not None:
-                for expression in memo.groups[explored].expressions:
+                for expression in memo.groups[explored.group].expressions:
                     memo.explored[id(expression)] = EXPLORE_RULE
                 return explored
         known = len(memo.groups)
@@ -61,10 +79,10 @@ def populate_memo(
                 expression = over_groups(other)
                 memo.groups[number].expressions.append(expression)
                 memo.explored[id(expression)] = rule
-        return number
+        return memo.reference(number)
 
     def over_groups(node: Any) -> Any:
-        return change_inputs(node, lambda child: memo.reference(copy(child)))
+        return change_inputs(node, populate)
 
-    exploring = Exploring(memo, copy, new_column)
-    return copy(tree)
+    exploring = Exploring(memo, populate, new_column)
+    return populate(tree).group

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from remuda.catalog import MapStatistics
+    from remuda.optimizer.canonical import Renaming
     from remuda.plan.physical import PhysicalNode
     from remuda.rules.rule_context import Alternative
     from remuda.types import SqlType
@@ -65,6 +66,8 @@ class Search:
     """By the identity of the join, which the memo keeps."""
     _origins: dict[int, tuple[PhysicalNode, list[str]]] = field(default_factory=dict)
     """Which rules proposed a node, by the node's identity."""
+    _renamed: dict[tuple[int, int], tuple[PhysicalNode, PhysicalNode]] = field(default_factory=dict)
+    """A plan in the columns of a reference, with the plan itself, by the identities of plan and renaming."""
 
     def __post_init__(self) -> None:
         self.memo = Memo(self.statistics)
@@ -99,7 +102,7 @@ class Search:
 
     def partitionings(self, relation: logical.Relation) -> tuple[tuple[int, ...], ...]:
         assert isinstance(relation, GroupReference)
-        return self.memo.groups[relation.group].properties.partitionings
+        return self.memo.properties(relation).partitionings
 
     def is_replicated(self, relation: logical.Relation) -> bool:
         assert isinstance(relation, GroupReference)
@@ -120,8 +123,27 @@ class Search:
 
     def scan_of(self, relation: logical.Relation) -> logical.Scan | None:
         assert isinstance(relation, GroupReference)
-        first = self.memo.groups[relation.group].expressions[0]
-        return first if isinstance(first, logical.Scan) else None
+        return self.memo.scan_of(relation)
+
+    def optimize(self, reference: GroupReference, required: Traits, bound: float) -> PhysicalNode | None:
+        """Return the cheapest plan of a group as for `optimize_group`, in the reference's columns."""
+        renaming = reference.renaming
+        if renaming is None:
+            return self.optimize_group(reference.group, required, bound)
+        plan = self.optimize_group(reference.group, renaming.own_traits(required), bound)
+        return None if plan is None else self.renamed(plan, renaming)
+
+    def renamed(self, plan: PhysicalNode, renaming: Renaming) -> PhysicalNode:
+        """Return a group's plan in a reference's columns; the same object each time."""
+        known = self._renamed.get((id(plan), id(renaming)))
+        if known is None:
+            new: PhysicalNode = renaming.rename(plan)
+            known = self._renamed[id(plan), id(renaming)] = (plan, new)
+            for old_node, new_node in zip(walk(plan), walk(new), strict=True):
+                origin = self._origins.get(id(old_node))
+                if origin is not None:
+                    self._origins[id(new_node)] = (new_node, origin[1])
+        return known[1]
 
     def optimize_group(self, number: int, required: Traits, bound: float) -> PhysicalNode | None:
         """The cheapest plan that satisfies `required` and costs less than `bound`; None where there is none."""
@@ -207,7 +229,7 @@ class Search:
             # Work that members share below an exchange may cost that many times the bound on the coordinator.
             if requirement.convention is not required.convention:
                 left -= cost.SPARK_JOB
-            source = self.optimize_group(reference.group, requirement, left * self._sharers if shared else left)
+            source = self.optimize(reference, requirement, left * self._sharers if shared else left)
             if source is None:
                 return None
             left -= 0.0 if shared else source.estimate.cost
@@ -227,7 +249,7 @@ class Search:
         below = self.memo.groups[expression.input.group]
         assert requirement is not None, "a LIMIT reads its input"
         share = min(1.0, rows / max(1.0, below.rows))
-        source = cheapest_first_rows(self, below.number, self._simplified(requirement), share)
+        source = cheapest_first_rows(self, expression.input, self._simplified(requirement), share)
         built = None if source is None else alternative.build(source)
         return None if built is None else self.finish(expression, name, built, rows)
 
