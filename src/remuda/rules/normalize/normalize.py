@@ -92,7 +92,6 @@ NORMALIZE_RULES: dict[type, tuple[NormalizeRule, ...]] = {
         project.merge_projects,
         project.merge_project_into_values,
         union.merge_renaming_into_union,
-        project.push_project_past_filter,
         project.push_project_into_scan,
         project.remove_project,
     ),

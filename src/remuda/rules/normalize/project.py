@@ -63,24 +63,6 @@ def merge_project_into_values(node: LogicalNode) -> LogicalNode | None:
     return logical.Values(node.columns, tuple(rows))
 
 
-def push_project_past_filter(node: LogicalNode) -> LogicalNode | None:
-    """Project(Filter(x, p), c := e) → Project(Filter(Project(x, needed columns), p), c := e), where x is a Project.
-
-    It lets the two projections meet: what the filter and the result do not need is dropped below. Only where something
-    is dropped: otherwise it would apply again and again.
-    """
-    if not (isinstance(node, logical.Project) and isinstance(node.input, logical.Filter)):
-        return None
-    filter_, below = node.input, node.input.input
-    if not isinstance(below, logical.Project):
-        return None
-    needed = columns_of(filter_.condition, *(assignment.expression for assignment in node.assignments))
-    kept = tuple(assignment for assignment in below.assignments if assignment.column.id in needed)
-    if len(kept) == len(below.assignments) or not kept:
-        return None
-    return logical.Project(logical.Filter(logical.Project(below.input, kept), filter_.condition), node.assignments)
-
-
 def push_project_into_scan(node: LogicalNode) -> LogicalNode | None:
     """Project(Scan(m, columns), ...) → the same over a scan that delivers only the columns the projection names.
 
