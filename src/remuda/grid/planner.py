@@ -11,6 +11,7 @@ from remuda.plan import physical
 from remuda.plan.fragments import Plan, ResultColumn, split
 from remuda.plan.traits import Convention
 from remuda.plan.walk import walk
+from remuda.rules.extensions import NO_EXTENSIONS, Extensions
 from remuda.sql import BoundQuery, Query, bind
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ class Planner:
     recorded: bool = False
     spark_parallelism: int = 2
     cores: int = 1
+    extensions: Extensions = NO_EXTENSIONS
 
     def plan(self, text: str, query: Query, values: Mapping[int, Any] | None = None) -> Plan:
         bound = bind(query, self.catalog, self.search_path, values)
@@ -51,6 +53,7 @@ class Planner:
             partition_pruning=self.settings.partition_pruning,
             spark_parallelism=self.spark_parallelism,
             cores=self.cores,
+            extensions=self.extensions,
             checked=self.checked,
             recorded=self.recorded,
         )

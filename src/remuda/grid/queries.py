@@ -25,6 +25,7 @@ from remuda.grid.rows import RowShape
 from remuda.grid.settings import Settings
 from remuda.grid.shortcuts.shortcuts import compile_shortcut
 from remuda.grid.write_rows import apply_modification
+from remuda.rules import extensions
 from remuda.runtime import Execution, LocalRuntime, Scheduler
 from remuda.runtime.execution import QueryState
 from remuda.runtime.offload_pool import OffloadPool
@@ -57,6 +58,7 @@ class Queries:
         self.cluster = cluster
         self.spark = spark
         self.settings = Settings()
+        self._extensions = extensions.registered()
         self.search_path: SearchPath = (DEFAULT_SCHEMA,)
         self.plans = PlanCache(store, self._is_valid)
         self._executors = _watch(spark)
@@ -75,6 +77,7 @@ class Queries:
         has_spark = self.spark is not None
         if self._executors is not None:
             changes = {"spark_parallelism": self._executors.parallelism, "cores": os.cpu_count() or 1, **changes}
+        changes = {"extensions": self._extensions, **changes}
         return Planner(
             self.store, self.store.catalog, self.search_path, partition_map, self.settings, has_spark, **changes
         )

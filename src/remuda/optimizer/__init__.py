@@ -5,5 +5,6 @@ knows no data, only `MapStatistics`, and nothing of how a plan is run.
 """
 
 from remuda.optimizer.optimize import Optimized, OptimizerSettings, optimize
+from remuda.rules.extensions import register_cost, register_rule
 
-__all__ = ["Optimized", "OptimizerSettings", "optimize"]
+__all__ = ["Optimized", "OptimizerSettings", "optimize", "register_cost", "register_rule"]

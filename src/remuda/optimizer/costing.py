@@ -14,6 +14,7 @@ from remuda.plan import physical
 from remuda.plan.physical import UNPRICED, Estimate
 from remuda.plan.traits import Convention
 from remuda.plan.walk import change_inputs, inputs, with_inputs
+from remuda.rules.extensions import NO_EXTENSIONS, Extensions
 
 if TYPE_CHECKING:
     from remuda.plan.physical import PhysicalNode
@@ -25,6 +26,13 @@ class Costing:
     spark_parallelism: int = 2
     cores: int = 1
     """Of this process; what it does on all of them is priced as on one, here as in Spark's tasks."""
+
+    extensions: Extensions = NO_EXTENSIONS
+
+    def extended(self, path: Any) -> Any:
+        """Return an access path with the cost that a program has registered for it."""
+        cost = self.extensions.cost(path, path.estimate.rows, path.estimate.cost)
+        return replace(path, estimate=Estimate(path.estimate.rows, cost))
 
     def price(self, node: Any, rows: float) -> PhysicalNode:
         """The top node delivers `rows`, those of its group."""
@@ -57,6 +65,8 @@ class Costing:
         sources = inputs(node)
         convention = sources[0].traits.convention if sources else Convention.LOCAL
         own = operator_cost(node, rows, members=self._parallelism(node.traits.convention))
+        if self.extensions.costs:
+            own = self.extensions.cost(node, rows, own)
         if node.traits.convention is Convention.SPARK and _is_done_by_one_thread(node):
             own /= self.cores
         cost = total_cost(node, own, self._parallelism(convention))

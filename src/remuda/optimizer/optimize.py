@@ -17,6 +17,7 @@ from remuda.plan.checker import check_logical, check_physical
 from remuda.plan.traits import Convention
 from remuda.plan.walk import walk
 from remuda.rules.decorrelate.decorrelate import decorrelate
+from remuda.rules.extensions import NO_EXTENSIONS, Extensions
 from remuda.rules.normalize.normalize import RuleStep, RuleTrace, normalize
 from remuda.rules.normalize.trim import trim_columns
 
@@ -43,6 +44,8 @@ class OptimizerSettings:
     """How many times the cores of this process Spark's executors have."""
     cores: int = 1
     """How many cores this process has, as far as that decides between it and Spark."""
+    extensions: Extensions = NO_EXTENSIONS
+    """The rules and costs that the program has added."""
     checked: bool = False
     """Whether the tree is checked after every rule, as in tests; a finished plan always is."""
     recorded: bool = False
@@ -69,7 +72,8 @@ def optimize(
     statistics: Callable[[MapDefinition], MapStatistics],
     settings: OptimizerSettings,
 ) -> Optimized:
-    trace = RuleTrace(settings.disabled_rules, settings.checked, settings.recorded)
+    extensions = settings.extensions
+    trace = RuleTrace(settings.disabled_rules, settings.checked, settings.recorded, extensions=extensions)
     joined, next_column = decorrelate(tree, next_column)
     trace.record(decorrelate.__name__, tree, joined)
     trimmed = trim_columns(joined)
@@ -77,7 +81,7 @@ def optimize(
     normalized = normalize(trimmed, trace)
     check_logical(normalized)
     known = {node.map.id: statistics(node.map) for node in walk(normalized) if isinstance(node, logical.Scan)}
-    if settings.conventions == (Convention.LOCAL,) and FAST_PATH not in settings.disabled_rules:
+    if settings.conventions == (Convention.LOCAL,) and FAST_PATH not in settings.disabled_rules and not extensions:
         found = plan_lookup(normalized, known, settings.members, pruning=settings.partition_pruning)
         if found is not None:
             placed = place_local_exchanges(found, known, lambda *_: _no_column(), settings.disabled_rules)
@@ -93,6 +97,7 @@ def optimize(
         pruning=settings.partition_pruning,
         spark_parallelism=settings.spark_parallelism,
         cores=settings.cores,
+        extensions=extensions,
     )
     best = search.run(normalized)
     rules = search.rules_of(best)

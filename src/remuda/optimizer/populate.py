@@ -11,6 +11,7 @@ from remuda.optimizer.join_graph import is_reorderable, join_graph
 from remuda.optimizer.join_order import MAXIMUM_PAIRS, explore_join_orders
 from remuda.plan.walk import change_inputs
 from remuda.rules.explore.explore import explore
+from remuda.rules.extensions import NO_EXTENSIONS, Extensions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,6 +46,7 @@ def populate_memo(
     new_column: NewColumn,
     disabled: frozenset[str] = frozenset(),
     maximum_pairs: int = MAXIMUM_PAIRS,
+    extensions: Extensions = NO_EXTENSIONS,
 ) -> int:
     """Return the number of the tree's group."""
     equal_trees = EqualTrees(tree)
@@ -75,7 +77,7 @@ def populate_memo(
         known = len(memo.groups)
         number = memo.group_of(over_groups(node))
         if number >= known:
-            for rule, other in explore(node, exploring, disabled):
+            for rule, other in explore(node, exploring, disabled, extensions):
                 expression = over_groups(other)
                 memo.groups[number].expressions.append(expression)
                 memo.explored[id(expression)] = rule

@@ -31,6 +31,7 @@ from remuda.optimizer.populate import populate_memo
 from remuda.plan import logical, physical
 from remuda.plan.traits import ROOT, Convention, DistributionKind, Traits
 from remuda.plan.walk import inputs, walk
+from remuda.rules.extensions import NO_EXTENSIONS, Extensions
 from remuda.rules.implement.implement import alternatives
 from remuda.rules.implement.join_inputs import JoinSides, join_sides
 
@@ -60,6 +61,7 @@ class Search:
     pruning: bool = True
     spark_parallelism: int = 2
     cores: int = 1
+    extensions: Extensions = NO_EXTENSIONS
     memo: Memo = field(init=False)
     pricing: Costing = field(init=False)
     _sides: dict[int, tuple[JoinSides, JoinSides | None]] = field(default_factory=dict)
@@ -71,11 +73,11 @@ class Search:
 
     def __post_init__(self) -> None:
         self.memo = Memo(self.statistics)
-        self.pricing = Costing(self.members, self.spark_parallelism, self.cores)
+        self.pricing = Costing(self.members, self.spark_parallelism, self.cores, self.extensions)
 
     def run(self, tree: logical.Root) -> physical.Root:
         pairs = MAXIMUM_PAIRS if self.members == 1 and self.conventions == _HERE else MAXIMUM_PAIRS_SPREAD
-        top = populate_memo(tree, self.memo, self.new_column, self.disabled, pairs)
+        top = populate_memo(tree, self.memo, self.new_column, self.disabled, pairs, self.extensions)
         winner = self.optimize_group(top, Traits(Convention.LOCAL, ROOT, tree.collation), math.inf)
         assert isinstance(winner, physical.Root), "every logical operator has an implementation"
         return winner
@@ -90,7 +92,8 @@ class Search:
         return Column(self.next_column - 1, name, type_, nullable)
 
     def access_paths(self, scan: logical.Scan, required: Traits) -> Iterable[physical.ScanNode]:
-        return access_paths(scan, required, self.conventions, self.statistics[scan.map.id], pruned=self.pruning)
+        paths = access_paths(scan, required, self.conventions, self.statistics[scan.map.id], pruned=self.pruning)
+        return map(self.pricing.extended, paths) if self.extensions.costs else paths
 
     def reduced_scan(self, scan: physical.MapScan, filter_: Expression | None) -> physical.MapScan:
         """The scan with another filter."""
@@ -210,7 +213,7 @@ class Search:
         return sorted(pairs, key=lambda pair: pair[0])
 
     def _least_cost(self, group: Group, expression: logical.LogicalNode) -> float:
-        if not isinstance(expression, logical.Join):
+        if not isinstance(expression, logical.Join) or self.extensions.costs:
             return 0.0
         return least_join_cost(self.rows(expression.left), self.rows(expression.right), group.rows, len(group.columns))
 
@@ -254,7 +257,7 @@ class Search:
         return None if built is None else self.finish(expression, name, built, rows)
 
     def alternatives(self, expression: logical.LogicalNode, required: Traits) -> Iterable[tuple[str, Alternative]]:
-        return alternatives(expression, required, self, self.disabled)
+        return alternatives(expression, required, self, self.disabled, self.extensions)
 
     def finish(self, expression: Any, name: str, built: Any, rows: float) -> PhysicalNode:
         priced = self.pricing.price(built, rows)

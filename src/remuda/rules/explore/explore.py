@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 from remuda.catalog import IndexKind
 from remuda.expr import Call, Column, Expression, Literal, conjunction, conjuncts, disjuncts, is_constant
 from remuda.plan import logical
+from remuda.plan.checker import check_logical
 from remuda.plan.joins import JoinKind
 from remuda.plan.traits import SortKey
 from remuda.rules.explore import explore_aggregate
 from remuda.rules.explore.aggregate_below_join import aggregate_below_join
+from remuda.rules.extensions import NO_EXTENSIONS, Extensions
 from remuda.rules.join_keys import split_condition
 from remuda.types import BIGINT, BOOLEAN
 
@@ -149,8 +151,10 @@ AGGREGATE_RULES: tuple[Callable[[Any, ExploreContext], Iterator[Any]], ...] = (
 )
 
 
-def explore(node: Any, context: ExploreContext, disabled: frozenset[str]) -> Iterator[tuple[str, Any]]:
-    """Trees beside this one, each with the name of its rule."""
+def explore(
+    node: Any, context: ExploreContext, disabled: frozenset[str], extensions: Extensions = NO_EXTENSIONS
+) -> Iterator[tuple[str, Any]]:
+    """Yield trees beside this one, each with the name of its rule."""
     for rule in SIMPLE_RULES:
         if rule.__name__ not in disabled:
             other = rule(node)
@@ -160,3 +164,9 @@ def explore(node: Any, context: ExploreContext, disabled: frozenset[str]) -> Ite
         if aggregate_rule.__name__ not in disabled:
             for other in aggregate_rule(node, context):
                 yield aggregate_rule.__name__, other
+    for added_rule in extensions.rules_of("explore", type(node)):
+        if added_rule.__name__ not in disabled:
+            for other in added_rule(node, context):
+                check_logical(other)
+                assert {*other.columns} == {*node.columns}, f"{added_rule.__name__} keeps the columns of a tree"
+                yield added_rule.__name__, other

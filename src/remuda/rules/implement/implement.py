@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from remuda.plan import logical
+from remuda.rules.extensions import NO_EXTENSIONS, Extensions
 from remuda.rules.implement import (
     implement_aggregate,
     implement_join,
@@ -53,10 +54,17 @@ IMPLEMENT_RULES: dict[type, tuple[Any, ...]] = {
 
 
 def alternatives(
-    node: logical.LogicalNode, required: Traits, context: PlanningContext, disabled: frozenset[str]
+    node: logical.LogicalNode,
+    required: Traits,
+    context: PlanningContext,
+    disabled: frozenset[str],
+    extensions: Extensions = NO_EXTENSIONS,
 ) -> Iterable[tuple[str, Alternative]]:
-    """Every way to do the operator, with the name of the rule that proposes it."""
-    for rule in IMPLEMENT_RULES[type(node)]:
+    """Yield every alternative for the operator, with the name of the rule that proposes it."""
+    rules = IMPLEMENT_RULES[type(node)]
+    if extensions:
+        rules = (*rules, *extensions.rules_of("implement", type(node)))
+    for rule in rules:
         if rule.__name__ not in disabled:
             for alternative in rule(node, required, context):
                 yield rule.__name__, alternative

@@ -11,6 +11,7 @@ from remuda.plan import logical
 from remuda.plan.checker import check_logical
 from remuda.plan.logical import LogicalNode
 from remuda.plan.walk import change_inputs
+from remuda.rules.extensions import NO_EXTENSIONS, Extensions
 from remuda.rules.normalize import (  # modules are named after their operators
     aggregate,
     empty,
@@ -155,6 +156,7 @@ class RuleTrace:
     recorded: bool = False
     fired: list[str] = field(default_factory=list)
     steps: list[RuleStep] = field(default_factory=list)
+    extensions: Extensions = NO_EXTENSIONS
 
     def record(self, rule: str, before: LogicalNode, after: LogicalNode) -> None:
         """Keep a rewrite, if they are kept and it changed something."""
@@ -199,7 +201,10 @@ class _Normalizer:
     def _apply(self, node: LogicalNode) -> LogicalNode | None:
         check_cancelled()
         trace = self._trace
-        for rule in NORMALIZE_RULES.get(type(node), ()):
+        rules = NORMALIZE_RULES.get(type(node), ())
+        if trace.extensions:
+            rules = (*rules, *trace.extensions.rules_of("normalize", type(node)))
+        for rule in rules:
             name = rule.__name__
             if name in trace.disabled:
                 continue
