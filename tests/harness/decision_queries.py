@@ -206,6 +206,7 @@ class DecisionQueries:
                 self._joined,
                 self._joined_groups,
                 self._looked_up,
+                self._merged,
                 self._nested,
                 self._windowed,
                 self._united,
@@ -305,6 +306,20 @@ class DecisionQueries:
             f"SELECT g.id, f.id, f.c FROM g {kind} f ON f.{name} = g.{column}{self._where('f', word='AND')}"
             f" WHERE g.v = {self._operand('v')} OR g.id < {self._operand('v')}"
         ), False
+
+    def _merged(self) -> tuple[str, bool]:
+        """Two sides that can come in the order of the key, by indexes; often only the first rows are asked for."""
+        kind = self.random.choice(("JOIN", "JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "SEMI JOIN", "ANTI JOIN"))
+        key, other, right = self.random.choice((("a", "a", "f"), ("x", "x", "f"), ("s", "s", "f"), ("a", "v", "g")))
+        on = f"p.{key} = q.{other}" + (" AND p.b = q.b" if right == "f" and self.random.random() < 0.3 else "")
+        source = f"FROM f AS p {kind} {right} AS q ON {on}"
+        where = self.random.choice(("", f" WHERE p.b < {self._operand('b')}"))
+        if self.random.random() < 0.3:
+            columns = "p.id" if kind in {"SEMI JOIN", "ANTI JOIN"} else "p.id, q.id"
+            return f"SELECT {columns} {source}{where}", False
+        direction = self.random.choice(("", " DESC"))
+        limit = self.random.choice(("", f" LIMIT {self._count()}"))
+        return f"SELECT p.{key} {source}{where} ORDER BY p.{key}{direction}{limit}", True
 
     def _nested(self) -> tuple[str, bool]:
         negated = self.random.choice(("", "NOT "))

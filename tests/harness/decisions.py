@@ -64,6 +64,7 @@ DECISIONS = (
     Decision("optimizer.cost", "LOOKUP_ROW", (0.0, 1e6)),
     Decision("optimizer.cost", "INDEX_LOOKUP_ROW", (0.0, 1e6)),
     Decision("optimizer.cost", "BUILD_ROW", (0.0, 1e4)),
+    Decision("optimizer.cost", "MERGE_ROW", (0.0, 1e4)),
     Decision("optimizer.cost", "GROUP_ROW", (0.0, 1e4)),
     Decision("optimizer.cost", "STREAM_ROW", (0.0, 1e4)),
     Decision("optimizer.cost", "SORT_COMPARISON", (0.0, 1e4)),

@@ -7,17 +7,21 @@ import os
 import pickle
 import subprocess
 import sys
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from remuda.catalog import MapStatistics
+from remuda.errors import SqlError
 from remuda.optimizer.search import Search
 from remuda.plan import physical
+from remuda.plan.checker import check_physical
 from remuda.plan.explain import explain
 from remuda.plan.fragments import split
+from remuda.plan.joins import JoinKind
 from remuda.plan.physical import Direction, PhysicalNode
-from remuda.plan.traits import Convention, Traits
+from remuda.plan.traits import Convention, SortKey, Traits
 from remuda.plan.walk import walk
 from tests.optimizer.maps import STATISTICS, define, plan
 
@@ -282,3 +286,29 @@ def test_a_dominated_index_is_not_looked_up_in() -> None:
     memo = plan("SELECT x.id FROM m AS x JOIN m AS y ON x.f = y.a WHERE x.id < 3", several).memo
     weighed = [node for group in memo.groups for nodes in group.weighed.values() for node in nodes]
     assert {node.index.name for node in weighed if isinstance(node, physical.LookupJoin)} == {"HASH(a)"}
+
+
+MERGED = "SELECT x.a FROM m AS x JOIN m AS y ON x.a = y.a ORDER BY x.a"
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_a_merge_join_of_rows_without_order_is_refused(side: str) -> None:
+    tree = plan(MERGED, MAP).tree
+    (join,) = nodes(tree, physical.MergeJoin)
+    source = getattr(join, side)
+    unordered = replace(source, traits=replace(source.traits, collation=()))
+    wrong = replace(join, **{side: unordered})
+    with pytest.raises(SqlError, match=f"the {side} side comes in the order of the keys"):
+        check_physical(physical.Root(wrong, wrong.columns[:1], ("a",), tree.traits), members=1)
+
+
+def test_a_merge_join_promises_no_order_where_right_rows_come_alone() -> None:
+    (join,) = nodes(plan(MERGED, MAP).tree, physical.MergeJoin)
+    wrong = replace(join, kind=JoinKind.FULL)
+    with pytest.raises(SqlError, match="come out of turn"):
+        check_physical(physical.Root(wrong, wrong.columns[:1], ("a",), join.traits), members=1)
+    unsorted = replace(
+        join, traits=replace(join.traits, collation=(SortKey(join.left.columns[0].id, descending=True),))
+    )
+    with pytest.raises(SqlError, match="the order that is promised"):
+        check_physical(physical.Root(unsorted, wrong.columns[:1], ("a",), join.traits), members=1)

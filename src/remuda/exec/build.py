@@ -10,6 +10,7 @@ from remuda.exec.exchange.exchange import MergingReceiveExec, ReceiveExec, SendE
 from remuda.exec.expression_cache import ExpressionCache
 from remuda.exec.join.hash_join import NestedLoopJoinExec, build_join
 from remuda.exec.join.lookup_join import LookupJoinExec
+from remuda.exec.join.merge_join import MergeJoinExec
 from remuda.exec.join.runtime_filter import RuntimeFilterExec
 from remuda.exec.parallel import LocalExchangeExec
 from remuda.exec.relational.expand import ExpandExec
@@ -93,6 +94,8 @@ def _build(node: Any, code: ExpressionCache) -> Exec:
             return build_join(tree, build_operator(tree.left, code), build_operator(tree.right, code), code)
         case physical.RuntimeFilter():
             return RuntimeFilterExec(tree, build_operator(tree.input, code))
+        case physical.MergeJoin():
+            return MergeJoinExec(tree, build_operator(tree.left, code), build_operator(tree.right, code), code)
         case physical.NestedLoopJoin():
             return NestedLoopJoinExec(tree, build_operator(tree.left, code), build_operator(tree.right, code), code)
         case physical.Union():

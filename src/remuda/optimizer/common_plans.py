@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 SPOOL_RULE = "share_common_plans"
 _COMPUTES = (
     physical.HashJoin
+    | physical.MergeJoin
     | physical.NestedLoopJoin
     | physical.LookupJoin
     | physical.HashAggregate

@@ -66,6 +66,9 @@ BUILD_ROW = 25.0
 PROBE_ROW = 8.0
 """Looking one left row up in it: less than finding its group, so that no aggregate is put below a join that keeps few
 of its rows."""
+MERGE_ROW = 20.0
+"""Joining one row of either side where both come in order: tables are small, but there is one for each piece. A million
+rows with 100,000 in order, by two indexes, take 166 ms; hashed and sorted 260."""
 JOINED_COLUMN = 2.0
 """Producing one column of one joined row."""
 PAIR = 1.5
@@ -188,6 +191,9 @@ def operator_cost(node: physical.PhysicalNode, rows: float, size: ScanSize | Non
             left, right = _rows(node.left), _rows(node.right) * _shared_copies(node, node.right, members)
             joined = rows * len(node.columns) * JOINED_COLUMN
             return OPERATOR_START + right * BUILD_ROW + left * PROBE_ROW + joined
+        case physical.MergeJoin():
+            joined = rows * len(node.columns) * JOINED_COLUMN
+            return OPERATOR_START + (_rows(node.left) + _rows(node.right)) * MERGE_ROW + joined
         case physical.RuntimeFilter():
             return OPERATOR_START + _input_rows(node) * PROBE_ROW
         case physical.NestedLoopJoin():
@@ -334,8 +340,8 @@ def is_streaming(node: Any) -> bool:
             | physical.Series()
         ):
             return is_streaming(node.input)
-        case physical.Union():
-            return all(map(is_streaming, node.inputs))
+        case physical.Union() | physical.MergeJoin():
+            return all(map(is_streaming, inputs(node)))
     return False
 
 

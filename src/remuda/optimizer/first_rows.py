@@ -4,8 +4,11 @@
       all groups: Sort(HashAggregate(MapScan)) costs 2.6 ms, StreamingAggregate(IndexScan) 10 ms
       3 of 700:   the first must make all of them, the second reads a few hundred rows
 
-Only what lies between a LIMIT and an Aggregate is looked at: elsewhere what delivers an order cheaply delivers its
-first rows cheaply, too.
+    SELECT ... FROM o JOIN c ON o.c = c.id ORDER BY c.id LIMIT 3, with SORTED indexes on both columns
+      a hash join must read all of one side, MergeJoin(IndexScan, IndexScan) a few rows of both
+
+Only what lies between a LIMIT and an Aggregate or a merge join is looked at: elsewhere what delivers an order cheaply
+delivers its first rows cheaply, too.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from remuda.optimizer.cost import first_rows_cost
 from remuda.plan import logical
 from remuda.plan.walk import inputs
+from remuda.rules.implement.implement_join import merge_join
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -25,6 +29,10 @@ if TYPE_CHECKING:
     from remuda.plan.physical import PhysicalNode
     from remuda.plan.traits import Traits
     from remuda.rules.rule_context import Alternative
+
+
+MERGE_RULE = merge_join.__name__
+_STREAMING = logical.Scan | logical.Project | logical.Filter | logical.Aggregate | logical.Join
 
 
 class Searching(Protocol):
@@ -44,12 +52,17 @@ class Searching(Protocol):
     def satisfies(self, delivered: Traits, required: Traits) -> bool: ...
 
 
-def makes_groups(memo: Memo, number: int) -> bool:
-    """Whether a group is an Aggregate by keys, perhaps below projections and filters."""
-    expression = memo.groups[number].expressions[0]
+def may_stream(memo: Memo, reference: GroupReference) -> bool:
+    """Whether a group, perhaps below projections and filters, has a plan whose first rows come early.
+
+    An Aggregate by keys, or a join of two inputs that can come in the order of its keys.
+    """
+    expression = memo.groups[reference.group].expressions[0]
     while isinstance(expression, logical.Project | logical.Filter):
         (below,) = inputs(expression)
         expression = memo.groups[below.group].expressions[0]
+    if isinstance(expression, logical.Join):
+        return all(memo.groups[side.group].properties.orders for side in inputs(expression))
     return isinstance(expression, logical.Aggregate) and bool(expression.keys)
 
 
@@ -66,19 +79,22 @@ def cheapest_first_rows(
     group = groups[reference.group]
     best = search.optimize(reference, required, math.inf)
     for expression in group.expressions:
-        if not isinstance(expression, logical.Project | logical.Filter | logical.Aggregate):
+        if not isinstance(expression, _STREAMING):
             continue
-        (below,) = inputs(expression)
         for name, alternative in search.alternatives(expression, required):
-            (requirement,) = alternative.requirements
-            if requirement is None:
+            if None in alternative.requirements or (isinstance(expression, logical.Join) and name != MERGE_RULE):
                 continue
-            if isinstance(expression, logical.Aggregate):
-                source = search.optimize(below, requirement, math.inf)
-            else:
-                wider = min(1.0, share * max(1.0, groups[below.group].rows) / max(1.0, group.rows))
-                source = cheapest_first_rows(search, below, requirement, wider)
-            built = None if source is None else alternative.build(source)
+            sources: list[PhysicalNode | None] = []
+            for below, requirement in zip(inputs(expression), alternative.requirements, strict=True):
+                assert requirement is not None
+                if isinstance(expression, logical.Aggregate):
+                    sources.append(search.optimize(below, requirement, math.inf))
+                    continue
+                passed = 1.0
+                if not isinstance(expression, logical.Join):
+                    passed = max(1.0, groups[below.group].rows) / max(1.0, group.rows)
+                sources.append(cheapest_first_rows(search, below, requirement, min(1.0, share * passed)))
+            built = None if None in sources else alternative.build(*sources)
             if built is None:
                 continue
             plan = search.finish(expression, name, built, group.rows)

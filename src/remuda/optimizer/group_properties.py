@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from itertools import dropwhile, takewhile
 from typing import TYPE_CHECKING, assert_never
 
-from remuda.catalog import ColumnStatistics
+from remuda.catalog import ColumnStatistics, IndexKind
 from remuda.expr import Call, Column, Expression, Literal, columns_of, conjuncts
 from remuda.optimizer.join_cardinality import join_rows
-from remuda.optimizer.sargable import as_candidate
+from remuda.optimizer.sargable import as_candidate, find_candidates
 from remuda.optimizer.selectivity import bound_selectivity, of_map, selectivity
 from remuda.plan import logical
 from remuda.plan.bounds import Points
@@ -53,6 +54,8 @@ class Properties:
     """Of the map that a column comes from, as far as its filter leaves them; a join's rows may have fewer values."""
     keys: tuple[UniqueKey, ...] = ()
     partitionings: tuple[Partitioning, ...] = ()
+    orders: tuple[tuple[int, ...], ...] = ()
+    """By which columns, in turn, rows can come in order without a sort: those of SORTED indexes."""
     everywhere: bool = False
     """Whether every member has all of the rows without an exchange: constants, and maps that are replicated."""
 
@@ -77,6 +80,7 @@ class Properties:
             columns={new_id(id_): known for id_, known in self.columns.items()},
             keys=tuple(UniqueKey(frozenset(map(new_id, key.columns)), key.values) for key in self.keys),
             partitionings=tuple(tuple(map(new_id, each)) for each in self.partitionings),
+            orders=tuple(tuple(map(new_id, each)) for each in self.orders),
         )
 
     def unique_within(self, columns: set[int] | frozenset[int]) -> UniqueKey | None:
@@ -90,9 +94,59 @@ def derive(
     properties = _derive(node, below, statistics)
     if properties.rows > MOST_ROWS:
         properties = replace(properties, rows=MOST_ROWS)
+    orders = _orders(node, below)
+    if orders != properties.orders:
+        properties = replace(properties, orders=orders)
     if below and all(source.everywhere for source in below) != properties.everywhere:
         return replace(properties, everywhere=not properties.everywhere)
     return properties
+
+
+def _orders(node: logical.LogicalNode, below: Sequence[Properties]) -> tuple[tuple[int, ...], ...]:
+    """Return the orders in which rows can come without a sort; what is missing here is only not thought of."""
+    match node:
+        case logical.Scan():
+            return _scan_orders(node)
+        case logical.Filter() | logical.Root():
+            return below[0].orders
+        case logical.Limit() if node.collation:
+            return (tuple(key.column for key in node.collation),)
+        case logical.Project():
+            names = {
+                item.expression.id: item.column.id
+                for item in reversed(node.assignments)
+                if isinstance(item.expression, Column)
+            }
+            renamed = (tuple(names[id_] for id_ in takewhile(names.__contains__, each)) for each in below[0].orders)
+            return tuple(each for each in renamed if each)
+        case logical.Aggregate():
+            ids = {column.id for column in node.keys}
+            leading = (each[: len(ids)] for each in below[0].orders)
+            return tuple(each for each in leading if ids and set(each) == ids)
+        case logical.Join() if not node.kind.keeps_right:
+            # A merge join keeps the order of its left side, which is one of its keys.
+            equated = columns_of(node.condition)
+            return tuple(each for each in below[0].orders if each[0] in equated)
+        case _:
+            return ()
+
+
+def _scan_orders(node: logical.Scan) -> tuple[tuple[int, ...], ...]:
+    """Leading columns that the filter bounds to a single value are the same in all rows: the next ones are in order."""
+    sorted_indexes = [index for index in node.map.indexes if index.kind is IndexKind.SORTED]
+    if not sorted_indexes:
+        return ()
+    ids = {column.name: column.id for column in node.columns}
+    fixed = {
+        name
+        for name, candidates in find_candidates(node.filter).items()
+        if any(isinstance(each.bound, Points) and each.bound.is_single for each in candidates)
+    }
+    orders = (
+        tuple(ids[name] for name in takewhile(ids.__contains__, dropwhile(fixed.__contains__, index.columns)))
+        for index in sorted_indexes
+    )
+    return tuple(dict.fromkeys(order for order in orders if order))
 
 
 def _derive(
@@ -160,7 +214,7 @@ def _of_scan(node: logical.Scan, statistics: MapStatistics | None) -> Properties
             if known is not None and known.distinct and ids[name] in bounded:
                 values *= min(1.0, bounded[ids[name]] / known.distinct)
         keys = (UniqueKey(frozenset(ids[name] for name in node.map.key), max(1.0, values)),)
-    return Properties(rows, columns, keys, partitionings, node.map.replicated)
+    return Properties(rows, columns, keys, partitionings, everywhere=node.map.replicated)
 
 
 def _filtered_columns(

@@ -24,7 +24,7 @@ from remuda.optimizer.access_paths import access_paths, reduced_scan
 from remuda.optimizer.cost import least_join_cost
 from remuda.optimizer.costing import Costing
 from remuda.optimizer.enforcers import Enforcer, enforcers
-from remuda.optimizer.first_rows import cheapest_first_rows, makes_groups
+from remuda.optimizer.first_rows import cheapest_first_rows, may_stream
 from remuda.optimizer.join_order import MAXIMUM_PAIRS, MAXIMUM_PAIRS_SPREAD
 from remuda.optimizer.memo import Group, GroupReference, Memo
 from remuda.optimizer.populate import populate_memo
@@ -106,6 +106,10 @@ class Search:
     def partitionings(self, relation: logical.Relation) -> tuple[tuple[int, ...], ...]:
         assert isinstance(relation, GroupReference)
         return self.memo.properties(relation).partitionings
+
+    def orders(self, relation: logical.Relation) -> tuple[tuple[int, ...], ...]:
+        assert isinstance(relation, GroupReference)
+        return self.memo.properties(relation).orders
 
     def is_replicated(self, relation: logical.Relation) -> bool:
         assert isinstance(relation, GroupReference)
@@ -241,7 +245,7 @@ class Search:
         if built is None:
             return None
         priced = self.finish(expression, name, built, rows)
-        if isinstance(expression, logical.Limit) and makes_groups(self.memo, expression.input.group):  # type: ignore[attr-defined]
+        if isinstance(expression, logical.Limit) and may_stream(self.memo, inputs(expression)[0]):
             early = self._early(expression, name, alternative, rows)
             return early if early is not None and early.estimate.cost < priced.estimate.cost else priced
         return priced

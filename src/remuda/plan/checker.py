@@ -61,7 +61,7 @@ def _check_columns(node: Any, children: tuple[Any, ...]) -> None:
     if isinstance(node, physical.HashJoin | physical.NestedLoopJoin) and node.row_cutover is not None:
         _require(not node.kind.keeps_right, "a row join does not know which right rows met no left row", node)
     match node:
-        case physical.HashJoin():
+        case physical.HashJoin() | physical.MergeJoin():
             left, right = ({column.id for column in child.columns} for child in children)
             for key in node.keys:
                 _require(key.left.id in left and key.right.id in right, "a key has a column of either side", node)
@@ -266,7 +266,7 @@ def _check_distribution(node: Any, child: Any, members: int) -> None:
             # What every member has would arrive once from each.
             _require(partitioned, "an exchange brings together rows that are each on one member", node)
             return
-        case physical.HashJoin() | physical.NestedLoopJoin():
+        case physical.HashJoin() | physical.MergeJoin() | physical.NestedLoopJoin():
             _check_join(node, members)
             return
         case physical.Union() | physical.Recursive() | physical.Expand():
@@ -296,7 +296,7 @@ def _check_distribution(node: Any, child: Any, members: int) -> None:
         _require(kind is own, "only an exchange moves rows", node)
 
 
-def _check_join(node: physical.HashJoin | physical.NestedLoopJoin, members: int) -> None:
+def _check_join(node: physical.HashJoin | physical.MergeJoin | physical.NestedLoopJoin, members: int) -> None:
     left, right = (side.traits.distribution for side in (node.left, node.right))  # type: ignore[attr-defined]
     own = node.traits.distribution
     if own.kind is DistributionKind.ROOT:
@@ -311,7 +311,8 @@ def _check_join(node: physical.HashJoin | physical.NestedLoopJoin, members: int)
     if right.kind is DistributionKind.REPLICATED:
         _require(not node.kind.keeps_right, "a right row without a match is found so by every member", node)
         return
-    _require(right.kind is DistributionKind.PARTITIONED and isinstance(node, physical.HashJoin), "by keys", node)
+    by_keys = isinstance(node, physical.HashJoin | physical.MergeJoin)
+    _require(right.kind is DistributionKind.PARTITIONED and by_keys, "by keys", node)
     pairs = {(key.left.id, key.right.id) for key in getattr(node, "keys", ())}
     together = (
         bool(left.columns)
@@ -348,6 +349,9 @@ def _is_grouped_in_place(node: physical.HashAggregate | physical.StreamingAggreg
 def _check_collation(node: Any, child: Any) -> None:
     if isinstance(node, physical.Sort | physical.TopN | physical.HashAggregate | physical.Modify):
         return
+    if isinstance(node, physical.MergeJoin):
+        _check_merge_order(node)
+        return
     if len(inputs(node)) > 1 or isinstance(node, physical.Window | physical.Expand):
         _require(not node.traits.collation, "an operator that keeps no order promises none", node)
         return
@@ -364,6 +368,20 @@ def _check_collation(node: Any, child: Any) -> None:
         "the input has the order that is promised",
         node,
     )
+
+
+def _check_merge_order(node: physical.MergeJoin) -> None:
+    """Both sides come in the order of keys; the join keeps the left one's, and of equal columns the right one's."""
+    left, right = (side.traits.collation for side in inputs(node))
+    equated = {key.left.id for key in node.keys}
+    _require(bool(node.collation) and all(key.column in equated for key in node.collation), "an order of keys", node)
+    _require(collation_satisfies(left, node.collation), "the left side comes in the order of the keys", node)
+    _require(collation_satisfies(right, node.right_collation), "the right side comes in the order of the keys", node)
+    promised = node.traits.collation
+    if promised:
+        _require(not node.kind.keeps_right, "right rows without a match come out of turn", node)
+        by_right = node.kind is JoinKind.INNER and collation_satisfies(node.right_collation, promised)
+        _require(by_right or collation_satisfies(left, promised), "the input has the order that is promised", node)
 
 
 def _below_project(node: physical.Project) -> Collation | None:
@@ -388,7 +406,7 @@ def _expressions(node: Any) -> list[Expression]:
             return _aggregate_columns(node)
         case logical.Root() | physical.Root():
             return list(node.columns)
-        case logical.Join() | physical.HashJoin() | physical.NestedLoopJoin():
+        case logical.Join() | physical.HashJoin() | physical.MergeJoin() | physical.NestedLoopJoin():
             return [part for part in (node.condition, node.compared) if part is not None]
         case physical.LookupJoin():
             return [*node.keys, *([] if node.condition is None else [node.condition])]

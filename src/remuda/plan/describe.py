@@ -176,6 +176,9 @@ def describe(node: physical.PhysicalNode) -> Description:
             return _described("Limit", limit=_optional(node.count), offset=_optional(node.offset))
         case physical.HashJoin():
             return _hash_join(node)
+        case physical.MergeJoin():
+            order = describe_order(node.collation, node.left.columns)
+            return _described(f"MergeJoin {node.kind.value}", keys=_join_keys(node), order=order, **_conditions(node))
         case physical.RuntimeFilter():
             return _described(f"RuntimeFilter #{node.number}", keys=column_names(node.keys))
         case physical.NestedLoopJoin():
@@ -309,14 +312,17 @@ def _partitioned_by(pruning: Pruning | None) -> Attributes:
 
 
 def _hash_join(node: physical.HashJoin) -> Description:
-    keys = " AND ".join(
-        f"{each.left.name} {'IS NOT DISTINCT FROM' if each.null_safe else '='} {each.right.name}" for each in node.keys
-    )
     return _described_by_lines(
         f"HashJoin {node.kind.value}",
-        {"keys": keys} | _conditions(node) | {"build side": node.build_side.value},
+        {"keys": _join_keys(node)} | _conditions(node) | {"build side": node.build_side.value},
         _runtime_keys(node),
         _row_cutover(node),
+    )
+
+
+def _join_keys(node: physical.HashJoin | physical.MergeJoin) -> str:
+    return " AND ".join(
+        f"{each.left.name} {'IS NOT DISTINCT FROM' if each.null_safe else '='} {each.right.name}" for each in node.keys
     )
 
 
@@ -374,7 +380,9 @@ def _branch(branch: CandidateBranch) -> str:
     return " AND ".join(parts)
 
 
-def _conditions(node: logical.Join | logical.Apply | physical.HashJoin | physical.NestedLoopJoin) -> Attributes:
+def _conditions(
+    node: logical.Join | logical.Apply | physical.HashJoin | physical.MergeJoin | physical.NestedLoopJoin,
+) -> Attributes:
     mark = "" if node.mark is None else node.mark.name
     return {"condition": _optional(node.condition), "compared": _optional(node.compared), "mark": mark}
 

@@ -5,7 +5,7 @@ These nodes are the body of a `Plan`: plain data that pickles and travels to the
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, ClassVar
 
@@ -285,6 +285,36 @@ class HashJoin(_Node):
     @property
     def columns(self) -> tuple[Column, ...]:
         return joined_columns(self.kind, self.left.columns, self.right.columns, self.mark)
+
+
+@dataclass(frozen=True, slots=True)
+class MergeJoin(_Node):
+    """Joins rows that come in the order of the keys on both sides, piece by piece; holds no side.
+
+    `collation` is the order in columns of the left side, each of them a key; the right side comes in the same order of
+    the columns that these equal. The other keys need no order.
+    """
+
+    kind: JoinKind
+    left: Relation
+    right: Relation
+    keys: tuple[JoinKey, ...]
+    collation: Collation
+    condition: Expression | None
+    compared: Expression | None
+    mark: Column | None
+    traits: Traits
+    span: Span | None = field(default=None, compare=False, repr=False, kw_only=True)
+    """Where the sub-query of a SINGLE join is written."""
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return joined_columns(self.kind, self.left.columns, self.right.columns, self.mark)
+
+    @property
+    def right_collation(self) -> Collation:
+        equal = {key.left.id: key.right.id for key in reversed(self.keys)}
+        return tuple(replace(key, column=equal[key.column]) for key in self.collation)
 
 
 @dataclass(frozen=True, slots=True)
@@ -595,6 +625,7 @@ PhysicalNode = (
     | TopN
     | Limit
     | HashJoin
+    | MergeJoin
     | RuntimeFilter
     | NestedLoopJoin
     | LookupJoin

@@ -36,6 +36,9 @@ class PlanningContext(Protocol):
     def partitionings(self, relation: logical.Relation) -> tuple[tuple[int, ...], ...]:
         """By which columns, in order, an input may be partitioned without an exchange."""
 
+    def orders(self, relation: logical.Relation) -> tuple[tuple[int, ...], ...]:
+        """By which columns, in turn, an input can come in order without a sort."""
+
     def is_replicated(self, relation: logical.Relation) -> bool:
         """Whether every member has all rows of an input anyway."""
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from remuda.exec.batch import RowBatch
     from remuda.exec.join.join_table import BuildRows, JoinTable, Pairs
     from remuda.expr import Column, Expression, Parameters
-    from remuda.plan.physical import HashJoin, NestedLoopJoin
+    from remuda.plan.physical import HashJoin, MergeJoin, NestedLoopJoin
 
 TESTED = {JoinKind.SEMI, JoinKind.ANTI, JoinKind.MARK}
 """Joins that ask of a left row whether it has a match: the first one settles it."""
@@ -31,7 +31,7 @@ SEVERAL_ROWS = "a sub-query that stands for one value returned more than one row
 class JoinExpressions:
     """What is compiled once for a join: its condition and its comparison over pairs."""
 
-    def __init__(self, node: HashJoin | NestedLoopJoin) -> None:
+    def __init__(self, node: HashJoin | MergeJoin | NestedLoopJoin) -> None:
         left, right = node.left.columns, node.right.columns
         self.condition = None if node.condition is None else PairPredicate(node.condition, left, right)
         self.compared = None if node.compared is None else PairPredicate(node.compared, left, right)
@@ -67,7 +67,7 @@ class JoinResult:
 
     def __init__(
         self,
-        node: HashJoin | NestedLoopJoin,
+        node: HashJoin | MergeJoin | NestedLoopJoin,
         code: JoinExpressions,
         build: BuildRows,
         parameters: Parameters,

@@ -39,6 +39,7 @@ IMPLEMENT_RULES: dict[type, tuple[Any, ...]] = {
     logical.Join: (
         implement_join.hash_join,
         implement_join.commuted_hash_join,
+        implement_join.merge_join,
         implement_join.nested_loop_join,
         implement_lookup.lookup_join,
     ),

@@ -11,9 +11,11 @@ Where the rows are decides where a join can be done, with several members or in 
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from remuda.plan import logical, physical
+from remuda.plan.joins import JoinKind
 from remuda.plan.traits import (
     PARTITIONED,
     REPLICATED,
@@ -21,6 +23,7 @@ from remuda.plan.traits import (
     Convention,
     Distribution,
     DistributionKind,
+    SortKey,
     Traits,
 )
 from remuda.rules.implement.candidate_branches import candidate_branches
@@ -30,8 +33,9 @@ from remuda.rules.rule_context import Alternative, PlanningContext, has_several_
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from remuda.plan.joins import JoinKey, JoinKind
+    from remuda.plan.joins import JoinKey
     from remuda.plan.physical import PhysicalNode
+    from remuda.plan.traits import Collation
 
     Build = Callable[[Any, Any, Traits], PhysicalNode]
 
@@ -55,6 +59,86 @@ def commuted_hash_join(node: logical.Join, required: Traits, context: PlanningCo
         for alternative in _alternatives(other, required, context):
             first, second = alternative.requirements
             yield Alternative((second, first), lambda left, right, build=alternative.build: build(right, left))
+
+
+def merge_join(node: logical.Join, required: Traits, context: PlanningContext) -> Iterable[Alternative]:
+    """Join → MergeJoin over two inputs that can come in the order of the keys without a sort.
+
+    It holds no side, so it delivers its first rows at once, and it keeps the order. On the coordinator, or on each
+    member where both sides are partitioned by keys as they are. Not where keys are computed: they come in no order.
+    """
+    sides = context.join_sides(node)
+    if required.convention is not Convention.LOCAL or sides.left_items or sides.right_items:
+        return
+    if required.collation and sides.kind.keeps_right:
+        return
+    for keys in _ordered_keys(sides, context):
+        order = _merge_order(sides.kind, keys, required.collation)
+        if order is not None:
+            yield from _merged(sides, order, required, context)
+
+
+def _ordered_keys(sides: JoinSides, context: PlanningContext) -> Iterator[tuple[JoinKey, ...]]:
+    """Yield keys by whose order both inputs can come, the longest that an order of the left one begins with."""
+    by_left = {key.left.id: key for key in reversed(sides.keys)}
+    others = context.orders(sides.right)
+    seen: set[tuple[JoinKey, ...]] = set()
+    for order in context.orders(sides.left) if others else ():
+        keys = tuple(by_left[id_] for id_ in takewhile(by_left.__contains__, order))
+        while keys and not any(other[: len(keys)] == tuple(key.right.id for key in keys) for other in others):
+            keys = keys[:-1]
+        if keys and keys not in seen:
+            seen.add(keys)
+            yield keys
+
+
+def _merge_order(kind: JoinKind, keys: tuple[JoinKey, ...], wanted: Collation) -> Collation | None:
+    """Return the order of the keys, in columns of the left side, by which the result has the order that is required."""
+    first = wanted[0] if wanted else SortKey(0)
+    order = tuple(replace(first, column=key.left.id) for key in keys)
+    for place, sort_key in enumerate(wanted[: len(keys)]):
+        names = {keys[place].left.id, *((keys[place].right.id,) if kind is JoinKind.INNER else ())}
+        if sort_key.column not in names:
+            return None
+        order = (*order[:place], replace(sort_key, column=keys[place].left.id), *order[place + 1 :])
+    return order if len(wanted) <= len(keys) else None
+
+
+def _merged(sides: JoinSides, order: Collation, required: Traits, context: PlanningContext) -> Iterator[Alternative]:
+    equal = {key.left.id: key.right.id for key in reversed(sides.keys)}
+    right_order = tuple(replace(key, column=equal[key.column]) for key in order)
+
+    def build(left: Any, right: Any, distribution: Distribution) -> physical.MergeJoin:
+        collation = () if sides.kind.keeps_right else required.collation or left.traits.collation
+        traits = Traits(required.convention, distribution, collation)
+        return physical.MergeJoin(
+            sides.kind,
+            left,
+            right,
+            sides.keys,
+            order,
+            sides.condition,
+            sides.compared,
+            sides.mark,
+            traits,
+            span=sides.span,
+        )
+
+    if not is_spread(required, context):
+        if required.distribution.kind is not DistributionKind.REPLICATED or context.members == 1:
+            below = (replace(AT_ROOT, collation=order), replace(AT_ROOT, collation=right_order))
+            yield Alternative(below, lambda left, right: build(left, right, ROOT))
+        return
+    for columns in context.partitionings(sides.left):
+        others = tuple(equal.get(id_) for id_ in columns)
+        by_left = Distribution(DistributionKind.PARTITIONED, columns)
+        if others not in context.partitionings(sides.right) or not by_left.satisfies(required.distribution):
+            continue
+        by_right = replace(by_left, columns=tuple(id_ for id_ in others if id_ is not None))
+        yield Alternative(
+            (Traits(required.convention, by_left, order), Traits(required.convention, by_right, right_order)),
+            lambda left, right, placed=PARTITIONED if sides.kind.keeps_right else by_left: build(left, right, placed),
+        )
 
 
 def nested_loop_join(node: logical.Join, required: Traits, context: PlanningContext) -> Iterable[Alternative]:
