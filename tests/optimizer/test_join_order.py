@@ -182,6 +182,33 @@ def test_large_joins_stay_within_bounds(size: int, members: int) -> None:
     assert optimized.tree.estimate.cost <= written.tree.estimate.cost * 1.1
 
 
+@pytest.mark.parametrize(("rows", "pairs"), [(1_000, MAXIMUM_PAIRS), (50_000_000, 3_025)])
+def test_more_orders_are_tried_where_the_inputs_are_large(rows: int, pairs: int) -> None:
+    """Eight relations on one key have 3,025 splits; planning may take as long as one pass over the rows."""
+    shop = Shop()
+    first = shop.scan("t0", rows, {"n": 100})
+    tree: Any = first
+    for place in range(1, 8):
+        other = shop.scan(f"t{place}", rows + place, {"n": 10 * place})
+        tree = join(tree, other, equal(column(first, "n"), column(other, "n")))
+    found = shop.plan(tree).memo.expression_count
+    assert found <= pairs + 30
+    assert (found > 3_000) == (pairs > 3_000)
+
+
+def test_a_join_that_costs_too_much_is_not_searched() -> None:
+    """What its inputs and the join itself cost at least is known before one of its orders is planned."""
+    shop = Shop()
+    hub, few = shop.scan("hub", 1_000_000, {"a": 10, "b": 100_000}), shop.scan("few", 10, {"x": 10})
+    many = shop.scan("many", 900_000, {"y": 100_000})
+    tree = join(
+        join(hub, many, equal(column(hub, "b"), column(many, "y"))), few, equal(column(hub, "id"), column(few, "x"))
+    )
+    memo = shop.plan(tree).memo
+    groups = [group for group in memo.groups if isinstance(group.expressions[0], logical.Join)]
+    assert any(not group.weighed for group in groups), "hub with many is never planned"
+
+
 def test_many_relations_that_nothing_connects_are_joined_one_after_the_other() -> None:
     """As many sub-queries of one row in a select list: any two of them could be joined first, and none is better."""
     shop, size = Shop(), 60

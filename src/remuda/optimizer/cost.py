@@ -69,6 +69,8 @@ of its rows."""
 MERGE_ROW = 20.0
 """Joining one row of either side where both come in order: tables are small, but there is one for each piece. A million
 rows with 100,000 in order, by two indexes, take 166 ms; hashed and sorted 260."""
+PLANNED_PAIR = 250_000.0
+"""Planning one way to split a join in two: 100 to 300 µs."""
 JOINED_COLUMN = 2.0
 """Producing one column of one joined row."""
 PAIR = 1.5
@@ -291,11 +293,29 @@ def zone_order_rows() -> int:
     return ZONES_FOR_EACH * ZONE_ROWS
 
 
-def least_join_cost(left: float, right: float, rows: float, columns: int) -> float:
-    """What every way to join so many rows costs at least, however they are read."""
-    smaller = min(left, right)
-    found = min(PROBE_ROW * max(left, right) + BUILD_ROW * smaller, PAIR * left * right, LOOKUP_ROW * smaller)
+@dataclass(frozen=True, slots=True)
+class JoinInput:
+    """One side of a join: its rows, what reading them costs at least, and whether they may be looked up in a map."""
+
+    rows: float
+    least: float
+    is_map: bool
+
+
+def least_join_cost(left: JoinInput, right: JoinInput, rows: float, columns: int) -> float:
+    """Return what every plan of a join costs at least, its inputs included: hashed, by pairs, or looked up in a map."""
+    smaller, larger = min(left.rows, right.rows), max(left.rows, right.rows)
+    hashed = min(PROBE_ROW * larger + BUILD_ROW * smaller, PAIR * smaller * larger)
+    found = hashed + left.least + right.least
+    for side, other in ((left, right), (right, left)):
+        if other.is_map:
+            found = min(found, LOOKUP_ROW * side.rows + side.least)
     return OPERATOR_START + found + rows * columns * JOINED_COLUMN
+
+
+def affordable_pairs(rows: float) -> int:
+    """Return how many ways to split a join may be planned in the time that a pass over the rows of its inputs takes."""
+    return int(min(rows * PROBE_ROW / PLANNED_PAIR, 1e9))
 
 
 def total_cost(node: physical.PhysicalNode, own: float, parallelism: int) -> float:

@@ -8,7 +8,8 @@ generation of optimal bushy join trees without cross products", Moerkotte and Ne
     (b, c)   (a, b)   (a, bc)   (ab, c)        never (a, c): nothing connects them
 
 With too many pairs the two sets whose join has the fewest rows are joined for good, and so on, until few enough are
-left.
+left. How many are too many depends on the rows: planning should take no longer than a pass over them. Which of the
+groups are planned the search decides: not those whose least cost is above that of the best plan so far.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from dataclasses import replace
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Any
 
+from remuda.optimizer.cost import affordable_pairs
 from remuda.plan import logical
 from remuda.plan.joins import JoinKind
 from remuda.rules.explore.explore import semi_join_as_inner
@@ -31,6 +33,8 @@ MAXIMUM_PAIRS = 500
 """Splits that are tried; a star of 8 relations has 448, a chain of 12 has 286, 8 relations on one key have 3,025."""
 MAXIMUM_PAIRS_SPREAD = 100
 """With several members, where each join can be done in several places."""
+MAXIMUM_PAIRS_LARGE = 5_000
+"""Of large inputs, where planning takes no longer than a pass over their rows."""
 MAXIMUM_PARTS = 8
 """Parts of a graph that nothing connects, such as sub-queries of one row, between which any join is thought of."""
 
@@ -42,9 +46,10 @@ def explore_join_orders(graph: JoinGraph, memo: Memo, maximum: int = MAXIMUM_PAI
 
 class _Orders:
     def __init__(self, graph: JoinGraph, memo: Memo, maximum: int) -> None:
-        self.maximum = maximum
         self.graph = graph
         self.memo = memo
+        rows = sum(self._rows(reference) for reference in graph.relations)
+        self.maximum = max(maximum, min(affordable_pairs(rows), MAXIMUM_PAIRS_LARGE))
         self.groups: dict[int, GroupReference] = {1 << place: each for place, each in enumerate(graph.relations)}
         self.nodes = list(self.groups)
         """The sets between which orders are still open; at first each relation is one."""

@@ -72,7 +72,7 @@ class Group:
     weighed: dict[Traits, list[PhysicalNode]] = field(default_factory=dict)
     """The plans that were complete enough to have a cost, as they came in the last search: for EXPLAIN MEMO."""
     least: list[float] | None = None
-    """For several expressions what each costs at least, in the search's units."""
+    """What each expression costs at least, in the search's units."""
 
     @property
     def rows(self) -> float:

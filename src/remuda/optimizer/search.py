@@ -21,7 +21,7 @@ from remuda.expr import Column, Expression
 from remuda.expr.cancellation import check_cancelled
 from remuda.optimizer import cost
 from remuda.optimizer.access_paths import access_paths, reduced_scan
-from remuda.optimizer.cost import least_join_cost
+from remuda.optimizer.cost import JoinInput, least_join_cost
 from remuda.optimizer.costing import Costing
 from remuda.optimizer.enforcers import Enforcer, enforcers
 from remuda.optimizer.first_rows import cheapest_first_rows, may_stream
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     Candidate = Callable[[float], PhysicalNode | None]
 
 _HERE = (Convention.LOCAL,)
+_AT_ROOT = Traits(Convention.LOCAL, ROOT)
 
 
 @dataclass(slots=True)
@@ -76,7 +77,7 @@ class Search:
         self.pricing = Costing(self.members, self.spark_parallelism, self.cores, self.extensions)
 
     def run(self, tree: logical.Root) -> physical.Root:
-        pairs = MAXIMUM_PAIRS if self.members == 1 and self.conventions == _HERE else MAXIMUM_PAIRS_SPREAD
+        pairs = MAXIMUM_PAIRS if self._is_here else MAXIMUM_PAIRS_SPREAD
         top = populate_memo(tree, self.memo, self.new_column, self.disabled, pairs, self.extensions)
         winner = self.optimize_group(top, Traits(Convention.LOCAL, ROOT, tree.collation), math.inf)
         assert isinstance(winner, physical.Root), "every logical operator has an implementation"
@@ -157,11 +158,16 @@ class Search:
         group = self.memo.groups[number]
         required = self._simplified(required)
         if required in group.winners:
-            known = group.winners[required]
-            return known if known is not None and known.estimate.cost < bound else None
-        if bound <= group.failures.get(required, -math.inf):
+            return self._within(bound, group.winners[required])
+        if bound <= group.failures.get(required, -math.inf) or bound <= self._least_of_join(group):
             return None
         check_cancelled()
+        if required in group.failures:
+            # Asked for the second time with a higher bound: the winner itself, once for all further bounds.
+            return self._within(bound, self._search(group, required, math.inf))
+        return self._search(group, required, bound)
+
+    def _search(self, group: Group, required: Traits, bound: float) -> PhysicalNode | None:
         best: PhysicalNode | None = None
         limit = bound
         weighed = group.weighed[required] = []
@@ -181,14 +187,17 @@ class Search:
             group.failures[required] = bound
         return best
 
+    def _within(self, bound: float, plan: PhysicalNode | None) -> PhysicalNode | None:
+        return plan if plan is not None and plan.estimate.cost < bound else None
+
     def _simplified(self, required: Traits) -> Traits:
         """With one member and no other backend all rows are on the coordinator, wherever they are asked for."""
-        if self.members > 1 or self.conventions != _HERE or required.distribution is ROOT:
+        if not self._is_here or required.distribution is ROOT:
             return required
         return Traits(Convention.LOCAL, ROOT, required.collation)
 
     def _candidates(self, group: Group, required: Traits) -> Iterator[tuple[float, Iterable[Candidate]]]:
-        """Ways to the group's rows, each a function of the bound; with what they cost at least, the inputs left out."""
+        """Yield alternatives for the group's rows, each a function of the bound; with what they cost at least."""
         enforcing: list[Enforcer] = []
         if not isinstance(group.expressions[0], logical.Root):
             enforcing = list(enforcers(required, self.conventions, self.members))
@@ -208,18 +217,48 @@ class Search:
                 yield enforcer.least, (partial(self._enforce, group.number, enforcer),)
 
     def _by_promise(self, group: Group) -> list[tuple[float, logical.LogicalNode]]:
-        """Of several orders of joins those first that look cheap: a good bound early saves most of the others."""
-        if len(group.expressions) == 1:
-            return [(0.0, group.expressions[0])]
+        """Return the expressions, those first that look cheap: a good bound early saves most of the others."""
+        return sorted(zip(self._least_costs(group), group.expressions, strict=True), key=lambda pair: pair[0])
+
+    def _least_costs(self, group: Group) -> list[float]:
         if group.least is None:
             group.least = [self._least_cost(group, expression) for expression in group.expressions]
-        pairs = zip(group.least, group.expressions, strict=True)
-        return sorted(pairs, key=lambda pair: pair[0])
+        return group.least
 
     def _least_cost(self, group: Group, expression: logical.LogicalNode) -> float:
-        if not isinstance(expression, logical.Join) or self.extensions.costs:
+        """Return what every plan of an expression costs at least; 0 where that is not known."""
+        if self.extensions.costs:
             return 0.0
-        return least_join_cost(self.rows(expression.left), self.rows(expression.right), group.rows, len(group.columns))
+        if isinstance(expression, logical.Join):
+            left, right = (self._join_input(reference) for reference in inputs(expression))
+            return least_join_cost(left, right, group.rows, len(group.columns))
+        is_passing = self._is_here and isinstance(group.expressions[0], logical.Join)
+        return min(self._least_costs(self.memo.groups[inputs(expression)[0].group])) if is_passing else 0.0
+
+    def _join_input(self, reference: GroupReference) -> JoinInput:
+        """Return a side of a join. Where members share work, what it costs to read is not known before it is placed."""
+        group = self.memo.groups[reference.group]
+        first = group.expressions[0]
+        is_map = isinstance(first, logical.Scan)
+        if not self._is_here:
+            return JoinInput(group.rows, 0.0, is_map=is_map)
+        if isinstance(first, logical.Join):
+            return JoinInput(group.rows, min(self._least_costs(group)), is_map=False)
+        read = self.optimize_group(group.number, _AT_ROOT, math.inf)
+        return JoinInput(group.rows, math.inf if read is None else read.estimate.cost, is_map=is_map)
+
+    def _least_of_join(self, group: Group) -> float:
+        """Return what every plan of a join costs at least: below that there is no need to look at its orders.
+
+        Not where members share the work: an exchange above the join divides its cost.
+        """
+        is_known = self._is_here and isinstance(group.expressions[0], logical.Join)
+        return min(self._least_costs(group)) if is_known else -math.inf
+
+    @property
+    def _is_here(self) -> bool:
+        """Whether all rows are in this process, on one member."""
+        return self.members == 1 and self.conventions == _HERE
 
     def _build(
         self, expression: Any, name: str, alternative: Alternative, required: Traits, rows: float, limit: float
@@ -227,6 +266,10 @@ class Search:
         # A LIMIT pays only for a part of its input: its own bound says nothing about the input's whole cost.
         left = math.inf if isinstance(expression, logical.Limit) else limit
         sources: list[PhysicalNode] = []
+        reserved = 0.0
+        if isinstance(expression, logical.Join) and self._is_here and None not in alternative.requirements:
+            # What the right side costs at least is not there for the left one.
+            reserved = self._join_input(inputs(expression)[1]).least
         for reference, requirement in zip(inputs(expression), alternative.requirements, strict=True):
             if requirement is None:
                 continue
@@ -236,7 +279,8 @@ class Search:
             # Work that members share below an exchange may cost that many times the bound on the coordinator.
             if requirement.convention is not required.convention:
                 left -= cost.SPARK_JOB
-            source = self.optimize(reference, requirement, left * self._sharers if shared else left)
+            available, reserved = left - reserved, 0.0
+            source = self.optimize(reference, requirement, available * self._sharers if shared else available)
             if source is None:
                 return None
             left -= 0.0 if shared else source.estimate.cost
