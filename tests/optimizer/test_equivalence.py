@@ -15,7 +15,7 @@ from remuda.expr.functions.text import like_prefix
 from remuda.grid.parameters import to_stored_values
 from remuda.optimizer.access_paths import bind_index, bind_key
 from remuda.optimizer.pruning import prune
-from remuda.optimizer.sargable import find_candidates
+from remuda.optimizer.sargable import find_sargable
 from remuda.plan import logical
 from remuda.plan.bounds import Bound, Interval, Points, Prefix, Ranges
 from remuda.plan.walk import walk
@@ -117,7 +117,7 @@ def test_the_bound_filter_is_what_the_model_says(case: Case) -> None:
 
 @given(cases(predicates))
 def test_index_filter_and_remainder_are_the_filter(case: Case) -> None:
-    candidates = find_candidates(case.filter)
+    candidates = find_sargable(case.filter)
     for index in case.definition.indexes:
         served = bind_index(index, case.filter, candidates)
         if served is None:
@@ -134,7 +134,7 @@ def test_index_filter_and_remainder_are_the_filter(case: Case) -> None:
 
 @given(cases(key_predicates))
 def test_key_and_remainder_are_the_filter(case: Case) -> None:
-    found = bind_key(case.definition.key, case.filter, find_candidates(case.filter))
+    found = bind_key(case.definition.key, case.filter, find_sargable(case.filter))
     if found is None:
         return
     places = case.definition.positions(case.definition.key)
@@ -163,7 +163,7 @@ def test_every_matching_row_lies_in_a_pruned_partition(case: Case) -> None:
 def test_lookups_find_each_value_within_the_bounds_once(case: Case) -> None:
     """What an index is asked, valued: disjoint, in its order, and neither more nor less than the bounds say."""
     for index in case.definition.indexes:
-        served = bind_index(index, case.filter, find_candidates(case.filter))
+        served = bind_index(index, case.filter, find_sargable(case.filter))
         if served is None:
             continue
         lookups = index_lookups(served.bounds, case.parameters)

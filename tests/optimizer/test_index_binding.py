@@ -6,7 +6,7 @@ import pytest
 
 from remuda.expr import render
 from remuda.optimizer.access_paths import bind_index, bind_key
-from remuda.optimizer.sargable import find_candidates
+from remuda.optimizer.sargable import find_sargable
 from remuda.plan.describe import describe
 from remuda.plan.physical import Direction, IndexScan
 from remuda.plan.traits import Traits
@@ -18,7 +18,7 @@ MAP = define()
 def bind_text(condition: str, index_text: str) -> str | None:
     """`bounds; residual` as EXPLAIN writes them; None where the index is unusable."""
     scan = scan_of(f"SELECT id FROM m WHERE {condition}", MAP)
-    bound = bind_index(index(index_text), scan.filter, find_candidates(scan.filter))
+    bound = bind_index(index(index_text), scan.filter, find_sargable(scan.filter))
     if bound is None:
         return None
     node = IndexScan(MAP, bound.index, (), bound.bounds, None, Direction.UNORDERED, None, Traits())
@@ -216,7 +216,7 @@ def test_what_an_index_serves_of_a_condition(condition: str, index_text: str, ex
 
 
 def test_no_filter_binds_nothing() -> None:
-    assert find_candidates(None) == {}
+    assert find_sargable(None) == {}
     assert bind_index(index("SORTED(f)"), None, {}) is None
 
 
@@ -235,7 +235,7 @@ KEYS = [
 @pytest.mark.parametrize(("condition", "key", "residual"), KEYS, ids=[case[0] for case in KEYS])
 def test_what_a_key_serves_of_a_condition(condition: str, key: tuple[str, ...], residual: str | None) -> None:
     filter_ = filter_of(condition, define(key=key))
-    found = bind_key(key, filter_, find_candidates(filter_))
+    found = bind_key(key, filter_, find_sargable(filter_))
     if residual is None:
         assert found is None
     else:

@@ -128,7 +128,7 @@ def test_a_bound_below_which_there_is_no_plan_is_remembered(monkeypatch: pytest.
         raise AssertionError("the group is searched again")
 
     with monkeypatch.context() as patch:
-        patch.setattr(Search, "_candidates", failing)
+        patch.setattr(Search, "_alternative_plans", failing)
         assert search.optimize_group(group, required, 10.0) is None
         assert search.optimize_group(group, required, 9.0) is None
         with pytest.raises(AssertionError, match="searched again"):
@@ -140,7 +140,7 @@ def test_a_winner_is_found_once(monkeypatch: pytest.MonkeyPatch) -> None:
     search, group = searching("SELECT a FROM m")
     required = Traits(Convention.LOCAL, ROOT, (SortKey(search.memo.groups[group].columns[0].id),))
     winner = search.optimize_group(group, required, math.inf)
-    monkeypatch.delattr(Search, "_candidates")
+    monkeypatch.delattr(Search, "_alternative_plans")
     assert winner is not None
     assert search.optimize_group(group, required, math.inf) is winner
     assert search.optimize_group(group, required, winner.estimate.cost) is None

@@ -1,4 +1,4 @@
-"""All ways to read the rows of a scan: directly, through each usable index, by key; in each backend."""
+"""Access paths of a scan: a full scan, each usable index, a key lookup; in each backend."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from remuda.catalog import IndexDefinition, IndexKind, MapStatistics
 from remuda.expr import Expression, conjunction, conjuncts
 from remuda.optimizer.cost import ScanSize, operator_cost, pruned_share, scan_cutover
 from remuda.optimizer.pruning import prune
-from remuda.optimizer.sargable import Candidate, Candidates, find_candidates, merge_intervals
+from remuda.optimizer.sargable import SargablePredicate, SargablePredicates, find_sargable, merge_intervals
 from remuda.optimizer.selectivity import bound_selectivity, has_unknown_values, of_map, selectivity
 from remuda.plan import logical, physical
 from remuda.plan.bounds import Bound, Interval, Points, Prefix, Pruning, Ranges
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from remuda.expr import Column
 
-# Binding candidates to an index: which bounds it can serve, and what remains of the filter.
+# Binding sargable predicates to an index: which bounds it can serve, and what remains of the filter.
 #
 # For `a = 1 AND b > 2 AND b < 4` and SORTED(a, b): a = 1, 2 < b < 4, nothing remains. For SORTED(a, c): a = 1, and `b
 # > 2 AND b < 4` remains. For HASH(a, b): unusable, as HASH needs every column by equality.
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 class BoundIndex:
     """`bounds` for the leading columns of the index; `used AND residual` is equivalent to the filter.
 
-    `used` is what the bounds stand for exactly; beside it they may only leave out rows that the remainder rejects.
+    `used` is what the bounds stand for exactly; beside it they may only leave out rows that the residual rejects.
     """
 
     index: IndexDefinition
@@ -49,12 +49,12 @@ class BoundIndex:
     residual: Expression | None
 
 
-def bind_index(index: IndexDefinition, filter_: Expression | None, candidates: Candidates) -> BoundIndex | None:
+def bind_index(index: IndexDefinition, filter_: Expression | None, predicates: SargablePredicates) -> BoundIndex | None:
     """None where the index cannot serve any part of the filter."""
     bounds: list[Bound] = []
     used: list[Expression] = []
     for column in index.columns:
-        chosen = _choose(candidates.get(column, []), ranges=index.kind is IndexKind.SORTED)
+        chosen = _choose(predicates.get(column, []), ranges=index.kind is IndexKind.SORTED)
         if chosen is None:
             break
         bound, conjuncts_used = chosen
@@ -68,30 +68,30 @@ def bind_index(index: IndexDefinition, filter_: Expression | None, candidates: C
     return BoundIndex(index, tuple(bounds), conjunction(used), residual)
 
 
-def _choose(candidates: list[Candidate], *, ranges: bool) -> tuple[Bound, list[Expression]] | None:
+def _choose(predicates: list[SargablePredicate], *, ranges: bool) -> tuple[Bound, list[Expression]] | None:
     """In this order: one equality, a union of equalities, all ranges together, a union of ranges.
 
-    A candidate that is not exact is bound, and asked again as part of the remainder.
+    A predicate that is not exact is bound, and asked again as part of the residual.
     """
-    points = [(candidate, candidate.bound) for candidate in candidates if isinstance(candidate.bound, Points)]
-    for candidate, bound in sorted(points, key=lambda pair: not pair[1].is_single):
-        return bound, [candidate.conjunct]
-    intervals = [candidate for candidate in candidates if isinstance(candidate.bound, Interval)]
+    points = [(predicate, predicate.bound) for predicate in predicates if isinstance(predicate.bound, Points)]
+    for predicate, bound in sorted(points, key=lambda pair: not pair[1].is_single):
+        return bound, [predicate.conjunct]
+    intervals = [predicate for predicate in predicates if isinstance(predicate.bound, Interval)]
     if ranges and intervals:
-        return merge_intervals(intervals), [candidate.conjunct for candidate in intervals if candidate.exact]
-    for candidate in candidates if ranges else ():
-        return candidate.bound, [candidate.conjunct] if candidate.exact else []
+        return merge_intervals(intervals), [predicate.conjunct for predicate in intervals if predicate.exact]
+    for predicate in predicates if ranges else ():
+        return predicate.bound, [predicate.conjunct] if predicate.exact else []
     return None
 
 
 def bind_key(
-    key: tuple[str, ...], filter_: Expression | None, candidates: Candidates
+    key: tuple[str, ...], filter_: Expression | None, predicates: SargablePredicates
 ) -> tuple[tuple[Points, ...], Expression | None] | None:
     """The points of every key column, and what remains of the filter; None where a key column has none."""
     points: list[Points] = []
     used: list[Expression] = []
     for column in key:
-        chosen = _choose(candidates.get(column, []), ranges=False)
+        chosen = _choose(predicates.get(column, []), ranges=False)
         if chosen is None or not isinstance(chosen[0], Points) or chosen[0].or_null:
             return None
         points.append(chosen[0])
@@ -107,30 +107,30 @@ def access_paths(
     *,
     pruned: bool = True,
 ) -> Iterable[physical.ScanNode]:
-    """Every path, priced. An ordered index scan is proposed only where its order is required."""
-    candidates = find_candidates(scan.filter)
+    """Yield every access path with its cost. An ordered index scan is proposed only where its order is required."""
+    predicates = find_sargable(scan.filter)
     pruning = prune(scan.map, scan.filter) if pruned else None
     # A replicated map is all here, and in every task that asks for it.
     for convention in (required.convention,) if scan.map.replicated else conventions:
         traits = Traits(convention, _distribution(scan))
-        for path in _paths(scan, required.collation, candidates, pruning, traits, statistics):
-            yield _priced(path, scan, statistics)
+        for path in _paths(scan, required.collation, predicates, pruning, traits, statistics):
+            yield _with_cost(path, scan, statistics)
 
 
 def _paths(
     scan: logical.Scan,
     order: Collation,
-    candidates: Candidates,
+    predicates: SargablePredicates,
     pruning: Pruning | None,
     traits: Traits,
     statistics: MapStatistics,
 ) -> Iterable[physical.ScanNode]:
     yield physical.MapScan(scan.map, scan.columns, scan.filter, pruning, traits)
-    key = bind_key(scan.map.key, scan.filter, candidates)
+    key = bind_key(scan.map.key, scan.filter, predicates)
     if key is not None:
         yield physical.KeyLookup(scan.map, scan.columns, key[0], key[1], pruning, traits)
     if not order:
-        bounds = (bind_index(index, scan.filter, candidates) for index in scan.map.indexes)
+        bounds = (bind_index(index, scan.filter, predicates) for index in scan.map.indexes)
         for bound in _undominated([bound for bound in bounds if bound is not None]):
             yield _index_scan(scan, bound, Direction.UNORDERED, pruning, traits, statistics)
         return
@@ -138,7 +138,7 @@ def _paths(
     for index in scan.map.indexes:
         if index.kind is not IndexKind.SORTED:
             continue
-        bound = bind_index(index, scan.filter, candidates) or BoundIndex(index, (), None, scan.filter)
+        bound = bind_index(index, scan.filter, predicates) or BoundIndex(index, (), None, scan.filter)
         for direction in (Direction.ASCENDING, Direction.DESCENDING):
             for chosen, collation in _orders(scan, bound, direction, order):
                 if collation_satisfies(collation, order):
@@ -251,7 +251,7 @@ def _has_no_nulls(scan: logical.Scan, bound: BoundIndex, place: int, name: str) 
     return False
 
 
-def _priced(path: physical.ScanNode, scan: logical.Scan, statistics: MapStatistics) -> physical.ScanNode:
+def _with_cost(path: physical.ScanNode, scan: logical.Scan, statistics: MapStatistics) -> physical.ScanNode:
     returned = statistics.rows * selectivity(scan.filter, of_map(statistics))
     size = ScanSize(_scanned_rows(path, statistics), returned)
     cost = operator_cost(path, returned, size)
@@ -269,15 +269,15 @@ def _priced(path: physical.ScanNode, scan: logical.Scan, statistics: MapStatisti
 
 
 def reduced_scan(path: physical.MapScan, filter_: Expression | None, statistics: MapStatistics) -> physical.MapScan:
-    """A direct scan that leaves a part of its filter to whoever is above it."""
+    """Return a full scan that leaves a part of its filter to the operator above it."""
     scan = logical.Scan(path.map, path.columns, filter_)
-    priced = _priced(replace(path, filter=filter_), scan, statistics)
+    priced = _with_cost(replace(path, filter=filter_), scan, statistics)
     assert isinstance(priced, physical.MapScan)
     return priced
 
 
 def _scanned_rows(path: physical.ScanNode, statistics: MapStatistics) -> float:
-    """Entries within the bounds of an index, whatever the remainder then rejects; else what pruning leaves."""
+    """Entries within the bounds of an index, whatever the residual then rejects; else what pruning leaves."""
     if not isinstance(path, physical.IndexScan):
         return statistics.rows * pruned_share(path)
     share = 1.0

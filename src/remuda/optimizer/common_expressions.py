@@ -132,7 +132,7 @@ class CommonExpressions:
     """`reduced` is a scan that asks only a part of its filter, priced."""
 
     new_column: Callable[[str, SqlType], Column]
-    pricing: Costing
+    costing: Costing
     reduced: Callable[[physical.MapScan, Expression | None], physical.MapScan]
     fired: int = 0
     _count: int = 0
@@ -248,7 +248,7 @@ class CommonExpressions:
         return self._priced(below, source.estimate.rows)
 
     def _priced(self, node: Any, rows: float) -> PhysicalNode:
-        return self.pricing.price(node, rows)
+        return self.costing.price(node, rows)
 
 
 def _identity(node: Any) -> physical.Project:

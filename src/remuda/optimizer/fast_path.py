@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from remuda.optimizer.access_paths import access_paths
 from remuda.optimizer.costing import Costing
-from remuda.optimizer.sargable import find_candidates
+from remuda.optimizer.sargable import find_sargable
 from remuda.optimizer.selectivity import of_map, selectivity
 from remuda.plan import logical, physical
 from remuda.plan.bounds import Points
@@ -34,22 +34,22 @@ def plan_lookup(
         return None
     known = statistics[scan.map.id]
     rows = known.rows * selectivity(scan.filter, of_map(known))
-    pricing = Costing(members)
+    costing = Costing(members)
     paths = access_paths(scan, AT_ROOT, (Convention.LOCAL,), known, pruned=pruning)
     best: Any = min(paths, key=lambda path: path.estimate.cost)
 
     def projected(source: Any) -> Any:
-        return source if project is None else pricing.price(project_over(source, project), rows)
+        return source if project is None else costing.price(project_over(source, project), rows)
 
     def at_root(source: Any) -> Any:
-        return pricing.price(physical.RootExchange(source, AT_ROOT), rows)
+        return costing.price(physical.RootExchange(source, AT_ROOT), rows)
 
     if members == 1 or scan.map.replicated:
         top = projected(best)
     else:
         # What is projected away need not travel; what is computed may be wider than what it is computed from.
         top = min((at_root(projected(best)), projected(at_root(best))), key=lambda node: node.estimate.cost)
-    root = pricing.price(physical.Root(top, tree.columns, tree.names, replace(AT_ROOT)), rows)
+    root = costing.price(physical.Root(top, tree.columns, tree.names, replace(AT_ROOT)), rows)
     assert isinstance(root, physical.Root)
     return root
 
@@ -70,9 +70,9 @@ def _is_lookup(scan: logical.Scan) -> bool:
     if scan.filter is None or split_disjunction(scan) is not None:
         return False
     named = {*scan.map.key, *(index.columns[0] for index in scan.map.indexes)}
-    candidates = find_candidates(scan.filter)
+    predicates = find_sargable(scan.filter)
     return any(
-        isinstance(candidate.bound, Points) and candidate.bound.is_single
+        isinstance(predicate.bound, Points) and predicate.bound.is_single
         for name in named
-        for candidate in candidates.get(name, ())
+        for predicate in predicates.get(name, ())
     )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, assert_never
 from remuda.catalog import ColumnStatistics, IndexKind
 from remuda.expr import Call, Column, Expression, Literal, columns_of, conjuncts
 from remuda.optimizer.join_cardinality import join_rows
-from remuda.optimizer.sargable import as_candidate, find_candidates
+from remuda.optimizer.sargable import as_sargable, find_sargable
 from remuda.optimizer.selectivity import bound_selectivity, of_map, selectivity
 from remuda.plan import logical
 from remuda.plan.bounds import Points
@@ -56,7 +56,7 @@ class Properties:
     partitionings: tuple[Partitioning, ...] = ()
     orders: tuple[tuple[int, ...], ...] = ()
     """By which columns, in turn, rows can come in order without a sort: those of SORTED indexes."""
-    everywhere: bool = False
+    replicated: bool = False
     """Whether every member has all of the rows without an exchange: constants, and maps that are replicated."""
 
     def known(self, column: Column) -> ColumnStatistics | None:
@@ -97,8 +97,8 @@ def derive(
     orders = _orders(node, below)
     if orders != properties.orders:
         properties = replace(properties, orders=orders)
-    if below and all(source.everywhere for source in below) != properties.everywhere:
-        return replace(properties, everywhere=not properties.everywhere)
+    if below and all(source.replicated for source in below) != properties.replicated:
+        return replace(properties, replicated=not properties.replicated)
     return properties
 
 
@@ -139,8 +139,8 @@ def _scan_orders(node: logical.Scan) -> tuple[tuple[int, ...], ...]:
     ids = {column.name: column.id for column in node.columns}
     fixed = {
         name
-        for name, candidates in find_candidates(node.filter).items()
-        if any(isinstance(each.bound, Points) and each.bound.is_single for each in candidates)
+        for name, predicates in find_sargable(node.filter).items()
+        if any(isinstance(each.bound, Points) and each.bound.is_single for each in predicates)
     }
     orders = (
         tuple(ids[name] for name in takewhile(ids.__contains__, dropwhile(fixed.__contains__, index.columns)))
@@ -157,7 +157,7 @@ def _derive(
             return _of_scan(node, statistics.get(node.map.id))
         case logical.Values():
             alone = (UniqueKey(frozenset(), 1.0),) if len(node.rows) == 1 else ()
-            return Properties(float(len(node.rows)), keys=alone, everywhere=True)
+            return Properties(float(len(node.rows)), keys=alone, replicated=True)
         case logical.Filter():
             (source,) = below
             share = selectivity(node.condition, source.known)
@@ -201,7 +201,7 @@ def _of_scan(node: logical.Scan, statistics: MapStatistics | None) -> Properties
     whole = len(partitioning) == len(node.map.partitioned_by) and not node.map.replicated
     partitionings = (partitioning,) if whole else ()
     if statistics is None:
-        return Properties(0.0, partitionings=partitionings, everywhere=node.map.replicated)
+        return Properties(0.0, partitionings=partitionings, replicated=node.map.replicated)
     rows = statistics.rows * selectivity(node.filter, of_map(statistics))
     bounded = {} if node.filter is None else _bounded_values(node.filter, statistics)
     columns = _filtered_columns(node, statistics, rows, bounded)
@@ -214,7 +214,7 @@ def _of_scan(node: logical.Scan, statistics: MapStatistics | None) -> Properties
             if known is not None and known.distinct and ids[name] in bounded:
                 values *= min(1.0, bounded[ids[name]] / known.distinct)
         keys = (UniqueKey(frozenset(ids[name] for name in node.map.key), max(1.0, values)),)
-    return Properties(rows, columns, keys, partitionings, everywhere=node.map.replicated)
+    return Properties(rows, columns, keys, partitionings, replicated=node.map.replicated)
 
 
 def _filtered_columns(
@@ -232,15 +232,15 @@ def _filtered_columns(
 def _bounded_values(filter_: Expression, statistics: MapStatistics) -> dict[int, float]:
     found: dict[int, float] = {}
     for part in conjuncts(filter_):
-        candidate = as_candidate(part)
-        each = None if candidate is None else statistics.columns.get(candidate.column)
-        if candidate is None or each is None:
+        predicate = as_sargable(part)
+        each = None if predicate is None else statistics.columns.get(predicate.column)
+        if predicate is None or each is None:
             continue
-        if isinstance(candidate.bound, Points):
-            values = float(len(candidate.bound.values))
+        if isinstance(predicate.bound, Points):
+            values = float(len(predicate.bound.values))
         else:
-            values = (each.distinct or 0) * bound_selectivity(candidate.bound, each)
-        found[candidate.source.id] = min(values, found.get(candidate.source.id, math.inf))
+            values = (each.distinct or 0) * bound_selectivity(predicate.bound, each)
+        found[predicate.source.id] = min(values, found.get(predicate.source.id, math.inf))
     return found
 
 

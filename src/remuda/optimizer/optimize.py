@@ -102,7 +102,7 @@ def optimize(
     best = search.run(normalized)
     rules = search.rules_of(best)
     if SHARE_RULE not in settings.disabled_rules:
-        common = CommonExpressions(search.new_column, search.pricing, search.reduced_scan)
+        common = CommonExpressions(search.new_column, search.costing, search.reduced_scan)
         best = common.share(best)
         rules.extend([SHARE_RULE] * common.fired)
     if SPOOL_RULE not in settings.disabled_rules:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from remuda.expr import Expression, columns_of, conjunction, conjuncts, disjuncts
-from remuda.optimizer.sargable import Candidate, find_candidates, merge_intervals
+from remuda.optimizer.sargable import SargablePredicate, find_sargable, merge_intervals
 from remuda.plan.bounds import Bound, Interval, Points, Pruning
 from remuda.types import Kind, SqlType
 
@@ -40,8 +40,8 @@ def _stated(
     bounds = dict(zip(columns, alternatives[0], strict=True))
     return tuple(
         each.conjunct
-        for name, candidates in find_candidates(filter_).items()
-        for each in candidates
+        for name, predicates in find_sargable(filter_).items()
+        for each in predicates
         if each.exact and name in bounds and _is_part(each.bound, bounds[name])
     )
 
@@ -88,19 +88,19 @@ def _says_something_of(missing: set[str], part: Expression) -> bool:
 
 def _bounds(definition: MapDefinition, filter_: Expression) -> dict[str, Bound | None]:
     """What the conjuncts alone say of each partitioning column."""
-    candidates = find_candidates(filter_)
+    predicates = find_sargable(filter_)
     return {
-        name: _countable(candidates.get(name, []), definition.column(name).type) for name in definition.partitioned_by
+        name: _countable(predicates.get(name, []), definition.column(name).type) for name in definition.partitioned_by
     }
 
 
-def _countable(candidates: list[Candidate], type_: SqlType) -> Bound | None:
+def _countable(predicates: list[SargablePredicate], type_: SqlType) -> Bound | None:
     """Equalities before ranges; NULL is never in a key, so `or_null` adds nothing."""
-    points = [candidate.bound for candidate in candidates if isinstance(candidate.bound, Points)]
+    points = [predicate.bound for predicate in predicates if isinstance(predicate.bound, Points)]
     if points:
         best = min(points, key=lambda bound: len(bound.values))
         return Points(best.values)
-    interval = merge_intervals(candidates)
+    interval = merge_intervals(predicates)
     countable = type_.is_integer or type_.kind is Kind.DATE
     return interval if countable and interval.lows and interval.highs else None
 

@@ -1,4 +1,4 @@
-"""Which conjuncts of a filter say something about a single column that an index or pruning can use."""
+"""Sargable predicates: the conjuncts of a filter that bound a single column, for an index or pruning."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ MIRRORED = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class SargablePredicate:
     """`conjunct` is true only for rows whose column lies within `bound`; where it is `exact`, for all of them."""
 
     column: str
@@ -94,30 +94,30 @@ class Candidate:
     exact: bool = True
 
 
-Candidates = dict[str, list[Candidate]]
+SargablePredicates = dict[str, list[SargablePredicate]]
 
 
-def find_candidates(filter_: Expression | None) -> Candidates:
-    """The candidates of each column, in the order of the filter.
+def find_sargable(filter_: Expression | None) -> SargablePredicates:
+    """Return the sargable predicates of each column, in the order of the filter.
 
     `a = 1 AND b > 2 AND b < 4` gives a: [=1], b: [>2], [<4].
     """
-    found: Candidates = {}
+    found: SargablePredicates = {}
     for conjunct in conjuncts(filter_):
-        candidate = as_candidate(conjunct)
-        if candidate is not None:
-            found.setdefault(candidate.column, []).append(candidate)
+        predicate = as_sargable(conjunct)
+        if predicate is not None:
+            found.setdefault(predicate.column, []).append(predicate)
     return found
 
 
-def as_candidate(conjunct: Expression) -> Candidate | None:
+def as_sargable(conjunct: Expression) -> SargablePredicate | None:
     if isinstance(conjunct, Call) and conjunct.function in {"like", "starts_with"}:
         return _begins(conjunct)
     named = _column_and_bound(conjunct)
-    return None if named is None else Candidate(named[0].name, named[1], conjunct, named[0])
+    return None if named is None else SargablePredicate(named[0].name, named[1], conjunct, named[0])
 
 
-def _begins(conjunct: Call) -> Candidate | None:
+def _begins(conjunct: Call) -> SargablePredicate | None:
     """`f LIKE 'abc%'` lies from 'abc' up to 'abd'; `f LIKE 'abc%x'` does too, but has to be asked as well."""
     column, pattern = conjunct.arguments[:2]
     if not isinstance(column, Column) or not is_constant(pattern) or len(conjunct.arguments) > 2:
@@ -125,7 +125,7 @@ def _begins(conjunct: Call) -> Candidate | None:
     if not isinstance(pattern, Literal):
         if conjunct.function != "like":
             return None
-        return Candidate(column.name, Prefix(pattern), conjunct, column, exact=False)
+        return SargablePredicate(column.name, Prefix(pattern), conjunct, column, exact=False)
     if pattern.value is None:
         return None
     prefix, pure = like_prefix(pattern.value) if conjunct.function == "like" else (pattern.value, True)
@@ -133,7 +133,7 @@ def _begins(conjunct: Call) -> Candidate | None:
         return None
     high = following(prefix)
     highs = () if high is None else (End(Literal(high, pattern.type), inclusive=False),)
-    return Candidate(
+    return SargablePredicate(
         column.name,
         Interval((End(Literal(prefix, pattern.type), inclusive=True),), highs),
         conjunct,
@@ -261,19 +261,19 @@ def _branch(branch: Expression) -> tuple[Column, tuple[Points | Interval, ...]] 
         if named is None or isinstance(named[1], Prefix):
             return None
         return named[0], named[1].parts if isinstance(named[1], Ranges) else (named[1],)
-    found = [as_candidate(condition) for condition in conditions]
+    found = [as_sargable(condition) for condition in conditions]
     ranges = [each for each in found if each is not None and each.exact and isinstance(each.bound, Interval)]
     if len(ranges) < len(conditions) or any(each.source != ranges[0].source for each in ranges):
         return None
     return ranges[0].source, (merge_intervals(ranges),)
 
 
-def merge_intervals(candidates: list[Candidate]) -> Interval:
+def merge_intervals(predicates: list[SargablePredicate]) -> Interval:
     """Several ranges on one column are one range; the tightest of its ends is found when the values are known."""
     lows = tuple(
-        end for candidate in candidates if isinstance(candidate.bound, Interval) for end in candidate.bound.lows
+        end for predicate in predicates if isinstance(predicate.bound, Interval) for end in predicate.bound.lows
     )
     highs = tuple(
-        end for candidate in candidates if isinstance(candidate.bound, Interval) for end in candidate.bound.highs
+        end for predicate in predicates if isinstance(predicate.bound, Interval) for end in predicate.bound.highs
     )
     return Interval(lows, highs)

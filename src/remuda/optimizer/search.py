@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from remuda.rules.rule_context import Alternative
     from remuda.types import SqlType
 
-    Candidate = Callable[[float], PhysicalNode | None]
+    PlanMaker = Callable[[float], PhysicalNode | None]
 
 _HERE = (Convention.LOCAL,)
 _AT_ROOT = Traits(Convention.LOCAL, ROOT)
@@ -64,7 +64,7 @@ class Search:
     cores: int = 1
     extensions: Extensions = NO_EXTENSIONS
     memo: Memo = field(init=False)
-    pricing: Costing = field(init=False)
+    costing: Costing = field(init=False)
     _sides: dict[int, tuple[JoinSides, JoinSides | None]] = field(default_factory=dict)
     """By the identity of the join, which the memo keeps."""
     _origins: dict[int, tuple[PhysicalNode, list[str]]] = field(default_factory=dict)
@@ -74,7 +74,7 @@ class Search:
 
     def __post_init__(self) -> None:
         self.memo = Memo(self.statistics)
-        self.pricing = Costing(self.members, self.spark_parallelism, self.cores, self.extensions)
+        self.costing = Costing(self.members, self.spark_parallelism, self.cores, self.extensions)
 
     def run(self, tree: logical.Root) -> physical.Root:
         pairs = MAXIMUM_PAIRS if self._is_here else MAXIMUM_PAIRS_SPREAD
@@ -94,7 +94,7 @@ class Search:
 
     def access_paths(self, scan: logical.Scan, required: Traits) -> Iterable[physical.ScanNode]:
         paths = access_paths(scan, required, self.conventions, self.statistics[scan.map.id], pruned=self.pruning)
-        return map(self.pricing.extended, paths) if self.extensions.costs else paths
+        return map(self.costing.extended, paths) if self.extensions.costs else paths
 
     def reduced_scan(self, scan: physical.MapScan, filter_: Expression | None) -> physical.MapScan:
         """The scan with another filter."""
@@ -114,7 +114,7 @@ class Search:
 
     def is_replicated(self, relation: logical.Relation) -> bool:
         assert isinstance(relation, GroupReference)
-        return self.memo.groups[relation.group].properties.everywhere
+        return self.memo.groups[relation.group].properties.replicated
 
     def join_sides(self, node: logical.Join) -> JoinSides:
         return self._both_sides(node)[0]
@@ -171,11 +171,11 @@ class Search:
         best: PhysicalNode | None = None
         limit = bound
         weighed = group.weighed[required] = []
-        for least, expression_candidates in self._candidates(group, required):
+        for least, plan_makers in self._alternative_plans(group, required):
             if least >= limit:
                 continue
-            for candidate in expression_candidates:
-                plan = candidate(limit)
+            for make_plan in plan_makers:
+                plan = make_plan(limit)
                 if plan is None or not self.satisfies(plan.traits, required):
                     continue
                 weighed.append(plan)
@@ -196,7 +196,7 @@ class Search:
             return required
         return Traits(Convention.LOCAL, ROOT, required.collation)
 
-    def _candidates(self, group: Group, required: Traits) -> Iterator[tuple[float, Iterable[Candidate]]]:
+    def _alternative_plans(self, group: Group, required: Traits) -> Iterator[tuple[float, Iterable[PlanMaker]]]:
         """Yield alternatives for the group's rows, each a function of the bound; with what they cost at least."""
         enforcing: list[Enforcer] = []
         if not isinstance(group.expressions[0], logical.Root):
@@ -308,7 +308,7 @@ class Search:
         return alternatives(expression, required, self, self.disabled, self.extensions)
 
     def finish(self, expression: Any, name: str, built: Any, rows: float) -> PhysicalNode:
-        priced = self.pricing.price(built, rows)
+        priced = self.costing.price(built, rows)
         names = self._origins.setdefault(id(priced), (priced, []))[1]
         names.append(name)
         explored = self.memo.explored.get(id(expression))
@@ -318,7 +318,7 @@ class Search:
 
     def _enforce(self, number: int, enforcer: Enforcer, limit: float) -> PhysicalNode | None:
         source = self.optimize_group(number, enforcer.below, limit * (self._sharers if enforcer.shares_work else 1))
-        return None if source is None else self.pricing.price(enforcer.build(source), source.estimate.rows)
+        return None if source is None else self.costing.price(enforcer.build(source), source.estimate.rows)
 
     @property
     def _sharers(self) -> int:

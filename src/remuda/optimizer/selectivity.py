@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, assert_never
 
 from remuda.expr import Call, Column, Expression, Literal, conjuncts, disjuncts
-from remuda.optimizer.sargable import Candidate, as_candidate, merge_intervals
+from remuda.optimizer.sargable import SargablePredicate, as_sargable, merge_intervals
 from remuda.plan.bounds import Bound, Interval, Points, Prefix, Ranges
 from remuda.storage.index.value_order import comparable
 
@@ -45,22 +45,22 @@ def of_map(statistics: MapStatistics | None) -> KnownColumns:
 def selectivity(predicate: Expression | None, known: KnownColumns) -> float:
     """The share of rows that pass. Ranges of one column are taken together, all else as independent."""
     share = 1.0
-    ranges: dict[int, list[Candidate]] = {}
+    ranges: dict[int, list[SargablePredicate]] = {}
     for conjunct in conjuncts(predicate):
-        candidate = as_candidate(conjunct)
-        if candidate is not None and isinstance(candidate.bound, Interval) and candidate.exact:
-            ranges.setdefault(candidate.source.id, []).append(candidate)
+        sargable = as_sargable(conjunct)
+        if sargable is not None and isinstance(sargable.bound, Interval) and sargable.exact:
+            ranges.setdefault(sargable.source.id, []).append(sargable)
         else:
-            share *= _conjunct_selectivity(conjunct, candidate, known)
-    for candidates in ranges.values():
-        share *= bound_selectivity(merge_intervals(candidates), known(candidates[0].source))
+            share *= _conjunct_selectivity(conjunct, sargable, known)
+    for sargables in ranges.values():
+        share *= bound_selectivity(merge_intervals(sargables), known(sargables[0].source))
     return share
 
 
-def _conjunct_selectivity(conjunct: Expression, candidate: Candidate | None, known: KnownColumns) -> float:
-    if candidate is not None:
-        share = bound_selectivity(candidate.bound, known(candidate.source))
-        return share if candidate.exact or isinstance(candidate.bound, Prefix) else share * COMPARISON
+def _conjunct_selectivity(conjunct: Expression, sargable: SargablePredicate | None, known: KnownColumns) -> float:
+    if sargable is not None:
+        share = bound_selectivity(sargable.bound, known(sargable.source))
+        return share if sargable.exact or isinstance(sargable.bound, Prefix) else share * COMPARISON
     if not isinstance(conjunct, Call):
         return ANYTHING_ELSE
     match conjunct.function:

@@ -1,7 +1,7 @@
 """The rules that turn plans into better or more concrete ones; a file for each root operator.
 
 The *rewrite* comes first: `decorrelate` turns every sub-query into a join (`one_row`, `pull_up` and `push_domain` are
-its ways), `trim` drops columns that nobody reads. *Normalise* rules (`filter`, `filter_join`, `join`, `join_inference`,
+its ways), `trim` drops unused columns. *Normalise* rules (`filter`, `filter_join`, `join`, `join_inference`,
 `union`, `project`, `aggregate`, `sort`, `limit`, `empty`) rewrite logical trees in ways that are always better;
 `normalize` lists and applies them. What can be derived from a tree is in `properties`, what a predicate does with NULL
 in `nulls`, simpler forms of predicates in `conditions`.

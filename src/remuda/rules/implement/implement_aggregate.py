@@ -32,7 +32,7 @@ def aggregate_at_root(node: logical.Aggregate, required: Traits, _context: Plann
 def count_by_index(node: logical.Aggregate, required: Traits, context: PlanningContext) -> Iterable[Alternative]:
     """COUNT(*) of a Scan → final(IndexCount): an index whose bounds are the whole filter knows how many rows there are.
 
-    Not with a remainder, for which rows would have to be read, and not for COUNT(x) where x may be NULL.
+    Not with a residual, for which rows would have to be read, and not for COUNT(x) where x may be NULL.
     """
     scan = context.scan_of(node.input)
     if scan is None or node.keys or not node.calls or not _is_wanted_at_root(required):

@@ -157,7 +157,7 @@ def nested_loop_join(node: logical.Join, required: Traits, context: PlanningCont
         )
 
     yield from _in_one_place(sides, required, context, build)
-    yield from _with_right_everywhere(sides, required, context, build)
+    yield from _with_right_replicated(sides, required, context, build)
 
 
 def _alternatives(sides: JoinSides, required: Traits, context: PlanningContext) -> Iterator[Alternative]:
@@ -176,7 +176,7 @@ def _alternatives(sides: JoinSides, required: Traits, context: PlanningContext) 
 
     yield from _in_one_place(sides, required, context, build)
     yield from _by_partition(sides, required, context, build)
-    yield from _with_right_everywhere(sides, required, context, build)
+    yield from _with_right_replicated(sides, required, context, build)
 
 
 def _in_one_place(sides: JoinSides, required: Traits, context: PlanningContext, build: Build) -> Iterator[Alternative]:
@@ -187,13 +187,13 @@ def _in_one_place(sides: JoinSides, required: Traits, context: PlanningContext, 
             return
         case DistributionKind.REPLICATED if several:
             if context.is_replicated(sides.left) and context.is_replicated(sides.right):
-                everywhere = Traits(required.convention, REPLICATED)
-                yield Alternative((everywhere, everywhere), lambda left, right: build(left, right, everywhere))
+                replicated = Traits(required.convention, REPLICATED)
+                yield Alternative((replicated, replicated), lambda left, right: build(left, right, replicated))
         case _:
             yield Alternative((AT_ROOT, AT_ROOT), lambda left, right: build(left, right, AT_ROOT))
 
 
-def _with_right_everywhere(
+def _with_right_replicated(
     sides: JoinSides, required: Traits, context: PlanningContext, build: Build
 ) -> Iterator[Alternative]:
     """Where the left rows are. Not where right rows without a match come out: every member would find them so."""
@@ -202,9 +202,9 @@ def _with_right_everywhere(
     by = required.distribution.columns
     if by and not _delivers(sides.left, by):
         return
-    everywhere = Traits(required.convention, REPLICATED)
+    replicated = Traits(required.convention, REPLICATED)
     yield Alternative(
-        (required, everywhere), lambda left, right: build(left, right, replace(left.traits, collation=()))
+        (required, replicated), lambda left, right: build(left, right, replace(left.traits, collation=()))
     )
 
 

@@ -29,7 +29,7 @@ _COMPARISONS = frozenset({"=", "<", "<=", ">", ">=", "in"})
 def restrict(node: Any, predicate: Expression) -> Any | None:
     """The tree with its scans reading only what meets the predicate; None where that changes nothing.
 
-    Legal where rows that fail the predicate matter to nobody above.
+    Legal where rows that fail the predicate matter to no operator above.
     """
     match node:
         case logical.Scan():

@@ -98,7 +98,7 @@ NORMALIZE_RULES: dict[type, tuple[NormalizeRule, ...]] = {
     ),
     logical.Aggregate: (
         empty.prune_empty,
-        # Orders that nobody needs go.
+        # Orders that no operator needs go.
         limit.remove_sort_below_aggregate,
         aggregate.remove_distinct_of_unique,
         multiplicity.turn_join_semi_below_distinct,

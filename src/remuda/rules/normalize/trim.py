@@ -1,4 +1,4 @@
-"""Removal of columns that nobody above uses: part of the rewrite, before the rules run, and once more after them."""
+"""Prune unused columns: part of the rewrite, before the rules run, and once more after them."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def _trim_aggregate(node: logical.Aggregate, needed: set[int]) -> LogicalNode:
 
 
 def _trim_join(node: logical.Join | logical.Apply, needed: set[int]) -> LogicalNode:
-    """A join that only adds columns goes with them: MARK whose mark nobody reads, LEFT that finds one match at most.
+    """A join that only adds columns goes with them: MARK whose mark is unused, LEFT that finds one match at most.
 
     Not a LEFT join that may find two, for it doubles left rows, nor SINGLE, which may be an error.
     """
@@ -128,7 +128,7 @@ def _trim_union(node: logical.Union, needed: set[int]) -> LogicalNode:
 
 
 def _trim_window(node: logical.Window, needed: set[int]) -> LogicalNode:
-    """A call that nobody reads goes, and with the last one the operator: it neither adds nor drops rows."""
+    """Drop an unused call, and with the last one the operator: it neither adds nor drops rows."""
     calls = tuple(call for call in node.calls if call.column.id in needed)
     if not calls:
         return trim(node.input, needed)
