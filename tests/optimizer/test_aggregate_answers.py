@@ -9,7 +9,7 @@ import duckdb
 import pytest
 
 import remuda
-from remuda.grid.plan_trace import explain_with_trace
+from tests.harness.plan_trace import explain_with_trace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -102,7 +102,7 @@ def test_answers_are_the_oracles(query: str, grid: Any, oracle: Any) -> None:
 def test_each_rule_is_used(grid: Any) -> None:
     fired: set[str] = set()
     for query in QUERIES:
-        fired |= explain_with_trace(grid.queries, query, disabled=frozenset())[1]
+        fired |= explain_with_trace(grid, query, disabled=frozenset())[1]
     alone = len(grid.cluster.members) == 1
     assert RULES - fired == (set() if alone else {"aggregate_below_union"} - fired)
 

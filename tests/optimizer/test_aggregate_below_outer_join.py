@@ -9,8 +9,8 @@ import pytest
 
 import remuda
 from remuda.errors import SqlError
-from remuda.grid.plan_trace import explain_with_trace
 from tests.harness.databases import DuckDatabase
+from tests.harness.plan_trace import explain_with_trace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -174,4 +174,4 @@ def test_zeros_of_both_signs_are_one_group_and_two_texts(databases: Databases) -
 
 
 def rules(databases: Databases, query: str) -> set[str]:
-    return set(explain_with_trace(databases.grid.queries, query)[1])
+    return set(explain_with_trace(databases.grid, query)[1])

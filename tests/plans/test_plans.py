@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import remuda
-from remuda.grid.plan_trace import explain_with_trace
 from tests.harness import plan_file
 from tests.harness.generated import rows_of
+from tests.harness.plan_trace import explain_with_trace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -65,7 +65,7 @@ def test_plan(
     place = (path, case.members)
     if place not in grids:
         grids[place] = _open(*place)
-    text, fired = explain_with_trace(grids[place].queries, case.sql, disabled=case.disable)
+    text, fired = explain_with_trace(grids[place], case.sql, disabled=case.disable)
     assert case.expect <= fired, f"did not fire: {', '.join(sorted(case.expect - fired))}"
     assert not case.disable & fired, f"fired though disabled: {', '.join(sorted(case.disable & fired))}"
     if pytestconfig.getoption("--rewrite"):

@@ -13,10 +13,10 @@ import duckdb
 import pytest
 
 import remuda
-from remuda.grid.plan_trace import explain_with_trace
 from tests.harness.databases import DuckDatabase
 from tests.harness.generated import rows_of
 from tests.harness.outer_join_queries import INDEXES, OuterJoinGenerator, any_plan, definitions
+from tests.harness.plan_trace import explain_with_trace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -83,5 +83,5 @@ def test_plans_by_chance_aggregate_below_joins() -> None:
             grid.load(name, rows_of(rows))
         generator = OuterJoinGenerator(random)
         for _ in range(60):
-            fired |= explain_with_trace(grid.queries, generator.query())[1]
+            fired |= explain_with_trace(grid, generator.query())[1]
     assert {"aggregate_below_join", "explore_join_orders", "aggregate_distinct_in_two_steps"} <= fired

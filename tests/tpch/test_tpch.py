@@ -10,8 +10,8 @@ import duckdb
 import pytest
 
 import remuda
-from remuda.grid.plan_trace import explain_with_trace
 from tests.harness.benchmark_answers import same_rows
+from tests.harness.plan_trace import explain_with_trace
 from tests.tpch.tpch import QUERIES, TABLES, create_tables, generate, load
 
 SCALE = 0.01
@@ -50,7 +50,7 @@ def test_answer(number: int, grid: Any, oracle: duckdb.DuckDBPyConnection) -> No
 @pytest.mark.parametrize("number", QUERIES)
 def test_plan(number: int, grid: Any) -> None:
     """Every step is checked; and a join without a condition never has to be done."""
-    plan, fired = explain_with_trace(grid.queries, QUERIES[number])
+    plan, fired = explain_with_trace(grid, QUERIES[number])
     assert plan.startswith("Root")
     assert fired
     products = [line for line in plan.splitlines() if "NestedLoopJoin INNER" in line]

@@ -1,4 +1,4 @@
-"""How a plan came about: which rules fired, and what each of them changed. For tests and for those who write rules."""
+"""How a plan came about: which rules fired. For golden plans and authors of rules."""
 
 from __future__ import annotations
 
@@ -8,13 +8,11 @@ from remuda import sql
 from remuda.grid.statements.explain_statement import explain_query
 
 if TYPE_CHECKING:
-    from remuda.grid.queries import Queries
+    from remuda.grid import Grid
 
 
-def explain_with_trace(
-    queries: Queries, text: str, disabled: frozenset[str] = frozenset()
-) -> tuple[str, frozenset[str]]:
-    """The plan with some rules disabled and every step checked, and the names of the rules that fired.
+def explain_with_trace(grid: Grid, text: str, disabled: frozenset[str] = frozenset()) -> tuple[str, frozenset[str]]:
+    """Return the plan with some rules disabled and every step checked, and the names of the rules that fired.
 
     For EXPLAIN LOGICAL it is the normalised tree instead of the plan.
     """
@@ -22,7 +20,7 @@ def explain_with_trace(
     if isinstance(statement, sql.Query):
         statement = sql.Explain(statement)
     assert isinstance(statement, sql.Explain)
-    planner = queries.planner(disabled_rules=disabled, checked=True)
+    planner = grid.queries.planner(disabled_rules=disabled, checked=True)
     optimized = planner.optimize(sql.bind(statement.query, planner.catalog, planner.search_path))
-    explained = explain_query(queries, text, statement, disabled_rules=disabled, checked=True)
+    explained = explain_query(grid.queries, text, statement, disabled_rules=disabled, checked=True)
     return explained, frozenset(optimized.fired)
