@@ -62,7 +62,7 @@ def _measure(grid: Any, text: str) -> Measured:
         started = time.perf_counter()
         query = sql.parse(text)
         assert isinstance(query, sql.Query)
-        planner = grid.queries.planner()
+        planner = grid.default_session.planner()
         bound = sql.bind(query, planner.catalog, planner.search_path)
         optimized = planner.optimize(bound)
         planner.finish(text, bound, optimized)

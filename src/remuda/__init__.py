@@ -21,7 +21,7 @@ from remuda.errors import ErrorCode, OutcomeUnknownError, RemudaError, SqlError,
 
 if TYPE_CHECKING:
     from remuda import dbapi, spark
-    from remuda.grid import Grid, Map, Result
+    from remuda.grid import Grid, Map, Result, Session
     from remuda.grid import open_grid as open  # noqa: A004  (the name users know from gzip.open and its kin)
 
 __version__ = "0.1.0"
@@ -33,6 +33,7 @@ __all__ = [
     "OutcomeUnknownError",
     "RemudaError",
     "Result",
+    "Session",
     "SqlError",
     "StorageError",
     "__version__",
@@ -46,6 +47,7 @@ _LAZY = {
     "Grid": ("remuda.grid", "Grid"),
     "Map": ("remuda.grid", "Map"),
     "Result": ("remuda.grid", "Result"),
+    "Session": ("remuda.grid", "Session"),
     "dbapi": ("remuda.dbapi", None),
     "spark": ("remuda.spark", None),
 }

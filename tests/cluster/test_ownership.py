@@ -15,9 +15,9 @@ from remuda import sql
 from remuda.errors import ErrorCode, SqlError
 from remuda.exec import ExecContext, ExpressionCache
 from remuda.expr import Parameters
-from remuda.grid import queries
+from remuda.grid import query_run
 from remuda.plan.fragments import PartitionMap
-from remuda.runtime import LocalRuntime, Scheduler, local
+from remuda.runtime import LocalRuntime, QueryState, Scheduler, local
 
 ROWS = 40_000
 
@@ -34,15 +34,16 @@ def grid() -> Iterator[Any]:
 def run(grid: Any, text: str, owned: dict[str, tuple[int, ...]]) -> int:
     """Runs a query by a plan that expects the members to own these partitions; gives the number of rows."""
     query = sql.parse(text)
-    plan = grid.queries.planner().plan(text, query)
+    plan = grid.default_session.planner().plan(text, query)
     plan = replace(plan, partition_map=PartitionMap(0, tuple(owned.items())))
     scheduler = Scheduler(parallelism=2)
     try:
-        execution = LocalRuntime(grid.cluster, scheduler).run(
+        execution = LocalRuntime(grid.cluster, scheduler).start(
             plan,
             Parameters(),
             {each.definition.id: each for each in grid.store.snapshot(plan.maps)},
             ExpressionCache(),
+            QueryState(),
             check_objects=lambda: None,
         )
         rows = 0
@@ -103,8 +104,8 @@ def test_after_the_first_row_a_migration_is_an_error(members: int, monkeypatch: 
 
 def test_members_that_never_stop_changing_are_told_to_the_user(grid: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each try meets a table that changed after its planning: bounded tries, then TOPOLOGY_CHANGE."""
-    monkeypatch.setattr(queries, "MAXIMUM_TRIES", 5)
-    execute = grid.queries.execute
+    monkeypatch.setattr(query_run, "MAXIMUM_TRIES", 5)
+    execute = grid.engine.start
     tries = []
 
     def change_and_execute(*arguments: Any) -> Any:
@@ -113,7 +114,7 @@ def test_members_that_never_stop_changing_are_told_to_the_user(grid: Any, monkey
         grid.cluster.add_member()
         return execute(*arguments)
 
-    monkeypatch.setattr(grid.queries, "execute", change_and_execute)
+    monkeypatch.setattr(grid.engine, "start", change_and_execute)
     for text in ("SELECT id FROM m", "UPDATE m SET n = 1 WHERE n > 50"):
         tries.clear()
         with pytest.raises(SqlError) as caught:

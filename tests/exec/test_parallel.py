@@ -15,6 +15,7 @@ from remuda.errors import SqlError
 from remuda.exec import ExecContext, ExpressionCache, IterationResult, build_operator
 from remuda.exec.offload import RowBudget
 from remuda.expr import Call, Column, Literal, Parameters
+from remuda.expr.cancellation import CancellationToken
 from remuda.optimizer import cost
 from remuda.optimizer.local_exchange import place_local_exchanges
 from remuda.plan.aggregates import AggregateCall
@@ -72,13 +73,13 @@ def scheduler(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
 
 
 def scan(grid: Any, condition: Any = None) -> MapScan:
-    definition = grid.store.catalog.find_map("m", grid.queries.search_path)
+    definition = grid.store.catalog.find_map("m", grid.search_path)
     return MapScan(definition, (ID, GROUP, NUMBER), condition, None, HERE)
 
 
 def planned(grid: Any, tree: PhysicalNode, rows: int = COUNT) -> Root:
     """The tree as it runs over a map of so many rows."""
-    definition = grid.store.catalog.find_map("m", grid.queries.search_path)
+    definition = grid.store.catalog.find_map("m", grid.search_path)
     numbers = count(1_000)
     top = Root(tree, tree.columns, tuple(column.name for column in tree.columns), HERE)
     statistics = {definition.id: MapStatistics(rows)}
@@ -88,9 +89,9 @@ def planned(grid: Any, tree: PhysicalNode, rows: int = COUNT) -> Root:
 
 
 def run(grid: Any, scheduler: Scheduler, tree: PhysicalNode) -> list[tuple[Any, ...]]:
-    definition = grid.store.catalog.find_map("m", grid.queries.search_path)
+    definition = grid.store.catalog.find_map("m", grid.search_path)
     (snapshot,) = grid.store.snapshot((definition,))
-    state = QueryState(timeout=60)
+    state = QueryState(CancellationToken(60))
     context = ExecContext(Parameters((), ()), {definition.id: snapshot}, scan_batch_rows=37, check=state.check)
     context.workers = FragmentWorkers(scheduler, state, state.wake_reader.set, [])
     operator = build_operator(planned(grid, tree), ExpressionCache())
@@ -234,7 +235,7 @@ def test_small_scans_stay_on_one_thread(grid: Any) -> None:
         def start(self, feed: Any) -> Any:
             raise AssertionError(f"no thread is needed for {feed}")
 
-    definition = grid.store.catalog.find_map("m", grid.queries.search_path)
+    definition = grid.store.catalog.find_map("m", grid.search_path)
     (snapshot,) = grid.store.snapshot((definition,))
     context = ExecContext(Parameters((), ()), {definition.id: snapshot}, workers=NoWorkers())
     tree = planned(grid, scan(grid), cost.FORK_ROWS)
@@ -247,7 +248,7 @@ def test_small_scans_stay_on_one_thread(grid: Any) -> None:
 
 def test_only_what_the_reader_does_itself_weighs(grid: Any, scheduler: Scheduler) -> None:
     """Batches that workers make and nobody changes are taken in the reader's thread; what is put on top moves."""
-    definition = grid.store.catalog.find_map("m", grid.queries.search_path)
+    definition = grid.store.catalog.find_map("m", grid.search_path)
     (snapshot,) = grid.store.snapshot((definition,))
 
     def weight(tree: PhysicalNode) -> int:

@@ -53,40 +53,40 @@ def grid(request: pytest.FixtureRequest) -> Iterator[Any]:
 
 def between_planning_and_setup(grid: Any, change: Callable[[Any], None], monkeypatch: pytest.MonkeyPatch) -> None:
     """The next execution meets a catalog that is not the one of its plan."""
-    execute = grid.queries.execute
+    execute = grid.engine.start
 
     def change_first(*arguments: Any) -> Any:
-        monkeypatch.setattr(grid.queries, "execute", execute)
+        monkeypatch.setattr(grid.engine, "start", execute)
         change(grid)
         return execute(*arguments)
 
-    monkeypatch.setattr(grid.queries, "execute", change_first)
+    monkeypatch.setattr(grid.engine, "start", change_first)
 
 
 def during_planning(grid: Any, change: Callable[[Any], None], monkeypatch: pytest.MonkeyPatch) -> None:
     """The next planning has read the catalog when it changes."""
-    planner = grid.queries.planner
+    planner = grid.default_session.planner
 
     def change_after(**changes: Any) -> Any:
         made = planner(**changes)
-        monkeypatch.setattr(grid.queries, "planner", planner)
+        monkeypatch.setattr(grid.default_session, "planner", planner)
         change(grid)
         return made
 
-    monkeypatch.setattr(grid.queries, "planner", change_after)
+    monkeypatch.setattr(grid.default_session, "planner", change_after)
 
 
 def after_start(grid: Any, change: Callable[[Any], None], monkeypatch: pytest.MonkeyPatch) -> None:
     """The fragments are started, no row is read."""
-    execute = grid.queries.execute
+    execute = grid.engine.start
 
     def change_last(*arguments: Any) -> Any:
-        monkeypatch.setattr(grid.queries, "execute", execute)
+        monkeypatch.setattr(grid.engine, "start", execute)
         execution = execute(*arguments)
         change(grid)
         return execution
 
-    monkeypatch.setattr(grid.queries, "execute", change_last)
+    monkeypatch.setattr(grid.engine, "start", change_last)
 
 
 MOMENTS = [during_planning, between_planning_and_setup, after_start]

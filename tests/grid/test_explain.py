@@ -176,4 +176,4 @@ def test_analyze_of_a_writing_statement_writes(grid: Any) -> None:
 def test_an_explained_query_is_neither_run_nor_kept(grid: Any) -> None:
     text_of(grid, "EXPLAIN DELETE FROM orders")
     assert grid.sql("SELECT COUNT(*) FROM orders").fetchall() == [(2000,)]
-    assert not any("EXPLAIN" in key[1] for key, _ in grid.queries.plans.entries())
+    assert not any("EXPLAIN" in key[1] for key, _ in grid.engine.plans.entries())

@@ -22,6 +22,7 @@ from remuda.exec import ExecContext
 from remuda.grid import plan_cache
 from remuda.grid.plan_cache import CachedPlan, PlanCache, PlanKey
 from remuda.grid.rows import RowShape
+from remuda.grid.settings import Settings
 from remuda.optimizer import cost
 from remuda.plan import physical
 from remuda.plan.walk import walk
@@ -30,7 +31,7 @@ from tests.harness.threads import run_together
 
 
 def key(text: str, *search_path: str) -> PlanKey:
-    return search_path or ("public",), text
+    return (search_path or ("public",), *Settings().of_plans), text
 
 
 def entry(plan: Any = None, epoch: int = 0) -> CachedPlan:
@@ -59,7 +60,7 @@ def texts(cache: PlanCache) -> set[str]:
     return {text for (_, text), _ in cache.entries()}
 
 
-def test_the_key_is_search_path_and_exact_text() -> None:
+def test_the_key_is_scope_and_exact_text() -> None:
     cache = cache_of()
     first, second = entry(), entry()
     cache.add(key("SELECT 1"), first)
@@ -91,7 +92,7 @@ def test_the_least_recently_used_plan_is_evicted_at_once(clock: list[float]) -> 
 
 def test_ten_thousand_plans_are_kept_by_default() -> None:
     with remuda.open() as grid:
-        assert grid.queries.plans._limit == plan_cache.DEFAULT_LIMIT == 10_000
+        assert grid.engine.plans._limit == plan_cache.DEFAULT_LIMIT == 10_000
     assert plan_cache.WORKER_PERIOD == 1.0
 
 
@@ -105,41 +106,44 @@ def test_ties_do_not_break_eviction(clock: list[float]) -> None:
     cache.close()
 
 
-def test_removing_compares_key_and_plan() -> None:
+def test_removing_leaves_a_newer_plan() -> None:
     cache = cache_of()
     old, new = entry(), entry()
     cache.add(key("q"), old)
     cache.add(key("q"), new)
-    cache.remove(key("q"), old.plan)
+    cache.remove(old)
     assert cache.find(key("q")) is new
-    cache.remove(key("other"), new.plan)
-    cache.remove(key("q"), new.plan)
+    cache.remove(entry(new.plan))
+    assert cache.find(key("q")) is new, "an entry that was never added is not in the cache"
+    cache.remove(new)
     assert cache.find(key("q")) is None
     cache.close()
 
 
-def test_a_plan_that_is_gone_is_not_among_the_recent_ones(clock: list[float]) -> None:
-    """Neither after it was evicted nor after it was removed or cleared away; whoever holds it sees that it is stale."""
+def test_a_plan_that_is_gone_is_not_found_by_a_session(clock: list[float]) -> None:
+    """Neither after it was evicted nor after it was removed or cleared away; its holder sees that it is stale."""
     cache = cache_of(limit=2)
+    plans = cache.in_scope(key("")[0])
     evicted, removed, cleared = entry(), entry(), entry()
     for number, (text, each) in enumerate((("a", evicted), ("b", removed))):
         clock[0] = number
         cache.add(key(text), each)
         assert cache.find(key(text)) is each
-    assert cache.recent == {"a": evicted, "b": removed}
+    assert plans == {"a": evicted, "b": removed}
     clock[0] = 5.0
     cache.add(key("c"), cleared)
     assert cache.find(key("c")) is cleared
-    cache.remove(key("b"), removed.plan)
-    assert cache.recent == {"c": cleared}
+    cache.remove(removed)
+    assert plans == {"c": cleared}
     cache.clear()
-    assert cache.recent == {}
+    assert plans == {}
+    assert cache.in_scope(key("")[0]) is plans
     assert [each.epoch for each in (evicted, removed, cleared)] == [plan_cache.NEVER] * 3
     cache.close()
 
 
 def test_a_statement_run_again_is_counted_and_meets_every_change() -> None:
-    """Also where it is found among the recent ones, without a look at the cache."""
+    """Also where the session finds it, without a look at the cache."""
     text = "SELECT n FROM m WHERE id = ?"
     with remuda.open() as grid:
         grid.sql("CREATE TABLE m (id BIGINT, n BIGINT, PRIMARY KEY (id))")
@@ -155,7 +159,7 @@ def test_a_statement_run_again_is_counted_and_meets_every_change() -> None:
         grid.sql("INSERT INTO m VALUES (1, 'new')")
         for _ in range(3):
             assert grid.sql(text, 1).fetchall() == [("new",)]
-        grid.queries.search_path = ("elsewhere",)
+        grid.default_session.search_path = ("elsewhere",)
         with pytest.raises(SqlError):
             grid.sql(text, 1)
 
@@ -171,21 +175,25 @@ def test_a_plan_made_before_a_change_does_not_replace_one_made_after() -> None:
     cache.close()
 
 
-def test_a_plan_made_for_settings_that_were_cleared_is_not_added() -> None:
-    """SET clears the cache; whoever was planning meanwhile has a plan for the settings before."""
+def test_a_plan_made_while_the_settings_change_is_one_for_those_before() -> None:
     with remuda.open() as grid:
         grid.sql("CREATE TABLE m (id BIGINT, PRIMARY KEY (id))")
-        planner = grid.queries.planner
+        session = grid.default_session
+        planner = session.planner
 
         def set_meanwhile(**changes: Any) -> Any:
             made = planner(**changes)
-            grid.queries.planner = planner
+            session.planner = planner
             grid.sql("SET partition_pruning = off")
             return made
 
-        grid.queries.planner = set_meanwhile
+        session.planner = set_meanwhile
         assert grid.sql("SELECT id FROM m").fetchall() == []
-        assert texts(grid.queries.plans) == set()
+        ((scope, _),) = dict(grid.engine.plans.entries())
+        assert scope == key("")[0], "the scope before the change"
+        assert grid.default_session.planner().scope != scope
+        grid.sql("SELECT id FROM m").fetchall()
+        assert len(grid.engine.plans) == 2
 
 
 def test_a_change_is_noticed_at_once() -> None:
@@ -281,7 +289,7 @@ def test_the_worker_keeps_nobody_alive() -> None:
     grid = remuda.open()
     grid.sql("CREATE TABLE m (id BIGINT, PRIMARY KEY (id))")
     grid.sql("SELECT id FROM m").fetchall()
-    plans, store = weakref.ref(grid.queries.plans), weakref.ref(grid.store)
+    plans, store = weakref.ref(grid.engine.plans), weakref.ref(grid.store)
     grid.close()
     del grid
     wait_until(lambda: plans() is None and store() is None)
@@ -326,10 +334,10 @@ def test_what_is_cached_and_what_is_not() -> None:
         grid.explain("SELECT id FROM m")
         with pytest.raises(SqlError):
             grid.sql("SELECT nothing FROM m")
-        assert texts(grid.queries.plans) == set(cached)
+        assert texts(grid.engine.plans) == set(cached)
         for text in ("DROP INDEX m_n", "CREATE TABLE other (id BIGINT, PRIMARY KEY (id))", "DROP TABLE other"):
             grid.sql(text)
-        assert not texts(grid.queries.plans) - set(cached)
+        assert not texts(grid.engine.plans) - set(cached)
 
 
 def test_show_plans_has_hits_and_last_use() -> None:
@@ -365,7 +373,7 @@ def test_parameters_are_not_part_of_the_key() -> None:
             grid.sql("INSERT INTO m VALUES (?)", id_)
         for id_ in (1, 2.0, 2.5, None):
             grid.sql("SELECT id FROM m WHERE id = ?", id_).fetchall()
-        assert texts(grid.queries.plans) == {"INSERT INTO m VALUES (?)", "SELECT id FROM m WHERE id = ?"}
+        assert texts(grid.engine.plans) == {"INSERT INTO m VALUES (?)", "SELECT id FROM m WHERE id = ?"}
 
 
 @pytest.mark.parametrize(
@@ -385,7 +393,7 @@ def test_changes_of_what_a_plan_depends_on_make_it_anew(change: str) -> None:
         mine, others = "SELECT n FROM m WHERE s = 5", "SELECT id FROM other"
         grid.sql(mine).fetchall()
         grid.sql(others).fetchall()
-        before = dict(grid.queries.plans.entries())
+        before = dict(grid.engine.plans.entries())
         if change == "add_member":
             grid.cluster.add_member()
         elif change == "recreate":
@@ -395,7 +403,7 @@ def test_changes_of_what_a_plan_depends_on_make_it_anew(change: str) -> None:
             grid.sql(change)
         grid.sql(mine).fetchall()
         grid.sql(others).fetchall()
-        after = dict(grid.queries.plans.entries())
+        after = dict(grid.engine.plans.entries())
         assert after[key(mine)].plan is not before[key(mine)].plan
         assert (after[key(others)].plan is before[key(others)].plan) is (change != "add_member")
 
@@ -419,11 +427,11 @@ def test_a_plan_depends_on_the_views_it_uses_and_on_no_others(statements: list[s
         grid.sql("CREATE VIEW other_v AS SELECT id FROM m")
         text = "SELECT id FROM outer_v"
         grid.sql(text).fetchall()
-        before = dict(grid.queries.plans.entries())[key(text)].plan
+        before = dict(grid.engine.plans.entries())[key(text)].plan
         for statement in statements:
             grid.sql(statement)
         grid.sql(text).fetchall()
-        assert (dict(grid.queries.plans.entries())[key(text)].plan is not before) is anew
+        assert (dict(grid.engine.plans.entries())[key(text)].plan is not before) is anew
 
 
 def test_an_error_that_does_not_invalidate_leaves_the_plan() -> None:
@@ -431,10 +439,10 @@ def test_an_error_that_does_not_invalidate_leaves_the_plan() -> None:
         grid.sql("CREATE TABLE m (id BIGINT, PRIMARY KEY (id))")
         text = "INSERT INTO m VALUES (?)"
         grid.sql(text, 1)
-        before = grid.queries.plans.find(key(text))
+        before = grid.engine.plans.find(key(text))
         with pytest.raises(SqlError):
             grid.sql(text, 1)
-        assert grid.queries.plans.find(key(text)) is before
+        assert grid.engine.plans.find(key(text)) is before
 
 
 def test_an_error_that_invalidates_removes_the_plan_before_anyone_sees_it() -> None:
@@ -446,7 +454,7 @@ def test_an_error_that_invalidates_removes_the_plan_before_anyone_sees_it() -> N
         with pytest.raises(SqlError) as caught:
             result.fetchall()
         assert caught.value.code is ErrorCode.OBJECT_NOT_FOUND
-        assert texts(grid.queries.plans) == set()
+        assert texts(grid.engine.plans) == set()
 
 
 def test_a_stale_plan_is_removed_even_where_rows_have_been_handed_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -455,7 +463,7 @@ def test_a_stale_plan_is_removed_even_where_rows_have_been_handed_out(monkeypatc
     with remuda.open() as grid:
         grid.sql("CREATE TABLE m (id BIGINT, PRIMARY KEY (id))")
         grid.load("m", pa.table({"id": range(2_000)}))
-        monkeypatch.setattr(grid.queries.plans, "_is_valid", lambda _: True)
+        monkeypatch.setattr(grid.engine.plans, "_is_valid", lambda _: True)
         text = "SELECT id FROM m"
         result = grid.sql(text)
         result.fetchmany(5)
@@ -463,7 +471,7 @@ def test_a_stale_plan_is_removed_even_where_rows_have_been_handed_out(monkeypatc
         with pytest.raises(SqlError) as caught:
             result.fetchall()
         assert caught.value.code is ErrorCode.PARTITION_DISTRIBUTION
-        assert texts(grid.queries.plans) == set()
+        assert texts(grid.engine.plans) == set()
 
 
 def test_whoever_sees_a_new_definition_gets_its_plan() -> None:
@@ -507,7 +515,7 @@ def test_no_newer_plan_is_lost_to_those_who_remove_the_old_ones() -> None:
     def remove() -> None:
         while not done.is_set():
             if newest[0]:
-                cache.remove(key("q"), made[newest[0] - 1].plan)
+                cache.remove(made[newest[0] - 1])
             cache.remove_stale()
 
     run_together(add, remove, remove)
@@ -531,7 +539,7 @@ def test_the_limit_is_kept_by_every_thread_that_adds() -> None:
 def test_many_threads_with_definitions_going_on() -> None:
     """Plans are used, made, evicted and made stale all at once: answers stay right, and the limit is kept."""
     with remuda.open(members=2) as grid:
-        grid.queries.plans._limit = 8
+        grid.engine.plans._limit = 8
         rows = 300
         grid.sql("CREATE TABLE m (id BIGINT, n BIGINT, PRIMARY KEY (id))")
         grid.load("m", pa.table({"id": range(rows), "n": [id_ % 10 for id_ in range(rows)]}))
@@ -563,11 +571,11 @@ def test_many_threads_with_definitions_going_on() -> None:
                         raise
                     continue
                 assert sorted(found) == [(id_, column) for id_ in range(wanted, rows, 10)]
-                assert len(grid.queries.plans) <= 8
+                assert len(grid.engine.plans) <= 8
 
         run_together(define, *(partial(query, number) for number in range(5)))
-        grid.queries.plans.remove_stale()
-        assert all(grid.queries._is_valid(each.plan) for _, each in grid.queries.plans.entries())
+        grid.engine.plans.remove_stale()
+        assert all(grid.engine.is_valid(each.plan) for _, each in grid.engine.plans.entries())
 
 
 def test_a_plan_is_made_anew_when_its_map_is_large_enough_for_workers(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -578,9 +586,9 @@ def test_a_plan_is_made_anew_when_its_map_is_large_enough_for_workers(monkeypatc
         grid.load("m", pa.table({"id": range(99), "n": [id_ % 10 for id_ in range(99)]}))
 
         def plan() -> Any:
-            grid.queries.plans.remove_stale()
+            grid.engine.plans.remove_stale()
             assert len(grid.sql(text).fetchall()) == 10
-            found = grid.queries.plans.find((grid.queries.search_path, text))
+            found = grid.engine.plans.find(key(text))
             assert found is not None
             return found.plan
 

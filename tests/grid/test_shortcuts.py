@@ -13,7 +13,7 @@ import pytest
 
 import remuda
 from remuda.errors import SqlError
-from remuda.grid import queries
+from remuda.grid import session
 
 NAN = math.nan
 SETUP = (
@@ -149,7 +149,7 @@ def outcomes(folded: bool) -> Iterator[tuple[str, tuple[Any, ...], tuple[Any, ..
 @pytest.mark.parametrize("folded", [False, True], ids=["log", "segment"])
 def test_the_long_way_gives_the_same(folded: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     short = list(outcomes(folded))
-    monkeypatch.setattr(queries, "compile_shortcut", lambda *_: None)
+    monkeypatch.setattr(session, "compile_shortcut", lambda *_: None)
     long = list(outcomes(folded))
     for ours, theirs in zip(short, long, strict=True):
         assert ours == theirs
@@ -165,7 +165,7 @@ def test_the_statements_do_take_shortcuts(monkeypatch: pytest.MonkeyPatch) -> No
         grid.load("ranged", RANGED)
         for text, given in STATEMENTS:
             outcome(grid, text, given[0])
-        plans = {text: entry for (_, text), entry in grid.queries.plans.entries()}
+        plans = {text: entry for (_, text), entry in grid.engine.plans.entries()}
         without = {text for text, entry in plans.items() if entry.shortcut is None}
         assert without <= {
             "SELECT COUNT(*) FROM nokey",
@@ -204,5 +204,5 @@ def test_arrow_out_of_a_shortcut_is_arrow_the_long_way(monkeypatch: pytest.Monke
             return found
 
     short = tables()
-    monkeypatch.setattr(queries, "compile_shortcut", lambda *_: None)
+    monkeypatch.setattr(session, "compile_shortcut", lambda *_: None)
     assert short == tables()

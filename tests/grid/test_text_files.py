@@ -262,7 +262,7 @@ def test_tables_of_bounded_size(grid: Any, tmp_path: Path, monkeypatch: pytest.M
     rows = [{"n": number, "s": "x" * 40} for number in range(500)]
     path = tmp_path / "t.json"
     path.write_text(lines(*rows))
-    source = inputs.open_source(path, grid.store.catalog.find_map("t", grid.queries.search_path).columns)
+    source = inputs.open_source(path, grid.store.catalog.find_map("t", grid.search_path).columns)
     assert max(table.nbytes for table in source.tables) < 2_000
     assert grid.load("t", path) == 500
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "t.parquet", row_group_size=10)
@@ -311,7 +311,7 @@ def test_readers_that_are_given_up_do_not_disturb_later_ones(grid: Any, tmp_path
     """Arrow's thread read on through a descriptor that was meanwhile another file's: the first block was missing."""
     path = tmp_path / "t.csv"
     path.write_text("n,s\n" + "".join(f"{number},{'x' * 2_000_000}\n" for number in range(3)))
-    columns = grid.store.catalog.find_map("t", grid.queries.search_path).columns
+    columns = grid.store.catalog.find_map("t", grid.search_path).columns
     for _ in range(100):
         assert next(text_files.read_csv(path, None, columns))["n"][0].as_py() == 0
     before = len(list(Path("/proc/self/fd").iterdir())) if Path("/proc/self/fd").exists() else 0

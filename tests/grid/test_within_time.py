@@ -10,16 +10,13 @@ import pyarrow as pa
 import pytest
 
 from remuda.errors import ErrorCode, SqlError
-from remuda.expr.cancellation import check_cancelled
-from remuda.grid.deadline import within_time
+from remuda.expr.cancellation import CancellationToken, check_cancelled
 from remuda.grid.files.inputs import gathered
 from remuda.runtime.offload_pool import OffloadPool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from concurrent.futures import Future
-
-    from remuda.storage import CommitGuard
 
 Answer = TypeVar("Answer")
 
@@ -58,14 +55,14 @@ def test_a_load_whose_time_is_over_takes_no_further_batch(threads: ThreadsThatBe
             is_left.wait()
             yield piece
 
-    def load(_: CommitGuard) -> None:
+    def load() -> None:
         try:
             list(gathered(batches(), piece.schema))
         finally:
             ended.set()
 
     with pytest.raises(SqlError) as error:
-        within_time(threads, 0.01, time.monotonic(), load)
+        threads.run(CancellationToken(0.01), load)
     assert error.value.code is ErrorCode.TIMEOUT
     is_left.set()
     assert ended.wait(PATIENCE)
@@ -75,30 +72,32 @@ def test_a_load_whose_time_is_over_takes_no_further_batch(threads: ThreadsThatBe
 def test_what_has_been_granted_is_carried_out(threads: ThreadsThatBegin, monkeypatch: pytest.MonkeyPatch) -> None:
     """The clock is put forward as soon as it is."""
     clock = time.monotonic
+    token = CancellationToken(PATIENCE)
 
-    def work(confirm: CommitGuard) -> str:
-        confirm()
+    def work() -> str:
+        token.begin_commit()
         monkeypatch.setattr(time, "monotonic", lambda: clock() + 2 * PATIENCE)
         threads.begun.set()
         Event().wait(0.05)
         check_cancelled()
         return "done"
 
-    assert within_time(threads, PATIENCE, clock(), work) == "done"
+    assert threads.run(token, work) == "done"
 
 
 def test_nothing_is_granted_when_the_time_is_over(threads: ThreadsThatBegin) -> None:
     """Though whoever waits has not noticed yet: they come to wait when the statement has come to its end."""
     committed: list[bool] = []
+    token = CancellationToken(0.01, started=time.monotonic() - 1.0)
 
-    def work(confirm: CommitGuard) -> None:
+    def work() -> None:
         try:
-            confirm()
+            token.begin_commit()
             committed.append(True)
         finally:
             threads.begun.set()
 
     with pytest.raises(SqlError, match=r"longer than its timeout of 0\.01 s") as error:
-        within_time(threads, 0.01, time.monotonic() - 1.0, work)
+        threads.run(token, work)
     assert error.value.code is ErrorCode.TIMEOUT
     assert committed == []

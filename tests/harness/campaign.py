@@ -20,7 +20,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from remuda.grid.grid import Grid
+from remuda.grid.session import Session
 from tests.harness.wider_queries import WiderGenerator
 from tests.properties import (
     test_casts,
@@ -76,25 +76,25 @@ class _Watch:
     def __init__(self) -> None:
         self.statements = 0
         self.slow: list[str] = []
-        self._sql = Grid.sql
+        self._sql = Session.sql
 
     def __enter__(self) -> Self:
         watch, run = self, self._sql
 
-        def counted(grid: Grid, text: str, /, *parameters: Any, **named: Any) -> Any:
+        def counted(session: Session, text: str, /, *parameters: Any, **named: Any) -> Any:
             watch.statements += 1
             started = time.thread_time()
             try:
-                return run(grid, text, *parameters, **named)
+                return run(session, text, *parameters, **named)
             finally:
                 if time.thread_time() - started > MOST_SECONDS:
                     watch.slow.append(text)
 
-        Grid.sql = counted
+        Session.sql = counted
         return self
 
     def __exit__(self, *_: object) -> None:
-        Grid.sql = self._sql
+        Session.sql = self._sql
 
 
 def run(name: str, seed: int) -> tuple[str, int, int, list[str]]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from remuda import sql
+from remuda.expr.cancellation import CancellationToken
+from remuda.grid.query_run import Call
 from remuda.grid.statements.explain_statement import explain_query
 
 if TYPE_CHECKING:
@@ -20,7 +22,8 @@ def explain_with_trace(grid: Grid, text: str, disabled: frozenset[str] = frozens
     if isinstance(statement, sql.Query):
         statement = sql.Explain(statement)
     assert isinstance(statement, sql.Explain)
-    planner = grid.queries.planner(disabled_rules=disabled, checked=True)
+    planner = grid.default_session.planner(disabled_rules=disabled, checked=True)
     optimized = planner.optimize(sql.bind(statement.query, planner.catalog, planner.search_path))
-    explained = explain_query(grid.queries, text, statement, disabled_rules=disabled, checked=True)
+    call = Call(grid.default_session, text, (), {}, CancellationToken())
+    explained = explain_query(call, statement, disabled_rules=disabled, checked=True)
     return explained, frozenset(optimized.fired)

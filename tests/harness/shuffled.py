@@ -32,7 +32,7 @@ def exchanges(grid: Any, sql: str) -> set[str]:
     """The kinds of exchange between tasks in the plan that the grid makes of a query."""
     query = parse(sql)
     assert isinstance(query, Query)
-    nodes = walk(grid.queries.planner().plan(sql, query).tree)
+    nodes = walk(grid.default_session.planner().plan(sql, query).tree)
     return {
         type(node).__name__
         for node in nodes

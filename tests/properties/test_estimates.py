@@ -140,19 +140,18 @@ class Estimates:
 
 
 def check_estimates(grid: Any, text: str) -> None:
-    queries = grid.queries
     query = parse(text)
     assert isinstance(query, Query)
-    planner = queries.planner()
+    planner = grid.default_session.planner()
     for node in walk(planner.plan(text, query).tree):
         estimate = getattr(node, "estimate", None)
         if estimate is not None:
             assert 0.0 <= estimate.rows < math.inf, (text, node)
             assert 0.0 <= estimate.cost < math.inf, (text, node)
-    bound = bind(query, queries.store.catalog, queries.search_path)
+    bound = bind(query, grid.store.catalog, grid.search_path)
     for node in walk(normalize(trim_columns(bound.tree))):
         if isinstance(node, logical.Scan):
-            share = selectivity(node.filter, of_map(queries.store.map(node.map).statistics()))
+            share = selectivity(node.filter, of_map(grid.store.map(node.map).statistics()))
             assert 0.0 <= share <= 1.0, (text, share)
 
 

@@ -28,7 +28,7 @@ def grid() -> Iterator[Any]:
 
 
 def normalized(grid: Any, text: str) -> tuple[logical.Root, RuleTrace]:
-    planner = grid.queries.planner()
+    planner = grid.default_session.planner()
     statement = sql.parse(text)
     assert isinstance(statement, sql.Query)
     bound = sql.bind(statement, planner.catalog, planner.search_path)
@@ -80,7 +80,7 @@ def test_planning_a_list_is_linear(grid: Any) -> None:
         profile.enable()
         statement = sql.parse(text)
         assert isinstance(statement, sql.Query)
-        planner = grid.queries.planner()
+        planner = grid.default_session.planner()
         bound = sql.bind(statement, planner.catalog, planner.search_path)
         planner.finish(text, bound, planner.optimize(bound))
         profile.disable()

@@ -6,6 +6,7 @@ import threading
 from typing import Any
 
 from remuda.exec import Exec, ExecContext, IterationResult
+from remuda.runtime import QueryState
 from remuda.runtime.scheduler import FragmentTask
 
 PATIENCE = 60.0
@@ -29,7 +30,7 @@ def rows_read(execution: Any) -> int:
 
 
 def wait_until_quiet(grid: Any, execution: Any) -> None:
-    """All threads meet: what was queued before has had its turn, and what was under way has been put aside.
+    """All threads meet: what was queued before has had its turn, and what was under way has been put pool.
 
     Where no row was read between two meetings, every fragment waits or has ended.
     """
@@ -40,24 +41,16 @@ def wait_until_quiet(grid: Any, execution: Any) -> None:
 
 
 def _meet(grid: Any) -> None:
-    scheduler, aside = grid.queries._scheduler, grid.queries._runtime.aside
+    scheduler, pool = grid.engine.scheduler, grid.engine.runtime.pool
     barrier = threading.Barrier(scheduler.parallelism + 1)
     for _ in range(scheduler.parallelism):
-        scheduler.submit(FragmentTask(_Meeting(barrier), _nothing, _nothing, _fail))
+        scheduler.submit(FragmentTask(_Meeting(barrier), QueryState()))
     barrier.wait(PATIENCE)
-    if aside._pool is not None:
-        threads = aside._pool._max_workers
+    if pool._pool is not None:
+        threads = pool._pool._max_workers
         beside = threading.Barrier(threads)
-        for step in [aside.start(_Meeting(beside).advance) for _ in range(threads)]:
+        for step in [pool.start(_Meeting(beside).advance) for _ in range(threads)]:
             step.result(PATIENCE)
-
-
-def _nothing() -> None:
-    pass
-
-
-def _fail(error: BaseException) -> None:
-    raise AssertionError("the threads do not meet") from error
 
 
 def wait_until_reading(execution: Any, rows: int = 1) -> None:

@@ -154,7 +154,7 @@ def test_statements_whose_time_is_over_have_done_nothing(
     assert code is ErrorCode.TIMEOUT
     # The statement may still be taking back what it has done; a write waits for it.
     grid.sql("UPDATE written SET n = n WHERE id = 5")
-    grid.queries._statements.start(lambda: None).result()
+    grid.engine.statements.start(lambda: None).result()
     assert _written(grid) == before
     assert grid.store.catalog.find_map("made", ("public",)) is None
     assert grid.store.catalog.find_index("written_by_two", ("public",)) is None

@@ -14,6 +14,7 @@ import remuda
 from remuda.errors import ErrorCode, SqlError
 from remuda.exec import ExecContext, ExpressionCache
 from remuda.expr import Call, Column, Literal, Parameters
+from remuda.expr.cancellation import CancellationToken
 from remuda.plan.bounds import Points, Pruning
 from remuda.plan.fragments import Plan, ResultColumn, split
 from remuda.plan.joins import JoinKey, JoinKind
@@ -31,7 +32,7 @@ from remuda.plan.physical import (
     Sort,
 )
 from remuda.plan.traits import SortKey, Traits
-from remuda.runtime import Execution, LocalRuntime, Scheduler, channel, edges, local
+from remuda.runtime import Execution, LocalRuntime, QueryState, Scheduler, channel, edges, local
 from remuda.types import BIGINT, BOOLEAN
 from tests.harness.decisions import forced
 
@@ -60,7 +61,7 @@ def customer_of(id_: int) -> int | None:
 
 def scans(grid: Any, pruning: Pruning | None = None) -> tuple[MapScan, MapScan]:
     catalog = grid.store.catalog
-    orders, customers = (catalog.find_map(name, grid.queries.search_path) for name in ("orders", "customers"))
+    orders, customers = (catalog.find_map(name, grid.search_path) for name in ("orders", "customers"))
     condition = None
     if pruning is not None:
         condition = Call("=", (NUMBER, Literal(5, BIGINT)), BOOLEAN)
@@ -82,10 +83,9 @@ def start(grid: Any, tree: PhysicalNode, timeout: float | None = None) -> Execut
     table = cluster.partition_table.partition_map()
     plan = Plan("", top, split(top), (), (), columns, maps, table)
     snapshots = dict(zip((each.id for each in maps), grid.store.snapshot(maps), strict=True))
-    runtime: LocalRuntime = grid.queries._runtime
-    return runtime.run(
-        plan, Parameters((), ()), snapshots, ExpressionCache(), check_objects=lambda: None, timeout=timeout
-    )
+    runtime: LocalRuntime = grid.engine.runtime
+    state = QueryState(CancellationToken(timeout))
+    return runtime.start(plan, Parameters((), ()), snapshots, ExpressionCache(), state, check_objects=lambda: None)
 
 
 def read(execution: Execution) -> list[tuple[Any, ...]]:
@@ -243,11 +243,11 @@ def test_scheduler_of_one_thread_is_enough() -> None:
         grid.sql("CREATE TABLE customers (number BIGINT, region BIGINT, PRIMARY KEY (number))")
         grid.load("orders", pa.table({"id": range(ORDERS), "customer": [customer_of(id_) for id_ in range(ORDERS)]}))
         grid.load("customers", pa.table({"number": range(CUSTOMERS), "region": [n % 7 for n in range(CUSTOMERS)]}))
-        grid.queries._runtime.scheduler = Scheduler(1)
+        grid.engine.runtime.scheduler = Scheduler(1)
         orders, customers = scans(grid)
         both = join(JoinKind.FULL, HashExchange(orders, (CUSTOMER,), HERE), HashExchange(customers, (NUMBER,), HERE))
         assert read(start(grid, RootExchange(both, HERE))) == expected(JoinKind.FULL)
-        grid.queries._runtime.scheduler.close()
+        grid.engine.runtime.scheduler.close()
 
 
 def test_a_member_that_needs_no_rows_does_not_hold_up_their_sender() -> None:

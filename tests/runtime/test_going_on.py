@@ -20,7 +20,7 @@ from remuda.exec.relational.modify import ModifyExec
 from remuda.exec.relational.recursive import RecursiveExec
 from remuda.exec.sort.ordering import concatenate
 from remuda.expr import Column, Parameters
-from remuda.expr.cancellation import CancelledError, asking, check_cancelled
+from remuda.expr.cancellation import CancelledError, cancelled_by, check_cancelled
 from remuda.expr.evaluate import by_rows as by_rows_module
 from remuda.expr.evaluate.by_rows import ROWS_AT_ONCE, by_rows
 from remuda.expr.function import Signature
@@ -54,7 +54,7 @@ def test_a_function_of_each_row_is_not_called_for_one_who_has_left() -> None:
     values = pa.array(range(ROWS_AT_ONCE * 5 + 3))
     assert kernel(values).to_pylist() == list(range(1, ROWS_AT_ONCE * 5 + 4))
     called.clear()
-    with pytest.raises(LeftError), asking(leave_after(2)):
+    with pytest.raises(LeftError), cancelled_by(leave_after(2)):
         kernel(values)
     assert len(called) == 2 * ROWS_AT_ONCE
 
@@ -73,11 +73,11 @@ def test_each_thread_asks_for_its_own_query_and_for_none_afterwards() -> None:
         other.append("went on")
 
     other: list[str] = []
-    with asking(leave_after(0)):
+    with cancelled_by(leave_after(0)):
         thread = threading.Thread(target=another)
         thread.start()
         thread.join()
-        with asking(None):
+        with cancelled_by(None):
             check_cancelled()
         with pytest.raises(CancelledError):
             check_cancelled()
@@ -105,7 +105,8 @@ def test_a_fragment_of_a_cancelled_query_is_left_in_the_middle() -> None:
     state = QueryState()
     operator = AskingExec(state.cancel)
     failed: list[BaseException] = []
-    FragmentTask(operator, lambda: None, state.check, failed.append).run()
+    state.fail = failed.append  # type: ignore[method-assign]
+    FragmentTask(operator, state).run()
     assert not operator.went_on
     assert [error.code for error in failed if isinstance(error, SqlError)] == [ErrorCode.CANCELLED_BY_USER]
 

@@ -11,7 +11,7 @@ import pytest
 
 from remuda.errors import SqlError
 from remuda.exec import Exec, ExecContext, IterationResult
-from remuda.runtime import Scheduler
+from remuda.runtime import QueryState, Scheduler
 from remuda.runtime.scheduler import TIME_SLICE, FragmentTask
 
 WAIT, FETCHED, DONE = IterationResult.WAIT, IterationResult.FETCHED, IterationResult.FETCHED_DONE
@@ -31,15 +31,19 @@ class Steps(Exec):
         return self._step()
 
 
-def nothing() -> None:
-    pass
+class Told(QueryState):
+    """Tells the test of the error of a fragment."""
+
+    def __init__(self, fail: Callable[[BaseException], None]) -> None:
+        super().__init__()
+        self.fail = fail
 
 
 def task(step: Callable[[], IterationResult], fail: Callable[[BaseException], None] | None = None) -> FragmentTask:
     def unexpected(error: BaseException) -> None:
         raise AssertionError("the fragment failed") from error
 
-    return FragmentTask(Steps(step), nothing, nothing, fail or unexpected)
+    return FragmentTask(Steps(step), Told(fail or unexpected))
 
 
 @pytest.fixture
@@ -177,7 +181,7 @@ def test_an_error_at_setup_is_the_querys(scheduler: Scheduler) -> None:
         errors.append(error)
         failed.set()
 
-    scheduler.submit(FragmentTask(Steps(lambda: DONE), setup, nothing, fail))
+    scheduler.submit(FragmentTask(Steps(lambda: DONE), Told(fail), setup))
     assert failed.wait(PATIENCE)
     assert str(errors[0]) == "not my partitions"
 

@@ -155,7 +155,7 @@ def test_members_are_the_executors(
     lost = wait_until_members_are_not(before)
     assert grid.cluster.partition_table.version > version
     for _ in range(100):
-        if not grid.queries.plans.entries():
+        if not grid.engine.plans.entries():
             break
         time.sleep(0.1)
     assert [sql for sql, *_ in grid.sql("SHOW PLANS")] == []

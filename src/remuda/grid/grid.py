@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import os
-import time
 from itertools import chain, islice
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Self, get_args
 from weakref import WeakSet
 
-import pyarrow as pa
-
 from remuda.cluster import Cluster
-from remuda.errors import ConstraintError, ErrorCode, RemudaError, SqlError, data_error, nested_too_deeply
+from remuda.errors import ErrorCode, RemudaError, SqlError, data_error
 from remuda.grid.files.inputs import TABLE_ROWS, ProgressBar, is_spark_dataframe, open_source, suggest_create, with_keys
 from remuda.grid.map import Map
-from remuda.grid.queries import Queries
+from remuda.grid.query_engine import QueryEngine
+from remuda.grid.session import Session, not_text
 from remuda.grid.write_rows import generated_keys
-from remuda.runtime.execution import as_told
 from remuda.storage import Durability, LoadMode, Store
 
 if TYPE_CHECKING:
@@ -25,7 +23,6 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from remuda.catalog import MapDefinition, SearchPath
-    from remuda.grid.plan_cache import CachedPlan
     from remuda.grid.result import Result
     from remuda.spark import SparkSession
 
@@ -124,9 +121,12 @@ class Grid:
     def __init__(self, store: Store, members: int = 1, spark: SparkSession | None = None) -> None:
         self.store = store
         self.cluster = Cluster(members, store.partitions)
-        self.queries = Queries(store, self.cluster, spark)
-        self._plans = self.queries.plans
-        self.cluster.on_change = self._plans.changed
+        self.engine = QueryEngine(store, self.cluster, spark)
+        self.cluster.on_change = self.engine.plans.changed
+        self.default_session = Session(self)
+        self.sql = self.default_session.sql  # type: ignore[method-assign]
+        self._sessions: WeakSet[Session] = WeakSet([self.default_session])
+        self._lock = Lock()
         self._closed = False
         self._closed_because = "the grid is closed"
         leave_at_fork(self)
@@ -134,52 +134,30 @@ class Grid:
     @property
     def search_path(self) -> SearchPath:
         """The schemas in which a name without one is looked for."""
-        return self.queries.search_path
+        return self.default_session.search_path
 
-    def sql(self, text: str, /, *parameters: Any, **named: Any) -> Result:
-        """Runs one statement; `?` parameters are given in order, `:name` parameters by name."""
-        plans, search_path = self._plans, self.queries.search_path
-        try:
-            entry = plans.recent.get(text)
-            if (
-                entry is not None
-                and entry.epoch == plans.epoch
-                and entry.catalog is self.store.catalog
-                and entry.search_path is search_path
-            ):
-                entry.hits += 1
-                entry.last_used = time.monotonic()
-            else:
-                entry = plans.find((search_path, text))
-        except TypeError:
-            raise _not_text("a statement", text) from None
-        if entry is not None and entry.shortcut is not None and not named:
-            try:
-                result = entry.shortcut(parameters)
-            except SqlError as error:
-                result = None
-                if not error.invalidates_plan:
-                    raise self._placed(error, text) from error.__cause__
-            except RemudaError:
-                raise
-            except Exception:
-                self.store.refuse_damaged()
-                raise
-            if result is not None:
-                return result
-        return self._run_statement(text, entry, parameters, named)
+    def sql(self, text: str, /, *values: Any, timeout: float | None = None, **named: Any) -> Result:
+        """Run one statement in the grid's own session; `?` parameters are given in order, `:name` parameters by name.
 
-    def explain(self, text: str, /, *parameters: Any, **named: Any) -> str:
+        See `Session.sql`. Each grid has that method here in place of this one: handing the call on would take a tenth
+        of the time of a lookup.
+        """
+        return self.default_session.sql(text, *values, timeout=timeout, **named)
+
+    def session(self) -> Session:
+        """Return a new session, which shares the maps and the plans of the grid and has settings of its own."""
+        with self._lock:
+            self._refuse_closed()
+            session = Session(self)
+            self._sessions.add(session)
+        return session
+
+    def explain(self, text: str, /, *values: Any, **named: Any) -> str:
         """Return the plan of a query, as SQL's EXPLAIN prints it.
 
         With values for its parameters it says what they decide: which partitions and members, index or direct scan.
         """
-        from remuda.grid.statements.dispatch import explain_text
-
-        self._refuse_closed()
-        if not isinstance(text, str):
-            raise _not_text("a statement", text)
-        return explain_text(self.queries, text, parameters, named)
+        return self.default_session.explain(text, *values, **named)
 
     def map(self, name: str) -> Map:
         """The key-value face of a map."""
@@ -204,8 +182,8 @@ class Grid:
             finally:
                 bar.finish()
         if not isinstance(name, str):
-            raise _not_text("the name of a map", name)
-        known = self.store.catalog.find_map(name, self.queries.search_path)
+            raise not_text("the name of a map", name)
+        known = self.store.catalog.find_map(name, self.search_path)
         source = open_source(data, () if known is None else known.columns)
         target = self.store.map(self._definition(name, suggest_create(name, source.schema)))
         tables = with_keys(target.definition, source.tables)
@@ -229,20 +207,25 @@ class Grid:
         """Makes a read-only grid see all that was acknowledged by now."""
         self._refuse_closed()
         self.store.refresh()
-        self._plans.changed()
+        self.engine.plans.changed()
 
     def close(self) -> None:
-        if self._closed:
-            return
-        self._closed = True
-        self.queries.close()
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            sessions = list(self._sessions)
+        for session in sessions:
+            session.close(self._closed_because)
+        self.engine.close()
         self.store.close()
         self.store.refuse_reads(self._closed_because)
 
     def leave(self, reason: str) -> None:
         """Refuses everything from now on, for this reason, and touches nothing: it belongs to another process."""
         self._closed, self._closed_because = True, reason
-        self.queries.leave(reason)
+        for session in list(self._sessions):
+            session.leave(reason)
         self.store.leave(reason)
 
     def __repr__(self) -> str:
@@ -257,45 +240,10 @@ class Grid:
     ) -> None:
         self.close()
 
-    def _run_statement(
-        self, text: str, entry: CachedPlan | None, positional: tuple[Any, ...], named: Mapping[str, Any]
-    ) -> Result:
-        """The long way: a plan from the cache, or the whole statement. Parsing is imported with the first of those."""
-        self._refuse_closed()
-        if not isinstance(text, str):
-            raise _not_text("a statement", text)
-        try:
-            key = (self.queries.search_path, text)
-            if entry is not None:
-                return self.queries.run(key, entry, positional, named)
-            from remuda.grid.statements.dispatch import run_statement
-
-            return run_statement(self.queries, key, positional, named)
-        except SqlError as error:
-            raise self._placed(error, text) from error.__cause__
-        except RecursionError:
-            raise nested_too_deeply() from None
-        except (MemoryError, pa.ArrowCapacityError) as error:
-            raise as_told(error) from error
-        except RemudaError:
-            raise
-        except Exception:
-            self.store.refuse_damaged()
-            raise
-
-    def _placed(self, error: SqlError, text: str) -> SqlError:
-        """The error with the text, and of a row that its map does not allow with the place of the value."""
-        if isinstance(error, ConstraintError) and error.span is None and error.text is None:
-            from remuda.sql.bind.refused_value import span_of_refused
-
-            catalog, path = self.store.catalog, self.queries.search_path
-            error.span = span_of_refused(text, error.row or 0, error.columns, catalog, path)
-        return error.with_text(text)
-
     def _definition(self, name: str, suggestion: str | None = None) -> MapDefinition:
         if not isinstance(name, str):
-            raise _not_text("the name of a map", name)
-        found = self.store.catalog.find_map(name, self.queries.search_path)
+            raise not_text("the name of a map", name)
+        found = self.store.catalog.find_map(name, self.search_path)
         if found is None:
             hint = suggestion or f"Create it with: CREATE TABLE {name} (..., PRIMARY KEY (...))"
             raise SqlError(ErrorCode.OBJECT_NOT_FOUND, f"unknown table: {name}", suggestion=hint)
@@ -304,10 +252,6 @@ class Grid:
     def _refuse_closed(self) -> None:
         if self._closed:
             raise SqlError(ErrorCode.GENERIC, self._closed_because)
-
-
-def _not_text(what: str, given: object) -> SqlError:
-    return data_error(f"{what} is text, not a {type(given).__name__}")
 
 
 # What becomes of open grids in a process that is forked off.

@@ -24,7 +24,8 @@ def arrange(
         unknown = [name for name in named if name not in names]
         if missing or unknown:
             given = ", ".join(named) or "none"
-            raise data_error(f"the parameters are {', '.join(names)}; given are {given}")
+            hint = "timeout= limits the time: give a parameter :timeout in a mapping." if "timeout" in missing else None
+            raise data_error(f"the parameters are {', '.join(names)}; given are {given}", suggestion=hint)
         return tuple(named[name] for name in names)
     if named:
         raise data_error(f"there is no parameter named {next(iter(named))}: the parameters are written ?")

@@ -1,4 +1,7 @@
-"""The plan cache: plans by search path and exact SQL text, the least recently used ones evicted.
+"""The plan cache: plans by scope and exact SQL text, the least recently used ones evicted.
+
+A scope is what of a session its plans depend on: its search path and some of its settings. Sessions of one scope share
+their plans; SET moves a session to another scope and leaves the plans of all scopes alone.
 
 A plan is good as long as the maps it was made for and the partition map are still the current ones. That is looked at
 when a plan is taken after something changed (another catalog or another `epoch` tells), and once a second by a worker
@@ -20,13 +23,15 @@ from remuda.exec import ExpressionCache
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from remuda.catalog import Catalog, SearchPath
+    from remuda.catalog import Catalog
     from remuda.grid.result import Result
     from remuda.grid.rows import RowShape
     from remuda.plan.fragments import Plan
     from remuda.storage import Store
 
-PlanKey = tuple["SearchPath", str]
+PlanScope = tuple[Any, ...]
+"""The search path of a session, and those of its settings that plans depend on."""
+PlanKey = tuple[PlanScope, str]
 
 DEFAULT_LIMIT = 10_000
 WORKER_PERIOD = 1.0
@@ -37,7 +42,7 @@ NEVER = -1
 class CachedPlan:
     """A plan with what was prepared for running it, and the record of its use."""
 
-    __slots__ = ("catalog", "code", "epoch", "hits", "last_used", "plan", "search_path", "shape", "shortcut")
+    __slots__ = ("catalog", "code", "epoch", "hits", "key", "last_used", "plan", "shape", "shortcut")
 
     def __init__(
         self, plan: Plan, shape: RowShape, shortcut: Callable[[tuple[Any, ...]], Result | None] | None, epoch: int
@@ -49,8 +54,8 @@ class CachedPlan:
         self.epoch = epoch
         self.catalog: Catalog | None = None
         """The one that the plan was last compared with."""
-        self.search_path: SearchPath | None = None
-        """The one that the plan was last found by."""
+        self.key: PlanKey | None = None
+        """Where the plan is in the cache; None for one that was never put there."""
         self.hits = 0
         self.last_used = time.monotonic()
 
@@ -63,25 +68,30 @@ class PlanCache:
         self._store = store
         self._is_valid = is_valid
         self._limit = limit
-        self._entries: dict[PlanKey, CachedPlan] = {}
-        self.recent: dict[str, CachedPlan] = {}
-        """What `find` gave for a text last. A statement run again and again is found here in half the time, where the
-        entry is of the present epoch, catalog and search path; whoever uses it counts the hit."""
+        self._scopes: dict[PlanScope, dict[str, CachedPlan]] = {}
+        self._count = 0
         self._lock = Lock()
         self._worker = _Worker(self)
 
+    def in_scope(self, scope: PlanScope) -> dict[str, CachedPlan]:
+        """Return the plans of a scope by text, always the same dictionary: a session keeps it, and only reads it.
+
+        A plan found there may be used where its epoch and catalog are the present ones; else `find` compares it.
+        """
+        with self._lock:
+            return self._scopes.setdefault(scope, {})
+
     def find(self, key: PlanKey) -> CachedPlan | None:
         """No lock: reading a dictionary is atomic, and a lost count of hits harms nobody."""
-        entry = self._entries.get(key)
+        scope, text = key
+        entry = self._scopes.get(scope, {}).get(text)
         if entry is None:
             return None
         if (entry.epoch != self.epoch or entry.catalog is not self._store.catalog) and not self._is_current(entry):
-            self.remove(key, entry.plan)
+            self.remove(entry)
             return None
         entry.hits += 1
         entry.last_used = time.monotonic()
-        entry.search_path, text = key
-        self.recent[text] = entry
         return entry
 
     def _is_current(self, entry: CachedPlan) -> bool:
@@ -94,34 +104,41 @@ class PlanCache:
 
     def add(self, key: PlanKey, entry: CachedPlan) -> None:
         """A plan that was begun before a change does not take the place of one that was begun after it."""
+        scope, text = key
         with self._lock:
-            present = self._entries.get(key)
+            plans = self._scopes.setdefault(scope, {})
+            present = plans.get(text)
             if present is not None and present.epoch > entry.epoch:
                 return
-            if present is None and len(self._entries) >= self._limit:
-                self._make_room()
-            self._entries[key] = entry
+            if present is None:
+                if self._count >= self._limit:
+                    self._make_room()
+                self._count += 1
+            entry.key = key
             entry.last_used = time.monotonic()
+            plans[text] = entry
         self._worker.start()
 
     def _make_room(self) -> None:
         """At once, by the thread that adds, and before it does: the limit holds whenever somebody looks."""
-        surplus = len(self._entries) - self._limit + 1
-        oldest = heapq.nsmallest(surplus, self._entries.items(), key=lambda item: item[1].last_used)
-        for key, _ in oldest:
-            self._forget(key)
+        surplus = self._count - self._limit + 1
+        oldest = heapq.nsmallest(surplus, self._all(), key=lambda item: item[1].last_used)
+        for (scope, text), _ in oldest:
+            self._forget(scope, text)
 
-    def remove(self, key: PlanKey, plan: Plan) -> None:
-        """Removes this plan; a newer one under the same key stays."""
+    def remove(self, entry: CachedPlan) -> None:
+        """Remove this plan; a newer one under the same key stays."""
+        if entry.key is None:
+            return
+        scope, text = entry.key
         with self._lock:
-            entry = self._entries.get(key)
-            if entry is not None and entry.plan is plan:
-                self._forget(key)
+            if self._scopes[scope].get(text) is entry:
+                self._forget(scope, text)
 
-    def _forget(self, key: PlanKey) -> None:
-        """The epoch of no moment keeps whoever finds the entry among the recent ones at this moment from using it."""
-        self._entries.pop(key).epoch = NEVER
-        self.recent.pop(key[1], None)
+    def _forget(self, scope: PlanScope, text: str) -> None:
+        """The epoch of no moment keeps a session that finds the entry at this moment from using it."""
+        self._scopes[scope].pop(text).epoch = NEVER
+        self._count -= 1
 
     def changed(self) -> None:
         """Something that plans depend on is different now: plans are compared before their next use, and at once."""
@@ -130,21 +147,24 @@ class PlanCache:
         self._worker.wake()
 
     def remove_stale(self) -> None:
-        for key, entry in self.entries():
+        for _, entry in self.entries():
             if not self._is_current(entry):
-                self.remove(key, entry.plan)
+                self.remove(entry)
 
     def clear(self) -> None:
         with self._lock:
-            for key in list(self._entries):
-                self._forget(key)
+            for (scope, text), _ in self._all():
+                self._forget(scope, text)
 
     def entries(self) -> list[tuple[PlanKey, CachedPlan]]:
         with self._lock:  # a collection of garbage in between may let another thread add a plan
-            return list(self._entries.items())
+            return self._all()
+
+    def _all(self) -> list[tuple[PlanKey, CachedPlan]]:
+        return [((scope, text), entry) for scope, plans in self._scopes.items() for text, entry in plans.items()]
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return self._count
 
     def __bool__(self) -> bool:
         return True

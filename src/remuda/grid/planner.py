@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from remuda.catalog import Catalog, MapDefinition, MapStatistics, SearchPath
+    from remuda.grid.plan_cache import PlanScope
     from remuda.grid.settings import Settings
     from remuda.plan.fragments import PartitionMap
     from remuda.storage import Store
@@ -39,6 +40,11 @@ class Planner:
     spark_parallelism: int = 2
     cores: int = 1
     extensions: Extensions = NO_EXTENSIONS
+
+    @property
+    def scope(self) -> PlanScope:
+        """What sessions must agree on to share these plans."""
+        return (self.search_path, *self.settings.of_plans)
 
     def plan(self, text: str, query: Query, values: Mapping[int, Any] | None = None) -> Plan:
         bound = bind(query, self.catalog, self.search_path, values)

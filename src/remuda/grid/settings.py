@@ -1,12 +1,20 @@
-"""What SET changes, for the grid on which it is said."""
+"""The settings of a session: each is one field of `Settings`, with its default, how SET reads it, and what it does."""
 
 from __future__ import annotations
 
+import math
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from enum import Enum
+from numbers import Real
+from typing import TYPE_CHECKING, Any
 
-from remuda.errors import Span, nearest, parsing_error
+from remuda.errors import data_error, nearest, parsing_error
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from remuda.sql import SetOption
 
 
 class Engine(Enum):
@@ -17,59 +25,92 @@ class Engine(Enum):
     SPARK = "spark"
 
 
+_SIZES = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
+_SECONDS = "a number of seconds"
+
+
+def _switch(value: str) -> bool:
+    if value not in {"on", "true", "off", "false"}:
+        raise ValueError
+    return value in {"on", "true"}
+
+
+def _seconds(value: str) -> float | None:
+    seconds = 0.0 if value == "off" else float(value)
+    if not seconds >= 0:
+        raise ValueError
+    return seconds if 0 < seconds < math.inf else None
+
+
+def _bytes(value: str) -> int | None:
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-z]*)", "0" if value == "off" else value.strip())
+    if found is None or found[2] not in _SIZES:
+        raise ValueError
+    return int(float(found[1]) * _SIZES[found[2]]) or None
+
+
+def _about(read: Callable[[str], Any], expected: str, doc: str, *, in_plans: bool = False) -> dict[str, Any]:
+    """Describe a setting: `read` takes the text that SET was given, folded, and raises ValueError for any other text.
+
+    `in_plans` says that plans depend on it: sessions share a plan only where they agree on all of those.
+    """
+    return {"read": read, "expected": expected, "doc": doc, "in_plans": in_plans}
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
-    engine: Engine = Engine.AUTO
-    partition_pruning: bool = True
-    timeout: float | None = None
-    """Seconds that a statement may take; none by default."""
-    memory_limit: int | None = None
-    """Bytes that the sorts, aggregates, joins and windows of a statement may hold together; none by default."""
+    engine: Engine = field(
+        default=Engine.AUTO,
+        metadata=_about(
+            Engine, "auto, local or spark", "which engine runs a query; `auto` takes the cheaper one", in_plans=True
+        ),
+    )
+    memory_limit: int | None = field(
+        default=None,
+        metadata=_about(
+            _bytes,
+            "a size such as 512MB",
+            "bytes that sorts, aggregates, joins and windows of a statement may hold together; 0 or `off`: no limit",
+        ),
+    )
+    partition_pruning: bool = field(
+        default=True,
+        metadata=_about(
+            _switch, "on or off", "whether a query leaves out partitions that its filter excludes", in_plans=True
+        ),
+    )
+    timeout: float | None = field(
+        default=None,
+        metadata=_about(_seconds, _SECONDS, "seconds that a statement may take; 0 or `off`: no limit"),
+    )
+
+    @property
+    def of_plans(self) -> tuple[Any, ...]:
+        """The values that plans depend on."""
+        return tuple(getattr(self, name) for name in _IN_PLANS)
 
 
-_SWITCHES = {"on": True, "true": True, "off": False, "false": False}
-OPTIONS = ("engine", "memory_limit", "partition_pruning", "timeout")
-_SIZES = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
+SETTINGS = {each.name: each for each in fields(Settings)}
+_IN_PLANS = tuple(name for name, each in SETTINGS.items() if each.metadata["in_plans"])
 
 
-def with_option(settings: Settings, option: str, value: str, span: Span, option_span: Span) -> Settings:
-    """The settings after `SET option = value`; the spans are those of the value and of the option."""
-    match option:
-        case "engine":
-            if value.casefold() not in {engine.value for engine in Engine}:
-                raise parsing_error(f"engine must be auto, local or spark, not {value}", span=span)
-            return replace(settings, engine=Engine(value.casefold()))
-        case "partition_pruning":
-            if value.casefold() not in _SWITCHES:
-                raise parsing_error(f"partition_pruning must be on or off, not {value}", span=span)
-            return replace(settings, partition_pruning=_SWITCHES[value.casefold()])
-        case "memory_limit":
-            return replace(settings, memory_limit=_bytes(value, span))
-        case "timeout":
-            return replace(settings, timeout=_seconds(value, span))
-        case _:
-            hint = nearest(option, OPTIONS) or f"The options are {', '.join(OPTIONS)}."
-            raise parsing_error(f"unknown option: {option}", span=option_span, suggestion=hint)
-
-
-def _seconds(value: str, span: Span) -> float | None:
-    """A number of seconds; 0 or `off` for none."""
-    if value.casefold() == "off":
-        return None
+def with_option(settings: Settings, statement: SetOption) -> Settings:
+    """Return the settings after `SET option = value`."""
+    option, value = statement.option, statement.value
+    known = SETTINGS.get(option)
+    if known is None:
+        hint = nearest(option, list(SETTINGS)) or f"The options are {', '.join(SETTINGS)}."
+        raise parsing_error(f"unknown option: {option}", span=statement.option_span, suggestion=hint)
     try:
-        seconds = float(value)
-    except ValueError as error:
-        raise parsing_error(f"timeout must be a number of seconds, not {value}", span=span) from error
-    if seconds < 0:
-        raise parsing_error("timeout must not be negative", span=span)
-    return seconds or None
+        return replace(settings, **{option: known.metadata["read"](value.casefold())})
+    except ValueError:
+        message = f"{option} must be {known.metadata['expected']}, not {value}"
+        raise parsing_error(message, span=statement.span) from None
 
 
-def _bytes(value: str, span: Span) -> int | None:
-    """A size such as 512MB or 2GiB, or a number of bytes; 0 or `off` for none."""
-    if value.casefold() == "off":
-        return None
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)", value.strip())
-    if found is None or found[2].casefold() not in _SIZES:
-        raise parsing_error(f"memory_limit must be a size such as 512MB, not {value}", span=span)
-    return int(float(found[1]) * _SIZES[found[2].casefold()]) or None
+def check_timeout(timeout: object) -> float | None:
+    """Return the seconds of a call's `timeout=`; None where it is infinite: then the call has no limit."""
+    seconds = math.nan if isinstance(timeout, bool) or not isinstance(timeout, Real) else float(timeout)
+    if not seconds > 0:
+        raise data_error(f"timeout must be {_SECONDS} above 0, not {timeout!r}")
+    return None if seconds == math.inf else seconds

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from threading import Event
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from remuda.errors import ErrorCode, SqlError, data_error
+from remuda.errors import SqlError, data_error
 from remuda.exec import Exec, IterationResult
-from remuda.expr.cancellation import asking
+from remuda.expr.cancellation import CancellationToken, cancelled_by
 from remuda.expr.functions.text_sizes import memory_limited
 
 if TYPE_CHECKING:
@@ -23,12 +22,14 @@ if TYPE_CHECKING:
 
 
 class QueryState:
-    """What all fragments of a query share: whether it goes on, and the first error."""
+    """What all fragments of one run of a query share: its token, its memory limit, and the first error."""
 
-    def __init__(
-        self, timeout: float | None = None, started: float | None = None, memory_limit: int | None = None
-    ) -> None:
-        """`started` is when the statement was given, by `time.monotonic`: its time includes its planning."""
+    def __init__(self, statement: CancellationToken | None = None, memory_limit: int | None = None) -> None:
+        """`statement` is the token of the statement, whose time includes its planning."""
+        self.statement = statement or CancellationToken()
+        self.token = CancellationToken(parent=self.statement)
+        """Cancelled when the run ends, in whatever way; the statement may be run again then."""
+        self.check = self.token.check
         self.memory_limit = memory_limit
         self.wake_reader = Event()
         """Set when the root fragment, which had to wait, may go on."""
@@ -36,9 +37,10 @@ class QueryState:
         """Where the root fragment is advanced on another thread: set when its reader shall look what has become of
         the step, or of the query."""
         self.error: BaseException | None = None
-        self.cancelled = False
-        self._timeout = timeout
-        self._deadline = None if timeout is None else (started or time.monotonic()) + timeout
+
+    @property
+    def is_over(self) -> bool:
+        return self.token.cancelled or self.error is not None
 
     def fail(self, error: BaseException) -> None:
         if self.error is None:
@@ -46,7 +48,7 @@ class QueryState:
         self._wake()
 
     def cancel(self) -> None:
-        self.cancelled = True
+        self.token.cancel()
         self._wake()
 
     def _wake(self) -> None:
@@ -54,20 +56,9 @@ class QueryState:
         if self.leave_step is not None:
             self.leave_step.set()
 
-    def check(self) -> None:
-        """Raises where the query must not go on."""
-        if self.cancelled:
-            raise SqlError(ErrorCode.CANCELLED_BY_USER, "the query was cancelled")
-        if self._deadline is not None:
-            self.check_time()
-
-    def check_time(self) -> None:
-        if self._deadline is not None and time.monotonic() > self._deadline:
-            raise SqlError(ErrorCode.TIMEOUT, f"the statement took longer than its timeout of {self._timeout:g} s")
-
     def wait(self, event: Event) -> None:
-        """Until the event, a cancel, or the end of the time."""
-        event.wait(None if self._deadline is None else max(self._deadline - time.monotonic(), 0.0))
+        """Wait for the event, a cancel, or the deadline."""
+        event.wait(self.token.remaining)
 
 
 def as_told(error: BaseException) -> BaseException:
@@ -93,14 +84,14 @@ class Execution:
         root: Exec,
         state: QueryState,
         activity: list[OperatorActivity],
-        weight: RowBudget,
-        aside: OffloadPool,
+        budget: RowBudget,
+        pool: OffloadPool,
         on_close: Callable[[], None] | None = None,
     ) -> None:
         self._root = root
         self._state = state
-        self._weight = weight
-        self._aside = aside
+        self._budget = budget
+        self._pool = pool
         self._on_close = on_close
         self._finished = False
         self._ended: BaseException | None = None
@@ -124,8 +115,8 @@ class Execution:
             raise
 
     def check_time(self) -> None:
-        """Raises where the statement's time is over, be it that its rows are only turned into something else now."""
-        self._state.check_time()
+        """Raise where the statement's time is over, even if its rows are only being turned into something else."""
+        self._state.statement.check()
 
     def fail(self, error: BaseException) -> None:
         """Its reader gets this error, and nothing else from now on."""
@@ -140,7 +131,7 @@ class Execution:
             self._check()
             result = self._step()
             if result is IterationResult.WAIT:
-                if not self._weight.should_offload:
+                if not self._budget.should_offload:
                     state.wait(state.wake_reader)
                 continue
             batch = self._root.current_batch
@@ -162,18 +153,18 @@ class Execution:
 
     def _step(self) -> IterationResult:
         state = self._state
-        if self._weight.should_offload:
+        if self._budget.should_offload:
             state.leave_step = Event()
-            self._weight.movable = False
+            self._budget.movable = False
         if state.leave_step is None:
             # What may still move does little here; a statement that writes does all of its reading.
-            if state.memory_limit is None and self._weight.movable:
+            if state.memory_limit is None and self._budget.movable:
                 return self._root.advance()
-            return self._advance_limited() if self._weight.movable else self._advance_asking()
+            return self._advance_limited() if self._budget.movable else self._advance_cancellable()
         leave = state.leave_step
         leave.clear()
         self._check()  # what was said before the event was there
-        step = self._aside.start(self._advance_asking)
+        step = self._pool.start(self._advance_cancellable)
         step.add_done_callback(lambda _: leave.set())
         while not step.done():
             state.wait(leave)
@@ -182,8 +173,8 @@ class Execution:
                 self._check()
         return step.result()
 
-    def _advance_asking(self) -> IterationResult:
-        with asking(self._state.check):
+    def _advance_cancellable(self) -> IterationResult:
+        with cancelled_by(self._state.check):
             return self._advance_limited()
 
     def _advance_limited(self) -> IterationResult:

@@ -45,17 +45,11 @@ class FragmentWorkers:
 
     def start(self, feed: Callable[[Channel], Exec]) -> Channel:
         channel = BoundedChannel(self.wake)
-        task = FragmentTask(
-            feed(channel), _nothing_to_set_up, self.state.check, self.state.fail, self.state.memory_limit
-        )
+        task = FragmentTask(feed(channel), self.state)
         channel.signal_sender = task.signal
         self.cancels.append(task.signal)
         self.scheduler.submit(task)
         return channel
-
-
-def _nothing_to_set_up() -> None:
-    pass
 
 
 RemoteFragments = Callable[["Fragment", "QueryState"], tuple[tuple[ReceivingEnd, ...], Callable[[], None]]]
@@ -67,25 +61,23 @@ fills and what cancels it."""
 class LocalRuntime:
     cluster: Cluster
     scheduler: Scheduler
-    aside: OffloadPool = field(default_factory=OffloadPool)
+    pool: OffloadPool = field(default_factory=OffloadPool)
+    """The threads on which heavy root fragments are advanced."""
 
-    def run(
+    def start(
         self,
         plan: Plan,
         parameters: Parameters,
         snapshots: Mapping[str, MapSnapshot],
         code: ExpressionCache,
+        state: QueryState,
         *,
         check_objects: Callable[[], None],
         modify: Callable[[Any, list[tuple[object, ...]]], int] | None = None,
-        timeout: float | None = None,
-        started: float | None = None,
-        memory_limit: int | None = None,
         remote: RemoteFragments | None = None,
     ) -> Execution:
-        """Starts the member fragments and returns the execution that advances the root fragment."""
-        state = QueryState(timeout, started, memory_limit)
-        memory = None if memory_limit is None else MemoryLimit(memory_limit)
+        """Start the member fragments and return the execution that advances the root fragment."""
+        memory = None if state.memory_limit is None else MemoryLimit(state.memory_limit)
         root = ExecContext(parameters, snapshots, modify=modify, memory=memory, member=_root_member(plan))
         # A statement that writes holds locks, which are its thread's.
         root.weight = RowBudget(movable=plan.modifies is None)
@@ -114,7 +106,7 @@ class LocalRuntime:
         for task in tasks:
             self.scheduler.submit(task)
         activity = [root.activity, *edges.activity]
-        return Execution(operator, state, activity, root.weight, self.aside, partial(_call_all, cancels))
+        return Execution(operator, state, activity, root.weight, self.pool, partial(_call_all, cancels))
 
     def _task(self, name: str, context: ExecContext, operator: Exec, state: QueryState) -> FragmentTask:
         """A fragment of the member of this name, set up on the thread that advances it first."""
@@ -125,7 +117,7 @@ class LocalRuntime:
             context.verify()
             operator.setup(context)
 
-        return FragmentTask(operator, setup, state.check, state.fail, state.memory_limit)
+        return FragmentTask(operator, state, setup)
 
     def _owner_check(self, plan: Plan, placement: FragmentPlacement) -> Callable[[], None]:
         version = plan.partition_map.version

@@ -1,6 +1,4 @@
-"""The threads on which heavy root fragments are advanced, while their readers wait for more than the next batch; and
-others, on which statements run whose time may be over before they have written.
-"""
+"""Threads that do what a reader, or the giver of a statement, must be able to leave."""
 
 from __future__ import annotations
 
@@ -8,11 +6,14 @@ import os
 from threading import Lock
 from typing import TYPE_CHECKING, TypeVar
 
+from remuda.expr.cancellation import cancelled_by
 from remuda.runtime.scheduler import closed_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from concurrent.futures import Future, ThreadPoolExecutor
+
+    from remuda.expr.cancellation import CancellationToken
 
 Answer = TypeVar("Answer")
 
@@ -21,7 +22,7 @@ FEWEST_THREADS = 8
 
 
 class OffloadPool:
-    """Few, however many queries there are: a step of a fragment never waits, so others soon have its thread.
+    """Few threads, however many queries there are: a step of a fragment never waits, so others soon have its thread.
 
     The threads are started as they are needed. They end with `close`, when nobody knows this object any more, or
     before the interpreter ends: a thread that it left behind inside a kernel would bring it down.
@@ -39,6 +40,29 @@ class OffloadPool:
         except RuntimeError as error:
             raise closed_error() from error
 
+    def run(self, token: CancellationToken, work: Callable[[], Answer]) -> Answer:
+        """Return what a statement that writes gives: done before its deadline, or not done at all.
+
+        Without a deadline it runs in this thread. With one it runs on another, which this thread leaves at the
+        deadline; the statement finds that out between its pieces, at the latest when it begins to commit.
+        """
+        if token.remaining is None:
+            return work()
+
+        def run_cancellable() -> Answer:
+            with cancelled_by(token.check):
+                return work()
+
+        step = self.start(run_cancellable)
+        try:
+            return step.result(token.remaining)
+        except BaseException as error:
+            if step.done() or not token.cancel():
+                return step.result()
+            if isinstance(error, TimeoutError):
+                raise token.timeout_error() from None
+            raise
+
     def _make_pool(self) -> ThreadPoolExecutor:
         from concurrent.futures import ThreadPoolExecutor
 
@@ -47,11 +71,11 @@ class OffloadPool:
                 raise closed_error()
             if self._pool is None:
                 threads = max(FEWEST_THREADS, 2 * (os.cpu_count() or 1))
-                self._pool = ThreadPoolExecutor(threads, "remuda-aside")
+                self._pool = ThreadPoolExecutor(threads, "remuda-offload")
             return self._pool
 
     def close(self) -> None:
-        """Returns when no step is going on any more; those that have not begun never will."""
+        """Return when no step is going on any more; those that have not begun never will."""
         with self._lock:
             self._closed = True
             pool = self._pool

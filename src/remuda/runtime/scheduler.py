@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING
 
 from remuda.errors import ErrorCode, SqlError
 from remuda.exec import Exec, IterationResult
-from remuda.expr.cancellation import asking
+from remuda.expr.cancellation import cancelled_by
 from remuda.expr.functions.text_sizes import memory_limited
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from remuda.runtime.execution import QueryState
 
 TIME_SLICE = 0.005
 """Seconds that a fragment may run before the next one in the queue gets the thread."""
@@ -28,19 +30,11 @@ TIME_SLICE = 0.005
 class FragmentTask:
     """A fragment that the scheduler advances. `signal` may be called from any thread, at any time."""
 
-    def __init__(
-        self,
-        operator: Exec,
-        setup: Callable[[], None],
-        check: Callable[[], None],
-        fail: Callable[[BaseException], None],
-        memory_limit: int | None = None,
-    ) -> None:
+    def __init__(self, operator: Exec, state: QueryState, setup: Callable[[], None] | None = None) -> None:
+        """`setup` is called on the thread that advances the fragment first."""
         self._operator = operator
-        self._setup: Callable[[], None] | None = setup
-        self._check = check
-        self._fail = fail
-        self._memory_limit = memory_limit
+        self._state = state
+        self._setup = setup
         self._lock = Lock()
         self._parked = False
         self._signalled = False
@@ -53,14 +47,15 @@ class FragmentTask:
                 self._setup()
                 self._setup = None
             end = time.monotonic() + TIME_SLICE
-            with asking(self._check), memory_limited(self._memory_limit):
+            check = self._state.check
+            with cancelled_by(check), memory_limited(self._state.memory_limit):
                 while True:
-                    self._check()
+                    check()
                     result = self._operator.advance()
                     if result is not IterationResult.FETCHED or time.monotonic() >= end:
                         return result
         except BaseException as error:  # noqa: BLE001  (whatever it is, the reader of the result must learn of it)
-            self._fail(error)
+            self._state.fail(error)
             return IterationResult.FETCHED_DONE
 
     def signal(self) -> None:
@@ -83,7 +78,7 @@ class FragmentTask:
 
     def abandon(self) -> None:
         """Nobody will advance the fragment any more: whoever reads the query must not wait for it."""
-        self._fail(closed_error())
+        self._state.fail(closed_error())
 
 
 class Scheduler:

@@ -5,7 +5,6 @@ partitions and indexes, but no SQL, no plan, no member and no query: whoever rea
 sources.
 """
 
-from remuda.storage.commit_guard import CommitGuard, always_granted
 from remuda.storage.index.index_condition import UNBOUNDED, Lookup, Range
 from remuda.storage.load.compaction import LoadMode
 from remuda.storage.lookup.index_lookup import IndexLookup, IndexRead, index_read
@@ -24,7 +23,6 @@ from remuda.types.partition_hash import hash_values, partition_of, scalar_hasher
 __all__ = [
     "UNBOUNDED",
     "ColumnRows",
-    "CommitGuard",
     "Durability",
     "IndexLookup",
     "IndexRead",
@@ -39,7 +37,6 @@ __all__ = [
     "SnapshotDescription",
     "Source",
     "Store",
-    "always_granted",
     "build_segment",
     "hash_columns",
     "hash_values",

@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from remuda.errors import StorageError
-from remuda.expr.cancellation import asking
+from remuda.expr.cancellation import cancelled_by
 from remuda.storage.encodable import naming_columns, unencodable
 from remuda.storage.folder.disk_errors import from_source, may_pass, reports_disk_errors
 from remuda.storage.folder.verification import verify_segments
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from remuda.catalog import IndexDefinition, MapDefinition, MapStatistics
-    from remuda.storage.commit_guard import CommitGuard
+    from remuda.expr.cancellation import CancellationToken
     from remuda.storage.load.compaction import LoadMode
     from remuda.storage.lookup.row_projection import Row, RowProjection
     from remuda.storage.segment.segment_directory import SegmentDirectory, StoredSegment
@@ -57,7 +57,7 @@ class MapStore(MapState):
     ) -> None:
         super().__init__(definition, directory, structure, commit_structure, wal)
         self._request_checkpoint = request_checkpoint
-        self._confirm: CommitGuard | None = None
+        self._token: CancellationToken | None = None
         self._shall_be_empty = False
         """Whether somebody waits to remove all rows: a fold of them is for nothing."""
         self._superseded: list[tuple[StoredSegment, ...]] = []
@@ -116,14 +116,14 @@ class MapStore(MapState):
     # Writing
 
     @contextmanager
-    def writing_if(self, guard: CommitGuard) -> Iterator[None]:
-        """`writing` for a statement that `guard` may still end, by raising, when it has done all but commit."""
+    def writing_under(self, token: CancellationToken) -> Iterator[None]:
+        """Do as `writing` for a statement whose token may still end it when it has done all but commit."""
         with self._writer:
-            self._confirm = guard
+            self._token = token
             try:
                 yield
             finally:
-                self._confirm = None
+                self._token = None
 
     def insert(self, rows: Sequence[Row]) -> int:
         """Adds rows; a key that exists, or comes twice, is refused and nothing is applied."""
@@ -173,8 +173,8 @@ class MapStore(MapState):
             log = version.log
             try:
                 answer = apply(version, *given)
-                if self._confirm is not None:
-                    self._confirm()
+                if self._token is not None:
+                    self._token.begin_commit()
                 if wal is not None and lock is not None and len(log.keys) > log.committed:
                     sequence = wal.append(payload, lock.epoch)
                     self.applied = lock.pending = sequence
@@ -208,8 +208,8 @@ class MapStore(MapState):
             with self._writer:
                 if not self._readable:
                     self.refuse_unreadable()
-                if self._confirm is not None:
-                    self._confirm()
+                if self._token is not None:
+                    self._token.begin_commit()
                 return self._truncate()
         finally:
             self._shall_be_empty = False
@@ -266,7 +266,7 @@ class MapStore(MapState):
                 # A statement that could still be refused must not get into a segment.
                 self._wal.wait(folded)
             try:
-                with asking(self._refuse_needless_fold):
+                with cancelled_by(self._refuse_needless_fold):
                     stored = fold(self.directory, version, self.stored, length)
             except _NeedlessFoldError:
                 return False
@@ -292,11 +292,12 @@ class MapStore(MapState):
         fill(self)
         self._commit_structure = commit
 
-    def create_index(self, index: IndexDefinition, guard: CommitGuard) -> MapDefinition:
+    def create_index(self, index: IndexDefinition, token: CancellationToken | None = None) -> MapDefinition:
         """Builds the index over all segments while writes go on; the log indexes itself when asked."""
         with self.structure:
             stored = self.directory.with_index_everywhere(self.stored, index)
-            guard()
+            if token is not None:
+                token.begin_commit()
             return self.change_definition(self.definition.with_index(index), stored)
 
     def drop_index(self, index: IndexDefinition) -> MapDefinition:

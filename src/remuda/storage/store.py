@@ -10,7 +10,6 @@ import time
 from typing import TYPE_CHECKING
 
 from remuda.errors import ErrorCode, SqlError, StorageError
-from remuda.storage.commit_guard import always_granted
 from remuda.storage.folder.disk_errors import reports_disk_errors, storage_error
 from remuda.storage.folder.inbox import Inbox
 from remuda.storage.folder.manifest import NAME
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from remuda.catalog import IndexDefinition, MapDefinition, ViewDefinition
-    from remuda.storage.commit_guard import CommitGuard
+    from remuda.expr.cancellation import CancellationToken
     from remuda.storage.folder.store_folder import StoreFolder
     from remuda.storage.map_store import MapStore
     from remuda.storage.remote.remote_folder import RemoteFolder
@@ -210,7 +209,7 @@ class Store(StoreState):
 
     @reports_disk_errors
     def create_index(
-        self, definition: MapDefinition, index: IndexDefinition, guard: CommitGuard = always_granted
+        self, definition: MapDefinition, index: IndexDefinition, token: CancellationToken | None = None
     ) -> MapDefinition:
         """The index is complete when the new definition is returned; until then the old one stays in force.
 
@@ -218,7 +217,7 @@ class Store(StoreState):
         """
         with self._structure:
             self._begin_change()
-            return self._change_indexes(self.map(definition), lambda found: found.create_index(index, guard))
+            return self._change_indexes(self.map(definition), lambda found: found.create_index(index, token))
 
     @reports_disk_errors
     def drop_index(self, definition: MapDefinition, index: IndexDefinition) -> MapDefinition:

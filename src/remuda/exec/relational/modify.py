@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from remuda.exec.batch import Row, RowBatch, pieces
 from remuda.exec.memory import bytes_of_tuples
 from remuda.exec.operator import BlockingExec, Exec
-from remuda.expr.cancellation import asking
+from remuda.expr.cancellation import cancelled_by
 
 if TYPE_CHECKING:
     from remuda.exec.context import ExecContext
@@ -36,5 +36,5 @@ class ModifyExec(BlockingExec):
         self._context.hold(self, "the statement", bytes_of_tuples(len(self._rows), len(batch.columns)))
 
     def finish(self) -> RowBatch:
-        with asking(None):  # from here on whoever writes knows best whether it may still be given up
+        with cancelled_by(None):  # from here on the commit guard decides whether the statement may still be given up
             return Row(self._node.columns, (self._modify(self._node, self._rows),))

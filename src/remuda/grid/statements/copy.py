@@ -3,67 +3,66 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from secrets import token_hex
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from remuda import sql
-from remuda.catalog import ColumnDefinition, SearchPath
+from remuda.catalog import ColumnDefinition
 from remuda.errors import SqlError, data_error, parsing_error
 from remuda.expr.cast.cast import cast_batch
 from remuda.grid.files.file_writers import WRITERS
 from remuda.grid.files.inputs import FORMATS, TEXT_FORMATS, gathered, open_source, with_keys
+from remuda.grid.query_run import QueryRun
 from remuda.grid.statements.ddl import find_map, is_there, map_definition, schema_of
 from remuda.types import VARCHAR
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
-    from remuda.grid.queries import Queries
+    from remuda.expr.cancellation import CancellationToken
+    from remuda.grid.query_run import Call
     from remuda.grid.result import Result
-    from remuda.sql import Query
-    from remuda.storage import CommitGuard, MapStore, Store
-
-Given = tuple[tuple[Any, ...], "Mapping[str, Any]"]
-"""Parameters by position and by name."""
+    from remuda.storage import MapStore
 
 
-def copy_from(store: Store, search_path: SearchPath, statement: sql.CopyFrom, confirm: CommitGuard) -> int:
-    """Loads a file, or a folder of files, all of its rows or none."""
-    target = store.map(find_map(store, search_path, statement.name))
+def copy_from(call: Call, statement: sql.CopyFrom) -> int:
+    """Load a file, or a folder of files, all of its rows or none."""
+    target = call.session.store.map(find_map(call.session, statement.name))
     try:
         columns = target.definition.columns
         source = open_source(Path(statement.path), columns, kind=statement.format, csv=statement.csv)
     except SqlError as error:
         error.span = error.span or statement.span
         raise
-    tables = _confirmed(with_keys(target.definition, source.tables), confirm)
+    tables = _committed_by(call.token, with_keys(target.definition, source.tables))
     with source.naming_files():
         return target.load_tables(tables, statement.mode)  # type: ignore[arg-type]
 
 
-def _confirmed(tables: Iterator[pa.Table], confirm: CommitGuard) -> Iterator[pa.Table]:
-    """Whoever takes these tables has done all but commit when there are no more."""
+def _committed_by(token: CancellationToken, tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    """A load that takes these tables has done all but commit when there are no more."""
     yield from tables
-    confirm()
+    token.begin_commit()
 
 
-def copy_to(queries: Queries, statement: sql.CopyTo, parameters: Given, confirm: CommitGuard) -> int:
-    """Writes a query's rows into a file as they come; a file that is only half written is removed."""
+def copy_to(call: Call, statement: sql.CopyTo) -> int:
+    """Write a query's rows into a file as they come; a file that is only half written is removed."""
     path = Path(statement.path)
     kind = statement.format or FORMATS.get(path.suffix)
     if kind is None:
         known = ", ".join(FORMATS)
         raise data_error(f"{path} says not what it is: name it {known} or give FORMAT", span=statement.span)
-    result = _run(queries, statement.text, statement.query, parameters)
+    result = _run(call, statement)
     # Its own: a statement whose time is over may still be writing when the next one begins.
     part = path.with_name(f"{path.name}.{token_hex(4)}.part")
     try:
         batches, schema = _in_text(result) if kind in TEXT_FORMATS else (result.record_batches(), _schema(result))
         rows = WRITERS[kind](part, batches, schema, statement.csv or sql.CsvOptions())
-        confirm()
+        call.token.begin_commit()
         part.replace(path)
     except OSError as error:
         raise data_error(f"{path} cannot be written: {error.strerror}", span=statement.span) from error
@@ -95,9 +94,9 @@ def _in_text(result: Result) -> tuple[Iterator[pa.RecordBatch], pa.Schema]:
     return (rewritten() if words else result.record_batches()), schema
 
 
-def _run(queries: Queries, text: str, query: Query, parameters: Given) -> Result:
-    key = (queries.search_path, text)
-    return queries.run(key, queries.plan(key, query), *parameters)
+def _run(call: Call, statement: sql.CopyTo | sql.CreateMapAs) -> Result:
+    """Run the query within the statement, with the values and the token of the whole."""
+    return QueryRun(replace(call, text=statement.text), query=statement.query).run()
 
 
 def _schema(result: Result) -> pa.Schema:
@@ -117,13 +116,14 @@ def _within_limit(batches: Iterator[pa.RecordBatch], limit: int | None, in_memor
         yield batch
 
 
-def create_map_as(queries: Queries, statement: sql.CreateMapAs, parameters: Given, confirm: CommitGuard) -> int:
-    """Makes a map of the query's columns with its rows: both at once for everybody else, or neither."""
-    store, schema = queries.store, schema_of(statement.name)
+def create_map_as(call: Call, statement: sql.CreateMapAs) -> int:
+    """Make a map of the query's columns with its rows: both at once for everybody else, or neither."""
+    session = call.session
+    store, schema = session.store, schema_of(statement.name)
     allowed = statement.if_not_exists or statement.or_replace
     if is_there(store, statement.name, schema, allowed=allowed) and not statement.or_replace:
         return 0
-    bound = sql.bind(statement.query, store.catalog, queries.search_path)
+    bound = sql.bind(statement.query, store.catalog, session.search_path)
     columns: list[ColumnDefinition] = []
     for name, column in zip(bound.tree.names, bound.tree.columns, strict=True):
         if any(name.casefold() == other.name.casefold() for other in columns):
@@ -143,14 +143,14 @@ def create_map_as(queries: Queries, statement: sql.CreateMapAs, parameters: Give
         schema,
         store.partitions,
     )
-    with _run(queries, statement.text, statement.query, parameters) as result:
+    with _run(call, statement) as result:
         rows = 0
 
         def fill(target: MapStore) -> None:
             nonlocal rows
-            batches = _within_limit(result.record_batches(), queries.settings.memory_limit, store.path is None)
+            batches = _within_limit(result.record_batches(), session.settings.memory_limit, store.path is None)
             tables = gathered(batches, _schema(result))
-            rows = target.load_tables(_confirmed(with_keys(definition, tables), confirm), "append")
+            rows = target.load_tables(_committed_by(call.token, with_keys(definition, tables)), "append")
 
         try:
             store.create_map(definition, fill, replaces=statement.or_replace)

@@ -11,7 +11,6 @@ from remuda.catalog import (
     ColumnDefinition,
     IndexDefinition,
     MapDefinition,
-    SearchPath,
     ViewDefinition,
     new_id,
 )
@@ -22,12 +21,14 @@ from remuda.types import BIGINT
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from remuda.grid.query_run import Call
+    from remuda.grid.session import Session
     from remuda.sql.parse.statements import Name
-    from remuda.storage import CommitGuard, Store
+    from remuda.storage import Store
 
 
-def create_map(store: Store, statement: sql.CreateMap) -> None:
-    schema = schema_of(statement.name)
+def create_map(call: Call, statement: sql.CreateMap) -> None:
+    store, schema = call.session.store, schema_of(statement.name)
     allowed = statement.if_not_exists or statement.or_replace
     if is_there(store, statement.name, schema, allowed=allowed) and not statement.or_replace:
         return
@@ -92,29 +93,40 @@ def _partitioning_column(columns: tuple[ColumnDefinition, ...], key: tuple[str, 
     return column.name
 
 
-def find_map(store: Store, search_path: SearchPath, name: Name) -> MapDefinition:
-    found = store.catalog.find_map(name.text, search_path if name.schema is None else (name.schema,))
+def find_map(session: Session, name: Name) -> MapDefinition:
+    catalog = session.store.catalog
+    found = catalog.find_map(name.text, session.search_path if name.schema is None else (name.schema,))
     if found is None:
-        raise unknown_map(store, name)
+        hint = nearest(name.text, [definition.name for definition in catalog.maps.values()])
+        raise SqlError(ErrorCode.OBJECT_NOT_FOUND, f"unknown table: {name.text}", span=name.span, suggestion=hint)
     return found
 
 
-def unknown_map(store: Store, name: Name) -> SqlError:
-    hint = nearest(name.text, [definition.name for definition in store.catalog.maps.values()])
-    return SqlError(ErrorCode.OBJECT_NOT_FOUND, f"unknown table: {name.text}", span=name.span, suggestion=hint)
+def maps_named(session: Session, name: Name | None) -> list[MapDefinition]:
+    """Return the map of this name; without one, all maps."""
+    return list(session.store.catalog.maps.values()) if name is None else [find_map(session, name)]
 
 
-def drop_map(store: Store, search_path: SearchPath, statement: sql.DropMap) -> None:
+def truncate(call: Call, statement: sql.Truncate) -> int:
+    session = call.session
+    return session.store.map(find_map(session, statement.name)).truncate()
+
+
+def drop_map(call: Call, statement: sql.DropMap) -> None:
+    session = call.session
+    store, search_path = session.store, session.search_path
     if store.catalog.find_view(statement.name.text, search_path) is not None:
         name = statement.name
         raise parsing_error(f"{name.text} is a view", span=name.span, suggestion=f"Use DROP VIEW {name.text}.")
     if statement.if_exists and store.catalog.find_map(statement.name.text, search_path) is None:
         return
-    store.drop_map(find_map(store, search_path, statement.name))
+    store.drop_map(find_map(session, statement.name))
 
 
-def create_index(store: Store, search_path: SearchPath, statement: sql.CreateIndex, confirm: CommitGuard) -> None:
-    definition = find_map(store, search_path, statement.map)
+def create_index(call: Call, statement: sql.CreateIndex) -> None:
+    session = call.session
+    store, search_path = session.store, session.search_path
+    definition = find_map(session, statement.map)
     if store.catalog.find_index(statement.name.text, search_path) is not None:
         if statement.if_not_exists:
             return
@@ -122,11 +134,13 @@ def create_index(store: Store, search_path: SearchPath, statement: sql.CreateInd
     columns = tuple(_column_named(definition.columns, name).name for name in statement.columns)
     if len(set(columns)) < len(columns):
         raise parsing_error("a column is in the index twice", span=statement.columns[0].span)
-    store.create_index(definition, IndexDefinition(new_id(), statement.name.text, columns, statement.kind), confirm)
+    index = IndexDefinition(new_id(), statement.name.text, columns, statement.kind)
+    store.create_index(definition, index, call.token)
 
 
-def drop_index(store: Store, search_path: SearchPath, statement: sql.DropIndex) -> None:
-    found = store.catalog.find_index(statement.name.text, search_path)
+def drop_index(call: Call, statement: sql.DropIndex) -> None:
+    store = call.session.store
+    found = store.catalog.find_index(statement.name.text, call.session.search_path)
     if found is None:
         if statement.if_exists:
             return
@@ -137,10 +151,9 @@ def drop_index(store: Store, search_path: SearchPath, statement: sql.DropIndex) 
     store.drop_index(*found)
 
 
-# CREATE VIEW and DROP VIEW. A view is checked when it is created, and again, by being bound, whenever it is used.
-
-
-def create_view(store: Store, search_path: SearchPath, statement: sql.CreateView) -> None:
+def create_view(call: Call, statement: sql.CreateView) -> None:
+    """Check the view and add it; whenever it is used it is checked again, by being bound."""
+    store, search_path = call.session.store, call.session.search_path
     name, schema = statement.name, schema_of(statement.name)
     if store.catalog.find_map(name.text, (schema,)) is not None:
         raise parsing_error(f"there is a table {name.text} already", span=name.span)
@@ -173,9 +186,9 @@ def _check_columns(statement: sql.CreateView, names: Sequence[str]) -> None:
         seen.add(title.casefold())
 
 
-def drop_view(store: Store, search_path: SearchPath, statement: sql.DropView) -> None:
-    name = statement.name
-    path = search_path if name.schema is None else (name.schema,)
+def drop_view(call: Call, statement: sql.DropView) -> None:
+    store, name = call.session.store, statement.name
+    path = call.session.search_path if name.schema is None else (name.schema,)
     found = store.catalog.find_view(name.text, path)
     if found is not None:
         store.drop_view(found)

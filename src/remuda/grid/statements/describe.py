@@ -13,7 +13,7 @@ from remuda.sql import bind
 from remuda.types import BOOLEAN, VARCHAR
 
 if TYPE_CHECKING:
-    from remuda.grid.planner import Planner
+    from remuda.grid.query_run import Call
     from remuda.sql import Describe
 
 _COLUMNS = (
@@ -24,9 +24,9 @@ _COLUMNS = (
 )
 
 
-def describe(planner: Planner, statement: Describe) -> Result:
-    """`key` is true for the key columns of a map."""
-    root = bind(statement.query, planner.catalog, planner.search_path).tree
+def describe(call: Call, statement: Describe) -> Result:
+    """Return the columns of a query; `key` is true for the key columns of a map."""
+    root = bind(statement.query, call.session.store.catalog, call.session.search_path).tree
     key = _key_columns(root)
     rows = [
         (name, str(column.type), column.nullable, column.id in key)

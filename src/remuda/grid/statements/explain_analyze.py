@@ -21,7 +21,7 @@ from remuda.plan import physical
 from remuda.plan.traits import Convention
 
 if TYPE_CHECKING:
-    from remuda.grid.queries import Queries
+    from remuda.grid.query_run import Call
     from remuda.grid.statements.explain_decisions import Decisions
     from remuda.plan.fragments import Fragment, Plan
     from remuda.storage import Store
@@ -94,10 +94,10 @@ class Analysis:
 NOT_RUN = Analysis()
 
 
-def analyze(queries: Queries, plan: Plan, values: tuple[Any, ...], decisions: Decisions) -> Analysis:
+def analyze(call: Call, plan: Plan, values: tuple[Any, ...], decisions: Decisions) -> Analysis:
     """Run a plan with every operator measured. A statement that writes does write."""
     measures = Instrumentation()
-    entry = CachedPlan(plan, RowShape(plan.columns), None, queries.plans.epoch)
+    entry = CachedPlan(plan, RowShape(plan.columns), None, call.session.engine.plans.epoch)
     entry.code = measures
     written: set[int] = set()
 
@@ -105,10 +105,12 @@ def analyze(queries: Queries, plan: Plan, values: tuple[Any, ...], decisions: De
         written.update(_partitions(node, rows))
         return apply_modification(store, node, rows)
 
-    writing = nullcontext() if plan.modifies is None else queries.store.map(plan.modifies).writing()
+    writing = nullcontext() if plan.modifies is None else call.session.store.map(plan.modifies).writing()
     started = time.perf_counter()
     with writing:
-        execution = queries.execute(entry, values, modify=modify)
+        execution = call.session.engine.start(
+            entry, values, call.token, call.session.settings.memory_limit, modify=modify
+        )
         while execution.next_batch() is not None:
             pass
     seconds = time.perf_counter() - started

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from remuda.grid.planner import Planner
-    from remuda.grid.queries import Queries
+    from remuda.grid.query_run import Call
     from remuda.optimizer import Optimized
     from remuda.sql import BoundQuery
 
@@ -59,20 +59,17 @@ class _Planned:
 
 
 def explain_query(
-    queries: Queries,
-    text: str,
+    call: Call,
     statement: Explain,
-    positional: tuple[Any, ...] = (),
-    named: Mapping[str, Any] | None = None,
     **changes: Any,
 ) -> str:
     """Explain a statement by a planner with these changes. Only EXPLAIN ANALYZE runs it; what writes then writes."""
     tries = 0
     while True:
-        planner = queries.planner(**changes)
+        planner = call.session.planner(**changes)
         try:
-            planned = _plan(planner, text, statement, positional, named or {})
-            return _show(queries, planner, planned, statement)
+            planned = _plan(planner, call.text, statement, call.positional, call.named)
+            return _show(call, planner, planned, statement)
         except SqlError as error:
             tries += 1
             if not error.invalidates_plan or tries == MAXIMUM_TRIES:
@@ -127,11 +124,11 @@ def _shortened(value: str) -> str:
     return line if len(line) <= LONGEST_VALUE else f"{line[:LONGEST_VALUE]}…"
 
 
-def _show(queries: Queries, planner: Planner, planned: _Planned, statement: Explain) -> str:
+def _show(call: Call, planner: Planner, planned: _Planned, statement: Explain) -> str:
     as_json, optimized = statement.format is ExplainFormat.JSON, planned.optimized
     match statement.mode:
         case ExplainMode.PLAN | ExplainMode.FRAGMENTS:
-            return _show_plan(queries, planner, planned, statement)
+            return _show_plan(call, planner, planned, statement)
         case ExplainMode.STEPS:
             return json_text(steps_json(optimized)) if as_json else explain_steps(optimized)
         case ExplainMode.LOGICAL:
@@ -141,14 +138,14 @@ def _show(queries: Queries, planner: Planner, planned: _Planned, statement: Expl
             return json_text(memo_json(optimized.memo)) if as_json else explain_memo(optimized.memo)
 
 
-def _show_plan(queries: Queries, planner: Planner, planned: _Planned, statement: Explain) -> str:
+def _show_plan(call: Call, planner: Planner, planned: _Planned, statement: Explain) -> str:
     plan = planner.finish(planned.text, planned.bound, planned.optimized)
-    snapshots = zip(plan.maps, queries.store.snapshot(plan.maps), strict=True)
+    snapshots = zip(plan.maps, call.session.store.snapshot(plan.maps), strict=True)
     decisions = Decisions(plan, planned.values, {definition.id: snapshot for definition, snapshot in snapshots})
     analysis = NOT_RUN
     if statement.analyze:
         assert planned.values is not None, "a statement that runs has its values"
-        analysis = analyze(queries, plan, planned.values, decisions)
+        analysis = analyze(call, plan, planned.values, decisions)
     engine = _engine(planned.optimized)
     why = _reason(planner, planned.bound)
     cuts = statement.mode is ExplainMode.FRAGMENTS

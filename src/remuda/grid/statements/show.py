@@ -10,15 +10,17 @@ import numpy as np
 
 from remuda.grid.result import Result
 from remuda.grid.rows import RowShape
+from remuda.grid.statements.ddl import maps_named
 from remuda.plan.fragments import ResultColumn
 from remuda.types import BIGINT, BOOLEAN, DOUBLE, VARCHAR
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from remuda.catalog import MapDefinition
     from remuda.cluster import Cluster
     from remuda.grid.plan_cache import PlanCache
+    from remuda.grid.query_run import Call
+    from remuda.sql import Check, Show
     from remuda.storage import Store
     from remuda.types import SqlType
 
@@ -49,11 +51,11 @@ _CHECK = (
 _UNKNOWN_OF_EXECUTORS = frozenset({"partitions", "fragments_run"})
 
 
-def check(store: Store, definitions: Iterable[MapDefinition]) -> Result:
+def check(call: Call, statement: Check) -> Result:
     """CHECK TABLE: read every file of the maps, and show for each map what is damaged, or that it is sound."""
     rows: list[tuple[Any, ...]] = []
-    for definition in definitions:
-        damages = store.check(definition)
+    for definition in maps_named(call.session, statement.name):
+        damages = call.session.store.check(definition)
         rows += [(definition.name, "damaged", each.path, each.offset, each.reason) for each in damages]
         if not damages:
             rows.append((definition.name, "ok", None, None, None))
@@ -61,7 +63,10 @@ def check(store: Store, definitions: Iterable[MapDefinition]) -> Result:
     return Result(RowShape(tuple(ResultColumn(name, type_, nullable=name in unknown) for name, type_ in _CHECK)), rows)
 
 
-def show(what: str, store: Store, cluster: Cluster, plans: PlanCache) -> Result:
+def show(call: Call, statement: Show) -> Result:
+    engine = call.session.engine
+    engine.look_for_executors()
+    store, cluster, what = engine.store, engine.cluster, statement.what
     match what:
         case "TABLES":
             rows = _tables(store)
@@ -74,7 +79,7 @@ def show(what: str, store: Store, cluster: Cluster, plans: PlanCache) -> Result:
         case "MEMBERS":
             rows = _members(cluster)
         case _:
-            rows = _plans(plans)
+            rows = _plans(engine.plans)
     shape = RowShape(
         tuple(ResultColumn(name, type_, nullable=name in _UNKNOWN_OF_EXECUTORS) for name, type_ in _COLUMNS[what])
     )

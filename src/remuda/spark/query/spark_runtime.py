@@ -53,7 +53,6 @@ class SparkFragments:
     snapshots: Mapping[str, MapSnapshot]
     store: Path | None = None
     """The folder of the store, if tasks may write there: large answers, and what they send to each other."""
-    memory_limit: int | None = None
     code: ExpressionCache | None = None
     """Where it is `Instrumentation`, tasks measure too, and what they did is added there."""
 
@@ -67,7 +66,7 @@ class SparkFragments:
 
         def works(stage: Stage, mailbox: Mailbox) -> dict[int, TaskWork]:
             descriptions = {map_id: described(map_id) for map_id in stage.maps}
-            return self._works(stages, stage, mailbox, descriptions, job.folder)
+            return self._works(stages, stage, mailbox, descriptions, job)
 
         return job.start(stages, works, slots), ReadersEnd(job.close)
 
@@ -77,7 +76,7 @@ class SparkFragments:
         stage: Stage,
         mailbox: Mailbox,
         descriptions: dict[str, SnapshotDescription],
-        folder: str | None,
+        job: SparkJob,
     ) -> dict[int, TaskWork]:
         """What each task of a stage has to do, by its number."""
         task_of_partition = stages.task_of_partition
@@ -90,8 +89,8 @@ class SparkFragments:
                 stages.blocks[task],
                 pickle.dumps(mailbox.for_task(task, {edge for fragment in fragments for edge in fragment.received})),
                 task_of_partition,
-                folder,
-                self.memory_limit,
+                job.folder,
+                job.state.memory_limit,
                 isinstance(self.code, Instrumentation),
             )
             for task, fragments in stage.tasks.items()

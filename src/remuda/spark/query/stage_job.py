@@ -188,7 +188,7 @@ class SparkJob:
         self.measured(measured)
 
     def _is_over(self) -> bool:
-        return not self._open or self.state.cancelled or self.state.error is not None
+        return not self._open or self.state.is_over
 
     def close(self) -> None:
         """Nobody reads any more. What is running is cancelled; whoever is later, the job or its reader, cleans up."""

@@ -1,0 +1,151 @@
+"""What the sessions of a grid share: the store, the plan cache, the runtimes and their threads."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from remuda.errors import ErrorCode, SqlError
+from remuda.expr import Parameters
+from remuda.grid.plan_cache import PlanCache
+from remuda.grid.write_rows import apply_modification
+from remuda.rules import extensions
+from remuda.runtime import LocalRuntime, QueryState, Scheduler
+from remuda.runtime.offload_pool import OffloadPool
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from remuda.catalog import Catalog, MapDefinition, SearchPath
+    from remuda.cluster import Cluster
+    from remuda.expr.cancellation import CancellationToken
+    from remuda.grid.plan_cache import CachedPlan
+    from remuda.grid.planner import Planner
+    from remuda.grid.settings import Settings
+    from remuda.plan.fragments import Plan
+    from remuda.plan.physical import Modify
+    from remuda.runtime import Execution
+    from remuda.spark import SparkSession
+    from remuda.spark.driver.executors import ExecutorWatch
+    from remuda.storage import Store
+
+
+class QueryEngine:
+    """Makes planners and starts plans for every session; it knows the settings of none."""
+
+    def __init__(self, store: Store, cluster: Cluster, spark: SparkSession | None) -> None:
+        self.store = store
+        self.cluster = cluster
+        self.spark = spark
+        self.plans = PlanCache(store, self.is_valid)
+        self.statements = OffloadPool()
+        """Where statements that write run if they have a deadline. Apart from the runtime's threads: a statement waits
+        for the steps of its query, and must not take up the threads that they run on."""
+        self._extensions = extensions.registered()
+        self._executors = _watch(spark)
+        if self._executors is not None:
+            cluster.executors = self._executors.names
+        self.scheduler = Scheduler()
+        self.runtime = LocalRuntime(cluster, self.scheduler)
+
+    def planner(self, search_path: SearchPath, settings: Settings, **changes: Any) -> Planner:
+        """Return what makes plans at this moment. Planning is imported with the first plan, not with the package."""
+        from remuda.grid.planner import Planner
+
+        partition_map = self.cluster.partition_table.partition_map()
+        has_spark = self.spark is not None
+        if self._executors is not None:
+            changes = {"spark_parallelism": self._executors.parallelism, "cores": os.cpu_count() or 1, **changes}
+        changes = {"extensions": self._extensions, **changes}
+        return Planner(self.store, self.store.catalog, search_path, partition_map, settings, has_spark, **changes)
+
+    def start(
+        self,
+        entry: CachedPlan,
+        stored: tuple[Any, ...],
+        token: CancellationToken,
+        memory_limit: int | None,
+        modify: Callable[[Store, Modify, list[tuple[Any, ...]]], int] = apply_modification,
+    ) -> Execution:
+        """Take the snapshots and start the fragments of a plan with these values of its parameters."""
+        self.look_for_executors()
+        plan = entry.plan
+        state = QueryState(token, memory_limit)
+        check_objects = self._objects_check(plan)
+        snapshots = self.store.snapshot(plan.maps)
+        by_id = {definition.id: snapshot for definition, snapshot in zip(plan.maps, snapshots, strict=True)}
+        parameters = Parameters(stored, plan.parameters)
+        remote = None
+        if self.spark is not None:
+            from remuda.spark.query.spark_runtime import SparkFragments
+
+            shared = None if self.store.read_only or self.store.remote is not None else self.store.path
+            remote = SparkFragments(self.spark, plan, parameters, by_id, shared, entry.code)
+        return self.runtime.start(
+            plan,
+            parameters,
+            by_id,
+            entry.code,
+            state,
+            check_objects=check_objects,
+            modify=partial(modify, self.store),
+            remote=remote,
+        )
+
+    def look_for_executors(self) -> None:
+        """Where Spark has others than before, plans are made anew."""
+        if self._executors is not None and self._executors.has_changed():
+            self.cluster.renew(self._executors.names)
+
+    def close(self) -> None:
+        self.plans.close()
+        self.plans.clear()
+        self.scheduler.close()
+        self.runtime.pool.close()
+        self.statements.close()
+
+    def is_valid(self, plan: Plan) -> bool:
+        """Return whether the maps, views and partitions that the plan was made for are the current ones."""
+        catalog = self.store.catalog
+        return (
+            plan.partition_map.version == self.cluster.partition_table.version
+            and all(catalog.holds(definition) for definition in plan.maps)
+            and all(catalog.holds_view(view) for view in plan.views)
+            and not any(self._has_outgrown(definition, rows) for definition, rows in plan.outgrown_at)
+        )
+
+    def _has_outgrown(self, definition: MapDefinition, rows: int) -> bool:
+        try:
+            return len(self.store.map(definition)) >= rows
+        except SqlError:  # dropped at this moment
+            return True
+
+    def _objects_check(self, plan: Plan) -> Callable[[], None]:
+        """Whether the maps and indexes that the plan reads still exist; free as long as the catalog is the same."""
+        checked: Catalog | None = None
+
+        def check() -> None:
+            nonlocal checked
+            catalog = self.store.catalog
+            if catalog is checked:
+                return
+            for definition in plan.maps:
+                current = catalog.find_map(definition.name, (definition.schema,))
+                if current is None or current.id != definition.id:
+                    raise SqlError(ErrorCode.MAP_DESTROYED, f"the map {definition.name} was dropped")
+                for index in plan.used_indexes:
+                    if index in definition.indexes and index not in current.indexes:
+                        raise SqlError(ErrorCode.INDEX_INVALID, f"the index {index.name} was dropped")
+            checked = catalog
+
+        check()
+        return check
+
+
+def _watch(spark: SparkSession | None) -> ExecutorWatch | None:
+    if spark is None:
+        return None
+    from remuda.spark.driver.executors import ExecutorWatch
+
+    return ExecutorWatch(spark)

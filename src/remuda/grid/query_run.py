@@ -1,0 +1,166 @@
+"""One run of a query: its plan found or made, its values bound, its execution started; and again where the plan turned
+out to be stale.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from remuda.errors import ErrorCode, SqlError, UntypedParametersError, data_error
+from remuda.expr.cancellation import cancelled_by
+from remuda.grid.garbage import full_collections_put_off
+from remuda.grid.parameters import arrange, to_stored_values
+from remuda.grid.result import Result
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from remuda.expr.cancellation import CancellationToken
+    from remuda.grid.plan_cache import CachedPlan
+    from remuda.grid.session import Session
+    from remuda.plan.fragments import Plan
+    from remuda.runtime import Execution
+    from remuda.sql import Query
+
+Answer = TypeVar("Answer")
+
+MAXIMUM_TRIES = 20
+"""How often a query whose plan turns out stale is planned anew before the user is told that members keep changing."""
+FIRST_PAUSE = 0.001
+LONGEST_PAUSE = 0.1
+"""Seconds between the tries; each pause is twice the one before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A statement as it was given in a session, with the values of its parameters and the token that may stop it."""
+
+    session: Session
+    text: str
+    positional: tuple[Any, ...]
+    named: Mapping[str, Any]
+    token: CancellationToken
+
+    def values_of(self, plan: Plan) -> tuple[Any, ...]:
+        """Return the values in the order of the plan's parameters."""
+        expected = len(plan.parameters) - plan.reads_clock
+        return arrange(plan.parameter_names, expected, self.positional, self.named)
+
+
+class QueryRun:
+    """Runs one query, as often as it takes to meet the objects that it was planned for."""
+
+    def __init__(self, call: Call, entry: CachedPlan | None = None, query: Query | None = None) -> None:
+        """`entry` is the plan from the cache, `query` the parsed text of a query that has none yet."""
+        self._session = call.session
+        self._call = call
+        self._entry = entry
+        self._query = query
+        self._now: datetime | None = None
+        self._tries = 0
+
+    def run(self) -> Result:
+        """Run the query to its first row; a statement that writes, to its end."""
+        return self._until_current(self._run_once)
+
+    def restart(self, error: SqlError, allowed: bool) -> Execution:
+        """Plan anew and start again after an error that says that the plan was stale; raise any other error."""
+        with self._session.placing_errors(self._call.text):
+            self._drop_plan(error, allowed)
+            return self._until_current(lambda entry: self._start(*self._bind(entry)))
+
+    def _until_current(self, attempt: Callable[[CachedPlan], Answer]) -> Answer:
+        while True:
+            try:
+                return attempt(self._entry or self._plan())
+            except SqlError as error:
+                self._drop_plan(error)
+
+    def _run_once(self, entry: CachedPlan) -> Result:
+        if self._query is not None and entry.shortcut is not None and not self._call.named:
+            result = entry.shortcut(self._call.positional)
+            if result is not None:
+                return result
+        entry, stored = self._bind(entry)
+        if entry.plan.modifies is not None:
+            return self._session.engine.statements.run(self._call.token, lambda: self._modify(entry, stored))
+        return self._session.open_result(entry.shape, self._start(entry, stored), self.restart)
+
+    def _plan(self) -> CachedPlan:
+        """Plan the query. Planning that alone takes longer than the statement may ends in the middle."""
+        call, session = self._call, self._session
+        with cancelled_by(call.token.check):
+            query = self._parsed()
+            try:
+                self._entry = session.plan(call.text, query)
+            except UntypedParametersError as error:
+                if not error.numbers:
+                    raise
+                # `SELECT ?`: only the values tell the types of such parameters.
+                given = arrange(query.parameters.names, len(query.parameters), call.positional, call.named)
+                literals = {number: given[number] for number in error.numbers}
+                self._entry = session.plan(call.text, query, literals)
+        return self._entry
+
+    def _parsed(self) -> Query:
+        if self._query is None:
+            from remuda import sql
+
+            query = sql.parse(self._call.text)
+            assert isinstance(query, sql.Query), "only queries have plans"
+            self._query = query
+        return self._query
+
+    def _bind(self, entry: CachedPlan) -> tuple[CachedPlan, tuple[Any, ...]]:
+        """Return the plan for the values that were given, and those in stored form."""
+        plan = entry.plan
+        given = self._call.values_of(plan)
+        if plan.reads_clock:
+            self._now = self._now or datetime.now(UTC)
+            given = (*given, self._now)
+        stored, errors = to_stored_values(plan.parameters, given)
+        return (self._plan_with_literals(given, errors) if errors else entry), stored
+
+    def _plan_with_literals(self, given: tuple[Any, ...], errors: Mapping[int, SqlError]) -> CachedPlan:
+        """Plan for values that their column's type cannot hold: as literals they are compared exactly, or refused."""
+        query = self._parsed()
+        try:
+            return self._session.plan(self._call.text, query, {number: given[number] for number in errors})
+        except SqlError as error:
+            number = query.parameters.blamed(tuple(errors), error.span)
+            message, span = f"parameter {number + 1}: {errors[number].message}", query.parameters.spans[number]
+            raise data_error(message, span=span, suggestion=errors[number].suggestion) from error
+
+    def _start(self, entry: CachedPlan, stored: tuple[Any, ...]) -> Execution:
+        session = self._session
+        return session.engine.start(entry, stored, self._call.token, session.settings.memory_limit)
+
+    def _modify(self, entry: CachedPlan, stored: tuple[Any, ...]) -> Result:
+        """Other writers of the map wait from the snapshot that the statement reads until it has written."""
+        assert entry.plan.modifies is not None
+        target = self._session.store.map(entry.plan.modifies)
+        with full_collections_put_off, target.writing_under(self._call.token):
+            batch = self._start(entry, stored).next_batch()
+        assert batch is not None, "a modification gives one row"
+        return Result.of_update(batch.row(0)[0])
+
+    def _drop_plan(self, error: SqlError, allowed: bool = True) -> None:
+        """Forget the plan after an error that says that it was stale, and pause; raise any other error.
+
+        The stale plan leaves the cache even where the query cannot be run again, as rows of it have been handed out.
+        """
+        if not error.invalidates_plan:
+            raise error
+        if self._entry is not None:
+            self._session.engine.plans.remove(self._entry)
+            self._entry = None
+        self._tries += 1
+        if not allowed or self._tries >= MAXIMUM_TRIES:
+            if allowed and error.code is ErrorCode.PARTITION_DISTRIBUTION:
+                message = f"members changed {self._tries} times while the query was to be run"
+                raise SqlError(ErrorCode.TOPOLOGY_CHANGE, message) from error
+            raise error
+        time.sleep(min(FIRST_PAUSE * 2**self._tries, LONGEST_PAUSE))

@@ -1,0 +1,255 @@
+"""`Session`: the settings of one user of a grid, and the path of a statement from its text to its result.
+
+text ─► plan, from the cache or made: parse ─► bind ─► rewrite ─► normalise ─► search ─► split    (`Session.plan`)
+     ─► values of the parameters ─► snapshot, fragments, execution ─► Result                      (`QueryRun`)
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Self
+from weakref import WeakSet
+
+import pyarrow as pa
+
+from remuda.catalog import DEFAULT_SCHEMA, SearchPath
+from remuda.errors import ConstraintError, ErrorCode, RemudaError, SqlError, data_error, nested_too_deeply
+from remuda.expr.cancellation import CancellationToken
+from remuda.grid.plan_cache import CachedPlan, PlanScope
+from remuda.grid.query_run import Call, QueryRun
+from remuda.grid.result import Result
+from remuda.grid.rows import RowShape
+from remuda.grid.settings import Settings, check_timeout
+from remuda.grid.shortcuts.shortcuts import compile_shortcut
+from remuda.runtime.execution import as_told
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from types import TracebackType
+
+    from remuda.grid.grid import Grid
+    from remuda.grid.planner import Planner
+    from remuda.grid.result import Restart
+    from remuda.runtime import Execution
+    from remuda.sql import Query
+
+
+class Session:
+    """Runs statements with settings of its own: `SET` changes those of the session in which it is said.
+
+    Made by `grid.session()`; `grid.sql` has one too. Threads may share a session. Closing it ends the results of its
+    queries that are still being read, and so does closing the grid.
+    """
+
+    def __init__(self, grid: Grid) -> None:
+        self.grid = grid
+        self.engine = grid.engine
+        self.store = grid.store
+        self._cache = self.engine.plans
+        self._settings = Settings()
+        self._search_path: SearchPath = (DEFAULT_SCHEMA,)
+        self._plans = self._cache.in_scope(self._scope)
+        self._results: WeakSet[Result] = WeakSet()
+        """Those whose rows are computed as they are read. One that had all of its rows at once keeps them."""
+        self._lock = Lock()
+        self._closed_because: str | None = None
+
+    @property
+    def settings(self) -> Settings:
+        return self._settings
+
+    @settings.setter
+    def settings(self, settings: Settings) -> None:
+        self._settings = settings
+        self._plans = self._cache.in_scope(self._scope)
+
+    @property
+    def search_path(self) -> SearchPath:
+        """The schemas in which a name without one is looked for."""
+        return self._search_path
+
+    @search_path.setter
+    def search_path(self, search_path: SearchPath) -> None:
+        self._search_path = search_path
+        self._plans = self._cache.in_scope(self._scope)
+
+    def sql(self, text: str, /, *values: Any, timeout: float | None = None, **named: Any) -> Result:
+        """Run one statement; `?` parameters are given in order, `:name` parameters by name or in one mapping.
+
+        `timeout` is how many seconds this statement may take, in place of the session's setting; `math.inf` lifts it.
+        The word is taken: a parameter called `:timeout` is given in a mapping, `sql(text, {"timeout": 5})`.
+        """
+        cache = self._cache
+        try:
+            entry = self._plans.get(text)
+            if entry is not None:
+                if entry.epoch == cache.epoch and entry.catalog is self.store.catalog:
+                    entry.hits += 1
+                    entry.last_used = time.monotonic()
+                else:
+                    entry = cache.find((self._scope, text))
+        except TypeError:
+            raise not_text("a statement", text) from None
+        if timeout is not None:
+            check_timeout(timeout)
+        if entry is not None and entry.shortcut is not None and not named:
+            try:
+                result = entry.shortcut(values)
+            except SqlError as error:
+                result = None
+                if not error.invalidates_plan:
+                    raise self._placed(error, text) from error.__cause__
+            except Exception:
+                self.store.refuse_damaged()
+                raise
+            if result is not None:
+                return result
+        return self.execute(text, values, named, timeout, entry)
+
+    def execute(
+        self,
+        text: str,
+        positional: tuple[Any, ...] = (),
+        named: Mapping[str, Any] | None = None,
+        timeout: float | None = None,
+        entry: CachedPlan | None = None,
+    ) -> Result:
+        """Run one statement with its values given apart; `entry` is its plan, where the cache has one."""
+        self.refuse_closed()
+        if not isinstance(text, str):
+            raise not_text("a statement", text)
+        with self.placing_errors(text):
+            call = Call(self, text, positional, named or {}, self._token(timeout))
+            entry = entry or self._cache.find((self._scope, text))
+            if entry is not None:
+                return QueryRun(call, entry).run()
+            # Parsing is imported with the first statement that the cache does not have.
+            from remuda import sql
+            from remuda.grid.statements.dispatch import run_statement
+
+            statement = sql.parse(text)
+            if isinstance(statement, sql.Query):
+                return QueryRun(call, query=statement).run()
+            return run_statement(call, statement)
+
+    def explain(self, text: str, /, *values: Any, **named: Any) -> str:
+        """Return the plan of a query, as SQL's EXPLAIN prints it.
+
+        With values for its parameters it says what they decide: which partitions and members, index or direct scan.
+        """
+        from remuda import sql
+        from remuda.grid.statements.dispatch import explain_text
+
+        self.refuse_closed()
+        if not isinstance(text, str):
+            raise not_text("a statement", text)
+        with self.placing_errors(text):
+            statement = sql.parse(text)
+            if isinstance(statement, sql.Query):
+                statement = sql.Explain(statement)
+            if not isinstance(statement, sql.Explain):
+                raise data_error("only queries have a plan")
+            return explain_text(Call(self, text, values, named, self._token(None)), statement)
+
+    def planner(self, **changes: Any) -> Planner:
+        """Return what makes the session's plans at this moment."""
+        return self.engine.planner(self._search_path, self._settings, **changes)
+
+    def plan(self, text: str, query: Query, literals: Mapping[int, Any] | None = None) -> CachedPlan:
+        """Plan a query and keep the plan; one with values of parameters as `literals` is for these alone, and not kept.
+
+        What changes from now on is noticed when the plan is used, as the epoch is from before. The plan is kept in the
+        scope that it was made for, whatever SET does meanwhile.
+        """
+        epoch, planner = self._cache.epoch, self.planner()
+        plan = planner.plan(text, query, literals)
+        shortcut = compile_shortcut(plan, self.store) if literals is None else None
+        entry = CachedPlan(plan, RowShape(plan.columns), shortcut, epoch)
+        if plan.cacheable and literals is None:
+            self._cache.add((planner.scope, text), entry)
+        return entry
+
+    def open_result(self, shape: RowShape, execution: Execution, restart: Restart) -> Result:
+        """Return a result whose rows are computed as they are read, and which ends with the session."""
+        result = Result.of_execution(shape, execution, restart, self.store.refuse_damaged)
+        with self._lock:
+            reason = self._closed_because
+            if reason is None:
+                self._results.add(result)
+        if reason is not None:
+            result.end(SqlError(ErrorCode.GENERIC, reason))
+        return result
+
+    def close(self, reason: str = "the session is closed") -> None:
+        """End the results that are still being read, and refuse every further statement, for this reason."""
+        with self._lock:
+            if self._closed_because is not None:
+                return
+            self._refuse_statements(reason)
+            results = list(self._results)
+        for result in results:
+            result.end(SqlError(ErrorCode.GENERIC, reason))
+
+    def leave(self, reason: str) -> None:
+        """Refuse everything in a process that was forked off. No lock is taken, as its holder is not in this one."""
+        self._refuse_statements(reason)
+        for result in list(self._results):
+            result.leave(SqlError(ErrorCode.GENERIC, reason))
+
+    def _refuse_statements(self, reason: str) -> None:
+        """No plan is found from now on, so every statement comes to `refuse_closed`."""
+        self._closed_because = reason
+        self._plans = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Session{'' if self._closed_because is None else ', closed'}>"
+
+    @contextmanager
+    def placing_errors(self, text: str) -> Iterator[None]:
+        """Give errors the text that they are about, and turn those of libraries into what they mean for the user."""
+        try:
+            yield
+        except SqlError as error:
+            raise self._placed(error, text) from error.__cause__
+        except RecursionError:
+            raise nested_too_deeply() from None
+        except (MemoryError, pa.ArrowCapacityError) as error:
+            raise as_told(error) from error
+        except RemudaError:
+            raise
+        except Exception:
+            self.store.refuse_damaged()
+            raise
+
+    def refuse_closed(self) -> None:
+        if self._closed_because is not None:
+            raise SqlError(ErrorCode.GENERIC, self._closed_because)
+
+    @property
+    def _scope(self) -> PlanScope:
+        return (self._search_path, *self._settings.of_plans)
+
+    def _token(self, timeout: float | None) -> CancellationToken:
+        return CancellationToken(self._settings.timeout if timeout is None else check_timeout(timeout))
+
+    def _placed(self, error: SqlError, text: str) -> SqlError:
+        """Return the error with the text, and of a row that its map does not allow with the place of the value."""
+        if isinstance(error, ConstraintError) and error.span is None and error.text is None:
+            from remuda.sql.bind.refused_value import span_of_refused
+
+            error.span = span_of_refused(text, error.row or 0, error.columns, self.store.catalog, self._search_path)
+        return error.with_text(text)
+
+
+def not_text(what: str, given: object) -> SqlError:
+    return data_error(f"{what} is text, not a {type(given).__name__}")
