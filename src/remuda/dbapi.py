@@ -6,7 +6,8 @@
     cursor.fetchall()
 
 Every statement is a transaction of its own: `commit` has nothing left to do, and `rollback` is refused rather than
-silently keeping what was written. Connections of one process to the same folder share one grid.
+silently keeping what was written. Connections of one process to the same folder share one grid; each has settings of
+its own.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from remuda.types import Kind
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from remuda.grid import Result
+    from remuda.grid import Result, Session
     from remuda.types import SqlType
 
 apilevel = "2.0"
@@ -210,6 +211,8 @@ class Connection:
     def __init__(self, grid: Grid, *, owned: bool) -> None:
         self._grid: Grid | None = grid
         self._owned = owned
+        self.session = grid.session()
+        """The settings of this connection: SET changes those of no other."""
 
     @property
     def grid(self) -> Grid:
@@ -232,6 +235,7 @@ class Connection:
     def close(self) -> None:
         grid = self.grid
         self._grid = None
+        self.session.close()
         if self._owned:
             _shared.give_back(grid)
 
@@ -266,15 +270,15 @@ class Cursor:
         ]
 
     def execute(self, operation: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> Self:
-        grid = self._open_grid()
+        session = self._open_session()
         self._forget_result()
         if isinstance(parameters, str | bytes) or not isinstance(parameters, Sequence | Mapping):
             raise ProgrammingError(f"parameters are a sequence or a mapping, not a {type(parameters).__name__}")
         with _translating():
             if isinstance(parameters, Mapping):
-                self._result = grid.sql(operation, **parameters)
+                self._result = session.execute(operation, (), parameters)
             else:
-                self._result = grid.sql(operation, *parameters)
+                self._result = session.sql(operation, *parameters)
         self.rowcount = self._result.update_count
         return self
 
@@ -322,7 +326,7 @@ class Cursor:
         """Values are never cut."""
 
     def close(self) -> None:
-        self._open_grid()
+        self._open_session()
         self._forget_result()
         self._closed = True
 
@@ -335,10 +339,11 @@ class Cursor:
         if not self._closed:
             self.close()
 
-    def _open_grid(self) -> Grid:
+    def _open_session(self) -> Session:
         if self._closed:
             raise ProgrammingError("the cursor is closed")
-        return self.connection.grid
+        _ = self.connection.grid
+        return self.connection.session
 
     def _forget_result(self) -> None:
         if self._result is not None:
@@ -347,7 +352,7 @@ class Cursor:
         self.rowcount = -1
 
     def _rows(self) -> Result:
-        self._open_grid()
+        self._open_session()
         if self._result is None or not self._result.columns:
             raise ProgrammingError("there are no rows to fetch: the last statement was not a query")
         return self._result

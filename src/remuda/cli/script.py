@@ -12,7 +12,7 @@ from remuda.cli.output import as_records, as_table, counted, printable, render, 
 from remuda.errors import StorageError
 
 if TYPE_CHECKING:
-    from remuda.grid import Grid, Result
+    from remuda.grid import Grid, Result, Session
 
 # Cuts text into statements at the semicolons that are not inside quotes or comments.
 
@@ -86,17 +86,17 @@ def run_script(folder: str | None, text: str | None, form: str) -> int:
     return 0
 
 
-def run_statement(grid: Grid, statement: str, form: str) -> str:
+def run_statement(session: Grid | Session, statement: str, form: str) -> str:
     """The rows, or what was done; empty for a statement that has nothing to say in this form."""
-    with grid.sql(statement) as result:
+    with session.sql(statement) as result:
         if result.columns:
             return render(_names(result), result.fetchall(), form)
         return outcome(statement, result.update_count) if form == "table" else ""
 
 
-def show_statement(grid: Grid, statement: str, most: int, width: int) -> str:
+def show_statement(session: Session, statement: str, most: int, width: int) -> str:
     """The same for a person at a terminal: not more rows than can be read, and none wider than the terminal."""
-    with grid.sql(statement) as result:
+    with session.sql(statement) as result:
         if not result.columns:
             return outcome(statement, result.update_count)
         rows = result.fetchmany(most + 1)

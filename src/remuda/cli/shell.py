@@ -17,7 +17,7 @@ from remuda.errors import RemudaError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from remuda.grid import Grid
+    from remuda.grid import Grid, Session
 
 # What the Tab key offers in the shell: keywords, maps and views, their columns, and the shell's own commands.
 
@@ -117,7 +117,7 @@ class Shell:
     """One conversation with a grid. Lines go in, text comes out; reading and printing are `run_shell`'s."""
 
     def __init__(self, grid: Grid) -> None:
-        self._grid = grid
+        self._session = grid.session()
         self._typed = ""
         self._timing = False
         self._most_rows = MOST_ROWS
@@ -145,7 +145,7 @@ class Shell:
     def _run(self, statement: str) -> str:
         started = time.perf_counter()
         try:
-            answer = show_statement(self._grid, statement, self._most_rows, shutil.get_terminal_size().columns)
+            answer = show_statement(self._session, statement, self._most_rows, shutil.get_terminal_size().columns)
         except RemudaError as error:
             return str(error)
         except KeyboardInterrupt:
@@ -164,9 +164,9 @@ class Shell:
                 self._most_rows = int(number)
                 return f"Answers are shown up to {counted(self._most_rows, 'row')}."
             case ["\\d"]:
-                return describe_maps(self._grid)
+                return describe_maps(self._session)
             case ["\\d", name]:
-                return describe_map(self._grid, name)
+                return describe_map(self._session, name)
             case ["\\?" | "\\h" | "\\help"]:
                 return HELP
             case [command, *_]:
@@ -175,23 +175,23 @@ class Shell:
                 return HELP
 
 
-def describe_maps(grid: Grid) -> str:
-    maps = run_statement(grid, "SHOW TABLES", "table")
-    views = [row["name"] for row in grid.sql("SHOW VIEWS")]
+def describe_maps(session: Session) -> str:
+    maps = run_statement(session, "SHOW TABLES", "table")
+    views = [row["name"] for row in session.sql("SHOW VIEWS")]
     return f"{maps}\nviews: {', '.join(views)}" if views else maps
 
 
-def describe_map(grid: Grid, name: str) -> str:
+def describe_map(session: Session, name: str) -> str:
     """The columns of a map, with its key and indexes, or of a view."""
-    definition = grid.store.catalog.find_map(name, grid.search_path)
+    definition = session.store.catalog.find_map(name, session.search_path)
     if definition is not None:
         columns = [
             (column.name, str(column.type), "key" if column.name in definition.key else "")
             for column in definition.visible_columns
         ]
         indexes = [f"  index {one.name} {one.kind.value} ({', '.join(one.columns)})" for one in definition.indexes]
-    elif any(row["name"].casefold() == name.casefold() for row in grid.sql("SHOW VIEWS")):
-        described = grid.sql(f'SELECT * FROM "{name}" LIMIT 0')
+    elif any(row["name"].casefold() == name.casefold() for row in session.sql("SHOW VIEWS")):
+        described = session.sql(f'SELECT * FROM "{name}" LIMIT 0')
         columns = [(column.name, str(column.type), "") for column in described.columns]
         indexes = []
     else:
