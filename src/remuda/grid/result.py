@@ -84,7 +84,7 @@ class Result:
 
     @classmethod
     def of_update(cls, count: int) -> Result:
-        result = cls(NO_COLUMNS, [])
+        result = cls(NO_COLUMNS, ())
         result.update_count = count
         return result
 

@@ -7,26 +7,22 @@ text ─► plan, from the cache or made: parse ─► bind ─► rewrite ─�
 from __future__ import annotations
 
 import time
-from contextlib import contextmanager
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Self
 from weakref import WeakSet
 
-import pyarrow as pa
-
 from remuda.catalog import DEFAULT_SCHEMA, SearchPath
-from remuda.errors import ConstraintError, ErrorCode, RemudaError, SqlError, data_error, nested_too_deeply
+from remuda.errors import ErrorCode, SqlError, data_error
 from remuda.expr.cancellation import CancellationToken
 from remuda.grid.plan_cache import CachedPlan, PlanScope
-from remuda.grid.query_run import Call, QueryRun
+from remuda.grid.query_run import Call, QueryRun, StatementErrors, placed
 from remuda.grid.result import Result
 from remuda.grid.rows import RowShape
 from remuda.grid.settings import Settings, check_timeout
 from remuda.grid.shortcuts.shortcuts import compile_shortcut
-from remuda.runtime.execution import as_told
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
     from types import TracebackType
 
     from remuda.grid.grid import Grid
@@ -81,26 +77,30 @@ class Session:
         `timeout` is how many seconds this statement may take, in place of the session's setting; `math.inf` lifts it.
         The word is taken: a parameter called `:timeout` is given in a mapping, `sql(text, {"timeout": 5})`.
         """
-        cache = self._cache
         try:
-            entry = self._plans.get(text)
-            if entry is not None:
-                if entry.epoch == cache.epoch and entry.catalog is self.store.catalog:
-                    entry.hits += 1
-                    entry.last_used = time.monotonic()
-                else:
-                    entry = cache.find((self._scope, text))
+            entry = self._plans[text]
+        except KeyError:
+            entry = None
         except TypeError:
             raise not_text("a statement", text) from None
+        if entry is None:
+            return self.execute(text, values, named, timeout)
         if timeout is not None:
             check_timeout(timeout)
-        if entry is not None and entry.shortcut is not None and not named:
+        cache = self._cache
+        if entry.epoch == cache.epoch and entry.catalog is self.store.catalog:
+            entry.hits += 1
+            entry.last_used = time.monotonic()
+        elif cache.find((self._scope, text)) is not entry:
+            return self.execute(text, values, named, timeout)
+        shortcut = entry.shortcut
+        if shortcut is not None and not named:
             try:
-                result = entry.shortcut(values)
+                result = shortcut(values)
             except SqlError as error:
                 result = None
                 if not error.invalidates_plan:
-                    raise self._placed(error, text) from error.__cause__
+                    raise placed(self, error, text) from error.__cause__
             except Exception:
                 self.store.refuse_damaged()
                 raise
@@ -120,7 +120,7 @@ class Session:
         self.refuse_closed()
         if not isinstance(text, str):
             raise not_text("a statement", text)
-        with self.placing_errors(text):
+        with StatementErrors(self, text):
             call = Call(self, text, positional, named or {}, self._token(timeout))
             entry = entry or self._cache.find((self._scope, text))
             if entry is not None:
@@ -140,18 +140,18 @@ class Session:
         With values for its parameters it says what they decide: which partitions and members, index or direct scan.
         """
         from remuda import sql
-        from remuda.grid.statements.dispatch import explain_text
+        from remuda.grid.statements.explain_statement import explain_query
 
         self.refuse_closed()
         if not isinstance(text, str):
             raise not_text("a statement", text)
-        with self.placing_errors(text):
+        with StatementErrors(self, text):
             statement = sql.parse(text)
             if isinstance(statement, sql.Query):
                 statement = sql.Explain(statement)
             if not isinstance(statement, sql.Explain):
                 raise data_error("only queries have a plan")
-            return explain_text(Call(self, text, values, named, self._token(None)), statement)
+            return explain_query(Call(self, text, values, named, self._token(None)), statement)
 
     def planner(self, **changes: Any) -> Planner:
         """Return what makes the session's plans at this moment."""
@@ -214,23 +214,6 @@ class Session:
     def __repr__(self) -> str:
         return f"<Session{'' if self._closed_because is None else ', closed'}>"
 
-    @contextmanager
-    def placing_errors(self, text: str) -> Iterator[None]:
-        """Give errors the text that they are about, and turn those of libraries into what they mean for the user."""
-        try:
-            yield
-        except SqlError as error:
-            raise self._placed(error, text) from error.__cause__
-        except RecursionError:
-            raise nested_too_deeply() from None
-        except (MemoryError, pa.ArrowCapacityError) as error:
-            raise as_told(error) from error
-        except RemudaError:
-            raise
-        except Exception:
-            self.store.refuse_damaged()
-            raise
-
     def refuse_closed(self) -> None:
         if self._closed_because is not None:
             raise SqlError(ErrorCode.GENERIC, self._closed_because)
@@ -241,14 +224,6 @@ class Session:
 
     def _token(self, timeout: float | None) -> CancellationToken:
         return CancellationToken(self._settings.timeout if timeout is None else check_timeout(timeout))
-
-    def _placed(self, error: SqlError, text: str) -> SqlError:
-        """Return the error with the text, and of a row that its map does not allow with the place of the value."""
-        if isinstance(error, ConstraintError) and error.span is None and error.text is None:
-            from remuda.sql.bind.refused_value import span_of_refused
-
-            error.span = span_of_refused(text, error.row or 0, error.columns, self.store.catalog, self._search_path)
-        return error.with_text(text)
 
 
 def not_text(what: str, given: object) -> SqlError:

@@ -213,7 +213,7 @@ class Store(StoreState):
     ) -> MapDefinition:
         """The index is complete when the new definition is returned; until then the old one stays in force.
 
-        `guard` is called when it is built, and may still refuse it by raising.
+        `token` guards its commit: when the index is built it may still be refused.
         """
         with self._structure:
             self._begin_change()

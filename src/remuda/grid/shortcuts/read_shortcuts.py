@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from remuda.expr import Expression
     from remuda.plan import physical
     from remuda.plan.fragments import Plan
-    from remuda.storage import IndexLookup, IndexRead, Lookup, MapSnapshot, Store
+    from remuda.storage import IndexLookup, IndexRead, Lookup, MapSnapshot, RowProjection, Store
 
 MOST_ROWS = 1_000
 """Rows that an index read may give as tuples; for more, Arrow's kernels are cheaper, long as they take to start."""
@@ -38,6 +38,8 @@ def compile_key_select(
     read_key, convert, shape = key_reader(lookup), value_converter(plan), RowShape(plan.columns)
     compute, finish = row.compute, shape.row
     form = row_projection(row.positions, shape.row_class if compute is None else None)
+    if compute is None and len(lookup.key) == 1 and isinstance(only := lookup.key[0].values[0], Parameter):
+        return _compile_point_select(only.index, form, find, convert, shape)
 
     def run(given: Values) -> Result | None:
         values = convert(given)
@@ -53,6 +55,26 @@ def compile_key_select(
                 return Result(shape, ())
             found = finish(computed)
         return Result(shape, None, (found,))
+
+    return run
+
+
+def _compile_point_select(
+    index: int,
+    form: RowProjection,
+    find: Callable[[Any, RowProjection], Any],
+    convert: Callable[[Values], Values | None],
+    shape: RowShape,
+) -> Shortcut:
+    """`SELECT columns FROM m WHERE key = ?` in one function: a call to read the key is 4 % of a lookup."""
+
+    def run(given: Values) -> Result | None:
+        values = convert(given)
+        if values is None:
+            return None
+        key = values[index]
+        found = None if key is None else find(key, form)
+        return Result(shape, ()) if found is None else Result(shape, None, (found,))
 
     return run
 

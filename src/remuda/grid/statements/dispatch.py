@@ -23,11 +23,7 @@ if TYPE_CHECKING:
 
 
 def explain(call: Call, statement: sql.Explain) -> Result:
-    return explain_result(explain_text(call, statement), statement)
-
-
-def explain_text(call: Call, statement: sql.Explain) -> str:
-    return explain_query(call, statement)
+    return explain_result(explain_query(call, statement), statement)
 
 
 def set_option(call: Call, statement: sql.SetOption) -> None:
