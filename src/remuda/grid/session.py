@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 from weakref import WeakSet
 
 from remuda.catalog import DEFAULT_SCHEMA, SearchPath
-from remuda.errors import ErrorCode, SqlError, data_error
+from remuda.errors import ErrorCode, RemudaError, SqlError, data_error
 from remuda.expr.cancellation import CancellationToken
 from remuda.grid.plan_cache import CachedPlan, PlanScope
 from remuda.grid.query_run import Call, QueryRun, StatementErrors, placed
@@ -101,6 +101,8 @@ class Session:
                 result = None
                 if not error.invalidates_plan:
                     raise placed(self, error, text) from error.__cause__
+            except RemudaError:
+                raise
             except Exception:
                 self.store.refuse_damaged()
                 raise
