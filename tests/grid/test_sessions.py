@@ -7,6 +7,7 @@ import threading
 import time
 from decimal import Decimal
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 import pyarrow as pa
@@ -23,7 +24,6 @@ from tests.harness.threads import run_together
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 ROWS = 2_000
 ALL = "SELECT id, n FROM m WHERE n >= 0"
@@ -403,3 +403,10 @@ def test_nothing_commits_that_was_cancelled() -> None:
     assert error.value.code is ErrorCode.CANCELLED_BY_USER
     with pytest.raises(SqlError):
         CancellationToken(parent=token).check()
+
+
+def test_the_page_on_sql_has_every_setting_as_it_is_defined() -> None:
+    page = Path(__file__).parents[2].joinpath("docs", "sql.md").read_text()
+    for name, each in SETTINGS.items():
+        default = {None: "off", True: "on", Engine.AUTO: "auto"}[each.default]
+        assert f"| `{name}` | {each.metadata['expected']} | {default} | {each.metadata['doc']} |" in page

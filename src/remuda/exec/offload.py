@@ -1,13 +1,14 @@
-"""When a fragment leaves the thread of its reader, so that the reader can leave it.
+"""The row budget of a root fragment: beyond it the fragment leaves the thread of its reader.
 
-The root fragment is advanced in the thread of whoever reads the result: nothing is faster where there are few rows. A
-kernel over millions of rows, however, cannot be interrupted, and neither could a reader that is inside it. So a
-fragment that has met more than a few rows is advanced on another thread from then on, while its reader waits for the
-step, for a cancel or for the end of the statement's time, whichever comes first. A step that is given up goes on until
-an operator looks whether it shall (`ExecContext.verify`), and what it computes is dropped.
+The reader of a result advances the root fragment in its own thread: nothing is faster where there are few rows. A
+kernel over millions of rows, however, cannot be interrupted, and neither could a reader that is inside it. So the
+runtime advances a fragment that has met more than a few rows on another thread from then on, while its reader waits for
+the step, for a cancel or for the deadline, whichever comes first. A step that is given up goes on until an operator
+checks the token (`ExecContext.verify`), and what it computes is dropped.
 
-Operators say how much they have to do. Those that can be in the middle of something, a sort that has read half of its
-input, ask `should_offload` and return WAIT where it is so: they are advanced again at once, on the other thread.
+Operators know nothing of those threads. They add the rows they meet, or will meet, to the budget of their fragment. An
+operator that can be in the middle of something, a sort that has read half of its input, returns WAIT where
+`should_offload` says so, and is advanced again at once.
 
     SELECT ... WHERE key BETWEEN 1 AND 50     50 rows: in the reader's thread, whatever is done to them
     SELECT ... WHERE n > 5 ORDER BY m         a scan of a million rows says so when it is set up: moves at once
@@ -26,7 +27,7 @@ ROWS_OF_PAIRS = 64
 
 
 class RowBudget:
-    """How many rows the operators of a fragment have met or will meet. Made once for a fragment and its operators.
+    """Counts the rows that the operators of a fragment have met or will meet. Made once for a fragment.
 
     Only that of a root fragment is `movable`, until it has moved; operators that several threads advance must have
     moved before, as a WAIT of theirs would be for nothing: who forks them says so when it is set up.
