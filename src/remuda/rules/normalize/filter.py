@@ -99,13 +99,6 @@ def push_filter_past_project(node: LogicalNode) -> LogicalNode | None:
     return filtered(logical.Project(lower, project.assignments), stays)
 
 
-def push_filter_past_sort(node: LogicalNode) -> LogicalNode | None:
-    """Filter(Sort(x), p) → Sort(Filter(x, p)): the rows that stay keep their order."""
-    if not (isinstance(node, logical.Filter) and isinstance(node.input, logical.Sort)):
-        return None
-    return logical.Sort(logical.Filter(node.input.input, node.condition), node.input.collation)
-
-
 def push_filter_past_aggregate(node: LogicalNode) -> LogicalNode | None:
     """Filter(Aggregate(x, keys), p) → Filter(Aggregate(Filter(x, p1), keys), p2), p1 naming keys alone.
 

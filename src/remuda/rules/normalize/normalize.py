@@ -39,7 +39,6 @@ NORMALIZE_RULES: dict[type, tuple[NormalizeRule, ...]] = {
         filter.simplify_filter,
         filter.factor_filter,
         filter.push_filter_past_project,
-        filter.push_filter_past_sort,
         filter.push_filter_past_aggregate,
         filter.push_filter_past_window,
         filter.push_filter_past_union,
@@ -71,7 +70,6 @@ NORMALIZE_RULES: dict[type, tuple[NormalizeRule, ...]] = {
         join.factor_join_condition,
         join.push_join_condition_to_side,
         # What stands between two joins goes.
-        limit.remove_sort_below_join,
         join.remove_distinct_below_semi_join,
         multiplicity.turn_join_semi_below_semi_join,
         join.limit_tested_rows,
@@ -85,7 +83,6 @@ NORMALIZE_RULES: dict[type, tuple[NormalizeRule, ...]] = {
         union.remove_union_of_one,
         union.merge_unions,
         union.merge_renaming_below_union,
-        limit.remove_sort_below_join,
     ),
     logical.Project: (
         empty.prune_empty,
@@ -98,25 +95,17 @@ NORMALIZE_RULES: dict[type, tuple[NormalizeRule, ...]] = {
     ),
     logical.Aggregate: (
         empty.prune_empty,
-        # Orders that no operator needs go.
-        limit.remove_sort_below_aggregate,
         aggregate.remove_distinct_of_unique,
         multiplicity.turn_join_semi_below_distinct,
         aggregate.remove_aggregate_of_unique,
         aggregate.merge_distinct_into_aggregate,
         aggregate.remove_distinct_from_calls,
     ),
-    logical.Window: (
-        empty.prune_empty,
-        limit.remove_sort_below_aggregate,
-    ),
+    logical.Window: (empty.prune_empty,),
     logical.Expand: (empty.prune_empty,),
     logical.Series: (empty.prune_empty, project.empty_series, project.write_out_series),
     logical.Recursive: (empty.prune_empty_recursion,),
-    logical.Sort: (
-        empty.prune_empty,
-        limit.remove_sort_below_sort,
-    ),
+    logical.Sort: (empty.prune_empty,),
     logical.Root: (project.remove_renaming_below_root,),
     logical.Limit: (
         empty.prune_empty,
