@@ -13,6 +13,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import remuda
+from remuda.optimizer.common_expressions import SHARE_RULE
+from remuda.optimizer.common_plans import SPOOL_RULE
+from remuda.optimizer.optimize import FAST_PATH
+from remuda.optimizer.populate import EXPLORE_RULE
+from remuda.rules.explore.explore import AGGREGATE_RULES, SIMPLE_RULES
+from remuda.rules.implement.implement import IMPLEMENT_RULES
+from remuda.rules.normalize.normalize import NORMALIZE_RULES
 from tests.harness import plan_file
 from tests.harness.generated import rows_of
 from tests.harness.plan_trace import explain_with_trace
@@ -22,6 +29,22 @@ if TYPE_CHECKING:
 
 FOLDER = Path(__file__).parent
 CASES = [(path, case) for path in sorted(FOLDER.glob("*.plan")) for case in plan_file.read(path).cases]
+RULES = {
+    rule.__name__
+    for rules in (*NORMALIZE_RULES.values(), SIMPLE_RULES, AGGREGATE_RULES, *IMPLEMENT_RULES.values())
+    for rule in rules
+} | {EXPLORE_RULE, SHARE_RULE, SPOOL_RULE, FAST_PATH}
+"""All that `expect` and `disable` can name."""
+
+
+def test_every_rule_has_a_case_that_expects_it() -> None:
+    expected = {rule for _, case in CASES for rule in case.expect}
+    assert not RULES - expected, "each rule needs a case in tests/plans with expect= and its name"
+
+
+def test_cases_name_rules_that_exist() -> None:
+    named = {rule for _, case in CASES for rule in case.expect | case.disable}
+    assert not named - RULES
 
 
 def _open(path: Path, members: int) -> Any:
