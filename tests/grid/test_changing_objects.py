@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -12,6 +13,9 @@ import pytest
 
 import remuda
 from remuda.errors import ErrorCode, SqlError
+from remuda.exec import ExecContext
+from remuda.exec.scan import index_scan
+from remuda.runtime import local
 
 CREATE = "CREATE TABLE m (id BIGINT, n BIGINT, PRIMARY KEY (id))"
 INDEX = "CREATE INDEX m_n ON m (n) TYPE SORTED"
@@ -118,6 +122,25 @@ def test_an_index_may_go(
 ) -> None:
     moment(grid, change, monkeypatch)
     assert len(grid.sql(text).fetchall()) == ROWS
+
+
+@pytest.mark.parametrize("members", [1, 3])
+def test_an_index_that_goes_while_its_rows_are_read_is_an_error(members: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows were handed out, so that the query cannot be run again. One that does not use the index goes on."""
+    monkeypatch.setattr(index_scan, "LARGEST_CHUNK", 32)
+    monkeypatch.setattr(local, "ExecContext", partial(ExecContext, scan_batch_rows=32))
+    with remuda.open(members=members) as grid:
+        grid.sql(CREATE)
+        grid.sql(INDEX)
+        fill(grid, 1)
+        by_index, by_scan = grid.sql("SELECT id FROM m ORDER BY n"), grid.sql("SELECT id FROM m")
+        assert by_index.fetchone() is not None
+        assert by_scan.fetchone() is not None
+        drop_index(grid)
+        with pytest.raises(SqlError, match="m_n was dropped") as caught:
+            by_index.fetchall()
+        assert caught.value.code is ErrorCode.INDEX_INVALID
+        assert len(by_scan.fetchall()) == ROWS - 1
 
 
 @pytest.mark.parametrize("moment", [during_planning, between_planning_and_setup])

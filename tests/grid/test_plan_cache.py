@@ -600,3 +600,18 @@ def test_a_plan_is_made_anew_when_its_map_is_large_enough_for_workers(monkeypatc
         assert any(isinstance(node, physical.LocalExchange) for node in walk(large.tree))
         grid.sql("DELETE FROM m WHERE id < 50")
         assert plan() is large, "it runs with few rows as well"
+
+
+def test_a_plan_does_not_outlive_its_partition_table() -> None:
+    """Also where no partition moved: with other executors the plan itself may be another one."""
+    text = "SELECT n FROM m WHERE n > ?"
+    with remuda.open() as grid:
+        grid.sql("CREATE TABLE m (id BIGINT, n BIGINT, PRIMARY KEY (id))")
+
+        def hits() -> int:
+            grid.sql(text, 0).fetchall()
+            return next(row.hits for row in grid.sql("SHOW PLANS") if row.sql == text)
+
+        assert [hits(), hits(), hits()] == [0, 1, 2]
+        grid.cluster.renew(("executor-1",))
+        assert [hits(), hits()] == [0, 1]
