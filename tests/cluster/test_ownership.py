@@ -14,6 +14,7 @@ import remuda
 from remuda import sql
 from remuda.errors import ErrorCode, SqlError
 from remuda.exec import ExecContext, ExpressionCache
+from remuda.exec.scan.map_scan import MapScanExec
 from remuda.expr import Parameters
 from remuda.grid import query_run
 from remuda.plan.fragments import PartitionMap
@@ -70,6 +71,20 @@ def test_the_three_cases(grid: Any, text: str) -> None:
         with pytest.raises(SqlError) as caught:
             run(grid, text, wrong)
         assert caught.value.code is ErrorCode.PARTITION_DISTRIBUTION
+
+
+@pytest.mark.parametrize("members", [1, 2])
+def test_a_wrong_plan_reads_nothing(members: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fragment is checked before its operators are set up."""
+    scanned: list[Any] = []
+    monkeypatch.setattr(MapScanExec, "setup", lambda scan, _: scanned.append(scan))
+    with remuda.open(members=members, partitions=8) as grid:
+        grid.sql("CREATE TABLE m (id BIGINT, n BIGINT, PRIMARY KEY (id))")
+        owned = {member.id: (0,) for member in grid.cluster.members}
+        with pytest.raises(SqlError) as caught:
+            run(grid, "SELECT id FROM m", owned)
+    assert caught.value.code is ErrorCode.PARTITION_DISTRIBUTION
+    assert not scanned
 
 
 def test_a_member_that_left_is_noticed(grid: Any) -> None:

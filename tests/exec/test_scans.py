@@ -242,6 +242,16 @@ def test_scans_check_before_each_batch(snapshot: MapSnapshot, failing: int) -> N
     assert calls == failing
 
 
+def test_a_piece_that_a_worker_reads_is_checked(snapshot: MapSnapshot) -> None:
+    def check() -> None:
+        raise SqlError(ErrorCode.PARTITION_DISTRIBUTION, "moved")
+
+    operator = MapScanExec(MapScan(MAP, (ID,), None, None, Traits()), ExpressionCache())
+    operator.setup(context(snapshot, check=check))
+    with pytest.raises(SqlError, match="moved"):
+        operator.read(next(operator.pieces()))
+
+
 def test_a_map_without_snapshot_is_gone() -> None:
     operator = MapScanExec(MapScan(MAP, (ID,), None, None, Traits()), ExpressionCache())
     with pytest.raises(SqlError) as caught:

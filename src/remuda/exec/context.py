@@ -133,6 +133,6 @@ class ExecContext:
             self.memory.hold(operator, name, size)
 
     def verify(self) -> None:
-        """Called by scans before each batch they return."""
+        """Called before a fragment is set up, and by scans before each batch they return."""
         if self.check is not None:
             self.check()

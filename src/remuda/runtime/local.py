@@ -81,7 +81,8 @@ class LocalRuntime:
         root = ExecContext(parameters, snapshots, modify=modify, memory=memory, member=_root_member(plan))
         # A statement that writes holds locks, which are its thread's.
         root.weight = RowBudget(movable=plan.modifies is None)
-        root.check = partial(_check_all, state.check, check_objects, self._root_check(plan))
+        check_root = self._root_check(plan)
+        root.check = partial(_check_all, state.check, check_objects, check_root)
         edges = Edges(plan, parameters, state)
         cancels: list[Callable[[], None]] = []
         root.workers = FragmentWorkers(self.scheduler, state, state.wake_reader.set, cancels)
@@ -102,6 +103,7 @@ class LocalRuntime:
                 cancels.append(cancel)
         root.incoming = edges.into_root()
         operator = build_operator(plan.root.node, code)
+        check_root()
         operator.setup(root)
         for task in tasks:
             self.scheduler.submit(task)

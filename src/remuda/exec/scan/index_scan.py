@@ -45,7 +45,6 @@ class IndexScanExec(IteratorExec):
         self._first_chunk = FIRST_CHUNK
 
     def setup(self, context: ExecContext) -> None:
-        context.verify()
         node = self._node
         partitions = scan_partitions(node, context)
         lookups = index_lookups(node.bounds, context.parameters.values)
@@ -168,7 +167,6 @@ class IndexCountExec(IteratorExec):
         self._node = node
 
     def setup(self, context: ExecContext) -> None:
-        context.verify()
         self.start(context, self._count(scan_partitions(self._node, context), context))
 
     def _count(self, partitions: np.ndarray | None, context: ExecContext) -> Iterator[RowBatch]:

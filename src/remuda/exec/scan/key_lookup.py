@@ -30,7 +30,6 @@ class KeyLookupExec(IteratorExec):
         self._rows = code.of(node, residual_filter)
 
     def setup(self, context: ExecContext) -> None:
-        context.verify()
         partitions = scan_partitions(self._node, context)
         keys = lookup_keys(self._node.key, context.parameters.values)
         if context.partitions is not None and partitions is not None:

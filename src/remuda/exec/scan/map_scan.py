@@ -124,7 +124,6 @@ class MapScanExec(IteratorExec, ForkableExec):
 
     def setup(self, context: ExecContext) -> None:
         keep_dropped_memory()
-        context.verify()
         partitions = scan_partitions(self._node, context)
         self._ranges = scan_ranges(self._node, self._rows, partitions, context)
         self._zone_order = self._ordered_by_zones(context)
