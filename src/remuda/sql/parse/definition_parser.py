@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot.tokens import Token, TokenType
 
-from remuda.catalog import ColumnDefinition, IndexKind
+from remuda.catalog.definitions import ColumnDefinition, IndexKind
 from remuda.errors import nearest, parsing_error
 from remuda.sql.parse.parse_query import begins_select, parse_query
 from remuda.sql.parse.query_definition_parser import (

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from sqlglot import exp
 
-    from remuda.catalog import ColumnDefinition, IndexKind
+    from remuda.catalog.definitions import ColumnDefinition, IndexKind
     from remuda.errors import Span
     from remuda.sql.parse.tokens import ParameterNames
 
