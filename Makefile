@@ -9,10 +9,10 @@ ROWS ?= 1000000
 STATEMENTS ?= 200000
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow fuzz lint format bench clean
+.PHONY: help setup demo test test-slow test-matrix fuzz lint format bench clean
 
 help: ## List the targets
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## Create the virtual environment and install everything, Spark included
 
@@ -39,8 +39,11 @@ demo: setup ## Show the engine on a million rows, plain Spark beside it (ROWS=n 
 test: setup ## Run the tests, but for the slow ones
 	$(BIN)/python -m pytest --numprocesses=auto --maxprocesses=4 --dist=loadgroup
 
-test-slow: setup ## Run all tests, the slow ones too (TPC-DS, whose data is fetched), with many more random cases
-	$(BIN)/python -m pytest -m "slow or not slow" --hypothesis-profile=thorough --timeout=1800
+test-slow: setup ## Run all tests, the slow ones too (TPC-DS, whose data is fetched), with many more random cases, and measure coverage
+	$(BIN)/python -m pytest -m "slow or not slow" --hypothesis-profile=thorough --timeout=1800 --cov --cov-report=term:skip-covered
+
+test-matrix: ## Run the tests on every supported Python that is found, with and without Spark
+	.ci/matrix
 
 fuzz: setup ## Compare random statements with DuckDB (STATEMENTS=n for another number)
 	$(BIN)/python -m tests.harness.campaign --statements $(STATEMENTS)
@@ -51,13 +54,14 @@ lint: setup ## Check style, formatting, types and the direction of imports
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-format: setup ## Put imports and layout in order
+format: setup ## Put imports and layout in order, wrap Markdown, index the decision notes
 	$(BIN)/ruff check --fix-only --quiet
 	$(BIN)/ruff format
+	$(BIN)/python -m tests.harness.markdown
 
 bench: setup ## Measure Remuda and its peers in one run (ROWS=n for another size)
 	$(BIN)/python -m benchmarks --rows $(ROWS)
 
 clean: ## Remove the virtual environment and all caches
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build dist spark-warehouse
+	rm -rf $(VENV) .venv-matrix .coverage .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build dist spark-warehouse
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
