@@ -98,9 +98,9 @@ def months_at(first: np.ndarray, step: np.ndarray, places: np.ndarray) -> np.nda
     """
     days = first // DAY
     months = days.astype("M8[D]").astype("M8[M]")
-    moved = (months + places * step).astype("M8[M]")
+    moved = months + np.asarray(places * step).astype("m8[M]")
     month_starts = moved.astype("M8[D]").astype(np.int64)
-    longest = (moved + 1).astype("M8[D]").astype(np.int64) - month_starts - 1
+    longest = (moved + np.timedelta64(1, "M")).astype("M8[D]").astype(np.int64) - month_starts - 1
     own = np.minimum(days - months.astype("M8[D]").astype(np.int64), longest)
     below = np.cumsum(places == 0) * _LONGEST_MONTH
     kept = np.minimum.accumulate(own - below) + below

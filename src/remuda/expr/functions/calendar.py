@@ -52,8 +52,8 @@ def add_months_to_days(days: np.ndarray, months: np.ndarray) -> np.ndarray:
     """The same for arrays, but for the overflow, which the caller finds in the result."""
     starts = days.astype("M8[D]")
     first = starts.astype("M8[M]")
-    moved = first + np.clip(months, -4 * _LAST_MONTH, 4 * _LAST_MONTH)
-    length = (moved + 1).astype("M8[D]") - moved.astype("M8[D]")
+    moved = first + np.clip(months, -4 * _LAST_MONTH, 4 * _LAST_MONTH).astype("m8[M]")
+    length = (moved + np.timedelta64(1, "M")).astype("M8[D]") - moved.astype("M8[D]")
     day = np.minimum(starts - first.astype("M8[D]"), length - np.timedelta64(1, "D"))
     result: np.ndarray = (moved.astype("M8[D]") + day).astype(np.int64)
     return result

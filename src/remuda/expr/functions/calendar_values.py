@@ -92,7 +92,7 @@ def _last_day_batch(value: Datum) -> Datum:
     if isinstance(value, pa.Scalar):
         return _last_day_batch(pa.repeat(value, 1))[0]
     months = np.asarray(pc.fill_null(pc.cast(value, pa.int32()), 0)).astype("M8[D]").astype("M8[M]")
-    last = ((months + 1).astype("M8[D]") - 1).astype(np.int32)
+    last = (months + np.timedelta64(1, "M")).astype("M8[D]").astype(np.int32) - np.int32(1)
     return pc.if_else(pc.is_valid(value), pc.cast(pa.array(last), pa.date32()), pa.scalar(None, pa.date32()))
 
 
