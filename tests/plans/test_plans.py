@@ -39,7 +39,8 @@ RULES = {
 
 def test_every_rule_has_a_case_that_expects_it() -> None:
     expected = {rule for _, case in CASES for rule in case.expect}
-    assert not RULES - expected, "each rule needs a case in tests/plans with expect= and its name"
+    missing = sorted(RULES - expected)
+    assert not missing, f"without a case that has expect= and its name: {', '.join(missing)}"
 
 
 def test_cases_name_rules_that_exist() -> None:
