@@ -31,7 +31,7 @@ def callers() -> dict[str, set[str]]:
 def test_code_is_generated_in_few_places(callers: dict[str, set[str]]) -> None:
     assert callers["eval"] | callers["exec"] | callers["compile"] == {
         "grid/shortcuts/shortcut_parts.py",
-        "storage/row_code.py",
+        "storage/lookup/generated_readers.py",
         "types/python_columns.py",
     }
 
@@ -40,15 +40,15 @@ def test_files_are_mapped_in_one_place(callers: dict[str, set[str]]) -> None:
     """By Python's own `mmap` or Arrow's each mapping would keep a descriptor."""
     assert callers["mmap.mmap"] | callers["np.memmap"] | callers["pa.memory_map"] | callers["_mmap"] == {
         "spark/query/batch_file.py",  # what tasks of one query leave for one another, outside the store
-        "storage/store_files.py",
+        "storage/folder/store_files.py",
     }
 
 
 def test_files_of_a_store_are_opened_in_one_place(callers: dict[str, set[str]]) -> None:
     """Relative to a handle of their folder and without following links."""
     assert callers["os.open"] | callers["open"] == {
-        "storage/file_cache.py",  # locks of the cache
-        "storage/process_folder.py",  # locks of temporary folders
-        "storage/store_files.py",
-        "storage/write_ahead_file.py",  # a folder, to sync the names in it
+        "storage/remote/file_cache.py",  # locks of the cache
+        "storage/folder/process_folder.py",  # locks of temporary folders
+        "storage/folder/store_files.py",
+        "storage/wal/log_file.py",  # a folder, to sync the names in it
     }
