@@ -38,6 +38,11 @@ def test_wrapping_keeps_the_words_and_leaves_tables_and_code_alone() -> None:
     assert "\n  word" in wrapped, "a list item goes on below its text"
 
 
+def test_wrapping_makes_no_list_item_of_a_number() -> None:
+    text = "word " * 23 + "end 2147483647. And " + "word " * 20
+    assert not [line for line in markdown.wrap(text).split("\n") if line.startswith("2147483647.")]
+
+
 def test_a_path_that_is_gone_is_found(tmp_path: Path) -> None:
     document = tmp_path / "page.md"
     document.write_text(

@@ -97,14 +97,17 @@ def _wrap_paragraph(lines: list[str]) -> list[str]:
     item = _ITEM.match(lines[0])
     first = item[0] if item else re.match(r"\s*", lines[0])[0]  # type: ignore[index]
     words = " ".join(line.strip() for line in lines)[len(first.lstrip()) :]
-    return textwrap.wrap(
-        words,
+    # A word that looks like the mark of an item stays behind the word before it: at the start of a line it would be one.
+    held = re.sub(r" (?=(?:[-*+]|\d+[.)]) )", "\0", words)
+    wrapped = textwrap.wrap(
+        held,
         COLUMNS,
         initial_indent=first,
         subsequent_indent=" " * len(first),
         break_long_words=False,
         break_on_hyphens=False,
     )
+    return [line.replace("\0", " ") for line in wrapped]
 
 
 def _paths(text: str) -> Iterator[str]:
