@@ -15,8 +15,10 @@ import pytest
 import remuda
 from remuda.optimizer.common_expressions import SHARE_RULE
 from remuda.optimizer.common_plans import SPOOL_RULE
+from remuda.optimizer.local_exchange import place_local_exchanges
 from remuda.optimizer.optimize import FAST_PATH
 from remuda.optimizer.populate import EXPLORE_RULE
+from remuda.optimizer.runtime_decisions import RUNTIME_RULES
 from remuda.rules.explore.explore import AGGREGATE_RULES, SIMPLE_RULES
 from remuda.rules.implement.implement import IMPLEMENT_RULES
 from remuda.rules.normalize.normalize import NORMALIZE_RULES
@@ -29,11 +31,15 @@ if TYPE_CHECKING:
 
 FOLDER = Path(__file__).parent
 CASES = [(path, case) for path in sorted(FOLDER.glob("*.plan")) for case in plan_file.read(path).cases]
-RULES = {
-    rule.__name__
-    for rules in (*NORMALIZE_RULES.values(), SIMPLE_RULES, AGGREGATE_RULES, *IMPLEMENT_RULES.values())
-    for rule in rules
-} | {EXPLORE_RULE, SHARE_RULE, SPOOL_RULE, FAST_PATH}
+RULES = (
+    {
+        rule.__name__
+        for rules in (*NORMALIZE_RULES.values(), SIMPLE_RULES, AGGREGATE_RULES, *IMPLEMENT_RULES.values())
+        for rule in rules
+    }
+    | {rule.__name__ for rule, _ in RUNTIME_RULES}
+    | {EXPLORE_RULE, SHARE_RULE, SPOOL_RULE, FAST_PATH}
+)
 """All that `expect` and `disable` can name."""
 
 
@@ -45,7 +51,8 @@ def test_every_rule_has_a_case_that_expects_it() -> None:
 
 def test_cases_name_rules_that_exist() -> None:
     named = {rule for _, case in CASES for rule in case.expect | case.disable}
-    assert not named - RULES
+    unknown = sorted(named - RULES)
+    assert not unknown, f"no such rules: {', '.join(unknown)}"
 
 
 def _open(path: Path, members: int) -> Any:

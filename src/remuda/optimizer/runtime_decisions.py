@@ -44,7 +44,7 @@ _ARROW_ONLY = (
 def decide_at_runtime(tree: physical.Root, disabled: frozenset[str]) -> tuple[physical.Root, list[str]]:
     """Apply the rules to a finished plan; return it, and the name of each rule for each time that it fired."""
     fired: list[str] = []
-    for rule, concerned in _RULES:
+    for rule, concerned in RUNTIME_RULES:
         if rule.__name__ in disabled or not any(isinstance(node, concerned) for node in walk(tree)):
             continue
         numbers = count(1)
@@ -235,7 +235,7 @@ def _with_first_rows(node: Any, rows: Expression) -> Any:
     return node
 
 
-_RULES: tuple[tuple[Any, Any], ...] = (
+RUNTIME_RULES: tuple[tuple[Any, Any], ...] = (
     (place_runtime_filters, physical.HashJoin),
     (bound_scans_by_top_n, physical.TopN),
     (cut_over_row_joins, physical.HashJoin | physical.NestedLoopJoin | physical.LookupJoin),
