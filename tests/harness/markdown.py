@@ -97,7 +97,7 @@ def _wrap_paragraph(lines: list[str]) -> list[str]:
     item = _ITEM.match(lines[0])
     first = item[0] if item else re.match(r"\s*", lines[0])[0]  # type: ignore[index]
     words = " ".join(line.strip() for line in lines)[len(first.lstrip()) :]
-    # A word that looks like the mark of an item stays behind the word before it: at the start of a line it would be one.
+    # A word like the mark of an item stays behind the word before it: at the start of a line it would be one.
     held = re.sub(r" (?=(?:[-*+]|\d+[.)]) )", "\0", words)
     wrapped = textwrap.wrap(
         held,
