@@ -17,6 +17,11 @@ def test_a_document_is_wrapped_and_names_paths_that_exist(document: Path) -> Non
     assert not markdown.missing_paths(document)
 
 
+def test_comments_name_files_that_exist() -> None:
+    gone = {path: markdown.missing_paths(path) for path in markdown.SOURCE.rglob("*.py")}
+    assert not {path.name: names for path, names in gone.items() if names}
+
+
 def test_decision_notes_are_numbered_and_indexed() -> None:
     numbers = [path.name[:5] for path in markdown.decision_notes()]
     assert numbers == [f"{number:04d}-" for number in range(1, len(numbers) + 1)]

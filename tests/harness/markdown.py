@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import textwrap
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -57,7 +58,7 @@ def wrap(text: str) -> str:
 
 
 def missing_paths(document: Path) -> list[str]:
-    """Return the files and folders that the document names and that are not there.
+    """Return the files and folders that the document, or a module of the source, names and that are not there.
 
     A path begins at the root of the repository, at `src/remuda`, or beside the document. A bare file name is that of a
     file somewhere below `src`, `tests` or `benchmarks`.
@@ -65,7 +66,7 @@ def missing_paths(document: Path) -> list[str]:
     text = "\n".join(
         line for _, line, is_prose in _lines(document.read_text(encoding="utf-8"), tables=True) if is_prose
     )
-    links = (link for link in _LINK.findall(text) if "://" not in link)
+    links = [link for link in _LINK.findall(text) if "://" not in link] if document.suffix == ".md" else []
     return sorted({path for path in (*_paths(text), *links) if not _exists(path, document.parent)})
 
 
@@ -120,8 +121,12 @@ def _paths(text: str) -> Iterator[str]:
 def _exists(path: str, folder: Path) -> bool:
     if any(list(base.glob(path)) if "*" in path else (base / path).exists() for base in (ROOT, SOURCE, folder)):
         return True
-    bare = "/" not in path
-    return bare and any(any((ROOT / base).rglob(path)) for base in ("src", "tests", "benchmarks"))
+    return path in _file_names()
+
+
+@cache
+def _file_names() -> frozenset[str]:
+    return frozenset(path.name for base in ("src", "tests", "benchmarks") for path in (ROOT / base).rglob("*.*"))
 
 
 def main() -> None:

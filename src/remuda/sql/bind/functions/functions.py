@@ -1,7 +1,7 @@
 """Binding of functions by their names: an entry of the registry, another name of one, or a form of its own.
 
 sqlglot's parser has nodes of its own for hundreds of functions. Those that are bound here by name are hidden from it
-(see `function_marks.py`): a function is what the registry says, and nothing rearranges its arguments on the way.
+(see `sql/parse/parse_query.py`): a function is what the registry says, and nothing rearranges its arguments on the way.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ FORMS: dict[str, Binder] = {name: bind for module in _MODULES for name, bind in 
 
 _REGISTERED = {name for name, function in FUNCTIONS.items() if function.symbol is None and name.isidentifier()} - {"in"}
 TABLE_FUNCTIONS = ("generate_series", "range")
-"""Functions that stand in FROM: see `series.py`."""
+"""Functions that stand in FROM: see `table_functions.py`."""
 
 NAMES = frozenset({*ALIASES, *FORMS, *TABLE_FUNCTIONS, *_REGISTERED})
 
