@@ -249,7 +249,7 @@ def test_a_piece_that_a_worker_reads_is_checked(snapshot: MapSnapshot) -> None:
     operator = MapScanExec(MapScan(MAP, (ID,), None, None, Traits()), ExpressionCache())
     operator.setup(context(snapshot, check=check))
     with pytest.raises(SqlError, match="moved"):
-        operator.read(next(operator.pieces()))
+        operator.fork().advance()
 
 
 def test_a_map_without_snapshot_is_gone() -> None:

@@ -31,15 +31,12 @@ if TYPE_CHECKING:
 
 FOLDER = Path(__file__).parent
 CASES = [(path, case) for path in sorted(FOLDER.glob("*.plan")) for case in plan_file.read(path).cases]
-RULES = (
-    {
-        rule.__name__
-        for rules in (*NORMALIZE_RULES.values(), SIMPLE_RULES, AGGREGATE_RULES, *IMPLEMENT_RULES.values())
-        for rule in rules
-    }
-    | {rule.__name__ for rule, _ in RUNTIME_RULES}
-    | {EXPLORE_RULE, SHARE_RULE, SPOOL_RULE, FAST_PATH}
-)
+_LISTS = (*NORMALIZE_RULES.values(), SIMPLE_RULES, AGGREGATE_RULES, *IMPLEMENT_RULES.values())
+RULES = {
+    *(rule.__name__ for rules in _LISTS for rule in rules),
+    *(rule.__name__ for rule, _ in RUNTIME_RULES),
+    *(EXPLORE_RULE, SHARE_RULE, SPOOL_RULE, FAST_PATH, place_local_exchanges.__name__),
+}
 """All that `expect` and `disable` can name."""
 
 

@@ -38,7 +38,7 @@ class Function:
     that need the next argument, without NULLs. Its row kernel takes the compiled arguments and gives the compiled call.
     `hints` are the types that a bare parameter or string takes as an argument; the last counts for all further ones.
     One that `keeps_type` has the type of its argument: where a number is expected of it, that is the argument's type.
-    A `volatile` function has another value each time: its batch kernel takes the number of rows (see `functions/volatile.py`).
+    A `volatile` function has another value each time: its batch kernel takes the number of rows.
     """
 
     name: str
