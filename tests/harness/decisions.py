@@ -143,7 +143,7 @@ DECISIONS = (
     Decision("storage.index.interpolation_table", "ROWS_IN_A_SLOT", (1, 4)),
     Decision("storage.index.interpolation_table", "CROWD", (1, 4)),
     Decision("storage.index.sorted_index", "_NEAR", (0, 4)),
-    Decision("storage.lookup.entry_reader", "FEW_ENTRIES", (0, NEVER)),
+    Decision("storage.lookup.index_lookup", "FEW_ENTRIES", (0, NEVER)),
     Decision("storage.segment.row_memory", "LARGE", (0, NEVER)),
     Decision("storage.memtable.memtable_columns", "_FEW", (0, NEVER)),
     Decision("storage.index.hash_index", "_COUNTED", (1, 4)),
