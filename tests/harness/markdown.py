@@ -23,7 +23,7 @@ _FENCE = re.compile(r"\s*(```|~~~)")
 _ITEM = re.compile(r"(\s*)([-*+]|\d+[.)])\s+")
 _SPAN = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 _LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
-_FILE = re.compile(r"[\w.*/-]+\.(?:py|md|plan|slt|toml|sh|txt)")
+_FILE = re.compile(r"(?![A-Z]\w*\.plan)[\w.*/-]+\.(?:py|md|plan|slt|toml|sh|txt)")
 _STATUS = re.compile(r"\*\*Status:\*\* (.+) · \*\*Date:\*\* (\d{4}-\d{2}-\d{2})")
 
 
