@@ -12,8 +12,7 @@ import pytest
 from remuda.storage import UNBOUNDED, Durability, MapSnapshot, Range, Store
 from remuda.storage.index.value_order import comparable
 from remuda.storage.segment import zone_map
-from remuda.types import BIGINT, TIMESTAMP, VARCHAR, Kind, SqlType
-from remuda.types.partition_hash import LONG_DECIMAL_DIGITS
+from remuda.types import BIGINT, LONG_DIGITS, TIMESTAMP, VARCHAR, Kind, SqlType
 from tests.storage.maps import contents, map_of, table_of
 from tests.storage.ranges import is_within
 from tests.storage.sample_values import TYPES, random_value
@@ -70,7 +69,7 @@ def test_no_match_is_left_out(sql_type: SqlType, monkeypatch: pytest.MonkeyPatch
                 there = {row[0] for row in contents(snapshot, partitions)}
                 assert {key for key, value in rows if key in there and is_within(value, wanted)} <= set(found)
                 least_read = min(least_read, read)
-    if sql_type.kind not in WITHOUT_ZONES and sql_type.precision <= LONG_DECIMAL_DIGITS:
+    if sql_type.kind not in WITHOUT_ZONES and sql_type.precision <= LONG_DIGITS:
         assert least_read < ROWS / 3
         for nothing in (Range(None), Range(high=None)):
             assert _read(snapshots[0], nothing, None)[0] == [ROWS]

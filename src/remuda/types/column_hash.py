@@ -21,8 +21,8 @@ from remuda.types.arrow_arrays import (
     null_mask,
     string_parts,
 )
-from remuda.types.partition_hash import LONG_DECIMAL_DIGITS, NANOSECONDS, SEED, big_integer_bytes
-from remuda.types.sql_type import Kind, SqlType
+from remuda.types.partition_hash import NANOSECONDS, SEED, big_integer_bytes
+from remuda.types.sql_type import LONG_DIGITS, Kind, SqlType
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -75,7 +75,7 @@ def _hash_array(array: pa.Array, sql_type: SqlType, seeds: np.ndarray | None) ->
     match sql_type.kind:
         case Kind.VARCHAR | Kind.VARBINARY:
             return _hash_strings(array, seeds)
-        case Kind.DECIMAL if sql_type.precision > LONG_DECIMAL_DIGITS:
+        case Kind.DECIMAL if sql_type.precision > LONG_DIGITS:
             return _hash_big_decimals(array, seeds)
         case _:
             words, width = _words(array, sql_type)

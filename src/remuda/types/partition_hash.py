@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from xxhash import xxh64_intdigest
 
-from remuda.types.sql_type import Kind, SqlType
+from remuda.types.sql_type import LONG_DIGITS, Kind, SqlType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -24,9 +24,6 @@ SEED = 42
 NAN_FLOAT_BYTES = (0x7FC00000).to_bytes(4, "little")
 NAN_DOUBLE_BYTES = (0x7FF8000000000000).to_bytes(8, "little")
 """Java's `floatToIntBits` and `doubleToLongBits` know one NaN only."""
-
-LONG_DECIMAL_DIGITS = 18
-"""A decimal of up to so many digits is hashed as a long, a longer one as the bytes of a big integer."""
 
 NANOSECONDS = 1000
 """Spark keeps TIME in nanoseconds, Remuda in microseconds: the hash is of the former."""
@@ -112,7 +109,7 @@ def hashed_bytes(sql_type: SqlType) -> Callable[[Any], bytes]:
             return str.encode
         case Kind.VARBINARY:
             return bytes
-        case Kind.DECIMAL if sql_type.precision <= LONG_DECIMAL_DIGITS:
+        case Kind.DECIMAL if sql_type.precision <= LONG_DIGITS:
             return lambda value: _pack_long(unscaled(value, sql_type.scale))
         case Kind.DECIMAL:
             return lambda value: big_integer_bytes(unscaled(value, sql_type.scale))

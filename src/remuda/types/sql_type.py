@@ -120,6 +120,8 @@ INTERVAL_MONTHS = SqlType(Kind.INTERVAL_MONTHS)
 INTERVAL_TIME = SqlType(Kind.INTERVAL_TIME)
 
 MAXIMUM_PRECISION = 38
+LONG_DIGITS = 18
+"""Digits that a 64-bit integer holds whatever they are. Spark hashes a DECIMAL of up to so many as a long."""
 
 
 def decimal(precision: int, scale: int) -> SqlType:

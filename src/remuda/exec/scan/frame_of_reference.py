@@ -21,8 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from remuda.expr import Call, Column, Literal, Parameter
-from remuda.expr.functions.unscaled import LONG_DIGITS
-from remuda.types import Kind
+from remuda.types import LONG_DIGITS, Kind
 from remuda.types.arrow_arrays import decimal_words, fixed_values
 from remuda.types.partition_hash import unscaled
 

@@ -24,11 +24,10 @@ import pyarrow as pa
 from remuda.expr.evaluate.batch_evaluation import compile_batch
 from remuda.expr.evaluate.dictionary import as_array
 from remuda.expr.evaluate.failing import can_fail
-from remuda.expr.functions.unscaled import LONG_DIGITS
 from remuda.expr.nodes import Call, Case, Column, Expression, Literal, Parameter
 from remuda.expr.registry import FUNCTIONS
 from remuda.expr.walk import columns_of, is_volatile, walk
-from remuda.types import Kind, SqlType
+from remuda.types import LONG_DIGITS, Kind, SqlType
 from remuda.types.arrow_arrays import (
     code_values,
     decimal_words,

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from remuda.expr.functions.unscaled import LONG_DIGITS, are_words
+from remuda.expr.functions.unscaled import are_words
+from remuda.types import LONG_DIGITS
 from remuda.types.arrow_arrays import decimal_words
 from remuda.types.partition_hash import unscaled
 

@@ -19,8 +19,8 @@ from remuda.errors import data_error
 from remuda.expr.evaluate.by_rows import by_rows
 from remuda.expr.function import Datum, Overload, Signature
 from remuda.expr.functions.decimal_words import by_words
-from remuda.expr.functions.unscaled import LONG_DIGITS, from_unscaled, unscaled
-from remuda.types import MAXIMUM_PRECISION, Kind, SqlType, exact_digits
+from remuda.expr.functions.unscaled import from_unscaled, unscaled
+from remuda.types import LONG_DIGITS, MAXIMUM_PRECISION, Kind, SqlType, exact_digits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -12,9 +12,6 @@ if TYPE_CHECKING:
     from remuda.expr.function import Datum
     from remuda.types import SqlType
 
-LONG_DIGITS = 18
-"""Digits that a 64-bit integer holds whatever they are."""
-
 
 def unscaled(datum: Datum, scale: int, missing: int) -> np.ndarray:
     """The integers at a scale that is not below the type's; `missing` stands for NULL. One value is an array of one."""

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from remuda.types import Kind, SqlType
+from remuda.types import LONG_DIGITS, Kind, SqlType
 from remuda.types.arrow_arrays import decimal_words, fixed_values, null_mask
-from remuda.types.partition_hash import LONG_DECIMAL_DIGITS, unscaled
+from remuda.types.partition_hash import unscaled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,7 +41,7 @@ def direct_key(sql_type: SqlType) -> Callable[[Any], int] | None:
     match sql_type.kind:
         case Kind.DOUBLE | Kind.REAL:
             return _double_key
-        case Kind.DECIMAL if sql_type.precision <= LONG_DECIMAL_DIGITS:
+        case Kind.DECIMAL if sql_type.precision <= LONG_DIGITS:
             return lambda value: unscaled(value, sql_type.scale)
         case Kind.DECIMAL | Kind.VARCHAR | Kind.VARBINARY:
             return None
