@@ -81,6 +81,14 @@ def decimal_words(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
     return words[0::2], words[1::2].view(np.int64)
 
 
+def decimal_array(low: np.ndarray, high: np.ndarray, sql_type: SqlType, nulls: np.ndarray | None) -> pa.Array:
+    """Return the DECIMALs with these 64-bit halves, the inverse of `decimal_words`; NULL where `nulls` is true."""
+    both = np.empty(2 * len(low), np.uint64)
+    both[0::2], both[1::2] = low, high.view(np.uint64)
+    present = None if nulls is None else pa.py_buffer(np.packbits(~nulls, bitorder="little").tobytes())
+    return pa.Array.from_buffers(sql_type.arrow, len(low), [present, pa.py_buffer(both.tobytes())])
+
+
 def string_parts(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
     """Offsets (one more than rows) and bytes of a string or binary array."""
     _, offsets, data = array.buffers()
@@ -88,6 +96,19 @@ def string_parts(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
         return np.zeros(1, np.int32), np.empty(0, np.uint8)
     positions = np.frombuffer(offsets, dtype="<i4", count=len(array) + 1, offset=4 * array.offset)
     return positions, np.empty(0, np.uint8) if data is None else np.frombuffer(data, dtype=np.uint8)
+
+
+def is_same_memory(one: pa.Array, other: pa.Array) -> bool:
+    """Whether two arrays are views of the same values; not so is no proof that they differ."""
+    if one is other:
+        return True
+    if len(one) != len(other) or one.offset != other.offset:
+        return False
+    return all(
+        (mine is None and theirs is None)
+        or (mine is not None and theirs is not None and mine.address == theirs.address and mine.size == theirs.size)
+        for mine, theirs in zip(one.buffers(), other.buffers(), strict=True)
+    )
 
 
 def null_mask(array: pa.Array) -> np.ndarray | None:

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from remuda.exec.keys.key_interner import LONG_DIGITS, from_words, words
 from remuda.exec.sort.ordering import order_codes
 from remuda.expr.cast.cast_floating import nearest_doubles
-from remuda.types import Kind
+from remuda.types import LONG_DIGITS, Kind
 from remuda.types.arrow_arrays import fixed_values, null_mask
+from remuda.types.normalized_key import normalized_keys, values_of_keys
 
 if TYPE_CHECKING:
     from remuda.types import SqlType
@@ -204,13 +204,13 @@ class WordExtreme(Reduction):
         super().__init__(function, argument, argument, identity, "<i8", rows)
 
     def numbers(self, values: pa.Array) -> np.ndarray:
-        return words(values, self._argument)
+        return normalized_keys(values, self._argument)
 
     def state(self, count: int) -> pa.Array:
         missing = self.missing(count)
         self._states = grown(self._states, count, self._identity)
         # Where there is no value, one that every type can hold.
-        return from_words(np.where(missing, 0, self._states[:count]), self._argument, missing)
+        return values_of_keys(np.where(missing, 0, self._states[:count]), self._argument, missing)
 
 
 class Chosen(Accumulator):

@@ -10,7 +10,7 @@ import pyarrow as pa
 from remuda.exec.aggregate.accumulators import Count
 from remuda.exec.aggregate.aggregate_calls import MergedCall, SplitCall, WholeCall
 from remuda.exec.batch import ArrowBatch, RowBatch, layout_of, positional
-from remuda.exec.keys.group_ids import GroupIds
+from remuda.exec.keys.key_interner import KeyInterner
 from remuda.exec.memory import bytes_of
 from remuda.exec.operator import BlockingExec, Exec
 from remuda.exec.selection import SelectedBatch
@@ -64,7 +64,7 @@ class HashAggregateExec(BlockingExec):
         self._waiting: list[pa.RecordBatch] = []
         self._waiting_rows = self._waiting_bytes = 0
         self._keys = [self._layout[column.id] for column in node.keys]
-        self._groups = GroupIds([column.type for column in node.keys]) if node.keys else None
+        self._groups = KeyInterner([column.type for column in node.keys]) if node.keys else None
         self._rows = Count()
         self._calls: list[Computed]
         if merges:
@@ -147,7 +147,8 @@ class HashAggregateExec(BlockingExec):
         groups, count = None, 1
         if self._groups is not None:
             before = self._groups.count
-            groups = self._groups.add([arrow.column(ordinal) for ordinal in self._keys])
+            groups = self._groups.intern([arrow.column(ordinal) for ordinal in self._keys])
+            groups = groups.astype(np.intp, copy=False)  # as wide as an index, so that no accumulator widens them
             count = self._groups.count
             self._collects = self._collects or (before > FEW_GROUPS and 2 * (count - before) > arrow.num_rows)
         for call in self._calls:

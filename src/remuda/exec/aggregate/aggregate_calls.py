@@ -13,7 +13,7 @@ from remuda.errors import ErrorCode, SqlError, data_error
 from remuda.exec.aggregate.accumulators import Accumulator, Chosen, Count, Reduction, WordExtreme, is_one_word
 from remuda.exec.aggregate.exact_sum import ExactSum
 from remuda.exec.aggregate.whole_groups import WholeGroups
-from remuda.exec.keys.group_ids import GroupIds
+from remuda.exec.keys.key_interner import KeyInterner
 from remuda.expr.cancellation import check_cancelled
 from remuda.expr.cast.cast_floating import nearest_doubles
 from remuda.expr.function import Signature
@@ -81,7 +81,7 @@ class SplitCall:
         distinct = call.distinct and not AGGREGATES[call.function].ignores_repetition
         self._seen = None
         if distinct and call.argument is not None:
-            self._seen = GroupIds((BIGINT, call.argument.type))
+            self._seen = KeyInterner((BIGINT, call.argument.type))
         self.accumulators = [
             _of_rows(function, call, None if distinct else rows) for function in AGGREGATES[call.function].partials
         ]
@@ -166,7 +166,7 @@ class WholeCall:
         self._rows = WholeGroups(call)
         distinct = call.distinct and not AGGREGATES[call.function].ignores_repetition
         types = [column.type for column in call.arguments]
-        self._seen = GroupIds((BIGINT, *types)) if distinct else None
+        self._seen = KeyInterner((BIGINT, *types)) if distinct else None
 
     def add(self, groups: np.ndarray | None, batch: pa.RecordBatch, count: int) -> None:  # noqa: ARG002
         columns = [batch.column(ordinal) for ordinal in self._ordinals]
@@ -190,25 +190,25 @@ class WholeCall:
         return result if result.type == wanted else result.cast(wanted)
 
 
-def _bytes_of_seen(seen: GroupIds | None) -> int:
+def _bytes_of_seen(seen: KeyInterner | None) -> int:
     return 0 if seen is None else BYTES_OF_SEEN * seen.count + seen.bytes
 
 
-def _new_ones(seen: GroupIds, groups: np.ndarray | None, values: pa.Array) -> tuple[np.ndarray | None, pa.Array]:
+def _new_ones(seen: KeyInterner, groups: np.ndarray | None, values: pa.Array) -> tuple[np.ndarray | None, pa.Array]:
     rows, chosen = _first_rows(seen, groups, [values])
     return chosen, values.take(pa.array(rows))
 
 
 def _first_rows(
-    seen: GroupIds, groups: np.ndarray | None, columns: list[pa.Array]
+    seen: KeyInterner, groups: np.ndarray | None, columns: list[pa.Array]
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """Return the first rows of pairs of group and value that have not come before, and the groups of those rows."""
     before = seen.count
     owners = np.zeros(len(columns[0]), np.int64) if groups is None else groups.astype(np.int64)
-    numbers = seen.add([pa.array(owners), *columns])
-    new = np.flatnonzero(numbers >= before)[::-1]
+    ids = seen.intern([pa.array(owners), *columns])
+    new = np.flatnonzero(ids >= before)[::-1]
     row_of = np.empty(seen.count - before, np.int64)
-    row_of[numbers[new] - before] = new
+    row_of[ids[new] - before] = new
     return row_of, None if groups is None else groups[row_of]
 
 

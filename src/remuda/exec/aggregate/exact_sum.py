@@ -17,10 +17,10 @@ import pyarrow as pa
 
 from remuda.errors import data_error
 from remuda.exec.aggregate.accumulators import Accumulator, grown, is_one_word, sum_where
-from remuda.exec.keys.key_interner import LONG_DIGITS, decimal_array, from_words, words
 from remuda.expr.functions.unscaled import are_words
-from remuda.types import Kind
-from remuda.types.arrow_arrays import decimal_words
+from remuda.types import LONG_DIGITS, Kind
+from remuda.types.arrow_arrays import decimal_array, decimal_words
+from remuda.types.normalized_key import normalized_keys, values_of_keys
 
 if TYPE_CHECKING:
     from remuda.exec.aggregate.accumulators import Count
@@ -58,12 +58,12 @@ class ExactSum(Accumulator):
             self._add(3, groups, high >> _LIMB)
             self._reach((2**32) * len(values))
         else:
-            self._add_words(groups, words(values, self._argument))
+            self._add_words(groups, normalized_keys(values, self._argument))
 
     def add_where(self, values: pa.Array, mask: np.ndarray) -> bool:
         if self._seen is not None or not is_one_word(self._argument):
             return False
-        numbers = words(values, self._argument)
+        numbers = normalized_keys(values, self._argument)
         reached = _greatest(numbers) * len(numbers)
         if reached >= _ROOM // 2:
             return False
@@ -115,7 +115,7 @@ class ExactSum(Accumulator):
         missing = self.missing(count)
         self._grow(count)
         if not self._is_wide and _holds_words(self._result):
-            return from_words(self._limbs[0][:count], self._result, missing)
+            return values_of_keys(self._limbs[0][:count], self._result, missing)
         self._carry()
         self._reached = 2**32
         limbs = [limb[:count] for limb in self._limbs]

@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 
 from remuda.exec.batch import layout_of
 from remuda.exec.join.join_table import JoinTable, Pairs, cuts, in_rounds, spread
-from remuda.exec.keys.key_interner import words
 from remuda.expr import as_array, compile_batch
 from remuda.types.arrow_arrays import null_mask
+from remuda.types.normalized_key import normalized_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -216,7 +216,7 @@ class _Order:
 
 def _integers(values: pa.Array, type_: SqlType) -> np.ndarray:
     """Return integers in the order of the values; arbitrary at a NULL."""
-    return np.zeros(len(values), np.int64) if values.null_count == len(values) else words(values, type_)
+    return np.zeros(len(values), np.int64) if values.null_count == len(values) else normalized_keys(values, type_)
 
 
 def _values(expression: BatchExpression, batch: pa.RecordBatch, parameters: Parameters) -> pa.Array:

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from remuda.exec.batch import positional
 from remuda.exec.keys.key_interner import KeyInterner
+from remuda.exec.keys.text_interner import used_values
 from remuda.expr.cancellation import check_cancelled
 from remuda.types.arrow_arrays import is_dictionary
 
@@ -58,7 +59,7 @@ def _coded(array: pa.Array) -> pa.Array:
 
 def distinct_rows(build: BuildRows, ordinals: Sequence[int], types: Sequence[SqlType]) -> BuildRows:
     """Return the first of the rows that are the same in these columns; all of them where that leaves most of them."""
-    key_ids = KeyInterner([build.batch.column(ordinal) for ordinal in ordinals], types, [True] * len(ordinals)).given
+    key_ids = KeyInterner(types).intern([build.batch.column(ordinal) for ordinal in ordinals])
     _, first = np.unique(key_ids, return_index=True)
     if len(first) > MOST_DISTINCT * build.rows:
         return build
@@ -69,12 +70,16 @@ class KeyTable:
     """Knows which keys there are. Nothing changes once it is made: several threads may look into it."""
 
     def __init__(self, columns: Sequence[pa.Array], types: Sequence[SqlType], null_safe: Sequence[bool]) -> None:
-        self._keys = KeyInterner(columns, types, null_safe)
+        self._keys = KeyInterner(types, null_safe)
+        self._index_rows(self._keys.intern([used_values(column) for column in columns]))
+
+    def _index_rows(self, key_ids: np.ndarray) -> None:
+        """Keep what is needed of the id of each row, NOT_FOUND where its key equals nothing: here nothing."""
 
     @property
     def count(self) -> int:
         """How many different keys there are."""
-        return self._keys.count
+        return self._keys.distinct
 
     def contains(self, columns: Sequence[pa.Array]) -> np.ndarray:
         """Return, for each row, whether there is a row with its key."""
@@ -85,18 +90,15 @@ class KeyTable:
 class JoinTable(KeyTable):
     """Finds rows by key."""
 
-    def __init__(self, columns: Sequence[pa.Array], types: Sequence[SqlType], null_safe: Sequence[bool]) -> None:
-        super().__init__(columns, types, null_safe)
-        key_ids = self._keys.given
+    def _index_rows(self, key_ids: np.ndarray) -> None:
         present = np.flatnonzero(key_ids >= 0)
-        key_ids = key_ids[present]
+        key_ids = key_ids if len(present) == len(key_ids) else key_ids[present]
         check_cancelled()
-        self._row_of: np.ndarray | None = None
-        if len(key_ids) == self._keys.count:
-            self._row_of = np.full(self._keys.count + 1, -1, np.int32)
-            self._row_of[key_ids] = present
-        else:
-            # One more, of no rows, so that NOT_FOUND as an index from the end finds nothing.
+        # One more, of no rows, so that NOT_FOUND as an index from the end finds nothing.
+        row_of = np.full(self._keys.count + 1, -1, np.int32)
+        row_of[key_ids] = present
+        self._row_of = row_of if np.array_equal(row_of[key_ids], present) else None
+        if self._row_of is None:
             self._counts = _counted(key_ids, self._keys.count + 1)
             self._starts = np.cumsum(self._counts) - self._counts
             check_cancelled()
@@ -105,7 +107,7 @@ class JoinTable(KeyTable):
     @property
     def rows_of_key(self) -> float:
         """How many rows a key has on average."""
-        return 1.0 if self._row_of is not None else len(self._rows) / max(1, self._keys.count)
+        return 1.0 if self._row_of is not None else len(self._rows) / max(1, self.count)
 
     def pairs(self, columns: Sequence[pa.Array]) -> Iterator[Pairs]:
         """Deliver all pairs of equal keys, for rows of the other side in their order."""

@@ -1,7 +1,7 @@
-"""Numbers for distinct keys of one or several columns of any type, by SQL's idea of equality.
+"""The interner: gives equal keys of one or several columns one dense id.
 
-A NULL equals nothing, or itself where the key is null-safe; NaN equals itself, -0.0 equals 0.0. Every column is
-brought to numbers first, the numbers of several columns are brought together pair by pair.
+Equality is SQL's: NaN equals itself, -0.0 equals 0.0, and NULL equals itself where a column is null-safe, else nothing.
+Every column is interned by itself; the ids of several columns are interned pair by pair.
 """
 
 from __future__ import annotations
@@ -10,176 +10,214 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from remuda.exec.keys.integer_interner import NOT_FOUND, IntegerInterner
+from remuda.exec.keys.integer_interner import NOT_FOUND, NULL_ID, IntegerInterner
 from remuda.exec.keys.text_interner import TextInterner
-from remuda.exec.sort.ordering import floats_from_ordered, ordered_integers
-from remuda.types import BIGINT, Kind
-from remuda.types.arrow_arrays import decimal_words, fixed_values, null_mask
+from remuda.types import LONG_DIGITS, Kind
+from remuda.types.arrow_arrays import decimal_array, decimal_words, is_dictionary, null_mask
+from remuda.types.normalized_key import normalized_keys, values_of_keys
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from remuda.types import SqlType
 
-LONG_DIGITS = 18
-"""A decimal of so many digits fits one 64-bit word."""
 
+class _ColumnInterner(Protocol):
+    @property
+    def count(self) -> int: ...
 
-class Interner(Protocol):
-    count: int
-    given: np.ndarray
+    def intern(self, column: pa.Array, nulls: np.ndarray | None) -> np.ndarray:
+        """Return the id of each value, NULL_ID for a NULL."""
 
-    def find(self, values: pa.Array) -> np.ndarray: ...
+    def find(self, column: pa.Array) -> np.ndarray:
+        """Return the id of each value, NOT_FOUND for one without; arbitrary at a NULL."""
+
+    def take(self, ids: np.ndarray) -> pa.Array:
+        """Return the values with these ids."""
 
 
 class KeyInterner:
-    """Gives every distinct key of `columns` a number from 0 to `count` - 1; `given` are those of the rows, in order.
+    """Ids are below `count`. Some may belong to no row: id 0 where there is no NULL, and those of values of a
+    dictionary that no row has, which `find` finds nevertheless (see `used_values`).
 
-    A row whose key has a NULL that equals nothing has the number ABSENT.
+    By default all columns are null-safe, as in GROUP BY.
     """
 
-    def __init__(self, columns: Sequence[pa.Array], types: Sequence[SqlType], null_safe: Sequence[bool]) -> None:
-        self._parts = [
-            _ColumnInterner(column, sql_type, safe)
-            for column, sql_type, safe in zip(columns, types, null_safe, strict=True)
-        ]
-        self._pairs: list[IntegerInterner] = []
-        self.given, self.count = self._parts[0].given, self._parts[0].count
-        for part in self._parts[1:]:
-            both = _paired(self.given, part.given, part.count)
-            present = both >= 0
-            pairs = IntegerInterner(both[present])
-            self._pairs.append(pairs)
-            self.given = np.full(len(both), NOT_FOUND, np.int32)
-            self.given[present] = pairs.given
-            self.count = pairs.count
+    def __init__(self, types: Sequence[SqlType], null_safe: Sequence[bool] | None = None) -> None:
+        self._columns = [_column_interner(sql_type) for sql_type in types]
+        self._pairs = [_PairInterner() for _ in types[1:]]
+        self._null_safe = [True] * len(types) if null_safe is None else list(null_safe)
+        self._null_ids = [NOT_FOUND] * len(types)
+        """What NULL has been interned as, for each column."""
+
+    @property
+    def count(self) -> int:
+        return self._pairs[-1].count if self._pairs else self._columns[0].count
+
+    @property
+    def distinct(self) -> int:
+        """How many keys have been interned."""
+        return self.count - 1 + (not self._pairs and self._null_ids[0] == NULL_ID)
+
+    @property
+    def bytes(self) -> int:
+        """The memory that the texts among the keys take."""
+        return sum(column.bytes for column in self._columns if isinstance(column, TextInterner))
+
+    def intern(self, columns: Sequence[pa.Array]) -> np.ndarray:
+        """Return the id of each row's key, adding new keys; NOT_FOUND where a NULL equals nothing."""
+        columns = [_with_plain_nulls(column) for column in columns]
+        present = self._rows_with_keys(columns)
+        if present is not None:
+            ids = np.full(len(present), NOT_FOUND, np.int32)
+            ids[present] = self.intern([column.filter(pa.array(present)) for column in columns])
+            return ids
+        ids = self._intern_column(0, columns[0])
+        for place, pairs in enumerate(self._pairs, 1):
+            ids = pairs.intern(ids, self._intern_column(place, columns[place]), self._columns[place].count)
+        return ids
 
     def find(self, columns: Sequence[pa.Array]) -> np.ndarray:
-        """The number of the key of each row, ABSENT where no row that was given has that key."""
-        numbers = self._parts[0].find(columns[0])
-        for part, pairs, column in zip(self._parts[1:], self._pairs, columns[1:], strict=True):
-            both = _paired(numbers, part.find(column), part.count)
-            numbers = pairs.find(both)
-        return numbers
+        """Return the id of each row's key, NOT_FOUND for a key that was never interned. Threads may share this."""
+        ids = self._find_column(0, columns[0])
+        for place, pairs in enumerate(self._pairs, 1):
+            ids = pairs.find(ids, self._find_column(place, columns[place]))
+        return ids
 
+    def keys(self, ids: np.ndarray) -> list[pa.Array]:
+        """Return the key columns of these ids."""
+        arrays: list[pa.Array] = []
+        for pairs, column in zip(reversed(self._pairs), reversed(self._columns[1:]), strict=True):
+            ids, second = pairs.halves(ids)
+            arrays.append(column.take(second))
+        arrays.append(self._columns[0].take(ids))
+        return arrays[::-1]
 
-def _paired(first: np.ndarray, second: np.ndarray, second_count: int) -> np.ndarray:
-    both: np.ndarray = first.astype(np.int64) * second_count + second
-    both[(first < 0) | (second < 0)] = NOT_FOUND
-    return both
+    def _rows_with_keys(self, columns: Sequence[pa.Array]) -> np.ndarray | None:
+        """Whether no NULL of a row equals nothing; None where that holds for all rows."""
+        masks = [null_mask(column) for column, safe in zip(columns, self._null_safe, strict=True) if not safe]
+        found = [mask for mask in masks if mask is not None]
+        return ~np.logical_or.reduce(found) if found else None
 
-
-class _ColumnInterner:
-    """The numbers of one column. NULL has the last one where it equals itself."""
-
-    def __init__(self, column: pa.Array, sql_type: SqlType, null_safe: bool) -> None:
-        self._type = sql_type
+    def _intern_column(self, place: int, column: pa.Array) -> np.ndarray:
         nulls = null_mask(column)
-        present = column if nulls is None else column.drop_null()
-        self._numbers = _numbers_of(present, sql_type)
-        self.count = self._numbers.count
-        self._null_number = NOT_FOUND
-        self.given = self._numbers.given
         if nulls is not None:
-            if null_safe:
-                self._null_number = self.count
-                self.count += 1
-            self.given = np.full(len(column), self._null_number, np.int32)
-            self.given[~nulls] = self._numbers.given
+            self._null_ids[place] = NULL_ID
+        return self._columns[place].intern(column, nulls)
 
-    def find(self, column: pa.Array) -> np.ndarray:
+    def _find_column(self, place: int, column: pa.Array) -> np.ndarray:
+        column = _with_plain_nulls(column)
         nulls = null_mask(column)
-        numbers = self._numbers.find(column)
+        ids = self._columns[place].find(column)
         if nulls is not None:
-            numbers[nulls] = self._null_number
-        return numbers
+            ids[nulls] = self._null_ids[place]
+        return ids
 
 
-def _numbers_of(column: pa.Array, sql_type: SqlType) -> Interner:
+def _with_plain_nulls(column: pa.Array) -> pa.Array:
+    """Return the column with its NULLs in its validity, and none in a dictionary, where a code would hide it."""
+    return column.dictionary_decode() if is_dictionary(column) and column.dictionary.null_count else column
+
+
+class _PairInterner:
+    """Interns pairs of ids as one integer. The second has some bits and room to grow; beyond, pairs are repacked."""
+
+    def __init__(self) -> None:
+        self._bits = 0
+        self._packed = IntegerInterner()
+
+    @property
+    def count(self) -> int:
+        return self._packed.count
+
+    def intern(self, first: np.ndarray, second: np.ndarray, seconds: int) -> np.ndarray:
+        """`seconds` is a bound for the second ids."""
+        if seconds > 1 << self._bits:
+            known_first, known_second = self._unpack(self._packed.values[1:])
+            self._bits = seconds.bit_length()
+            self._packed = IntegerInterner(self._pack(known_first, known_second))
+        return self._packed.intern(self._pack(first, second))
+
+    def find(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        return self._packed.find(self._pack(first, second))
+
+    def halves(self, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return self._unpack(self._packed.values[ids])
+
+    def _pack(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        """With NOT_FOUND in either half a pair is below zero, and never found."""
+        pairs = first.astype(np.int64)
+        pairs <<= self._bits
+        pairs |= second
+        return pairs
+
+    def _unpack(self, pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return pairs >> self._bits, pairs & ((1 << self._bits) - 1)
+
+
+def _column_interner(sql_type: SqlType) -> _ColumnInterner:
     match sql_type.kind:
         case Kind.VARCHAR | Kind.VARBINARY:
-            return TextInterner(column)
+            return TextInterner(sql_type)
         case Kind.DECIMAL if sql_type.precision > LONG_DIGITS:
-            return _WideDecimalInterner(column)
-        case Kind.NULL:
-            return _WordInterner(pa.array([], pa.int64()), BIGINT)
+            return _WideDecimalInterner(sql_type)
         case _:
-            return _WordInterner(column, sql_type)
+            return _NormalizedKeyInterner(sql_type)
 
 
-class _WordInterner:
-    """Of values that are one 64-bit word each."""
+class _NormalizedKeyInterner:
+    """Interns values that have a normalized key."""
 
-    def __init__(self, column: pa.Array, sql_type: SqlType) -> None:
+    def __init__(self, sql_type: SqlType) -> None:
         self._type = sql_type
-        self._numbers = IntegerInterner(words(column, sql_type))
-        self.count = self._numbers.count
-        self.given = self._numbers.given
+        self._keys = IntegerInterner()
+
+    @property
+    def count(self) -> int:
+        return self._keys.count
+
+    def intern(self, column: pa.Array, nulls: np.ndarray | None) -> np.ndarray:
+        keys = normalized_keys(column, self._type)
+        if nulls is None:
+            return self._keys.intern(keys)
+        ids = np.full(len(keys), NULL_ID, np.int32)
+        ids[~nulls] = self._keys.intern(keys[~nulls])
+        return ids
 
     def find(self, column: pa.Array) -> np.ndarray:
-        return self._numbers.find(words(column, self._type))
+        return self._keys.find(normalized_keys(column, self._type))
+
+    def take(self, ids: np.ndarray) -> pa.Array:
+        return values_of_keys(self._keys.values[ids], self._type, ids == NULL_ID)
 
 
 class _WideDecimalInterner:
-    """Of decimals of two words: a pair of columns."""
+    """Interns DECIMALs of more than 64 bits as pairs of their halves."""
 
-    def __init__(self, column: pa.Array) -> None:
-        self._numbers = KeyInterner(_halves(column), (BIGINT, BIGINT), (False, False))
-        self.count = self._numbers.count
-        self.given = self._numbers.given
+    def __init__(self, sql_type: SqlType) -> None:
+        self._type = sql_type
+        self._low, self._high = IntegerInterner(), IntegerInterner()
+        self._pairs = _PairInterner()
+
+    @property
+    def count(self) -> int:
+        return self._pairs.count
+
+    def intern(self, column: pa.Array, nulls: np.ndarray | None) -> np.ndarray:
+        present = slice(None) if nulls is None else ~nulls
+        low, high = (half[present] for half in decimal_words(column))
+        ids = np.full(len(column), NULL_ID, np.int32)
+        high_ids = self._high.intern(high)
+        ids[present] = self._pairs.intern(self._low.intern(low.view(np.int64)), high_ids, self._high.count)
+        return ids
 
     def find(self, column: pa.Array) -> np.ndarray:
-        return self._numbers.find(_halves(column))
+        low, high = decimal_words(column)
+        return self._pairs.find(self._low.find(low.view(np.int64)), self._high.find(high))
 
-
-def _halves(column: pa.Array) -> list[pa.Array]:
-    low, high = decimal_words(column)
-    return [pa.array(low.view(np.int64)), pa.array(high)]
-
-
-def words(column: pa.Array, sql_type: SqlType) -> np.ndarray:
-    """The values as integers that are equal where the values are; arbitrary at a NULL."""
-    match sql_type.kind:
-        case Kind.NULL:
-            return np.zeros(len(column), np.int64)
-        case Kind.REAL | Kind.DOUBLE:
-            values: np.ndarray = pc.fill_null(ordered_integers(column), 0).to_numpy()
-            return values
-        case Kind.DECIMAL:
-            return np.ascontiguousarray(decimal_words(column)[0]).view(np.int64)
-        case Kind.INTERVAL_MONTHS:
-            return fixed_values(column, BIGINT)
-        case Kind.INTERVAL_TIME:
-            return fixed_values(column.view(pa.int64()), BIGINT)
-        case _:
-            return fixed_values(column, sql_type).astype(np.int64, copy=False)
-
-
-def from_words(values: np.ndarray, sql_type: SqlType, nulls: np.ndarray | None = None) -> pa.Array:
-    """The inverse of `words`."""
-    mask = None if nulls is None or not nulls.any() else nulls
-    match sql_type.kind:
-        case Kind.NULL:
-            return pa.nulls(len(values))
-        case Kind.BOOLEAN:
-            return pa.array(values.astype(np.bool_), mask=mask)
-        case Kind.REAL | Kind.DOUBLE:
-            return floats_from_ordered(pa.array(values, mask=mask), sql_type.arrow)
-        case Kind.DECIMAL:
-            return decimal_array(values.view(np.uint64), values >> 63, sql_type, mask)
-        case Kind.DATE:
-            return pa.array(values.astype(np.int32), mask=mask).view(sql_type.arrow)
-        case _ if sql_type.is_temporal:
-            return pa.array(values, mask=mask).view(sql_type.arrow)
-        case _:
-            return pa.array(values.astype(sql_type.arrow.to_pandas_dtype()), sql_type.arrow, mask=mask)
-
-
-def decimal_array(low: np.ndarray, high: np.ndarray, sql_type: SqlType, nulls: np.ndarray | None) -> pa.Array:
-    """Decimals from their two 64-bit halves."""
-    both = np.empty(2 * len(low), np.uint64)
-    both[0::2], both[1::2] = low, high.view(np.uint64)
-    present = None if nulls is None else pa.py_buffer(np.packbits(~nulls, bitorder="little").tobytes())
-    return pa.Array.from_buffers(sql_type.arrow, len(low), [present, pa.py_buffer(both.tobytes())])
+    def take(self, ids: np.ndarray) -> pa.Array:
+        low, high = self._pairs.halves(ids)
+        nulls = ids == NULL_ID
+        halves = self._low.values[low].view(np.uint64), self._high.values[high]
+        return decimal_array(*halves, self._type, nulls if nulls.any() else None)

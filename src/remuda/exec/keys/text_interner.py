@@ -1,105 +1,241 @@
-"""Numbers for distinct strings.
+"""Interning of strings and byte strings.
 
-A dictionary is looked up once and its numbers are spread over the codes; strings written out are hashed, and what a
-hash finds is compared, so that two strings of one hash are never taken for the same.
+The ids of a dictionary's values are kept and spread over the codes, as batches of one segment share their dictionary.
+Another segment has a dictionary of its own, often with the same values: then the ids are the same. Else values are
+known by their hash, and what a hash finds is compared, so that two strings of one hash are never taken for the same.
+
+Measured, 100,000 strings of a second dictionary: 0.2 ms if they are the same, 76 by hash, 100 by a Python dictionary,
+which keeps all other threads waiting.
 """
 
 from __future__ import annotations
 
+from threading import Lock
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from remuda.exec.keys.integer_interner import NOT_FOUND, IntegerInterner
-from remuda.types import VARCHAR
-from remuda.types.arrow_arrays import code_values, is_dictionary
+from remuda.exec.keys.integer_interner import NOT_FOUND, NULL_ID, IntegerInterner
+from remuda.types.arrow_arrays import code_values, distinct_values, is_dictionary, is_same_memory
 from remuda.types.column_hash import hash_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from remuda.types import SqlType
 
-DICTIONARY_SHARE = 8
-"""A dictionary with more than this many values for each row at hand is not worth looking up as a whole."""
+INTERNED_SHARE = 256
+"""A dictionary with more than this many values for each row at hand is not interned as a whole. Below it is, as other
+rows will follow (measured with 30,000 values: it pays at 10 for each row, not at 2,500)."""
+FOUND_SHARE = 8
+"""The same where values are only looked up, each of which has to be hashed and compared."""
+
+_KnownDictionaries = list[tuple[pa.Array, np.ndarray]]
+"""Dictionaries, and the ids of their values."""
+_IdsByValue = dict[str | bytes, int]
+
+
+def used_values(column: pa.Array) -> pa.Array:
+    """Return the same rows over a dictionary without the values that no row has; a plain array as it is.
+
+    What has been interned over such a dictionary has an id only if a row has it.
+    """
+    if not is_dictionary(column):
+        return column
+    used = column.indices.dictionary_encode()
+    return pa.DictionaryArray.from_arrays(used.indices, column.dictionary.take(used.dictionary))
 
 
 class TextInterner:
-    def __init__(self, values: pa.Array) -> None:
-        """`values` has no NULL."""
-        encoded = _with_used_values(values) if is_dictionary(values) else values.dictionary_encode()
-        distinct = encoded.dictionary
-        self.given = encoded.indices.to_numpy().astype(np.int32, copy=False)
-        self.count = len(distinct)
-        self._distinct = distinct
-        self._find_plain = self._finder(distinct)
-        self._dictionaries: list[tuple[pa.Array, np.ndarray]] = []
+    def __init__(self, sql_type: SqlType) -> None:
+        self._type = sql_type
+        self._values = _Values(sql_type)
+        self._lock = Lock()
+        self._hashes: IntegerInterner | None = None
+        """Made when the values of one dictionary no longer are all there is."""
+        self._by_value: _IdsByValue | None = None
+        """Made when two strings have one hash."""
+        self._only: pa.Array | None = None
+        """The dictionary whose codes, plus one, the ids are, as long as there is no other."""
+        self._interned: _KnownDictionaries = []
+        self._found: _KnownDictionaries = []
+        self._has_own_values = False
+        """Whether values have come that belong to no dictionary of a segment."""
 
-    def _finder(self, distinct: pa.Array) -> Callable[[pa.Array], np.ndarray]:
-        by_hash = IntegerInterner(hash_columns([distinct], [VARCHAR]))
-        if by_hash.count < self.count:  # two of the strings have one hash
-            return self._search
-        first_with = np.empty(self.count, np.int32)
-        first_with[by_hash.given] = np.arange(self.count, dtype=np.int32)
+    @property
+    def count(self) -> int:
+        return self._values.count
 
-        def find(values: pa.Array) -> np.ndarray:
-            numbers = by_hash.find(hash_columns([values], [VARCHAR]))
-            hits = np.flatnonzero(numbers >= 0)
-            numbers[hits] = first_with[numbers[hits]]
-            chosen = values if len(hits) == len(values) else values.take(pa.array(hits))
-            same = pc.fill_null(pc.equal(distinct.take(pa.array(numbers[hits])), chosen), False)
-            if same.true_count < len(hits):
-                numbers[hits[~same.to_numpy(zero_copy_only=False)]] = NOT_FOUND
-            return numbers
+    @property
+    def bytes(self) -> int:
+        """The memory of the texts; a dictionary that is all there is belongs to the map."""
+        return 0 if self._only is not None and not self._has_own_values else self._values.bytes
 
-        return find
+    def intern(self, column: pa.Array, nulls: np.ndarray | None) -> np.ndarray:
+        if not is_dictionary(column) or self._is_too_large(column):
+            plain = column.dictionary_decode() if is_dictionary(column) else column
+            self._has_own_values = True
+            column = plain.dictionary_encode()
+            ids_of_codes = self._intern(column.dictionary)
+        else:
+            ids_of_codes = self._intern_dictionary(column.dictionary)
+        if self._only is None:
+            ids = _spread(ids_of_codes, column).astype(np.int64)
+        else:
+            ids = np.add(code_values(column), 1, dtype=np.int64)
+        if nulls is not None:
+            ids[nulls] = NULL_ID
+        return ids
 
-    def _search(self, values: pa.Array) -> np.ndarray:
-        found = pc.fill_null(pc.index_in(values, self._distinct), NOT_FOUND)
-        numbers: np.ndarray = found.to_numpy().copy()
-        return numbers
-
-    def find(self, values: pa.Array) -> np.ndarray:
-        if not is_dictionary(values):
-            return self._find_plain(values)
-        known = self._of_dictionary(values.dictionary, len(values))
+    def find(self, column: pa.Array) -> np.ndarray:
+        if not is_dictionary(column):
+            return self._find(column)
+        dictionary = column.dictionary
+        known = _ids_of(dictionary, self._interned)
         if known is None:
-            return self._find_plain(values.dictionary_decode())
-        if not len(known):
-            return np.full(len(values), NOT_FOUND, np.int32)
-        # The code at a NULL is arbitrary: "clip" keeps it inside.
-        return known.take(code_values(values), mode="clip")
+            known = _ids_of(dictionary, self._found)
+        if known is None:
+            if len(dictionary) > FOUND_SHARE * len(column):
+                return self._find(column.dictionary_decode())
+            known = self._find(dictionary)
+            self._found.append((dictionary, known))
+        return _spread(known, column)
 
-    def _of_dictionary(self, dictionary: pa.Array, rows: int) -> np.ndarray | None:
-        """The numbers of a dictionary's values, kept: batches of one segment share their dictionary."""
-        for known, numbers in self._dictionaries:
-            if is_same_memory(known, dictionary):
-                return numbers
-        if len(dictionary) > DICTIONARY_SHARE * rows:
-            return None
-        numbers = self._find_plain(dictionary)
-        self._dictionaries.append((dictionary, numbers))
-        return numbers
+    def take(self, ids: np.ndarray) -> pa.Array:
+        if self._only is not None:
+            # Over the same dictionary, by which an aggregate over these groups will know them.
+            codes = pa.array(ids - 1, pa.int32(), mask=ids == NULL_ID)
+            return pa.DictionaryArray.from_arrays(codes, self._only)
+        return self._values.all().take(pa.array(ids))
 
+    def _is_too_large(self, column: pa.DictionaryArray) -> bool:
+        """Whether the dictionary, which has not come before, has so many values that the rows are better read."""
+        if len(column.dictionary) <= INTERNED_SHARE * len(column):
+            return False
+        return _ids_of(column.dictionary, self._interned) is None
 
-def is_same_memory(one: pa.Array, other: pa.Array) -> bool:
-    """Whether two arrays are views of the same values; not so is no proof that they differ."""
-    if one is other:
+    def _intern_dictionary(self, dictionary: pa.Array) -> np.ndarray:
+        ids = _ids_of(dictionary, self._interned)
+        if ids is None:
+            ids = self._intern(dictionary)
+            self._interned.append((dictionary, ids))
+        return ids
+
+    def _intern(self, values: pa.Array) -> np.ndarray:
+        """Return the ids of values, which need not differ."""
+        if self.count == 1 and _all_differ(values):
+            self._values.append(values)
+            self._only = values
+        if self._only is not None and values.equals(self._only):
+            return np.arange(1, self.count, dtype=np.int32)
+        hashes = self._hash_table()
+        self._only = None
+        self._found.clear()
+        if hashes is not None:
+            ids = hashes.intern(self._hash(values))
+            if self._append(values, ids, hashes.count):
+                return ids
+            self._hashes, self._by_value = None, self._value_table()
+        by_value = self._by_value
+        assert by_value is not None, "there is one table or the other"
+        ids = np.fromiter(
+            (by_value.setdefault(value, len(by_value)) for value in values.to_pylist()), np.int32, len(values)
+        )
+        self._append(values, ids, len(by_value))
+        return ids
+
+    def _find(self, values: pa.Array) -> np.ndarray:
+        if self._only is not None and values.equals(self._only):
+            return np.arange(1, self.count, dtype=np.int32)
+        hashes, by_value = self._hash_table(), self._by_value
+        if hashes is None:
+            assert by_value is not None, "there is one table or the other"
+            return np.fromiter((by_value.get(value, NOT_FOUND) for value in values.to_pylist()), np.int32, len(values))
+        ids = hashes.find(self._hash(values))
+        hits = np.flatnonzero(ids >= 0)
+        asked = values if len(hits) == len(values) else values.take(pa.array(hits))
+        same = pc.fill_null(pc.equal(self._values.all().take(pa.array(ids[hits])), asked), False)
+        if same.true_count < len(hits):
+            ids[hits[~same.to_numpy(zero_copy_only=False)]] = NOT_FOUND
+        return ids
+
+    def _hash_table(self) -> IntegerInterner | None:
+        """Return the ids by hash; None where two strings have one hash, which `_by_value` tells apart."""
+        with self._lock:
+            if self._hashes is None and self._by_value is None:
+                hashes = self._hash(self._values.all().slice(1))
+                if len(distinct_values(hashes)) == len(hashes):
+                    self._hashes = IntegerInterner(hashes)
+                else:
+                    self._by_value = self._value_table()
+            return self._hashes
+
+    def _value_table(self) -> _IdsByValue:
+        return dict(zip(self._values.all().to_pylist(), range(self.count), strict=True))
+
+    def _hash(self, values: pa.Array) -> np.ndarray:
+        return hash_columns([values], [self._type])
+
+    def _append(self, values: pa.Array, ids: np.ndarray, count: int) -> bool:
+        """Note the values of new ids; False, and nothing is noted, where an id has another value already."""
+        new = np.flatnonzero(ids >= self.count)
+        row_of = np.empty(count - self.count, np.int64)
+        row_of[ids[new] - self.count] = new
+        added = values.take(pa.array(row_of))
+        if not self._values.match(ids, values, added):
+            return False
+        self._values.append(added)
         return True
-    if len(one) != len(other) or one.offset != other.offset:
-        return False
-    return all(
-        (mine is None and theirs is None)
-        or (mine is not None and theirs is not None and mine.address == theirs.address and mine.size == theirs.size)
-        for mine, theirs in zip(one.buffers(), other.buffers(), strict=True)
-    )
 
 
-def _with_used_values(values: pa.DictionaryArray) -> pa.DictionaryArray:
-    """The same rows over a dictionary that has each value once, and no value that no row has."""
-    used = values.indices.dictionary_encode()
-    distinct = values.dictionary.take(used.dictionary)
-    merged = distinct.dictionary_encode()
-    if len(merged.dictionary) == len(distinct):
-        return pa.DictionaryArray.from_arrays(used.indices, distinct)
-    return pa.DictionaryArray.from_arrays(merged.indices.take(used.indices), merged.dictionary)
+def _ids_of(dictionary: pa.Array, known: _KnownDictionaries) -> np.ndarray | None:
+    return next((ids for each, ids in known if is_same_memory(each, dictionary)), None)
+
+
+def _spread(ids_of_codes: np.ndarray, column: pa.DictionaryArray) -> np.ndarray:
+    if not len(ids_of_codes):
+        return np.full(len(column), NOT_FOUND, np.int32)
+    # The code at a NULL is arbitrary: "clip" keeps it inside.
+    return ids_of_codes.take(code_values(column), mode="clip")
+
+
+def _all_differ(values: pa.Array) -> bool:
+    """Dictionaries of segments are sorted, which is quickly seen."""
+    ascending = pc.less(values.slice(0, max(len(values) - 1, 0)), values.slice(1))
+    return ascending.true_count == len(ascending) or len(values.unique()) == len(values)
+
+
+class _Values:
+    """The values by id, NULL first, in chunks each more than twice as long as the next, so that few are copied."""
+
+    def __init__(self, sql_type: SqlType) -> None:
+        self._chunks: list[pa.Array] = [pa.nulls(1, sql_type.arrow)]
+        self.count = 1
+
+    def append(self, values: pa.Array) -> None:
+        if not len(values):
+            return
+        self._chunks.append(values)
+        self.count += len(values)
+        while len(self._chunks) > 1 and len(self._chunks[-2]) <= 2 * len(self._chunks[-1]):
+            self._chunks[-2:] = [pa.concat_arrays(self._chunks[-2:])]
+
+    @property
+    def bytes(self) -> int:
+        return sum(chunk.nbytes for chunk in self._chunks)
+
+    def all(self) -> pa.Array:
+        if len(self._chunks) > 1:
+            self._chunks = [pa.concat_arrays(self._chunks)]
+        return self._chunks[0]
+
+    def match(self, ids: np.ndarray, values: pa.Array, added: pa.Array) -> bool:
+        """Whether each id stands for the value; `added` are the values of ids that are not among the chunks."""
+        first = 0
+        for chunk in (*self._chunks, added):
+            rows = np.flatnonzero((ids >= first) & (ids < first + len(chunk)))
+            same = pc.equal(chunk.take(pa.array(ids[rows] - first)), values.take(pa.array(rows)))
+            if same.true_count < len(rows):
+                return False
+            first += len(chunk)
+        return True

@@ -14,10 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from remuda.exec.batch import positional, without_columns
-from remuda.exec.keys.text_interner import is_same_memory
 from remuda.exec.sort.sort_keys import changes, sort_parts, sorted_by
 from remuda.expr.cancellation import check_cancelled
 from remuda.plan.traits import SortKey
+from remuda.types.arrow_arrays import buffer_values, is_same_memory, null_mask
+from remuda.types.normalized_key import float_keys
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,34 +26,6 @@ if TYPE_CHECKING:
     from remuda.plan.traits import Collation
 
 _ASCENDING = SortKey(0)
-_SIGN = np.int64(-(2**63))
-_NAN_BITS = np.int64(0x7FF8000000000000)
-
-
-def ordered_integers(array: pa.Array) -> pa.Array:
-    """Map floating-point values to integers that compare alike; NULL stays NULL.
-
-    >>> ordered_integers(pa.array([-1.5, 0.0, 2.0, float("nan")])).to_pylist() == sorted(
-    ...     ordered_integers(pa.array([-1.5, 0.0, 2.0, float("nan")])).to_pylist()
-    ... )
-    True
-    """
-    values = pc.fill_null(array, 0.0).cast(pa.float64()).to_numpy(zero_copy_only=False) + 0.0
-    bits = values.view(np.int64).copy()
-    bits[np.isnan(values)] = _NAN_BITS
-    negative = bits < 0
-    bits[negative] = ~bits[negative] ^ _SIGN
-    result = pa.array(bits)
-    return pc.if_else(pc.is_valid(array), result, pa.scalar(None, pa.int64())) if array.null_count else result
-
-
-def floats_from_ordered(array: pa.Array, arrow: pa.DataType) -> pa.Array:
-    """Invert `ordered_integers`."""
-    bits = pc.fill_null(array, 0).to_numpy(zero_copy_only=False).copy()
-    negative = bits < 0
-    bits[negative] = ~(bits[negative] ^ _SIGN)
-    result = pa.array(bits.view(np.float64)).cast(arrow)
-    return pc.if_else(pc.is_valid(array), result, pa.scalar(None, arrow)) if array.null_count else result
 
 
 def _comparable(array: pa.Array) -> pa.Array:
@@ -61,7 +34,8 @@ def _comparable(array: pa.Array) -> pa.Array:
         ranks = pc.rank(array.dictionary, sort_keys="ascending", tiebreaker="min").cast(pa.int64())
         return ranks.take(array.indices)
     if pa.types.is_floating(array.type):
-        return ordered_integers(array)
+        values = buffer_values(array, 1, f"<f{array.type.bit_width // 8}")
+        return pa.array(float_keys(values), mask=null_mask(array))
     return array
 
 

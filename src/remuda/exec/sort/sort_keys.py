@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from remuda.types.arrow_arrays import buffer_values, code_values, decimal_words, is_dictionary, null_mask
+from remuda.types.normalized_key import float_keys
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
 WORD = 64
 _SIGN = np.uint64(1 << 63)
-_NAN_BITS = np.uint64(0x7FF8000000000000)
 
 
 class Part(NamedTuple):
@@ -83,7 +83,7 @@ def _words(column: pa.Array) -> list[np.ndarray] | None:
             return [np.zeros(len(codes), np.uint64)]
         return [_ranks(column.dictionary).take(codes, mode="clip")]
     if pa.types.is_floating(arrow):
-        return [_floating_words(column)]
+        return [_unsigned(float_keys(buffer_values(column, 1, f"<f{arrow.bit_width // 8}")))]
     if pa.types.is_decimal128(arrow):
         low, high = decimal_words(column)
         signed = high.astype(np.uint64) ^ _SIGN
@@ -100,16 +100,6 @@ def _words(column: pa.Array) -> list[np.ndarray] | None:
 def _unsigned(values: np.ndarray) -> np.ndarray:
     words: np.ndarray = values.view(np.uint64) ^ _SIGN
     return words
-
-
-def _floating_words(column: pa.Array) -> np.ndarray:
-    """Return words that order as floating-point values: NaN above all others, -0.0 as 0.0."""
-    width = column.type.bit_width // 8
-    values = buffer_values(column, 1, f"<f{width}").astype(np.float64) + 0.0
-    bits = values.view(np.uint64)
-    bits[np.isnan(values)] = _NAN_BITS
-    negative = bits >= _SIGN
-    return np.where(negative, ~bits, bits ^ _SIGN)
 
 
 def _ranks(dictionary: pa.Array) -> np.ndarray:

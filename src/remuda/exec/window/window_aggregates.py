@@ -15,7 +15,6 @@ from remuda.exec.batch import ArrowBatch, positional
 from remuda.exec.expression_cache import ExpressionCache
 from remuda.exec.join.join_table import cuts
 from remuda.exec.keys.integer_interner import IntegerInterner
-from remuda.exec.keys.key_interner import decimal_array
 from remuda.exec.relational.values import ValuesExec
 from remuda.exec.sort.ordering import order_codes
 from remuda.exec.window.window_frames import Frames
@@ -24,7 +23,7 @@ from remuda.plan.aggregates import AggregateCall, partial_type
 from remuda.plan.physical import HashAggregate, Phase, Values
 from remuda.plan.traits import Traits
 from remuda.types import BIGINT, Kind
-from remuda.types.arrow_arrays import decimal_words, fixed_values, null_mask
+from remuda.types.arrow_arrays import decimal_array, decimal_words, fixed_values, null_mask
 
 if TYPE_CHECKING:
     from remuda.exec.window.window_frames import Piece
@@ -225,8 +224,9 @@ def _distinct(frames: Frames) -> tuple[Frames, np.ndarray]:
     frame_of = np.zeros(len(frames.sizes), np.int64)
     count = 1
     for bound in (bound for piece in frames.pieces for bound in piece):
-        different = IntegerInterner(bound * count + frame_of)
-        frame_of, count = different.given.astype(np.int64), different.count
+        different = IntegerInterner()
+        frame_of = different.intern(bound * count + frame_of).astype(np.int64) - 1
+        count = different.count - 1
     some_row = np.empty(count if len(frame_of) else 0, np.int64)
     some_row[frame_of] = np.arange(len(frame_of))
     return Frames(tuple((start[some_row], stop[some_row]) for start, stop in frames.pieces)), frame_of

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from remuda.exec.batch import layout_of
-from remuda.exec.keys.group_ids import GroupIds
+from remuda.exec.keys.key_interner import KeyInterner
 from remuda.exec.selection import computed_once
 from remuda.exec.sort.ordering import sort_positions
 from remuda.exec.sort.sort_keys import Part, changes, sort_parts, sorted_by
@@ -112,5 +112,5 @@ def _numbers(arrays: Sequence[pa.Array], columns: Sequence[Column], rows: int) -
     """Return equal integers for equal values, NULL being equal to NULL, and how many bits they have."""
     if not arrays:
         return np.zeros(rows, np.uint64), 0
-    groups = GroupIds([column.type for column in columns])
-    return groups.add(arrays).astype(np.uint64), groups.count.bit_length()
+    groups = KeyInterner([column.type for column in columns])
+    return groups.intern(arrays).astype(np.uint64), groups.count.bit_length()
