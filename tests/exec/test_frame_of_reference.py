@@ -14,6 +14,7 @@ import pytest
 import remuda
 from remuda.exec.scan import frame_of_reference
 from remuda.exec.scan.frame_of_reference import EncodedColumn, encode_column
+from remuda.expr.column_comparison import StoredComparison
 from remuda.types import BIGINT, DATE, INTEGER, SMALLINT, TIMESTAMP, decimal
 from remuda.types.arrow_arrays import stored_array
 
@@ -54,14 +55,14 @@ def test_width_and_comparisons(values: list[int], sql_type: Any, width: int | No
     near = {value + step for value in values for step in (-1, 0, 1)} | {-(2**63), 2**63 - 1, 0}
     for function, compare in COMPARE.items():
         for wanted in near:
-            passing = narrow.passing(function, wanted, slice(0, len(values)))
+            passing = narrow.mask(StoredComparison(function, wanted), slice(0, len(values)))
             assert passing.dtype == np.bool_
             assert passing.tolist() == [compare(value, wanted) for value in values], (function, wanted)
 
 
 def test_rows_of_a_slice() -> None:
     narrow = EncodedColumn(np.array([3, 1, 2, 0], np.uint8), 10, 3)
-    assert narrow.passing(">", 11, slice(1, 3)).tolist() == [False, True]
+    assert narrow.mask(StoredComparison(">", 11), slice(1, 3)).tolist() == [False, True]
 
 
 def test_decimals_are_kept_by_their_units() -> None:

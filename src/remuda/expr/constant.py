@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from operator import is_not
-from typing import Any
+from operator import is_not, itemgetter
+from typing import TYPE_CHECKING, Any
 
 from remuda.errors import SqlError
 from remuda.expr.evaluate.row_evaluation import compile_row
 from remuda.expr.nodes import Call, Case, Cast, Column, Expression, Literal, Parameter
 from remuda.expr.walk import children, is_volatile, with_children
 from remuda.types import BOOLEAN
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 TRUE = Literal(True, BOOLEAN)
 FALSE = Literal(False, BOOLEAN)
@@ -18,6 +21,14 @@ FALSE = Literal(False, BOOLEAN)
 def evaluate_constant(expression: Expression, parameters: tuple[Any, ...] = ()) -> Any:
     """The stored value of an expression without columns."""
     return compile_row(expression, {})((), parameters)
+
+
+def compile_constant(expression: Expression) -> Callable[[tuple[Any, ...]], Any]:
+    """`evaluate_constant` for a given expression, as a function of the parameters' values."""
+    if isinstance(expression, Parameter):
+        return itemgetter(expression.index)
+    evaluate = compile_row(expression, {})
+    return lambda values: evaluate((), values)
 
 
 def fold(expression: Expression) -> Expression:

@@ -19,8 +19,9 @@ from remuda.expr import (
     disjuncts,
     is_constant,
 )
+from remuda.expr.column_comparison import MIRRORED, recognise
 from remuda.expr.functions.text import following, like_prefix
-from remuda.plan.bounds import Bound, End, Interval, Points, Prefix, Ranges
+from remuda.plan.bounds import Bound, End, Interval, Points, Prefix, Ranges, bound_of
 from remuda.sql.bind.expression.exact_comparison import compare
 from remuda.types import INTEGER_RANGES, Kind, SqlType, to_stored
 
@@ -79,7 +80,8 @@ def _call(function: str, *arguments: Expression) -> Call:
     return made
 
 
-MIRRORED = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_BOUNDING = MIRRORED.keys() - {"<>"}
+"""The comparisons that bound a column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,26 +158,25 @@ def _column_and_bound(predicate: Expression) -> tuple[Column, Bound] | None:
             return column, Points(tuple(values))
         case Call(arguments=(Column() as column,)) if predicate.function in _TESTS:
             return column, _TESTS[predicate.function]
-        case Call(arguments=(Column() as column, value)) if predicate.function in MIRRORED and is_constant(value):
-            return column, _comparison(predicate.function, value)
-        case Call(arguments=(value, Column() as column)) if predicate.function in MIRRORED and is_constant(value):
-            return column, _comparison(MIRRORED[predicate.function], value)
+        case Call() if (comparison := recognise(predicate)) is not None:
+            bound = bound_of(comparison)
+            return None if bound is None else (comparison.column, bound)
         case Call(arguments=(Cast(argument=Column() as column) as cast, Literal() as value)) if (
-            predicate.function in MIRRORED and value.value is not None and _is_widening(column.type, cast.type)
+            predicate.function in _BOUNDING and value.value is not None and _is_widening(column.type, cast.type)
         ):
             # The same question of the column itself; where no value of its type can answer it, it is none.
             narrowed = compare(predicate.function, column, value, predicate.span)
             return None if narrowed == predicate else _column_and_bound(narrowed)
         case Call(arguments=(Cast(argument=Column() as column) as cast, value)) if (
-            predicate.function in MIRRORED
+            predicate.function in _BOUNDING
             and is_constant(value)
             and column.type.is_integer
             and value.type == cast.type
             and _is_widening(column.type, cast.type)
         ):
             return column, narrowed_bound(predicate.function, value, column.type)
-        case Call(arguments=(value, Cast(argument=Column()) as cast)) if predicate.function in MIRRORED and is_constant(
-            value
+        case Call(arguments=(value, Cast(argument=Column()) as cast)) if (
+            predicate.function in _BOUNDING and is_constant(value)
         ):
             mirrored = replace(predicate, function=MIRRORED[predicate.function], arguments=(cast, value))
             return _column_and_bound(mirrored)
@@ -218,16 +219,6 @@ _TESTS: dict[str, Bound] = {
     "is not true": Points((FALSE,), or_null=True),
     "is not false": Points((TRUE,), or_null=True),
 }
-
-
-def _comparison(operator: str, value: Expression) -> Bound:
-    match operator:
-        case "=":
-            return Points((value,))
-        case ">" | ">=":
-            return Interval(lows=(End(value, operator == ">="),))
-        case _:
-            return Interval(highs=(End(value, operator == "<="),))
 
 
 def _union(predicate: Expression) -> tuple[Column, Bound] | None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, assert_never
 
 if TYPE_CHECKING:
     from remuda.expr import Expression
+    from remuda.expr.column_comparison import ColumnComparison
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,25 @@ class Ranges:
 
 
 Bound = Points | Interval | Prefix | Ranges
+
+
+def bound_of(comparison: ColumnComparison) -> Points | Interval | None:
+    """Return what a comparison says of its column; None for `<>`, which bounds nothing."""
+    return Points((comparison.value,)) if comparison.operator == "=" else interval_of(comparison)
+
+
+def interval_of(comparison: ColumnComparison) -> Interval | None:
+    """`bound_of` as an interval, of which `=` is one of a single value."""
+    sign = comparison.operator
+    end = End(comparison.value, inclusive=sign in {"=", "<=", ">="})
+    match sign:
+        case "=":
+            return Interval((end,), (end,))
+        case "<" | "<=":
+            return Interval(highs=(end,))
+        case ">" | ">=":
+            return Interval(lows=(end,))
+    return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,6 +58,13 @@ def fixed_values(array: pa.Array, sql_type: SqlType) -> np.ndarray:
     return buffer_values(array, 1, _DTYPES[sql_type.kind])
 
 
+def stored_numbers(array: pa.Array, sql_type: SqlType) -> np.ndarray:
+    """`fixed_values`, and of a DECIMAL of up to 18 digits its units as integers: the lower half, which has all bits."""
+    if sql_type.kind is Kind.DECIMAL:
+        return decimal_words(array)[0].view(np.int64)
+    return fixed_values(array, sql_type)
+
+
 def buffer_values(array: pa.Array, index: int, dtype: str) -> np.ndarray:
     """The view of one buffer that belongs to the array's rows."""
     buffer = array.buffers()[index]

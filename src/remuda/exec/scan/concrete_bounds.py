@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from itertools import product
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any, assert_never
 
 import numpy as np
 
-from remuda.expr import Parameter, compile_row, evaluate_constant
+from remuda.expr import evaluate_constant
+from remuda.expr.constant import compile_constant
 from remuda.expr.functions.comparison import order_key
 from remuda.expr.functions.text import following, like_prefix
 from remuda.plan.bounds import Bound, End, Interval, Points, Prefix, Pruning, Ranges
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from remuda.catalog import MapDefinition
-    from remuda.expr import Expression
 
 Values = tuple[Any, ...]
 
@@ -161,7 +160,9 @@ def compile_lookups(bounds: Sequence[Bound]) -> Callable[[Values], list[Lookup]]
     points = bounds
     if bounds and isinstance(last := bounds[-1], Interval):
         points, range_of = bounds[:-1], _compile_range(last)
-    parts = [_compile_value(bound.values[0]) for bound in points if isinstance(bound, Points) and _is_one_value(bound)]
+    parts = [
+        compile_constant(bound.values[0]) for bound in points if isinstance(bound, Points) and _is_one_value(bound)
+    ]
     if len(parts) < len(points):
         return lambda values: index_lookups(bounds, values)
     if range_of is None:
@@ -191,7 +192,7 @@ def _compile_range(interval: Interval) -> Callable[[Values], Range | None]:
     """Compile `interval_range` for a given interval."""
     match interval:
         case Interval(lows=(End(low, low_inclusive),), highs=(End(high, high_inclusive),)):
-            first, last, closed = _compile_value(low), _compile_value(high), low_inclusive and high_inclusive
+            first, last, closed = compile_constant(low), compile_constant(high), low_inclusive and high_inclusive
 
             def between(values: Values) -> Range | None:
                 start, stop = first(values), last(values)
@@ -201,20 +202,12 @@ def _compile_range(interval: Interval) -> Callable[[Values], Range | None]:
 
             return between
         case Interval(lows=(End(low, inclusive),), highs=()):
-            least = _compile_value(low)
+            least = compile_constant(low)
             return lambda values: None if (value := least(values)) is None else Range(value, inclusive)
         case Interval(lows=(), highs=(End(high, inclusive),)):
-            most = _compile_value(high)
+            most = compile_constant(high)
             return lambda values: None if (value := most(values)) is None else Range(UNBOUNDED, True, value, inclusive)
     return lambda values: interval_range(interval, values)
-
-
-def _compile_value(expression: Expression) -> Callable[[Values], Any]:
-    """Compile `evaluate_constant` for a given expression."""
-    if isinstance(expression, Parameter):
-        return itemgetter(expression.index)
-    evaluate = compile_row(expression, {})
-    return lambda values: evaluate((), values)
 
 
 def lookup_keys(key: Sequence[Points], parameters: Values) -> list[Any]:

@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from remuda.exec.scan.concrete_bounds import interval_range
-from remuda.expr import Call, Column, Literal, Parameter, can_fail, conjuncts
-from remuda.plan.bounds import End, Interval
+from remuda.expr import can_fail, conjuncts
+from remuda.expr.column_comparison import recognise
+from remuda.plan.bounds import Interval, interval_of
 from remuda.storage.segment.zone_map import common_ranges
-from remuda.types import Kind
 from remuda.types.arrow_arrays import is_fixed_width
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 SMALLEST_GAP = 65_536
 """Rows: reading fewer takes no longer than beginning anew behind them."""
 
-Ends = tuple[tuple[End, ...], tuple[End, ...]]
 Ranges = list[tuple[int, int]]
 
 
@@ -35,14 +34,13 @@ class ZoneRanges:
     def __init__(self, predicate: Expression | None) -> None:
         found: dict[str, Interval] = {}
         for conjunct in [] if predicate is None or can_fail(predicate) else conjuncts(predicate):
-            match conjunct:
-                case Call(function, (Column() as column, Literal() | Parameter() as value)) if (
-                    is_fixed_width(column.type) and column.type.kind is not Kind.BOOLEAN
-                ):
-                    lows, highs = _ends(function, value)
-                    known = found.get(column.name, Interval())
-                    if lows or highs:
-                        found[column.name] = Interval(known.lows + lows, known.highs + highs)
+            comparison = recognise(conjunct)
+            if comparison is None or not is_fixed_width(comparison.column.type) or not comparison.is_of_numbers:
+                continue
+            interval = interval_of(comparison)
+            if interval is not None:
+                known = found.get(comparison.column.name, Interval())
+                found[comparison.column.name] = Interval(known.lows + interval.lows, known.highs + interval.highs)
         self._intervals = found
 
     def of(self, source: Source, partitions: np.ndarray | None, parameters: Parameters) -> Ranges:
@@ -57,19 +55,6 @@ class ZoneRanges:
                 return []
             kept = common_ranges(kept, source.blocks(partitions, name, range_))
         return joined(whole, kept)
-
-
-def _ends(function: str, value: Expression) -> Ends:
-    """Return the ends that a comparison sets to its column, from below and from above."""
-    match function:
-        case "=":
-            return (End(value, True),), (End(value, True),)
-        case "<" | "<=":
-            return (), (End(value, function == "<="),)
-        case ">" | ">=":
-            return (End(value, function == ">="),), ()
-        case _:
-            return (), ()
 
 
 def joined(whole: Ranges, kept: Ranges) -> Ranges:

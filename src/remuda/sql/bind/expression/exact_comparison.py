@@ -8,6 +8,7 @@ from typing import Any
 
 from remuda.errors import Span, SqlError, data_error, parsing_error, shown
 from remuda.expr import Call, Case, Cast, Expression, Literal, call, evaluate_constant, is_constant
+from remuda.expr.column_comparison import MIRRORED
 from remuda.expr.constant import FALSE, TRUE
 from remuda.types import (
     BOOLEAN,
@@ -21,8 +22,6 @@ from remuda.types import (
     to_stored,
     type_of_value,
 )
-
-MIRRORED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 def compare(operator: str, left: Expression, right: Expression, span: Span | None) -> Expression:
