@@ -16,7 +16,6 @@ from remuda.expr.column_comparison import MIRRORED, ColumnComparison, StoredComp
 from remuda.expr.evaluate.mask import compile_mask
 from remuda.plan.bounds import bound_of, interval_of
 from remuda.storage import UNBOUNDED, Range
-from remuda.storage.index.value_order import comparable
 from remuda.types import (
     BIGINT,
     BOOLEAN,
@@ -35,6 +34,7 @@ from remuda.types import (
     decimal,
 )
 from remuda.types.arrow_arrays import stored_array
+from remuda.types.normalized_key import comparable
 
 NAN = float("nan")
 BITS = {TINYINT: 7, SMALLINT: 15, INTEGER: 31, BIGINT: 63, DATE: 31, TIMESTAMP: 63, TIMESTAMP_TZ: 63}

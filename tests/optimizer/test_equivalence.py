@@ -23,8 +23,8 @@ from remuda.rules.normalize.normalize import RuleTrace, normalize
 from remuda.rules.normalize.trim import trim_columns
 from remuda.sql.parse.type_names import TYPE_NAMES
 from remuda.storage import UNBOUNDED, Lookup, hash_values, partition_of
-from remuda.storage.index.value_order import comparable
 from remuda.types import SqlType, to_stored
+from remuda.types.normalized_key import comparable
 from tests.optimizer.maps import bound
 from tests.properties.predicates import Predicate, key_predicates, predicates, to_sql, truth
 from tests.properties.schemas import Row, Schema, rows, schemas

@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from remuda.catalog import ColumnDefinition, IndexDefinition, IndexKind, MapDefinition, new_id
 from remuda.storage import MapSnapshot
-from remuda.storage.index.value_order import comparable
 from remuda.types import BIGINT, DOUBLE, VARCHAR, SqlType
 from remuda.types.arrow_arrays import stored_array, stored_list
+from remuda.types.normalized_key import comparable
 
 
 def map_of(

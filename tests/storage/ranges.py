@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from remuda.storage import UNBOUNDED, Range
-from remuda.storage.index.value_order import comparable
+from remuda.types.normalized_key import comparable
 
 
 def is_within(value: Any, wanted: Range) -> bool:

@@ -11,8 +11,8 @@ import pytest
 from remuda.catalog import IndexDefinition, IndexKind, MapDefinition
 from remuda.errors import ErrorCode, SqlError
 from remuda.storage import UNBOUNDED, Lookup, MapSnapshot, Range, Store, index_read, row_projection
-from remuda.storage.index.value_order import comparable
 from remuda.types import BIGINT, DOUBLE, INTEGER, VARBINARY, VARCHAR, SqlType
+from remuda.types.normalized_key import comparable
 from remuda.types.partition_hash import hash_values, partition_of
 from tests.storage.maps import index_on, map_of, same, table_of
 from tests.storage.ranges import is_within

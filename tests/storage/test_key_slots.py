@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from remuda.storage.index.interpolation_table import ROWS_IN_A_SLOT, build_key_slots, key_search, searched_keys
-from remuda.storage.index.value_order import NULL_KEY
 from remuda.types import BIGINT, DOUBLE
+from remuda.types.normalized_key import NULL_KEY
 
 LEAST, GREATEST = -(2**63), 2**63 - 1
 ROWS = 20 * ROWS_IN_A_SLOT

@@ -17,11 +17,11 @@ import pytest
 from remuda.catalog import IndexKind
 from remuda.errors import ErrorCode, SqlError
 from remuda.storage import Durability, Lookup, Store, build_segment, open_snapshot, write_segment
-from remuda.storage.index.value_order import canonical_key
 from remuda.storage.load import bulk_load, map_load
 from remuda.storage.load.conforming import conform
 from remuda.storage.segment.segment_builder import finish_segment
 from remuda.types import BIGINT, DATE, DOUBLE, INTEGER, SMALLINT, TIMESTAMP, VARCHAR, decimal
+from remuda.types.normalized_key import canonical_key
 from tests.storage.maps import contents, in_order, index_on, map_of, orders_map, same, table_of
 from tests.storage.sample_values import TYPES, random_value
 

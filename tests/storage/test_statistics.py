@@ -13,10 +13,10 @@ import pytest
 
 from remuda.catalog import ColumnStatistics
 from remuda.storage import Durability, Store
-from remuda.storage.index.value_order import comparable
 from remuda.storage.load import bulk_load
 from remuda.storage.segment.histogram import combined_histogram
 from remuda.types import BIGINT, DOUBLE, VARCHAR, SqlType
+from remuda.types.normalized_key import comparable
 from tests.storage.maps import map_of, table_of
 from tests.storage.sample_values import TYPES, random_value
 

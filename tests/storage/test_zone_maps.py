@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from remuda.storage import UNBOUNDED, Durability, MapSnapshot, Range, Store
-from remuda.storage.index.value_order import comparable
 from remuda.storage.segment import zone_map
 from remuda.types import BIGINT, LONG_DIGITS, TIMESTAMP, VARCHAR, Kind, SqlType
+from remuda.types.normalized_key import comparable
 from tests.storage.maps import contents, map_of, table_of
 from tests.storage.ranges import is_within
 from tests.storage.sample_values import TYPES, random_value

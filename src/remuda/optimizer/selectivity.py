@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, assert_never
 from remuda.expr import Call, Column, Expression, Literal, conjuncts, disjuncts
 from remuda.optimizer.sargable import SargablePredicate, as_sargable, merge_intervals
 from remuda.plan.bounds import Bound, Interval, Points, Prefix, Ranges
-from remuda.storage.index.value_order import comparable
+from remuda.types.normalized_key import comparable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,7 +10,6 @@ from remuda.expr.cancellation import cancelled_by
 from remuda.storage.encodable import naming_columns, unencodable
 from remuda.storage.folder.disk_errors import from_source, may_pass, reports_disk_errors
 from remuda.storage.folder.verification import verify_segments
-from remuda.storage.index.value_order import canonical_key
 from remuda.storage.load.compaction import fold
 from remuda.storage.load.map_load import load_table, load_tables, take_over_segments
 from remuda.storage.lookup.row_projection import row_projection
@@ -22,6 +21,7 @@ from remuda.storage.segment.checksum import no_pause
 from remuda.storage.segment.segment_directory import is_verified
 from remuda.storage.snapshot import MapSnapshot
 from remuda.storage.wal.records import DELETE, PUT, encode_record
+from remuda.types.normalized_key import canonical_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -9,7 +9,6 @@ from __future__ import annotations
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from remuda.storage.index.value_order import canonical_key
 from remuda.storage.lookup.dirty_keys import dirty_keys
 from remuda.storage.lookup.generated_readers import row_reader
 from remuda.storage.lookup.index_lookup import IndexLookup
@@ -18,6 +17,7 @@ from remuda.storage.lookup.row_projection import row_projection
 from remuda.storage.memtable.memtable import Memtable
 from remuda.storage.memtable.memtable_columns import MemtableColumns
 from remuda.storage.segment.deletion_vector import DeletionVector
+from remuda.types.normalized_key import canonical_key
 from remuda.types.partition_hash import partition_of, scalar_hasher, to_signed, unsigned_hasher
 
 if TYPE_CHECKING:

@@ -48,7 +48,7 @@ class Source(Protocol):
 
     def zone_maxima(self, column: str, *, descending: bool, nulls_first: bool) -> np.ndarray | None:
         """How far ahead in an order the rows of each block of `ZONE_ROWS` positions can be: integers, greater first,
-        which are `direct_key`s of a descending order, their complements of an ascending one. None: not known."""
+        which are `normalized_key`s of a descending order, their complements of an ascending one. None: not known."""
 
     def read(self, columns: Sequence[str], start: int, stop: int) -> pa.RecordBatch:
         """The live rows of a range, without a copy where nothing in it is hidden."""

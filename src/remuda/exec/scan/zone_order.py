@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 
 from remuda.exec.scan.zone_ranges import SMALLEST_GAP
-from remuda.storage.index.value_order import direct_key
 from remuda.storage.segment.zone_map import ZONE_ROWS
+from remuda.types.normalized_key import normalized_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,7 +44,7 @@ class TopNBound:
     __slots__ = ("_descending", "_key_of", "kept", "value")
 
     def __init__(self, column: Column, *, descending: bool, kept: int) -> None:
-        self._key_of = direct_key(column.type)
+        self._key_of = normalized_key(column.type)
         self._descending = descending
         self.kept = kept
         self.value: int | None = None

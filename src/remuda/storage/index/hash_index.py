@@ -16,11 +16,11 @@ from xxhash import xxh64_intdigest
 
 from remuda.storage.index.key_index import build_table, prober
 from remuda.storage.index.sorted_index import sort_keys
-from remuda.storage.index.value_order import hashable
 from remuda.storage.segment.block_guard import view_of
 from remuda.storage.segment.row_order import BLOCK, stable_order, taken
 from remuda.types.arrow_arrays import code_values, fixed_values, is_dictionary, is_fixed_width, null_mask
 from remuda.types.column_hash import hash_columns
+from remuda.types.normalized_key import hashable
 from remuda.types.partition_hash import SEED, hashed_bytes
 
 if TYPE_CHECKING:

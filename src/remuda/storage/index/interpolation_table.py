@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from remuda.storage.index.value_order import INFINITE_KEY, NULL_KEY
 from remuda.storage.segment.block_guard import Array, view_of
 from remuda.storage.segment.row_order import BLOCK
+from remuda.types.normalized_key import INFINITE_KEY, NULL_KEY
 
 if TYPE_CHECKING:
     from remuda.types import SqlType

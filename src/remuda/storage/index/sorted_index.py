@@ -2,7 +2,7 @@
 
 `order` lists the positions; beside it stands, for each column, something to bisect in:
 
-- *direct*: the values as order-preserving 64-bit integers (`value_order`), in index order;
+- *direct*: the values as order-preserving 64-bit integers (`types.normalized_key`), in index order;
 - *codes*: the codes of the column's sorted dictionary, in index order, -1 for NULL;
 - *referenced*: nothing; the value is read from the row itself. For strings that are mostly distinct, long decimals, and
   the rare column in which the least BIGINT and NULL both occur.
@@ -26,12 +26,12 @@ import pyarrow.compute as pc
 
 from remuda.storage.index.index_condition import UNBOUNDED, Lookup, Range
 from remuda.storage.index.interpolation_table import build_key_slots, searched_keys
-from remuda.storage.index.value_order import GREATEST_KEY, NULL_KEY, comparable, direct_key, direct_keys
 from remuda.storage.segment.block_guard import view_of
 from remuda.storage.segment.column_reader import ColumnReader, bytes_reader
 from remuda.storage.segment.row_memory import rows_of
 from remuda.storage.segment.row_order import BLOCK, order_in_place, stable_order, taken
 from remuda.types.arrow_arrays import code_values, is_dictionary, null_mask
+from remuda.types.normalized_key import GREATEST_KEY, NULL_KEY, comparable, normalized_key, nullable_keys
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -110,7 +110,7 @@ class SortedIndex:
             for number, parts in enumerate(zip(columns, readers, types, strict=True))
         )
         self.direct_keys = None if is_dictionary(columns[0]) else arrays.get("keys0")
-        """The `direct_key`s of the first column in index order; None where it has none."""
+        """The `normalized_key`s of the first column in index order; None where it has none."""
         self.numbers = _numbers(self.direct_keys, types[0])
         """The first column's values in index order, where the keys are what is stored: numbers, none of them NULL."""
         self.key_slots = arrays.get("slots0")
@@ -136,7 +136,7 @@ def _numbers(keys: Array | None, sql_type: SqlType) -> Array | None:
 
 def build_sorted_index(columns: Sequence[pa.Array], types: Sequence[SqlType]) -> dict[str, np.ndarray]:
     """The arrays of the index, from flat columns of one segment."""
-    if len(columns) == 1 and not is_dictionary(columns[0]) and direct_key(types[0]) is not None:
+    if len(columns) == 1 and not is_dictionary(columns[0]) and normalized_key(types[0]) is not None:
         index = _index_of_numbers(columns[0], types[0])
         if index is not None:
             return index
@@ -159,11 +159,11 @@ def _index_of_numbers(column: pa.Array, sql_type: SqlType) -> dict[str, np.ndarr
     """For one *direct* column: its keys are sorted in their own memory, and made again in the order that was found."""
 
     def keys_at(positions: np.ndarray) -> np.ndarray:
-        made = direct_keys(rows_of(column, pa.array(positions)), sql_type)
+        made = nullable_keys(rows_of(column, pa.array(positions)), sql_type)
         assert made is not None, "what the whole column has, a part of it has as well"
         return made
 
-    keys = direct_keys(column, sql_type)
+    keys = nullable_keys(column, sql_type)
     if keys is None:
         return None
     if len(keys) == 0 or np.may_share_memory(keys, np.frombuffer(column.buffers()[1], np.uint8)):
@@ -195,7 +195,7 @@ def _stored_keys(column: pa.Array, sql_type: SqlType) -> np.ndarray | None:
         codes = code_values(column).astype(np.int32, copy=False)
         nulls = null_mask(column)
         return codes if nulls is None else np.where(nulls, np.int32(_NULL_CODE), codes)
-    return direct_keys(column, sql_type) if direct_key(sql_type) is not None else None
+    return nullable_keys(column, sql_type) if normalized_key(sql_type) is not None else None
 
 
 def _ranks(column: pa.Array) -> np.ndarray:
@@ -213,7 +213,7 @@ def _open_column(
         return _referenced(order, reader)
     if is_dictionary(column):
         return _SortedColumn(view_of(keys), keys, *code_places(column.dictionary, hold), 0)
-    key_of = direct_key(sql_type)
+    key_of = normalized_key(sql_type)
     assert key_of is not None, f"values of {sql_type} have direct keys"
     return _SortedColumn(view_of(keys), keys, *_direct_places(key_of, nullable), NULL_KEY + 1 if nullable else None)
 

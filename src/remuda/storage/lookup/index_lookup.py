@@ -19,12 +19,12 @@ from remuda.storage.encodable import unencodable
 from remuda.storage.index.index_condition import Lookup, Range
 from remuda.storage.index.interpolation_table import KeySearch, key_search, searched_keys
 from remuda.storage.index.sorted_index import SortedIndex
-from remuda.storage.index.value_order import GREATEST_KEY, NULL_KEY, direct_key
 from remuda.storage.lookup.generated_readers import row_finisher, row_reader, rows_reader
 from remuda.storage.lookup.row_projection import MOST_FORMS, RowProjection
 from remuda.storage.memtable.memtable_source import MemtableSource
 from remuda.storage.segment.block_guard import view_of
 from remuda.storage.source import index_definition
+from remuda.types.normalized_key import GREATEST_KEY, NULL_KEY, normalized_key
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -139,7 +139,7 @@ class IndexLookup:
         self._searches: list[tuple[KeySearch, EntryReader]] = []
         direct = [each for each in indexes if isinstance(each, SortedIndex) and each.direct_keys is not None]
         if len(direct) == len(indexes):
-            self._key_of = direct_key(sql_type)
+            self._key_of = normalized_key(sql_type)
             self._floats, searches = _searches(direct, sql_type)
             self._searches = [(search, reader) for search, (_, reader) in zip(searches, self._spans, strict=True)]
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from xxhash import xxh64_intdigest
 
 from remuda.storage.index.key_index import table_bits
-from remuda.storage.index.value_order import canonical_key
 from remuda.storage.lookup.generated_readers import row_finisher, row_reader
 from remuda.storage.segment.segment import Segment, key_access
+from remuda.types.normalized_key import canonical_key
 from remuda.types.partition_hash import SEED, SIGN, WRAP, hashed_bytes
 
 if TYPE_CHECKING:

@@ -15,10 +15,10 @@ import pyarrow as pa
 
 from remuda.catalog import IndexDefinition, IndexKind, MapDefinition
 from remuda.storage.index.index_condition import UNBOUNDED, Lookup
-from remuda.storage.index.value_order import comparable, hashable
 from remuda.storage.segment.segment_builder import partition_ids
 from remuda.storage.source import FIRST_PIECE, LARGEST_PIECE
 from remuda.types.arrow_arrays import stored_array
+from remuda.types.normalized_key import comparable, hashable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

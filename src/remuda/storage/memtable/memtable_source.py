@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from remuda.storage.index.value_order import canonical_key
 from remuda.storage.source import coalesced, index_definition
+from remuda.types.normalized_key import canonical_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

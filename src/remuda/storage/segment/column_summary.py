@@ -17,7 +17,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from remuda.catalog import ColumnStatistics
-from remuda.storage.index.value_order import comparable, number_keys
 from remuda.storage.segment.histogram import MAP_BUCKETS, combined_histogram, histogram_of
 from remuda.types import Kind, SqlType
 from remuda.types.arrow_arrays import (
@@ -29,6 +28,7 @@ from remuda.types.arrow_arrays import (
     null_mask,
     stored_list,
 )
+from remuda.types.normalized_key import comparable, float_keys
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -127,7 +127,7 @@ def _exactly_distinct(values: pa.Array, sql_type: SqlType) -> int:
     if not is_fixed_width(sql_type) or len(values) == 0:
         return int(pc.count_distinct(values).as_py())
     numbers = fixed_values(values, sql_type)
-    ordered = np.sort(number_keys(numbers) if sql_type.is_floating else numbers)
+    ordered = np.sort(float_keys(numbers) if sql_type.is_floating else numbers)
     return int(np.count_nonzero(ordered[1:] != ordered[:-1])) + 1
 
 

@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from remuda.storage.index.value_order import comparable
 from remuda.types.arrow_arrays import is_dictionary, stored_list
+from remuda.types.normalized_key import comparable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

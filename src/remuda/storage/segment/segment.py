@@ -17,7 +17,6 @@ from remuda.errors import StorageError
 from remuda.storage.index.hash_index import HashIndex, build_hash_index
 from remuda.storage.index.key_index import prober
 from remuda.storage.index.sorted_index import SortedIndex, build_sorted_index
-from remuda.storage.index.value_order import hashable
 from remuda.storage.segment.block_guard import (
     Array,
     Values,
@@ -30,6 +29,7 @@ from remuda.storage.segment.block_guard import (
 )
 from remuda.storage.segment.column_reader import ColumnReader
 from remuda.storage.segment.zone_map import ZoneMap, open_zones, zone_names
+from remuda.types.normalized_key import hashable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

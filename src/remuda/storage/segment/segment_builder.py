@@ -14,7 +14,6 @@ from remuda.catalog import MapDefinition, new_id
 from remuda.errors import ConstraintError, constraint_error, shown
 from remuda.expr.cancellation import check_cancelled
 from remuda.storage.index.key_index import TableBuilder
-from remuda.storage.index.value_order import hashable
 from remuda.storage.segment.column_reader import value_reader
 from remuda.storage.segment.column_summary import SAMPLE_ROWS, ColumnSummary, summarise
 from remuda.storage.segment.row_memory import release_unused, rows_of
@@ -24,6 +23,7 @@ from remuda.storage.segment.zone_map import build_zones
 from remuda.types import to_python
 from remuda.types.arrow_arrays import code_values, flat, is_dictionary, null_mask
 from remuda.types.column_hash import hash_columns
+from remuda.types.normalized_key import hashable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 
 from remuda.storage.encodable import naming_columns, unencodable
-from remuda.storage.index.value_order import canonical_key
 from remuda.storage.segment.column_reader import FEW
 from remuda.storage.segment.zone_map import common_ranges
 from remuda.storage.source import FIRST_PIECE, LARGEST_PIECE, coalesced, index_definition
+from remuda.types.normalized_key import canonical_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

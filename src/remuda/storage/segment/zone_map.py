@@ -1,9 +1,8 @@
 """Zone maps: the least and the greatest value of each block of rows in a segment, so that a scan can leave blocks out.
 
 They pay where neighbours are alike. Rows of one partition keep the order in which they came, so a column that grows
-with time has narrow zones. Values are kept as the integers of `value_order`, or as codes of the column's sorted
-dictionary; columns of other kinds have no zones. A block of NULLs alone matches nothing: its least key is above its
-greatest.
+with time has narrow zones. Values are kept as normalized keys, or as codes of the column's sorted dictionary; columns
+of other kinds have no zones. A block of NULLs alone matches nothing: its least key is above its greatest.
 """
 
 from __future__ import annotations
@@ -14,16 +13,9 @@ import numpy as np
 
 from remuda.storage.index.index_condition import UNBOUNDED, Range
 from remuda.storage.index.sorted_index import code_places
-from remuda.storage.index.value_order import direct_key, number_keys
 from remuda.types import Kind
-from remuda.types.arrow_arrays import (
-    code_values,
-    decimal_words,
-    fixed_values,
-    is_dictionary,
-    is_fixed_width,
-    null_mask,
-)
+from remuda.types.arrow_arrays import code_values, is_dictionary, null_mask, stored_numbers
+from remuda.types.normalized_key import float_keys, normalized_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -91,7 +83,7 @@ def open_zones(arrays: Mapping[str, np.ndarray], number: int, column: pa.Array, 
     lows = arrays.get(low)
     if lows is None:
         return None
-    key_of = direct_key(sql_type)
+    key_of = normalized_key(sql_type)
     if is_dictionary(column):
         begin, end = code_places(column.dictionary)
         return ZoneMap(lows, arrays[high], lambda value: (begin(value), end(value)), is_direct=False)
@@ -121,16 +113,11 @@ def common_ranges(left: Sequence[tuple[int, int]], right: Sequence[tuple[int, in
 def _has_zones(column: pa.Array, sql_type: SqlType) -> bool:
     if is_dictionary(column):
         return True
-    return sql_type.kind is not Kind.BOOLEAN and direct_key(sql_type) is not None
+    return sql_type.kind is not Kind.BOOLEAN and normalized_key(sql_type) is not None
 
 
 def _ends(column: pa.Array, sql_type: SqlType) -> tuple[np.ndarray, np.ndarray]:
-    if is_dictionary(column):
-        values = code_values(column)
-    elif is_fixed_width(sql_type):
-        values = fixed_values(column, sql_type)
-    else:
-        values = decimal_words(column)[0].view(np.int64)
+    values = code_values(column) if is_dictionary(column) else stored_numbers(column, sql_type)
     starts = np.arange(0, len(values), ZONE_ROWS)
     nulls = null_mask(column)
     if sql_type.is_floating:
@@ -138,7 +125,7 @@ def _ends(column: pa.Array, sql_type: SqlType) -> tuple[np.ndarray, np.ndarray]:
         above, below = values if nulls is None else np.where(nulls, np.nan, values), values
         if nulls is not None:
             below = np.where(nulls, -np.inf, values)
-        lows, highs = number_keys(np.fmin.reduceat(above, starts)), number_keys(np.maximum.reduceat(below, starts))
+        lows, highs = float_keys(np.fmin.reduceat(above, starts)), float_keys(np.maximum.reduceat(below, starts))
     else:
         wide = np.iinfo(values.dtype)
         lows = np.minimum.reduceat(values if nulls is None else np.where(nulls, wide.max, values), starts)

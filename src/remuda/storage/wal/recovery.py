@@ -21,12 +21,12 @@ from remuda.storage.folder.manifest import (
     segment_info,
     view_definition,
 )
-from remuda.storage.index.value_order import canonical_key
 from remuda.storage.map_version import MapVersion, key_maker
 from remuda.storage.memtable.changes import erase_keys, put_rows
 from remuda.storage.segment.deletion_vector import DeletionVector
 from remuda.storage.wal.log_file import LogFile, log_path, read_log
 from remuda.storage.wal.records import PUT, decode_record, restore
+from remuda.types.normalized_key import canonical_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
