@@ -14,12 +14,12 @@ from remuda.errors import ErrorCode, SqlError
 from remuda.exec import ExpressionCache, build_operator
 from remuda.exec.relational.series import SeriesExec
 from remuda.expr import Call, Column, Expression, Literal
-from remuda.expr.functions.calendar import DAY, add_months
 from remuda.optimizer.runtime_decisions import tell_scans_of_limits
 from remuda.plan.physical import Limit, Series, Values
 from remuda.plan.series import SeriesCall
 from remuda.plan.traits import Traits
 from remuda.types import BIGINT, INTERVAL_MONTHS, TIMESTAMP, VARCHAR, SqlType
+from remuda.types.calendar import DAY, add_months
 from tests.exec.scripted import FORMS, SHAPES, Rows, ScriptedExec, context, drain, script, source_node
 
 NAME, START, STOP, STEP = (Column(number, name, BIGINT) for number, name in enumerate("abcd", 1))

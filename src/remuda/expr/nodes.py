@@ -12,11 +12,12 @@ if TYPE_CHECKING:
     from remuda.errors import Span
     from remuda.types import SqlType
 
-# The values of a statement's parameters during one execution, in the two forms that evaluation needs.
-
 
 class Parameters:
-    """Stored values for row evaluation; Arrow scalars, made when first asked for, for batch evaluation."""
+    """The values of a statement's parameters during one execution, in the two forms that evaluation needs.
+
+    Stored values for row evaluation; Arrow scalars, made when first asked for, for batch evaluation.
+    """
 
     __slots__ = ("_scalars", "_types", "kept", "values")
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from remuda.errors import SqlError, data_error
 from remuda.exec import Exec, IterationResult
 from remuda.expr.cancellation import CancellationToken, cancelled_by
-from remuda.expr.functions.text_sizes import memory_limited
+from remuda.expr.evaluate.text_sizes import memory_limited
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from remuda.errors import ErrorCode, SqlError
 from remuda.exec import Exec, IterationResult
 from remuda.expr.cancellation import cancelled_by
-from remuda.expr.functions.text_sizes import memory_limited
+from remuda.expr.evaluate.text_sizes import memory_limited
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -33,18 +33,15 @@ def python_column_converter(source: SqlType) -> ColumnConverter | None:
     return one_by_one if unit is None else at_once
 
 
-# Converting the values of a row, each by a function of its own.
-
-
 def convert_each(converters: Sequence[Callable[[Any], Any]]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
-    """The function from a row to the row of converted values; whoever calls it knows that it has as many.
+    """Return the function that converts a row, each value by a function of its own; the row must have as many.
 
     The calls are written out one after the other: a loop over them costs more than what most of them do.
 
     >>> convert_each([int, str])(("1", 2))
     (1, '2')
     """
-    names = {f"convert_{place}": converter for place, converter in enumerate(converters)}
-    calls = "".join(f"{name}(row[{place}]), " for place, name in enumerate(names))
+    names = {f"convert_{position}": converter for position, converter in enumerate(converters)}
+    calls = "".join(f"{name}(row[{position}]), " for position, name in enumerate(names))
     written_out: Callable[[Sequence[Any]], tuple[Any, ...]] = eval(f"lambda row: ({calls})", names)
     return written_out

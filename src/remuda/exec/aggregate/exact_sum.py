@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from remuda.errors import data_error
 from remuda.exec.aggregate.accumulators import Accumulator, grown, is_one_word, sum_where
-from remuda.expr.functions.unscaled import are_words
+from remuda.expr.functions.decimal_words import are_words
 from remuda.types import LONG_DIGITS, Kind
 from remuda.types.arrow_arrays import decimal_array, decimal_words
 from remuda.types.normalized_key import normalized_keys, values_of_keys

@@ -19,7 +19,7 @@ from remuda.exec.batch import positional
 from remuda.exec.memory import bytes_of
 from remuda.exec.sort.ordering import concatenate, order_codes, sort_positions
 from remuda.expr.cast.cast_floating import nearest_doubles
-from remuda.expr.functions.text_sizes import refuse_size
+from remuda.expr.evaluate.text_sizes import refuse_size
 from remuda.plan.aggregates import AGGREGATES
 from remuda.plan.traits import SortKey
 from remuda.types.arrow_arrays import is_dictionary, null_mask

@@ -20,9 +20,9 @@ from remuda.errors import data_error
 from remuda.exec.batch import ArrowBatch, empty_batch, layout_of, positional
 from remuda.exec.operator import Exec, IterationResult, UnaryExec
 from remuda.expr import Literal, as_array, compile_batch, evaluate_constant
-from remuda.expr.functions.calendar import DAY, add_months_to_days
 from remuda.types import BIGINT
 from remuda.types.arrow_arrays import fixed_values
+from remuda.types.calendar import DAY, add_months_to_days
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -197,14 +197,12 @@ def cast_row(source: SqlType, target: SqlType) -> Callable[[Any], Any]:
     return lambda value: value if low <= value <= high else one(value)
 
 
-# TRY_CAST: the conversion of CAST, with NULL for a value that CAST refuses.
-
-
 _FEW = 16
 """Rows that are rather converted one by one than halved again."""
 
 
 def try_cast_row(source: SqlType, target: SqlType) -> Callable[[Any], Any]:
+    """Return the conversion of TRY_CAST: that of CAST, with NULL for a value that CAST refuses."""
     convert = cast_row(source, target)
 
     def try_convert(value: Any) -> Any:

@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 from remuda.errors import data_error
 from remuda.expr.evaluate.by_rows import by_rows
 from remuda.expr.function import Signature
+from remuda.expr.functions.decimal_words import from_unscaled
 from remuda.expr.functions.decimals import fit_row
-from remuda.expr.functions.unscaled import from_unscaled
 from remuda.types import Kind, SqlType
 
 if TYPE_CHECKING:

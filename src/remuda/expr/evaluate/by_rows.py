@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from remuda.expr.cancellation import check_cancelled
+from remuda.expr.evaluate.text_sizes import refuse_size, room_for_texts
 from remuda.expr.function import CanFail, Datum, Function, Overload, Signature, fixed, overloaded
-from remuda.expr.functions.text_sizes import refuse_size, room_for_texts
 from remuda.types import Kind, SqlType
 
 if TYPE_CHECKING:
@@ -82,9 +82,6 @@ def stored_values(array: pa.Array, type_: SqlType) -> list[Any]:
         array = array.view(pa.int32() if type_.kind is Kind.DATE else pa.int64())
     values: list[Any] = array.to_pylist()
     return values
-
-
-# Functions given by what they make of one row and, where Arrow has a kernel, of a column and constants.
 
 
 def _constants(arguments: Sequence[Datum]) -> list[Any] | None:

@@ -14,7 +14,8 @@ import pyarrow.compute as pc
 from remuda.errors import data_error
 from remuda.expr.evaluate.by_rows import plain_function
 from remuda.expr.function import Datum, Function, Signature
-from remuda.expr.functions.calendar import (
+from remuda.types import BIGINT, DATE, DOUBLE, TIME, TIMESTAMP, TIMESTAMP_TZ, VARCHAR, Kind
+from remuda.types.calendar import (
     DAY,
     FIRST_INSTANT,
     LAST_INSTANT,
@@ -23,7 +24,6 @@ from remuda.expr.functions.calendar import (
     day_to_date,
     overflow,
 )
-from remuda.types import BIGINT, DATE, DOUBLE, TIME, TIMESTAMP, TIMESTAMP_TZ, VARCHAR, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

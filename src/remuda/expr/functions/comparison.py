@@ -1,16 +1,21 @@
-"""= <> < <= > >= and IN. NaN equals itself and is greater than every number; strings compare by code point."""
+"""= <> < <= > >= and IN, and what NULL does not silence: IS [NOT] DISTINCT FROM, GREATEST and LEAST.
+
+NaN equals itself and is greater than every number; strings compare by code point.
+"""
 
 from __future__ import annotations
 
 import math
 import operator
 from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from remuda.expr.function import Datum, Function, Signature
+from remuda.expr.functions.logic import resolve_same
 from remuda.types import BOOLEAN, Kind, SqlType, common_type, exact_digits
 
 Kernel = Callable[[Datum, Datum], Datum]
@@ -131,7 +136,7 @@ def _in_row(signature: Signature) -> Callable[..., Any]:
     return member
 
 
-FUNCTIONS = (
+_COMPARISONS = (
     Function("=", resolve_comparison, _batch(pc.equal, _not_nan_equal), _row(operator.eq), symbol="="),
     Function(
         "<>",
@@ -162,5 +167,67 @@ FUNCTIONS = (
         _row(operator.ge),
         symbol=">=",
     ),
+)
+_BY_NAME = {function.name: function for function in _COMPARISONS}
+
+
+def _distinct(name: str, *, negated: bool) -> Function:
+    """NULL is a value like others: equal to itself, unlike all else."""
+
+    def row(signature: Signature) -> Callable[[Any, Any], bool]:
+        equal = _BY_NAME["="].row(signature)
+
+        def compare(left: Any, right: Any) -> bool:
+            same = left is right if left is None or right is None else equal(left, right)
+            return same == negated
+
+        return compare
+
+    def batch(signature: Signature) -> Callable[[Datum, Datum], Datum]:
+        equal = _BY_NAME["="].batch(signature)
+
+        def compare(left: Datum, right: Datum) -> Datum:
+            both_missing = pc.and_(pc.is_null(left), pc.is_null(right))
+            same = pc.coalesce(equal(left, right), both_missing)
+            return same if negated else pc.invert(same)
+
+        return compare
+
+    return Function(name, resolve_comparison, batch, row, strict=False, symbol=name.upper())
+
+
+def _extreme(name: str, comparison: str) -> Function:
+    """The greatest or the least of the arguments that are not NULL; `comparison` holds where the second is better."""
+
+    def row(signature: Signature) -> Callable[..., Any]:
+        worse = _BY_NAME[comparison].row(_pair(signature))
+
+        def choose(*values: Any) -> Any:
+            known = [value for value in values if value is not None]
+            return reduce(lambda best, value: value if worse(best, value) else best, known) if known else None
+
+        return choose
+
+    def batch(signature: Signature) -> Callable[..., Datum]:
+        worse = _BY_NAME[comparison].batch(_pair(signature))
+
+        def better(best: Datum, value: Datum) -> Datum:
+            return pc.if_else(pc.coalesce(worse(best, value), pc.is_null(best)), value, best)
+
+        return lambda *values: reduce(better, values)
+
+    return Function(name, resolve_same, batch, row, strict=False)
+
+
+def _pair(signature: Signature) -> Signature:
+    return Signature((signature.result, signature.result), BOOLEAN)
+
+
+FUNCTIONS = (
+    *_COMPARISONS,
     Function("in", _resolve_in, _in_batch, _in_row, strict=False),
+    _distinct("is distinct from", negated=False),
+    _distinct("is not distinct from", negated=True),
+    _extreme("greatest", "<"),
+    _extreme("least", ">"),
 )

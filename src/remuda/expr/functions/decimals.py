@@ -18,18 +18,11 @@ import pyarrow.compute as pc
 from remuda.errors import data_error
 from remuda.expr.evaluate.by_rows import by_rows
 from remuda.expr.function import Datum, Overload, Signature
-from remuda.expr.functions.decimal_words import by_words
-from remuda.expr.functions.unscaled import from_unscaled, unscaled
+from remuda.expr.functions.decimal_words import by_words, from_unscaled, units_of
 from remuda.types import LONG_DIGITS, MAXIMUM_PRECISION, Kind, SqlType, exact_digits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-# Division of 64-bit integers to many digits, as on paper, over whole columns.
-#
-# 7 / 11 to four digits: 7 goes 0 times, 70 goes 6 times and 4 are left, 40 goes 3 times, 70 6 times, 40 3 times:
-# 0.6363. As many digits are taken at a time as keep the remainder within 64 bits.
-
 
 _ALL_BITS = 1 << 64
 _PIECE = 18
@@ -39,9 +32,11 @@ MOST_DIGITS = 34
 
 
 def divide_to_digits(dividends: np.ndarray, divisors: np.ndarray, digits: int, scale: int) -> pa.Array:
-    """`dividends * 10**digits / divisors`, rounded half away from zero, as the unscaled values of a scale.
+    """Divide `dividends * 10**digits` by the divisors, rounded half away from zero, to the unscaled values of a scale.
 
-    No divisor is 0, and all are below 10**18.
+    As on paper, over whole columns. 7 / 11 to four digits: 7 goes 0 times, 70 goes 6 times and 4 are left, 40 goes 3
+    times, 70 6 times, 40 3 times: 0.6363. As many digits are taken at a time as keep the remainder within 64 bits. No
+    divisor is 0, and all are below 10**18.
     """
     dividends, divisors = np.broadcast_arrays(dividends, divisors)
     negative = (dividends < 0) != (divisors < 0)
@@ -290,10 +285,10 @@ def _divide_as_on_paper(signature: Signature) -> Callable[[Datum, Datum], Datum]
         is_column = isinstance(left, pa.Array) or isinstance(right, pa.Array)
         if not (0 <= digits <= MOST_DIGITS and short and is_column):
             return one_by_one(left, right)
-        divisors = unscaled(right, right_type.scale, 1)
+        divisors = units_of(right, right_type.scale, 1)
         if not divisors.all():
             return one_by_one(left, right)  # which finds out whether a zero meets a NULL
-        quotients = divide_to_digits(unscaled(left, left_type.scale, 0), divisors, digits, signature.result.scale)
+        quotients = divide_to_digits(units_of(left, left_type.scale, 0), divisors, digits, signature.result.scale)
         valid = pc.and_(pc.is_valid(left), pc.is_valid(right))
         return fit_batch(pc.if_else(valid, quotients, pa.scalar(None, quotients.type)), signature.result)
 
@@ -317,10 +312,10 @@ def _residual_batch(signature: Signature) -> Callable[..., Datum]:
     def remainder(left: Datum, right: Datum) -> Datum:
         if not isinstance(left, pa.Array) or (isinstance(right, pa.Scalar) and not right.is_valid):
             return one_by_one(left, right)
-        divisors = unscaled(right, scale, 1)
+        divisors = units_of(right, scale, 1)
         if not divisors.all():
             return one_by_one(left, right)  # which finds out whether a zero meets a NULL
-        result = from_unscaled(np.fmod(unscaled(left, scale, 0), divisors), signature.result)
+        result = from_unscaled(np.fmod(units_of(left, scale, 0), divisors), signature.result)
         return pc.if_else(pc.and_(pc.is_valid(left), pc.is_valid(right)), result, pa.scalar(None, result.type))
 
     return remainder

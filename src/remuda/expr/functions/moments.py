@@ -13,8 +13,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from remuda.expr.function import Datum, Overload, Signature
-from remuda.expr.functions import calendar
-from remuda.expr.functions.calendar import DAY, FIRST_DAY, FIRST_INSTANT, LAST_DAY, LAST_INSTANT, overflow
 from remuda.types import (
     BIGINT,
     DATE,
@@ -28,6 +26,16 @@ from remuda.types import (
     Kind,
     SqlType,
     common_type,
+)
+from remuda.types.calendar import (
+    DAY,
+    FIRST_DAY,
+    FIRST_INSTANT,
+    LAST_DAY,
+    LAST_INSTANT,
+    add_months,
+    add_months_to_days,
+    overflow,
 )
 
 if TYPE_CHECKING:
@@ -115,7 +123,7 @@ def _add_row(sign: int) -> Callable[[Signature], Callable[[int, int], int]]:
     def for_signature(signature: Signature) -> Callable[[int, int], int]:
         result = signature.result
         if signature.arguments[1] == INTERVAL_MONTHS and result != INTERVAL_MONTHS:
-            return lambda moment, months: calendar.add_months(moment // DAY, sign * months, result) * DAY + moment % DAY
+            return lambda moment, months: add_months(moment // DAY, sign * months, result) * DAY + moment % DAY
         return _row(lambda left, right: left + sign * right)(signature)
 
     return for_signature
@@ -167,7 +175,7 @@ def _add_months_batch(moment: Datum, months: Datum, sign: int, result: SqlType) 
     valid = pc.and_(pc.is_valid(moment), pc.is_valid(months))
     instants, amounts = _numbers(moment), _numbers(months)
     days = instants // DAY
-    moved = pa.array(calendar.add_months_to_days(days, sign * amounts) * DAY + (instants - days * DAY))
+    moved = pa.array(add_months_to_days(days, sign * amounts) * DAY + (instants - days * DAY))
     value = pc.if_else(valid, moved, pa.scalar(None, pa.int64()))
     _check_limits(value, result)
     return _restored(value, result)

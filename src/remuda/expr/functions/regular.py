@@ -13,8 +13,7 @@ import pyarrow.compute as pc
 
 from remuda.errors import SqlError, data_error
 from remuda.expr.evaluate.by_rows import by_rows
-from remuda.expr.function import Datum, Function, Overload, Signature, fixed, overloaded
-from remuda.expr.functions.text_sizes import (
+from remuda.expr.evaluate.text_sizes import (
     LONGEST,
     bytes_of_texts,
     exact_bytes,
@@ -23,6 +22,7 @@ from remuda.expr.functions.text_sizes import (
     room_for_texts,
     rows_of_datums,
 )
+from remuda.expr.function import Datum, Function, Overload, Signature, fixed, overloaded
 from remuda.expr.nodes import Literal
 from remuda.types import BIGINT, BOOLEAN, VARCHAR
 

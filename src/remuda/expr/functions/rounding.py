@@ -42,10 +42,9 @@ from remuda.types import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-# From a sum and a count to the mean: what AVG is where it is computed in two logical steps. It has no name in SQL.
-
 
 MEAN = "mean of sum"
+"""From a sum and a count to the mean: AVG computed in two logical steps. SQL has no name for it."""
 _COUNT = SqlType(Kind.DECIMAL, *exact_digits(BIGINT))
 _MORE_DIGITS = 4
 
@@ -83,9 +82,6 @@ def _row(signature: Signature) -> Callable[[Any, int], Any]:
 
 
 """Strict; and NULL where there is nothing to divide by."""
-
-
-# Functions of whole numbers: GCD, LCM, FACTORIAL.
 
 
 _HIGHEST = INTEGER_RANGES[Kind.BIGINT][1]

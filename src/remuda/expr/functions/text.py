@@ -153,15 +153,12 @@ FUNCTIONS = (
 )
 
 
-# What strings that match a LIKE pattern begin with, and the range in which they lie.
-
-
 _LAST = 0x10FFFF
 _BEFORE_SURROGATES, _AFTER_SURROGATES = 0xD7FF, 0xE000
 
 
 def like_prefix(pattern: str) -> tuple[str, bool]:
-    """The text before the first wildcard, and whether `text%` is all there is to the pattern.
+    """Return the text that strings matching a LIKE pattern begin with, and whether `text%` is the whole pattern.
 
     >>> like_prefix("ab%"), like_prefix("ab%c"), like_prefix("a_"), like_prefix("10\\\\%%"), like_prefix("ab")
     (('ab', True), ('ab', False), ('a', False), ('10%', True), ('ab', False))

@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 from remuda.errors import data_error
 from remuda.expr.evaluate.by_rows import by_rows
 from remuda.expr.function import Datum, Overload, Signature, fixed, overloaded
-from remuda.expr.functions.calendar import FIRST_INSTANT, LAST_INSTANT, overflow
 from remuda.types import TIMESTAMP, TIMESTAMP_TZ, VARCHAR, to_python
+from remuda.types.calendar import FIRST_INSTANT, LAST_INSTANT, overflow
 
 if TYPE_CHECKING:
     from collections.abc import Callable

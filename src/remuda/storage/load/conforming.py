@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from remuda.errors import SqlError, constraint_error, data_error, nearest, shown
-from remuda.expr.functions.calendar import FIRST_DAY, FIRST_INSTANT, LAST_DAY, LAST_INSTANT
 from remuda.storage.row_check import too_long
 from remuda.types import Kind, to_stored
 from remuda.types.arrow_arrays import flat, is_dictionary
+from remuda.types.calendar import FIRST_DAY, FIRST_INSTANT, LAST_DAY, LAST_INSTANT
 
 if TYPE_CHECKING:
     from remuda.catalog import ColumnDefinition, MapDefinition

@@ -8,8 +8,7 @@ from sqlglot import exp
 
 from remuda.errors import nearest, parsing_error
 from remuda.expr import Literal, coerce
-from remuda.expr.functions.calendar_fields import EXTRACTED, TRUNCATED
-from remuda.expr.functions.calendar_units import DIFFERENCES
+from remuda.expr.functions.calendar_fields import DIFFERENCES, EXTRACTED, TRUNCATED
 from remuda.sql.parse.spans import span_of
 from remuda.types import BIGINT, DATE, DOUBLE, INTERVAL_TIME, TIME, TIMESTAMP, TIMESTAMP_TZ
 

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from remuda.expr.functions.unscaled import are_words
+from remuda.expr.functions.decimal_words import are_words
 from remuda.types.arrow_arrays import decimal_words
 
 
