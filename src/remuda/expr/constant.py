@@ -19,7 +19,7 @@ FALSE = Literal(False, BOOLEAN)
 
 
 def evaluate_constant(expression: Expression, parameters: tuple[Any, ...] = ()) -> Any:
-    """The stored value of an expression without columns."""
+    """Return the stored value of an expression without columns."""
     return compile_row(expression, {})((), parameters)
 
 
@@ -42,7 +42,7 @@ def fold(expression: Expression) -> Expression:
 class Folding:
     """Folds expressions that grow from their leaves up: what it has given out is not looked through again.
 
-    Whoever folds every part of a sum of a thousand terms as it is bound would look half a million times.
+    Folding every part of a sum of a thousand terms as it is bound would else look half a million times.
     """
 
     __slots__ = ("_folded",)

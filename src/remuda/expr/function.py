@@ -89,7 +89,7 @@ def overloaded(
     can_fail: CanFail = False,
     hints: tuple[SqlType, ...] = (),
 ) -> Function:
-    """The function that means the first overload which takes the types.
+    """Return a function that means the first overload which takes the types.
 
     Resolving the types that an overload asked for must give the same overload again: that is how evaluation finds it.
     """

@@ -39,7 +39,7 @@ class Parameters:
 
 
 def stored_scalar(value: Any, type_: SqlType) -> pa.Scalar:
-    """An Arrow scalar of a value in stored form."""
+    """Return an Arrow scalar of a value in stored form."""
     return pa.scalar(value, type=type_.arrow)
 
 

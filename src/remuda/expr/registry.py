@@ -61,12 +61,12 @@ FUNCTIONS: dict[str, Function] = {
 
 
 def hints_of(function: Function) -> tuple[SqlType, ...]:
-    """The types that bare parameters and strings take as its arguments; none where all have one type."""
+    """Return the types that bare parameters and strings take as its arguments; none where all have one type."""
     return function.resolve.arguments if isinstance(function.resolve, Fixed) else function.hints
 
 
 def call(name: str, *arguments: Expression, span: Span | None = None) -> Call | None:
-    """A call with its arguments cast to the types that the function wants; None where no types fit."""
+    """Return a call with its arguments cast to the types that the function wants; None where no types fit."""
     signature = FUNCTIONS[name].resolve(tuple(argument.type for argument in arguments))
     if signature is None:
         return None
@@ -75,7 +75,7 @@ def call(name: str, *arguments: Expression, span: Span | None = None) -> Call | 
 
 
 def coerce(expression: Expression, target: SqlType) -> Expression:
-    """The expression as a value of `target`; types are equal, or the cast is one that loses nothing."""
+    """Return the expression as a value of `target`; types are equal, or the cast is one that loses nothing."""
     if expression.type == target:
         return expression
     if isinstance(expression, Literal) and (expression.value is None or expression.type.kind is Kind.NULL):

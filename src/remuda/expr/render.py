@@ -21,7 +21,7 @@ def render(expression: Expression) -> str:
 
 
 def _render(expression: Expression) -> tuple[str, int]:
-    """The text, and how tightly its outermost operator binds."""
+    """Return the text, and how tightly its outermost operator binds."""
     match expression:
         case Column():
             return expression.name, _ATOM

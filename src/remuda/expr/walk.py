@@ -1,4 +1,4 @@
-"""Walking and rebuilding expressions: the only place that knows where an expression keeps its children."""
+"""Walking and rebuilding expressions: the only module that knows where an expression keeps its children."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def rewrite(expression: Expression, change: Callable[[Expression], Expression]) 
 
 
 def walk(expression: Expression) -> Iterator[Expression]:
-    """The expression and everything below it, parents first."""
+    """Return the expression and everything below it, parents first."""
     yield expression
     for child in children(expression):
         if isinstance(child, Column | Literal | Parameter):
@@ -66,7 +66,7 @@ def walk(expression: Expression) -> Iterator[Expression]:
 
 
 def columns_of(*expressions: Expression | None) -> dict[int, Column]:
-    """The columns that the expressions name, by id, in the order of their first use."""
+    """Return the columns that the expressions name, by id, in the order of their first use."""
     found: dict[int, Column] = {}
     stack = [expression for expression in reversed(expressions) if expression is not None]
     while stack:
@@ -86,25 +86,25 @@ def is_constant(expression: Expression) -> bool:
     """Whether the value depends on no column and is always the same: literals, parameters and functions of them."""
     if isinstance(expression, Literal | Parameter):
         return True
-    return not any(isinstance(node, Column) or _is_drawn(node) for node in walk(expression))
+    return not any(isinstance(node, Column) or _is_volatile_call(node) for node in walk(expression))
 
 
 def is_volatile(expression: Expression) -> bool:
     """Whether a second evaluation gives another value, so that there must not be one."""
-    return any(_is_drawn(node) for node in walk(expression))
+    return any(_is_volatile_call(node) for node in walk(expression))
 
 
-def _is_drawn(node: Expression) -> bool:
+def _is_volatile_call(node: Expression) -> bool:
     return isinstance(node, Call) and node.function in VOLATILE
 
 
 def substitute(expression: Expression, values: Mapping[int, Expression]) -> Expression:
-    """Puts an expression in the place of each column whose id is in `values`."""
+    """Replace each column whose id is in `values` by an expression."""
     return rewrite(expression, lambda node: values.get(node.id, node) if isinstance(node, Column) else node)
 
 
 def conjuncts(predicate: Expression | None) -> tuple[Expression, ...]:
-    """The parts of a predicate that must all hold; nothing for the absent predicate."""
+    """Return the parts of a predicate that must all hold; nothing for the absent predicate."""
     if predicate is None:
         return ()
     if isinstance(predicate, Call) and predicate.function == "and":
@@ -113,7 +113,7 @@ def conjuncts(predicate: Expression | None) -> tuple[Expression, ...]:
 
 
 def disjuncts(predicate: Expression) -> tuple[Expression, ...]:
-    """The parts of a predicate of which one must hold."""
+    """Return the parts of a predicate of which one must hold."""
     if isinstance(predicate, Call) and predicate.function == "or":
         return tuple(part for argument in predicate.arguments for part in disjuncts(argument))
     return (predicate,)

@@ -48,7 +48,7 @@ def is_fixed_width(sql_type: SqlType) -> bool:
 
 
 def fixed_values(array: pa.Array, sql_type: SqlType) -> np.ndarray:
-    """The values as a numpy array, in stored form; what stands at a NULL is arbitrary. BOOLEAN is 0 and 1."""
+    """Return the values as a numpy array, in stored form; what stands at a NULL is arbitrary. BOOLEAN is 0 and 1."""
     if sql_type.kind is Kind.BOOLEAN:
         bits = np.frombuffer(array.buffers()[1], dtype=np.uint8)
         first, last = array.offset >> 3, (array.offset + len(array) + 7) >> 3
@@ -66,7 +66,7 @@ def stored_numbers(array: pa.Array, sql_type: SqlType) -> np.ndarray:
 
 
 def buffer_values(array: pa.Array, index: int, dtype: str) -> np.ndarray:
-    """The view of one buffer that belongs to the array's rows."""
+    """Return the view of one buffer that belongs to the array's rows."""
     buffer = array.buffers()[index]
     if buffer is None or len(array) == 0:
         return np.empty(0, dtype=dtype)
@@ -75,7 +75,7 @@ def buffer_values(array: pa.Array, index: int, dtype: str) -> np.ndarray:
 
 
 def code_values(array: pa.DictionaryArray) -> np.ndarray:
-    """The codes of a dictionary array; arbitrary at a NULL."""
+    """Return the codes of a dictionary array; arbitrary at a NULL."""
     indices = array.indices
     return buffer_values(indices, 1, np.dtype(indices.type.to_pandas_dtype()).str)
 

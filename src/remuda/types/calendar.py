@@ -33,7 +33,7 @@ def date_to_day(day: date) -> int:
 
 
 def add_months(days: int, months: int, result: SqlType) -> int:
-    """A day that the month does not have becomes its last.
+    """Add months; a day that the month does not have becomes its last.
 
     >>> from remuda.types import TIMESTAMP
     >>> str(day_to_date(add_months(date_to_day(date(2024, 1, 31)), 1, TIMESTAMP)))

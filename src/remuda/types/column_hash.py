@@ -46,7 +46,7 @@ _NULL_MARK = 0xFF
 def hash_columns(
     columns: Sequence[pa.Array | pa.ChunkedArray], types: Sequence[SqlType], *, null_is_value: bool = False
 ) -> np.ndarray:
-    """The signed hash of every row.
+    """Return the signed hash of every row.
 
     With `null_is_value` a NULL changes the hash, so that (NULL, 'a') and ('a', NULL) fall apart: for indexes, which
     find NULLs; never for partition ids, where Spark leaves the seed as it is.
@@ -83,7 +83,7 @@ def _hash_array(array: pa.Array, sql_type: SqlType, seeds: np.ndarray | None) ->
 
 
 def _words(array: pa.Array, sql_type: SqlType) -> tuple[np.ndarray, int]:
-    """The bytes hashed for each value, as integers, and how many bytes they are."""
+    """Return the bytes hashed for each value, as integers, and how many bytes they are."""
     match sql_type.kind:
         case Kind.DECIMAL:
             return decimal_words(array)[0], 8

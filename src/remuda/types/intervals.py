@@ -49,7 +49,7 @@ _PART = re.compile(
 
 
 def parse_interval(text: str) -> tuple[SqlType, int]:
-    """The kind of interval and its months or microseconds.
+    """Return the kind of interval and its months or microseconds.
 
     >>> parse_interval("1 year 2 months")[1], parse_interval("1-2")[1], parse_interval("1 day 00:00:01")[1] - DAY
     (14, 14, 1000000)

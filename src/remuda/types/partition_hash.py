@@ -46,7 +46,7 @@ def partition_of(signed_hash: int, partitions: int) -> int:
 
 
 def hash_values(values: Sequence[Any], types: Sequence[SqlType]) -> int:
-    """The signed 64-bit hash of values in stored form, chained in order; NULLs allowed."""
+    """Return the signed 64-bit hash of values in stored form, chained in order; NULLs allowed."""
     seed = SEED
     for value, sql_type in zip(values, types, strict=True):
         if value is not None:
@@ -92,7 +92,7 @@ def unsigned_hasher(types: Sequence[SqlType]) -> Callable[[Any], int]:
 
 
 def hashed_bytes(sql_type: SqlType) -> Callable[[Any], bytes]:
-    """The function from a stored, non-NULL value to the bytes that are hashed for it."""
+    """Return the function from a stored, non-NULL value to the bytes that are hashed for it."""
     match sql_type.kind:
         case Kind.BOOLEAN | Kind.TINYINT | Kind.SMALLINT | Kind.INTEGER | Kind.DATE:
             return _pack_integer

@@ -125,7 +125,7 @@ LONG_DIGITS = 18
 
 
 def decimal(precision: int, scale: int) -> SqlType:
-    """The DECIMAL type; refuses what 38 digits cannot hold."""
+    """Return the DECIMAL type; refuses what 38 digits cannot hold."""
     if not (1 <= precision <= MAXIMUM_PRECISION and 0 <= scale <= precision):
         raise parsing_error(
             f"DECIMAL({precision}, {scale}) is not a type: up to {MAXIMUM_PRECISION} digits are possible"
@@ -207,7 +207,7 @@ _EXACT_FROM_ARROW: dict[pa.DataType, SqlType] = {
 
 
 def from_arrow(arrow: pa.DataType) -> SqlType:
-    """The SQL type that holds every value of an Arrow type.
+    """Return the SQL type that holds every value of an Arrow type.
 
     >>> str(from_arrow(pa.dictionary(pa.int32(), pa.string()))), str(from_arrow(pa.timestamp("ns", tz="CET")))
     ('VARCHAR', 'TIMESTAMP WITH TIME ZONE')

@@ -45,7 +45,7 @@ _MISSING = frozenset({"NaTType", "NAType"})
 
 
 def to_stored(target: SqlType, value: Any) -> Any:
-    """A value given in its Python form, as stored in a column of type `target`.
+    """Return the stored form of a Python value, for a column of type `target`.
 
     What would lose value is refused: 100000 is no SMALLINT, 1.5 is no integer. None and pandas' NaT and NA are NULL.
 
@@ -104,7 +104,7 @@ def stored_as_is(target: SqlType, value: str) -> str | None:
 
 
 def python_converter(source: SqlType) -> Callable[[Any], Any] | None:
-    """The function from a stored, non-NULL value to its Python form; None where the two are the same."""
+    """Return the function from a stored, non-NULL value to its Python form; None where the two are the same."""
     return _TO_PYTHON.get(source.kind)
 
 
@@ -118,7 +118,7 @@ def to_python(source: SqlType, stored: Any) -> Any:
 
 
 def type_of_value(value: Any) -> SqlType:
-    """The SQL type of a Python value: how an untyped parameter gets its type."""
+    """Return the SQL type of a Python value: how an untyped parameter gets its type."""
     for python_type, sql_type in _PYTHON_TYPES:
         if isinstance(value, python_type):
             return sql_type(value) if callable(sql_type) else sql_type
@@ -166,7 +166,7 @@ def _cannot_store(target: SqlType, value: Any, hint: str | None = None) -> SqlEr
 
 
 def _shown(value: Any) -> str:
-    """A value in a message: its beginning, where it is long."""
+    """Return the text of a value in a message: its beginning, where it is long."""
     try:
         text = str(value) if isinstance(value, Decimal) else repr(value)
     except ValueError:  # Python writes no integer of more than 4,300 digits

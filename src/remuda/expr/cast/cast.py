@@ -131,7 +131,7 @@ def _refuse_infinity(value: Datum, result: Datum) -> None:
 
 
 def _prepared(value: Datum, source: SqlType, target: SqlType) -> Datum:
-    """The value as Arrow's cast wants it."""
+    """Return the value as Arrow's cast wants it."""
     if source.is_floating and target.is_integer:
         return pc.round(value, round_mode="half_to_even")
     if source.is_exact and target.kind is Kind.DECIMAL and _has_room(source, target):
@@ -154,7 +154,7 @@ def _has_room(source: SqlType, target: SqlType) -> bool:
 
 
 def _by_value(source: SqlType, target: SqlType) -> Callable[[Any], Any] | None:
-    """The conversion of one value where Arrow has none, or another meaning."""
+    """Return the conversion of one value where Arrow has none, or another meaning."""
     if source.kind is Kind.NULL:
         return None
     if target == JSON:
@@ -215,7 +215,7 @@ def try_cast_row(source: SqlType, target: SqlType) -> Callable[[Any], Any]:
 
 
 def try_cast_batch(source: SqlType, target: SqlType) -> Callable[[Datum], Datum]:
-    """A column with a value that is refused is halved until it is found: few such values cost little."""
+    """Halve a column with a value that is refused until it is found: few such values cost little."""
     convert = cast_batch(source, target)
     one_by_one = by_rows(try_cast_row(source, target), Signature((source,), target))
 

@@ -72,7 +72,7 @@ def floating_to_decimal_batch(source: SqlType, target: SqlType) -> Callable[[Dat
 
 
 def decimal_to_floating_batch(target: SqlType) -> Callable[[Datum], Datum]:
-    """A DECIMAL to the nearest DOUBLE or REAL."""
+    """Convert a DECIMAL to the nearest DOUBLE or REAL."""
     arrow = target.arrow
 
     def convert(value: Datum) -> Datum:

@@ -75,7 +75,7 @@ def read_moment(target: SqlType) -> Callable[[str], Any]:
 
 
 def _day(text: str) -> Any:
-    """The day that is written, whatever zone comes with the time."""
+    """Return the day that is written, whatever zone comes with the time."""
     try:
         return datetime_of_text(text).date()
     except ValueError:
@@ -94,7 +94,7 @@ BY_VALUE_FROM_TEXT: dict[Kind, Callable[[SqlType], Callable[[str], Any]]] = {
 
 
 def floating_text(number: Any) -> str:
-    """The shortest text that means the same number, without a fraction where there is none, as in PostgreSQL.
+    """Return the shortest text that means the same number, without a fraction where there is none, as in PostgreSQL.
 
     >>> floating_text(2.0), floating_text(0.1), floating_text(1e20), floating_text(math.inf)
     ('2', '0.1', '1e+20', 'Infinity')

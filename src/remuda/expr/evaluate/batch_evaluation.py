@@ -28,8 +28,8 @@ def compile_batch(expression: Expression, layout: Mapping[int, int]) -> BatchExp
     """`layout` says which column of the batch holds a column of the query, by column id."""
     match expression:
         case Column():
-            place = layout[expression.id]
-            return lambda batch, _: batch.column(place)
+            ordinal = layout[expression.id]
+            return lambda batch, _: batch.column(ordinal)
         case Literal():
             scalar = stored_scalar(expression.value, expression.type)
             return lambda _batch, _: scalar
@@ -64,7 +64,7 @@ def _compile_call(expression: Call, layout: Mapping[int, int]) -> BatchExpressio
 
 def _part(expression: Expression, layout: Mapping[int, int]) -> Part:
     columns = list(columns_of(expression))
-    compiled = compile_batch(expression, {column: place for place, column in enumerate(columns)})
+    compiled = compile_batch(expression, {column: ordinal for ordinal, column in enumerate(columns)})
     return Part(compiled, [layout[column] for column in columns], can_fail(expression), expression.type.arrow)
 
 
@@ -98,7 +98,7 @@ def _apply(
 
 
 def _located(error: Exception, expression: Call | Cast) -> SqlError:
-    """The error as the user sees it, with the place of the innermost expression that raised it."""
+    """Return the error as the user sees it, with the span of the innermost expression that raised it."""
     if not isinstance(error, SqlError):
         return data_error(_arrow_message(error, expression.type), span=expression.span)
     known = error.span is not None or expression.span is None

@@ -71,7 +71,7 @@ def _apply(row: Callable[..., Any], values: Any, *, strict: bool) -> Any:
 
 
 def _stored(argument: Datum, type_: SqlType) -> Iterable[Any]:
-    """The values in stored form; without end where one stands for all rows."""
+    """Return the values in stored form; without end where one stands for all rows."""
     if isinstance(argument, pa.Scalar):
         return repeat(stored_values(pa.repeat(argument, 1), type_)[0])
     return stored_values(argument, type_)
@@ -85,7 +85,7 @@ def stored_values(array: pa.Array, type_: SqlType) -> list[Any]:
 
 
 def _constants(arguments: Sequence[Datum]) -> list[Any] | None:
-    """The values of arguments that are all the same for every row and not NULL; None where some are not."""
+    """Return the values of arguments that are all the same for every row and not NULL; None where some are not."""
     known = all(isinstance(argument, pa.Scalar) and argument.is_valid for argument in arguments)
     return [argument.as_py() for argument in arguments] if known else None
 
@@ -117,7 +117,7 @@ def plain_function(
     optional: int = 0,
     can_fail: CanFail = False,
 ) -> Function:
-    """The last `optional` arguments may be left out: `row` and `constant` have defaults for them."""
+    """Make a function whose last `optional` arguments may be left out: `row` and `constant` have defaults for them."""
     counts = range(len(arguments) - optional, len(arguments) + 1)
     overloads = [
         Overload(fixed(arguments[:count], result), _with_constants(row, constant), lambda _: row) for count in counts

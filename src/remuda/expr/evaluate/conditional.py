@@ -29,18 +29,18 @@ _FEW = 16
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A compiled expression that sees only the columns it names, at `places` of the batch."""
+    """A compiled expression that sees only the columns it names, at `ordinals` of the batch."""
 
     compiled: Callable[[pa.RecordBatch, Parameters], Datum]
-    places: list[int]
+    ordinals: list[int]
     can_fail: bool
     arrow: pa.DataType
 
     def evaluate(self, batch: pa.RecordBatch, parameters: Parameters) -> Datum:
-        return decode(self.compiled(batch.select(self.places), parameters))
+        return decode(self.compiled(batch.select(self.ordinals), parameters))
 
     def evaluate_on(self, chosen: Datum, batch: pa.RecordBatch, parameters: Parameters) -> Datum:
-        """Values for the chosen rows; what the others have means nothing. `chosen` has no NULL."""
+        """Return values for the chosen rows; what the others have means nothing. `chosen` has no NULL."""
         if not self.can_fail:
             return self.evaluate(batch, parameters)
         chosen = as_array(chosen, batch.num_rows)
@@ -53,7 +53,7 @@ class Part:
                 return self.evaluate(batch, parameters)
         if count == batch.num_rows:
             return self.evaluate(batch, parameters)
-        picked = batch.select(self.places).filter(chosen)
+        picked = batch.select(self.ordinals).filter(chosen)
         values = as_array(decode(self.compiled(picked, parameters)), count)
         return pc.replace_with_mask(pa.nulls(batch.num_rows, self.arrow), chosen, values)
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def as_array(datum: Datum, rows: int) -> pa.Array:
-    """A value that stands for the whole column, written out."""
+    """Return a column; a value that stands for the whole column is written out."""
     return pa.repeat(datum, rows) if isinstance(datum, pa.Scalar) else datum
 
 
@@ -30,7 +30,7 @@ def decode(datum: Datum) -> Datum:
 
 
 def apply_to_dictionaries(kernel: Callable[..., Datum], values: list[Datum], *, strict: bool) -> Datum:
-    arrays = [place for place, value in enumerate(values) if isinstance(value, pa.Array)]
+    arrays = [position for position, value in enumerate(values) if isinstance(value, pa.Array)]
     if len(arrays) == 1 and strict:
         column = values[arrays[0]]
         distinct, codes = column.dictionary, column.indices
@@ -43,7 +43,7 @@ def apply_to_dictionaries(kernel: Callable[..., Datum], values: list[Datum], *, 
 
 
 def _spread(results: pa.Array, codes: pa.Array) -> pa.Array:
-    """The result of each row from the results of the distinct values; NULL where the code is NULL."""
+    """Return the result of each row from the results of the distinct values; NULL where the code is NULL."""
     if pa.types.is_boolean(results.type) and not results.null_count:
         matching = pc.indices_nonzero(results)
         if len(matching) == 1:

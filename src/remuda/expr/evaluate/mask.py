@@ -79,7 +79,7 @@ def _unpacked(buffer: pa.Buffer, array: pa.Array) -> np.ndarray:
     first, last = array.offset >> 3, (array.offset + len(array) + 7) >> 3
     unpacked = np.unpackbits(np.frombuffer(buffer, np.uint8)[first:last], bitorder="little")
     skipped = array.offset & 7
-    # As truth values, among which numpy finds the true ones many times faster than among numbers those that are not 0.
+    # As booleans, among which numpy finds the true ones many times faster than among numbers those that are not 0.
     return unpacked[skipped : skipped + len(array)].view(np.bool_)
 
 

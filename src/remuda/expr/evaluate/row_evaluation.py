@@ -23,11 +23,11 @@ RowExpression = Callable[[Row, Row], Any]
 
 
 def compile_row(expression: Expression, layout: Mapping[int, int]) -> RowExpression:
-    """`layout` says at which place of the row a column stands, by column id."""
+    """Compile for one row at a time; `layout` has the ordinal of each column in the row, by column id."""
     match expression:
         case Column():
-            place = layout[expression.id]
-            return lambda row, _: row[place]
+            ordinal = layout[expression.id]
+            return lambda row, _: row[ordinal]
         case Literal():
             value = expression.value
             return lambda _row, _: value
@@ -70,7 +70,7 @@ def _compile_call(expression: Call, layout: Mapping[int, int]) -> RowExpression:
 def _strict(
     kernel: Callable[..., Any], operands: tuple[Expression, ...], layout: Mapping[int, int], span: Span | None
 ) -> RowExpression:
-    """NULL where an argument is; an error gets its place. One and two arguments, nearly all there are, have no loop."""
+    """NULL where an argument is; an error gets its span. One and two arguments, nearly all there are, have no loop."""
     arguments = [compile_row(operand, layout) for operand in operands]
     match operands:
         case (_,):
@@ -119,7 +119,7 @@ def _strict(
 
 
 def _located(error: SqlError, span: Span | None) -> SqlError:
-    """The error with the place of the innermost expression that raised it."""
+    """Return the error with the span of the innermost expression that raised it."""
     return error if error.span is not None else data_error(error.message, span=span)
 
 

@@ -123,7 +123,7 @@ def _residual_batch(signature: Signature) -> Callable[[Datum, Datum], Datum]:
 
 
 def _numbers(datum: Datum, missing: int) -> np.ndarray:
-    """The values for numpy, which knows no NULL: `missing` stands for it."""
+    """Return the values for numpy, which knows no NULL: `missing` stands for it."""
     if isinstance(datum, pa.Array):
         return np.asarray(pc.fill_null(datum, missing))
     return np.asarray(datum.as_py() if datum.is_valid else missing)

@@ -91,7 +91,7 @@ def _shift_batch(
 
 
 def _numbers(datum: Datum) -> np.ndarray:
-    """The values as 64 bits, with 0 for NULL, which NumPy does not know."""
+    """Return the values as 64 bits, with 0 for NULL, which NumPy does not know."""
     if isinstance(datum, pa.Array):
         return np.asarray(pc.fill_null(datum, 0)).astype(np.int64)
     return np.asarray(datum.as_py() if datum.is_valid else 0, np.int64)

@@ -59,7 +59,7 @@ def _field(types: frozenset[SqlType], batch: Any, row: Any, result: SqlType = BI
 
 
 def _of_day(kernel: Callable[[Datum], Datum], row: Callable[[date], int]) -> Overload:
-    """A field of the calendar."""
+    """Return a field of the calendar."""
 
     def batch(value: Datum, type_: SqlType) -> Datum:
         return pc.cast(kernel(value if type_ == DATE else pc.cast(value, pa.timestamp("us"))), pa.int64())
@@ -68,7 +68,7 @@ def _of_day(kernel: Callable[[Datum], Datum], row: Callable[[date], int]) -> Ove
 
 
 def _of_clock(unit: int, whole: int) -> tuple[Overload, Overload]:
-    """A field of the time of day: the whole units in what is left after all multiples of `whole`."""
+    """Return a field of the time of day: the whole units in what is left after all multiples of `whole`."""
     return (
         _field(
             _CLOCKED,
@@ -153,14 +153,14 @@ def _weekday_from_monday(value: Datum) -> Datum:
 
 
 def _of_year(shift: int, length: int) -> Overload:
-    """The number of the decade, century or millennium: the 21st century has the years 2001 to 2100."""
+    """Return the number of the decade, century or millennium: the 21st century has the years 2001 to 2100."""
     return _of_day(
         lambda value: pc.divide(pc.add(pc.year(value), shift), length), lambda day: (day.year + shift) // length
     )
 
 
 def _of_second(unit: int, result: SqlType) -> Overload:
-    """The seconds within the minute, in a smaller unit."""
+    """Return the seconds within the minute, in a smaller unit."""
 
     def batch(value: Datum, type_: SqlType) -> Datum:
         rest = _rest(_time_of_day(value, type_), _MINUTE)
@@ -202,7 +202,7 @@ _FIELDS: dict[str, tuple[Overload, ...]] = {
 
 
 def _first_of(months: int) -> Callable[[int], int]:
-    """The first day of the group of so many months to which a moment belongs."""
+    """Return the first day of the group of so many months to which a moment belongs."""
 
     def truncate(value: int) -> int:
         day = day_to_date(value // DAY)

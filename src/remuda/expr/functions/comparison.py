@@ -49,7 +49,7 @@ def _resolve_in(given: Sequence[SqlType]) -> Signature | None:
 
 
 def order_key(value: float) -> tuple[bool, float]:
-    """A key by which floating-point values sort in SQL's order.
+    """Return a key by which floating-point values sort in SQL's order.
 
     >>> sorted([math.nan, 1.0, math.inf], key=order_key)
     [1.0, inf, nan]

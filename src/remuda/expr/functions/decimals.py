@@ -76,7 +76,7 @@ def _digits_at_a_time(largest: int) -> int:
 
 
 def _placed(integers: np.ndarray, power_of_ten: int, scale: int) -> pa.Array:
-    """The integers times a power of ten, as unscaled values; none has more than 63 bits."""
+    """Return the integers times a power of ten, as unscaled values; none has more than 63 bits."""
     words = np.zeros((len(integers), 2), "<u8")
     words[:, 0] = integers
     array = pa.Array.from_buffers(pa.decimal128(38, scale), len(integers), [None, pa.py_buffer(words)])
@@ -106,7 +106,7 @@ Digits = tuple[int, int]
 
 
 def fitted(precision: int, scale: int) -> SqlType:
-    """The type of a result that would need so many digits: beyond 38, digits after the point are given up first.
+    """Return the type of a result that would need so many digits: beyond 38, digits after the point are given up first.
 
     >>> str(fitted(20, 4)), str(fitted(50, 20)), str(fitted(60, 20)), str(fitted(77, 4))
     ('DECIMAL(20, 4)', 'DECIMAL(38, 8)', 'DECIMAL(38, 6)', 'DECIMAL(38, 4)')
@@ -296,7 +296,7 @@ def _divide_as_on_paper(signature: Signature) -> Callable[[Datum, Datum], Datum]
 
 
 def _largest(value: Datum) -> int:
-    """The largest unscaled value, without its sign; 0 where there is none."""
+    """Return the largest unscaled value, without its sign; 0 where there is none."""
     size = pc.abs(value)
     largest = (size if isinstance(size, pa.Scalar) else pc.max(size)).as_py()
     return 0 if largest is None else int(largest.scaleb(value.type.scale, _EXACT))

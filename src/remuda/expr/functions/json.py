@@ -58,7 +58,7 @@ def path_steps(path: str) -> tuple[str | int, ...]:
 
 
 def member(value: Any, key: str | int) -> Any:
-    """A member of an object by its name, an element of an array by its number from 0, or from -1 at the end."""
+    """Return a member of an object by its name, an element of an array by its number from 0, or from -1 at the end."""
     if isinstance(key, str):
         return value.get(key, ABSENT) if isinstance(value, dict) else ABSENT
     if isinstance(value, list) and -len(value) <= key < len(value):
@@ -80,7 +80,7 @@ def _as_json(found: Any) -> str | None:
 
 
 def _as_text(found: Any) -> str | None:
-    """A string without its quotes; NULL for JSON's null."""
+    """Return a string without its quotes; NULL for JSON's null."""
     if found is ABSENT or found is None:
         return None
     return found if isinstance(found, str) else msgspec.json.encode(found).decode()
@@ -205,11 +205,11 @@ def _object_row(signature: Signature) -> Callable[..., str]:
 
     def write(*values: Any) -> str:
         members: list[str] = []
-        for place in range(0, len(values), 2):
-            name, value = values[place], values[place + 1]
+        for position in range(0, len(values), 2):
+            name, value = values[position], values[position + 1]
             if name is None:
                 raise data_error("a member of a JSON object needs a name")
-            encoded = "null" if value is None else encoders[place + 1](value)
+            encoded = "null" if value is None else encoders[position + 1](value)
             members.append(f"{msgspec.json.encode(name).decode()}:{encoded}")
         return f"{{{','.join(members)}}}"
 

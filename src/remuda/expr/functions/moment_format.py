@@ -206,7 +206,7 @@ def _fields(given: dict[str, str]) -> tuple[int, int, int, int, int, int, int]:
 
 
 def _resolve(given: Sequence[SqlType]) -> Signature | None:
-    """A moment and a format."""
+    """Resolve a moment and a format."""
     dated = len(given) == 2 and given[0].kind in {Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMP_TZ}
     return Signature((TIMESTAMP, VARCHAR), VARCHAR) if dated and given[1].kind is Kind.VARCHAR else None
 

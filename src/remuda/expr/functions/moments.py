@@ -53,7 +53,7 @@ _MEETS_INTERVAL = {DATE: TIMESTAMP, TIMESTAMP: TIMESTAMP, TIMESTAMP_TZ: TIMESTAM
 
 
 def _resolve_move(given: Sequence[SqlType]) -> Signature | None:
-    """A moment and what it is moved by."""
+    """Resolve a moment and what it is moved by."""
     if len(given) != 2:
         return None
     moment, amount = given
@@ -69,7 +69,7 @@ def _resolve_move(given: Sequence[SqlType]) -> Signature | None:
 
 
 def _resolve_mirrored(given: Sequence[SqlType]) -> Signature | None:
-    """The amount before the moment."""
+    """Resolve the amount before the moment."""
     found = _resolve_move(tuple(reversed(given)))
     return None if found is None else Signature((found.arguments[1], found.arguments[0]), found.result)
 

@@ -119,7 +119,7 @@ def _count(value: Datum, pattern: str) -> Datum:
 
 
 def _replace(value: Datum, pattern: str, replacement: str, options: str = "") -> Datum:
-    """The first match, or with the option `g` all."""
+    """Return the first match, or with the option `g` all."""
     most = None if "g" in options else 1
     expression = _with_options(pattern, options, replaces=True)
     _refuse_replaced(value, expression, replacement, most)
@@ -141,7 +141,7 @@ def _refuse_replaced(value: Datum, expression: str, replacement: str, most: int 
 
 @lru_cache(maxsize=256)
 def named_groups(pattern: str) -> tuple[str, int]:
-    """The pattern with its groups named by their numbers, as Arrow wants them, and how many there are.
+    """Return the pattern with its groups named by their numbers, as Arrow wants them, and how many there are.
 
     >>> named_groups("a(b|[(])(?:c)")
     ('(?P<g0>a(?P<g1>b|[(])(?:c))', 1)

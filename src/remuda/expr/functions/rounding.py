@@ -157,7 +157,7 @@ def _resolve_real(given: Sequence[SqlType]) -> Signature | None:
 
 
 def _resolve_decimal(given: Sequence[SqlType]) -> Signature | None:
-    """A whole number, which may have a digit more: 9.9 rounds to 10. No DOUBLE has all values of a BIGINT."""
+    """Resolve to a whole number, with perhaps a digit more: 9.9 rounds to 10. No DOUBLE has all values of a BIGINT."""
     if len(given) != 1 or given[0].kind not in {Kind.DECIMAL, Kind.BIGINT}:
         return None
     exact = decimal(*exact_digits(given[0]))

@@ -175,7 +175,7 @@ def like_prefix(pattern: str) -> tuple[str, bool]:
 
 
 def following(prefix: str) -> str | None:
-    """The least string above all that begin with the prefix; None where there is none.
+    """Return the least string above all that begin with the prefix; None where there is none.
 
     >>> following("ab"), following("a\U0010ffff"), following("")
     ('ac', 'b', None)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 _BEYOND = 1 << 31
-"""A place that no text reaches: Arrow's strings are shorter."""
+"""A position that no text reaches: Arrow's strings are shorter."""
 
 
 def _substring(text: str, start: int, length: int | None = None) -> str:
@@ -207,12 +207,12 @@ def _split_part(text: str, separator: str, number: int) -> str:
     if number == 0:
         raise data_error("parts are counted from 1, or from -1 at the end")
     parts = text.split(separator) if separator else [text]
-    place = number - 1 if number > 0 else len(parts) + number
-    return parts[place] if 0 <= place < len(parts) else ""
+    position = number - 1 if number > 0 else len(parts) + number
+    return parts[position] if 0 <= position < len(parts) else ""
 
 
 def _split_part_constant(value: Datum, separator: str, number: int) -> Datum | None:
-    """The parts of all texts lie one after the other: that of a text is found by the place of its first."""
+    """The parts of all texts lie one after the other: that of a text is found by the position of its first."""
     if not separator or number == 0 or isinstance(value, pa.Scalar):
         return None
     lists = pc.split_pattern(value, separator)
@@ -220,8 +220,8 @@ def _split_part_constant(value: Datum, separator: str, number: int) -> Datum | N
     firsts = np.asarray(lists.offsets)[:-1].astype(np.int64)
     chosen = number - 1 if number > 0 else counts + number
     found = (chosen >= 0) & (chosen < counts)
-    places = pa.array(np.where(found, firsts + chosen, 0), mask=~found)
-    parts = pc.fill_null(lists.values.take(places), "")
+    positions = pa.array(np.where(found, firsts + chosen, 0), mask=~found)
+    parts = pc.fill_null(lists.values.take(positions), "")
     return pc.if_else(pc.is_valid(value), parts, pa.scalar(None, pa.string()))
 
 
@@ -229,8 +229,8 @@ def _split_part_constant(value: Datum, separator: str, number: int) -> Datum | N
 def _translation(old: str, new: str) -> dict[int, int | None]:
     """The first meaning of a character counts; those without a counterpart are left out."""
     table: dict[int, int | None] = {}
-    for place, character in enumerate(old):
-        table.setdefault(ord(character), ord(new[place]) if place < len(new) else None)
+    for position, character in enumerate(old):
+        table.setdefault(ord(character), ord(new[position]) if position < len(new) else None)
     return table
 
 
@@ -263,7 +263,7 @@ def _lower(character: str) -> str:
 
 
 def _levenshtein(left: str, right: str) -> int:
-    """The number of characters to insert, remove or replace, row by row of the usual table."""
+    """Return the number of characters to insert, remove or replace, row by row of the usual table."""
     previous = list(range(len(right) + 1))
     for row, character in enumerate(left, 1):
         check_cancelled()

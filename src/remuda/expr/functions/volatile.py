@@ -35,9 +35,10 @@ def _random_number(_: int) -> float:
 
 
 def _identifiers(rows: int) -> Datum:
-    drawn = os.urandom(_UUID_BYTES * rows)
+    random_bytes = os.urandom(_UUID_BYTES * rows)
     return pa.array(
-        [_identifier_of(drawn[at : at + _UUID_BYTES]) for at in range(0, len(drawn), _UUID_BYTES)], pa.string()
+        [_identifier_of(random_bytes[at : at + _UUID_BYTES]) for at in range(0, len(random_bytes), _UUID_BYTES)],
+        pa.string(),
     )
 
 
@@ -45,8 +46,8 @@ def _identifier(_: int) -> str:
     return _identifier_of(os.urandom(_UUID_BYTES))
 
 
-def _identifier_of(drawn: bytes) -> str:
-    return str(uuid.UUID(bytes=drawn, version=4))
+def _identifier_of(random_bytes: bytes) -> str:
+    return str(uuid.UUID(bytes=random_bytes, version=4))
 
 
 def _volatile(name: str, result: Any, batch: Any, row: Any) -> Function:

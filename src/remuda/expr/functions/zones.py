@@ -43,7 +43,7 @@ def _zone(name: str) -> ZoneInfo:
 
 
 def _inside(value: int) -> int:
-    """The nearest time of which Python knows the offset: no zone changes its clocks so near to the ends."""
+    """Return the nearest time of which Python knows the offset: no zone changes its clocks so near to the ends."""
     return min(max(value, FIRST_INSTANT + _EDGE), LAST_INSTANT - _EDGE)
 
 
@@ -62,7 +62,7 @@ def _shown(zone: str, instant: int) -> int:
 
 
 def _meant(zone: str, local: int) -> int:
-    """The instant at which the zone's clocks show a time.
+    """Return the instant at which the zone's clocks show a time.
 
     Of the two offsets around a change the smaller is right: it gives the later of two instants, and it is the one
     before the clocks are set forward.

@@ -58,10 +58,10 @@ def column_of(sql_type: SqlType, values: list[Any], *, nulls: bool, offset: int 
 def same(expression: Expression, batch: pa.RecordBatch, parameters: Parameters | None = None) -> list[bool]:
     given = parameters or Parameters()
     layout = dict(enumerate(range(batch.num_columns)))
-    truth = compile_mask(expression, layout)(batch, given)
+    mask = compile_mask(expression, layout)(batch, given)
     expected = true_rows(compile_predicate(expression, layout)(batch, given))
-    assert truth.tolist() == expected.tolist()
-    return list(truth.tolist())
+    assert mask.tolist() == expected.tolist()
+    return list(mask.tolist())
 
 
 @pytest.mark.parametrize("nulls", [False, True], ids=["present", "nulls"])
@@ -137,12 +137,12 @@ def test_conditions_are_true_where_arrow_says_so(name: str, dictionary: bool) ->
 
 def test_a_dictionary_is_evaluated_anew_for_other_values_and_other_dictionaries() -> None:
     wanted = Call("=", (S, Parameter(0, VARCHAR)), BOOLEAN)
-    truth = compile_mask(wanted, {2: 0})
+    mask = compile_mask(wanted, {2: 0})
     for value in ("a", "b", "a"):
         parameters = Parameters((value,), (VARCHAR,))
         for strings in (["a", "b", "a"], ["b", "a", "b"]):
             column = pa.array(strings * 10).dictionary_encode()
-            passing = truth(pa.record_batch([column], names=["s"]), parameters)
+            passing = mask(pa.record_batch([column], names=["s"]), parameters)
             assert passing.tolist() == [each == value for each in strings * 10]
 
 
