@@ -38,7 +38,7 @@ class MemtableColumns:
         self.definition = definition
         self.log = log
         self._lock = Lock()
-        self._batch = self._columns(0, 0)
+        self._batch: pa.RecordBatch | None = None
         self._partitions = np.empty(0, np.int64)
         self._indexes: dict[str, _LogHashIndex | _LogSortedIndex] = {}
 
@@ -69,13 +69,14 @@ class MemtableColumns:
 
     def _extended(self, length: int) -> tuple[pa.RecordBatch, np.ndarray]:
         with self._lock:
-            known = self._batch.num_rows
-            if known < length:
+            batch = self._batch
+            known = 0 if batch is None else batch.num_rows
+            if batch is None or known < length:
                 tail = self._columns(known, length)
                 ids = partition_ids(self.definition, tail.columns)
-                self._batch = pa.concat_batches([self._batch, tail]) if known else tail
+                self._batch = batch = pa.concat_batches([batch, tail]) if known else tail
                 self._partitions = np.concatenate([self._partitions, ids])
-            return self._batch, self._partitions
+            return batch, self._partitions
 
     def _columns(self, start: int, stop: int) -> pa.RecordBatch:
         columns = self.definition.columns
