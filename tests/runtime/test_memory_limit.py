@@ -106,3 +106,12 @@ def test_limit_counts_all_operators_together_and_what_they_hold_now() -> None:
     limit.hold(second, "the join", 60)
     with pytest.raises(SqlError, match="the join needs more memory than the limit of 100 bytes"):
         limit.hold(second, "the join", 61)
+
+
+def test_the_rounds_of_a_recursion_do_not_add_up(grid: Any) -> None:
+    """Every round makes its join anew, and gives back what that held."""
+    grid.sql("SET memory_limit = '200kB'")
+    rows = ", ".join(f"({number})" for number in range(200))
+    step = f"SELECT x + 1 FROM r JOIN (VALUES {rows}) v(s) ON s = x % 200 WHERE x < 400"
+    assert grid.sql(f"WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL {step}) SELECT COUNT(*) FROM r").fetchall() == [(400,)]
+    grid.sql("SET memory_limit = 'off'")

@@ -22,8 +22,9 @@ _UNITS = (("GB", 10**9), ("MB", 10**6), ("kB", 10**3))
 class MemoryLimit:
     """One for a query; its operators, on whichever thread, say how much each of them holds."""
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, whole: MemoryLimit | None = None) -> None:
         self._limit = limit
+        self._whole = whole
         self._held: dict[int, int] = {}
         self._total = 0
         self._lock = Lock()
@@ -33,12 +34,23 @@ class MemoryLimit:
         with self._lock:
             self._total += size - self._held.get(id(operator), 0)
             self._held[id(operator)] = size
-            exceeded = self._total > self._limit
-        if exceeded:
+            total = self._total
+        if self._whole is not None:
+            self._whole.hold(self, name, total)
+        elif total > self._limit:
             raise data_error(
                 f"{name} needs more memory than the limit of {in_units(self._limit)}",
                 suggestion="raise it by SET memory_limit, or ask for fewer rows",
             )
+
+    def part(self) -> MemoryLimit:
+        """Return a part of this limit, for operators that go before the query ends: `release` gives back their
+        memory."""
+        return MemoryLimit(self._limit, self)
+
+    def release(self) -> None:
+        if self._whole is not None:
+            self._whole.hold(self, "", 0)
 
 
 def in_units(size: int) -> str:

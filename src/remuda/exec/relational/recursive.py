@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from remuda.exec.context import ExecContext, ReceivingEnd
+    from remuda.exec.memory import MemoryLimit
     from remuda.plan.physical import Recursive, WorkingTable
 
 
@@ -36,6 +37,8 @@ class RecursiveExec(Exec):
         self._found: list[RowBatch] = []
         self._last_bytes = self._round_bytes = 0
         self._seen: set[tuple[Any, ...]] | None = set() if node.distinct else None
+        self._memory: MemoryLimit | None = None
+        """What the operators of this round hold: they go with it."""
 
     def setup(self, context: ExecContext) -> None:
         self._context = context
@@ -79,9 +82,14 @@ class RecursiveExec(Exec):
                 channel.rewind()
         self._picker = Picker(node.columns, node.sources[1], node.inputs[1].columns)
         self._round = self._build_step()
+        if self._context.memory is not None:
+            if self._memory is not None:
+                self._memory.release()
+            self._memory = self._context.memory.part()
         self._round.setup(
             replace(
                 self._context,
+                memory=self._memory,
                 incoming={**self._context.incoming, **self._replays},
                 working_tables={**self._context.working_tables, node.table: found},
             )
