@@ -216,13 +216,13 @@ class MapState:
         """
         return self._writer
 
-    # The journal
+    # The WAL
 
     def attach(self, wal: WriteAheadLog | None) -> None:
         """From now on writes are recorded there: what was replayed before came from it."""
         self._wal = wal
-        self._journal_lock = None if wal is None else WriterLock(wal, self._take_back)
-        self._writer: AbstractContextManager[object] = self._journal_lock or RLock()
+        self._writer_lock = None if wal is None else WriterLock(wal, self._take_back)
+        self._writer: AbstractContextManager[object] = self._writer_lock or RLock()
 
     def _take_back(self) -> None:
         """After records could not be made durable: puts a version without them, and those behind, in place.
@@ -231,8 +231,8 @@ class MapState:
         """
         with self._writer:
             assert self._wal is not None
-            assert self._journal_lock is not None
-            self._journal_lock.epoch = self._wal.epoch
+            assert self._writer_lock is not None
+            self._writer_lock.epoch = self._wal.epoch
             found = self._unsafe.first_refused(self._wal.is_refused)
             if found is not None:
                 sequence, length = found

@@ -161,7 +161,7 @@ class MapStore(MapState):
 
         `apply` gets the version and what is given for it.
         """
-        wal, lock, payload = self._wal, self._journal_lock, b""
+        wal, lock, payload = self._wal, self._writer_lock, b""
         if self.refusal is not None or wal is not None:
             self.refuse_unwritable()
         if wal is not None:

@@ -46,12 +46,12 @@ class SnapshotDescription:
 class MapSnapshot:
     """`version` and `length` say all; everything else is made when first asked for."""
 
-    __slots__ = ("_rows", "_shelf", "_sources", "length", "version")
+    __slots__ = ("_directory", "_rows", "_sources", "length", "version")
 
     def __init__(self, version: MapVersion, length: int, directory: SegmentDirectory | None = None) -> None:
         self.version = version
         self.length = length
-        self._shelf = directory
+        self._directory = directory
         self._sources: tuple[Source, ...] | None = None
         self._rows: int | None = None
 
@@ -82,7 +82,7 @@ class MapSnapshot:
 
     def describe(self) -> SnapshotDescription:
         """The snapshot for another process. Whoever uses it keeps this snapshot, and so the files, meanwhile."""
-        if self._shelf is None or self._shelf.folder is None:
+        if self._directory is None or self._directory.folder is None:
             raise StorageError(
                 f"{self.definition.name} is in the memory of this process: open a folder to read it from others"
             )
@@ -92,7 +92,7 @@ class MapSnapshot:
             batch = self.sources[-1].read(names, 0, self.length)
             log_rows = batch_to_bytes(batch) if batch.num_rows else b""
         hidden = tuple(each.positions(self.length) for each in self.version.hidden)
-        folder, remote = str(self._shelf.folder), self._shelf.remote
+        folder, remote = str(self._directory.folder), self._directory.remote
         return SnapshotDescription(folder, self.definition, self.version.infos, hidden, log_rows, remote)
 
 

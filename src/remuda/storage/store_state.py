@@ -132,7 +132,7 @@ class StoreState:
         present = self._maps
         recovered = recover(
             folder.path,
-            self._shelf,
+            self._directory,
             lambda map_id: present[map_id].stored if map_id in present else (),
             missing_is_damage=missing_is_damage,
         )
@@ -159,7 +159,7 @@ class StoreState:
     def _new_map(self, definition: MapDefinition) -> MapStore:
         created = MapStore(
             definition,
-            self._shelf(definition),
+            self._directory(definition),
             self._structure,
             lambda delivery: self._commit_manifest(delivery, changed=definition.id),
             self._checkpoints.request,
@@ -169,7 +169,7 @@ class StoreState:
             created.refusal = "the folder is open for reading only"
         return created
 
-    def _shelf(self, definition: MapDefinition) -> SegmentDirectory:
+    def _directory(self, definition: MapDefinition) -> SegmentDirectory:
         if self._folder is None:
             return SegmentDirectory(None)
         return SegmentDirectory(self._folder.path / "maps" / definition.id, self._folder.disposal, self.remote)
