@@ -15,10 +15,10 @@ from remuda.catalog import ColumnStatistics, MapStatistics
 from remuda.errors import ErrorCode, SqlError, StorageError
 from remuda.storage.map_version import MapVersion
 from remuda.storage.memtable.changes import write_again
+from remuda.storage.recovery import version_of
 from remuda.storage.segment.column_summary import combine, summarise
 from remuda.storage.segment.segment_directory import is_verified
 from remuda.storage.snapshot import MapSnapshot
-from remuda.storage.wal.recovery import version_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
     from remuda.catalog import MapDefinition
     from remuda.storage.memtable.memtable import Memtable
+    from remuda.storage.recovery import DamagedMap, RecoveredMap
     from remuda.storage.segment.segment_directory import SegmentDirectory, StoredSegment
     from remuda.storage.wal.log import WriteAheadLog
-    from remuda.storage.wal.recovery import DamagedMap, RecoveredMap
 
 
 class WriterLock:

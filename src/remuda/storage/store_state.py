@@ -12,8 +12,8 @@ from remuda.storage.folder.disk_errors import reports_disk_errors
 from remuda.storage.folder.manifest import map_entry
 from remuda.storage.folder.store_folder import StoreFolder
 from remuda.storage.map_store import MapStore
+from remuda.storage.recovery import recover
 from remuda.storage.segment.segment_directory import SegmentDirectory, StoredSegment
-from remuda.storage.wal.recovery import recover
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -57,8 +57,8 @@ if TYPE_CHECKING:
 
     from remuda.catalog import Catalog
     from remuda.storage.folder.manifest import MapEntry
+    from remuda.storage.recovery import Recovered
     from remuda.storage.remote.remote_folder import RemoteFolder
-    from remuda.storage.wal.recovery import Recovered
 
 LOCK = "LOCK"
 FOLDERS = ("wal", "maps")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from remuda.storage.load.bulk_load import build_segments, last_of_each_key
 from remuda.storage.load.compaction import merge_load
 from remuda.storage.load.conforming import conform
-from remuda.storage.wal.recovery import version_of
+from remuda.storage.recovery import version_of
 from remuda.types.arrow_arrays import flat, stored_list
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The write-ahead log: records, files, group commit, and recovery after a crash.
+"""The write-ahead log: records, files and group commit.
 
 Nothing here knows segments.
 """
