@@ -17,7 +17,7 @@ from remuda.exec.offload import RowBudget
 from remuda.expr import Call, Column, Literal, Parameters
 from remuda.expr.cancellation import CancellationToken
 from remuda.optimizer import cost
-from remuda.optimizer.local_exchange import place_local_exchanges
+from remuda.optimizer.finishing.local_exchange import place_local_exchanges
 from remuda.plan.aggregates import AggregateCall
 from remuda.plan.joins import JoinKey, JoinKind
 from remuda.plan.logical import Assignment

@@ -16,7 +16,7 @@ from remuda.exec.build import build_operator
 from remuda.exec.context import ExecContext
 from remuda.expr import Call, Column, Parameters
 from remuda.optimizer import cost
-from remuda.optimizer.runtime_decisions import place_runtime_filters
+from remuda.optimizer.finishing.runtime_decisions import place_runtime_filters
 from remuda.plan.aggregates import AggregateCall
 from remuda.plan.joins import JoinKey, JoinKind
 from remuda.plan.logical import Assignment

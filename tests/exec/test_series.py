@@ -14,7 +14,7 @@ from remuda.errors import ErrorCode, SqlError
 from remuda.exec import ExpressionCache, build_operator
 from remuda.exec.relational.series import SeriesExec
 from remuda.expr import Call, Column, Expression, Literal
-from remuda.optimizer.runtime_decisions import tell_scans_of_limits
+from remuda.optimizer.finishing.runtime_decisions import tell_scans_of_limits
 from remuda.plan.physical import Limit, Series, Values
 from remuda.plan.series import SeriesCall
 from remuda.plan.traits import Traits

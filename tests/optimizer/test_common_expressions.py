@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 import remuda
 from remuda.errors import SqlError
 from remuda.expr import Call, Case, Column, Expression, Literal, call, compile_row, walk
-from remuda.optimizer.common_expressions import CommonExpressions
 from remuda.optimizer.costing import Costing
+from remuda.optimizer.finishing.common_expressions import CommonExpressions
 from remuda.plan import physical
 from remuda.plan.logical import Assignment
 from remuda.plan.traits import ROOT, Convention, Traits

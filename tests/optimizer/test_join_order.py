@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remuda.expr import call
-from remuda.optimizer.join_order import MAXIMUM_PAIRS, _pairs
+from remuda.optimizer.join.join_order import MAXIMUM_PAIRS, _pairs
 from remuda.plan import logical, physical
 from remuda.plan.joins import JoinKind
 from remuda.plan.walk import walk

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import remuda
-from remuda.optimizer.common_expressions import SHARE_RULE
-from remuda.optimizer.common_plans import SPOOL_RULE
-from remuda.optimizer.local_exchange import place_local_exchanges
+from remuda.optimizer.finishing.common_expressions import SHARE_RULE
+from remuda.optimizer.finishing.common_plans import SPOOL_RULE
+from remuda.optimizer.finishing.local_exchange import place_local_exchanges
+from remuda.optimizer.finishing.runtime_decisions import RUNTIME_RULES
 from remuda.optimizer.optimize import FAST_PATH
 from remuda.optimizer.populate import EXPLORE_RULE
-from remuda.optimizer.runtime_decisions import RUNTIME_RULES
 from remuda.rules.explore.explore import AGGREGATE_RULES, SIMPLE_RULES
 from remuda.rules.implement.implement import IMPLEMENT_RULES
 from remuda.rules.normalize.normalize import NORMALIZE_RULES

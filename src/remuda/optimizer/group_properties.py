@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from remuda.catalog import ColumnStatistics, IndexKind
 from remuda.expr import Call, Column, Expression, Literal, columns_of, conjuncts
-from remuda.optimizer.join_cardinality import join_rows
+from remuda.optimizer.join.join_cardinality import join_rows
 from remuda.optimizer.sargable import as_sargable, find_sargable
 from remuda.optimizer.selectivity import bound_selectivity, of_map, selectivity
 from remuda.plan import logical

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from remuda.optimizer.common_expressions import SHARE_RULE, CommonExpressions
-from remuda.optimizer.common_plans import SPOOL_RULE, CommonPlans
 from remuda.optimizer.fast_path import plan_lookup
-from remuda.optimizer.local_exchange import place_local_exchanges
+from remuda.optimizer.finishing.common_expressions import SHARE_RULE, CommonExpressions
+from remuda.optimizer.finishing.common_plans import SPOOL_RULE, CommonPlans
+from remuda.optimizer.finishing.local_exchange import place_local_exchanges
+from remuda.optimizer.finishing.runtime_decisions import decide_at_runtime
 from remuda.optimizer.memo import Memo
-from remuda.optimizer.runtime_decisions import decide_at_runtime
 from remuda.optimizer.search import Search
 from remuda.plan import logical, physical
 from remuda.plan.checker import check_logical, check_physical

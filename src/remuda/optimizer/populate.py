@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from remuda.optimizer.canonical import EqualTrees, Numbering, Renaming
 from remuda.optimizer.group_properties import group_count
-from remuda.optimizer.join_graph import is_reorderable, join_graph
-from remuda.optimizer.join_order import MAXIMUM_PAIRS, explore_join_orders
+from remuda.optimizer.join.join_graph import is_reorderable, join_graph
+from remuda.optimizer.join.join_order import MAXIMUM_PAIRS, explore_join_orders
 from remuda.plan.walk import change_inputs
 from remuda.rules.explore.explore import explore
 from remuda.rules.extensions import NO_EXTENSIONS, Extensions

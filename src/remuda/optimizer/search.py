@@ -25,7 +25,7 @@ from remuda.optimizer.cost import JoinInput, least_join_cost
 from remuda.optimizer.costing import Costing
 from remuda.optimizer.enforcers import Enforcer, enforcers
 from remuda.optimizer.first_rows import cheapest_first_rows, may_stream
-from remuda.optimizer.join_order import MAXIMUM_PAIRS, MAXIMUM_PAIRS_SPREAD
+from remuda.optimizer.join.join_order import MAXIMUM_PAIRS, MAXIMUM_PAIRS_SPREAD
 from remuda.optimizer.memo import Group, GroupReference, Memo
 from remuda.optimizer.populate import populate_memo
 from remuda.plan import logical, physical

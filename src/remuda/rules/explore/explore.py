@@ -1,7 +1,7 @@
 """Explore rules: other trees with the same rows, which may or may not be cheaper. The search decides, by cost.
 
 A rule gets a tree and gives others with the same columns. Orders of joins are explored apart from these, all at once
-(`optimizer/join_order.py`).
+(`optimizer/join/join_order.py`).
 """
 
 from __future__ import annotations

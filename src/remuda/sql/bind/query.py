@@ -13,12 +13,12 @@ from remuda.plan.logical import Assignment
 from remuda.sql.bind.ctes import check_unused, with_ctes
 from remuda.sql.bind.expression.expression import ExpressionBinder
 from remuda.sql.bind.expression.subqueries import named_relation, relation_of
+from remuda.sql.bind.relation.values_clause import bind_values
 from remuda.sql.bind.result_clauses import finish
 from remuda.sql.bind.scope import QueryLevel, Scope, ScopeRelation
 from remuda.sql.bind.select import bind_select
 from remuda.sql.bind.select_list import SelectItem, bind_order
 from remuda.sql.bind.set_operations import bind_set_operation
-from remuda.sql.bind.values_clause import bind_values
 from remuda.sql.parse.spans import readable, refuse_unknown_parts, span_of, unsupported
 
 if TYPE_CHECKING:

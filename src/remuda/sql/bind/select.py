@@ -13,10 +13,10 @@ from remuda.plan import logical
 from remuda.sql.bind.aggregation import Aggregation, aggregate, column_for
 from remuda.sql.bind.expression.expression import ExpressionBinder
 from remuda.sql.bind.expression.subqueries import Subquery, attach
-from remuda.sql.bind.from_clause import bind_from
 from remuda.sql.bind.functions.aggregate_arguments import is_aggregate
 from remuda.sql.bind.functions.windows import compute_windows, named_windows
 from remuda.sql.bind.grouping import Grouping, bind_grouping, with_dependent_keys
+from remuda.sql.bind.relation.from_clause import bind_from
 from remuda.sql.bind.result_clauses import finish
 from remuda.sql.bind.scope import QueryLevel, Scope
 from remuda.sql.bind.select_list import SelectItem, aliases_of, bind_items, bind_order, item_named

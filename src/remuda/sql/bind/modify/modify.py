@@ -14,14 +14,14 @@ from remuda.plan.logical import Assignment, LogicalNode, Operation
 from remuda.sql.bind.ctes import check_unused, with_ctes
 from remuda.sql.bind.expression.expression import ExpressionBinder
 from remuda.sql.bind.expression.subqueries import Subquery, attach
-from remuda.sql.bind.from_clause import Source, bind_map_entry, bind_sources
 from remuda.sql.bind.functions.windows import numbered
 from remuda.sql.bind.modify.assignments import bind_assignments, refuse_default, store
 from remuda.sql.bind.modify.conflict import on_conflict
 from remuda.sql.bind.query import bind_query
+from remuda.sql.bind.relation.from_clause import Source, bind_map_entry, bind_sources
+from remuda.sql.bind.relation.values_clause import rows_of
 from remuda.sql.bind.scope import QueryLevel, Scope
 from remuda.sql.bind.select import filtered
-from remuda.sql.bind.values_clause import rows_of
 from remuda.sql.parse.spans import refuse_unknown_parts, span_of
 from remuda.types import BIGINT, BOOLEAN
 

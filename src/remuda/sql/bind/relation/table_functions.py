@@ -16,8 +16,8 @@ from remuda.plan.series import SeriesCall
 from remuda.sql.bind.expression.expression import ExpressionBinder
 from remuda.sql.bind.expression.subqueries import Subquery, attach
 from remuda.sql.bind.functions.functions import TABLE_FUNCTIONS
+from remuda.sql.bind.relation.values_clause import one_row
 from remuda.sql.bind.scope import QueryLevel, Scope
-from remuda.sql.bind.values_clause import one_row
 from remuda.sql.parse.spans import span_of
 from remuda.types import BIGINT, DATE, NULL, TIMESTAMP, TIMESTAMP_TZ
 

@@ -26,7 +26,7 @@ from remuda.rules.explore.explore import semi_join_as_inner
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from remuda.optimizer.join_graph import JoinGraph
+    from remuda.optimizer.join.join_graph import JoinGraph
     from remuda.optimizer.memo import GroupReference, Memo
 
 MAXIMUM_PAIRS = 500

@@ -15,11 +15,11 @@ from remuda.plan.logical import Assignment, LogicalNode
 from remuda.sql.bind.ctes import bind_reference, bind_view
 from remuda.sql.bind.expression.expression import ExpressionBinder
 from remuda.sql.bind.expression.subqueries import named_relation
-from remuda.sql.bind.information_schema import bind_information
-from remuda.sql.bind.join_clause import bind_join, is_comma, join_kind
+from remuda.sql.bind.relation.information_schema import bind_information
+from remuda.sql.bind.relation.join_clause import bind_join, is_comma, join_kind
+from remuda.sql.bind.relation.table_functions import bind_table_function, is_table_function
+from remuda.sql.bind.relation.values_clause import one_row
 from remuda.sql.bind.scope import QueryLevel, Scope, ScopeRelation, over_join
-from remuda.sql.bind.table_functions import bind_table_function, is_table_function
-from remuda.sql.bind.values_clause import one_row
 from remuda.sql.parse.spans import refuse_unknown_parts, span_of, unsupported
 
 if TYPE_CHECKING:
