@@ -30,7 +30,7 @@ $(STAMP): pyproject.toml
 	echo "Remuda needs Python 3.11 or newer, with venv, and found none. Install one, or name it: make setup PYTHON=/path/to/python3" >&2; \
 	exit 1
 	$(INSTALL) --upgrade pip
-	$(INSTALL) --editable '.[spark,dev]'
+	$(INSTALL) --editable '.[all,docs,dev]'
 	@touch $(STAMP)
 
 demo: setup ## Show the engine on a million rows, plain Spark beside it (ROWS=n for another size)
