@@ -71,7 +71,7 @@ def bind_index(index: IndexDefinition, filter_: Expression | None, predicates: S
 def _choose(predicates: list[SargablePredicate], *, ranges: bool) -> tuple[Bound, list[Expression]] | None:
     """In this order: one equality, a union of equalities, all ranges together, a union of ranges.
 
-    A predicate that is not exact is bound, and asked again as part of the residual.
+    A predicate that is not exact is bound, and evaluated again as part of the residual.
     """
     points = [(predicate, predicate.bound) for predicate in predicates if isinstance(predicate.bound, Points)]
     for predicate, bound in sorted(points, key=lambda pair: not pair[1].is_single):
@@ -195,11 +195,11 @@ def _distribution(scan: logical.Scan) -> Distribution:
 
 
 def _orders(
-    scan: logical.Scan, bound: BoundIndex, direction: Direction, wanted: Collation
+    scan: logical.Scan, bound: BoundIndex, direction: Direction, required: Collation
 ) -> Iterable[tuple[BoundIndex, Collation]]:
     """The orders that an index can be read in: its own, and with NULLs of its first open column at the other end."""
     fixed = _fixed_columns(bound)
-    yield bound, _delivered_order(scan, bound, direction, fixed, wanted)
+    yield bound, _delivered_order(scan, bound, direction, fixed, required)
     if len(bound.bounds) == fixed and fixed < len(bound.index.columns):
         every = Ranges((Interval(), Points((), or_null=True)), nulls_last=True)
         other = replace(bound, bounds=(*bound.bounds, every))
@@ -220,30 +220,30 @@ def _fixed_columns(bound: BoundIndex) -> int:
 
 
 def _delivered_order(
-    scan: logical.Scan, bound: BoundIndex, direction: Direction, fixed: int, wanted: Collation
+    scan: logical.Scan, bound: BoundIndex, direction: Direction, fixed: int, required: Collation
 ) -> Collation:
     """The index columns in order, without the leading ones that are bound to a single value.
 
     A union of values is read value by value, lowest first, so its order is the index's all the same. A column without
-    NULLs has them at whichever end is wanted.
+    NULLs has them at whichever end is required.
     """
     by_name = {column.name: column.id for column in scan.columns}
     descending = direction is Direction.DESCENDING
     keys: list[SortKey] = []
-    for place, name in enumerate(bound.index.columns[fixed:]):
+    for ordinal, name in enumerate(bound.index.columns[fixed:]):
         if name not in by_name:
             break
         key = SortKey(by_name[name], descending, nulls_first=not descending)
-        if place < len(wanted) and _has_no_nulls(scan, bound, fixed + place, name):
-            key = replace(key, nulls_first=wanted[place].nulls_first)
+        if ordinal < len(required) and _has_no_nulls(scan, bound, fixed + ordinal, name):
+            key = replace(key, nulls_first=required[ordinal].nulls_first)
         keys.append(key)
     return tuple(keys)
 
 
-def _has_no_nulls(scan: logical.Scan, bound: BoundIndex, place: int, name: str) -> bool:
+def _has_no_nulls(scan: logical.Scan, bound: BoundIndex, ordinal: int, name: str) -> bool:
     if not scan.map.column(name).nullable:
         return True
-    match bound.bounds[place] if place < len(bound.bounds) else None:
+    match bound.bounds[ordinal] if ordinal < len(bound.bounds) else None:
         case Points(or_null=False) | Interval() | Prefix():
             return True
         case Ranges(parts=parts):

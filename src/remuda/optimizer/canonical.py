@@ -68,7 +68,7 @@ def canonical_key(value: Any, numbering: Numbering) -> Any:
 
 
 _FIELDS: dict[type, tuple[str, ...]] = {SqlType: ()}
-"""The fields by which values of a type are equal, as far as they were asked for; SQL types are compared as they are."""
+"""The fields by which values of a type are equal, filled at first use; SQL types are compared as they are."""
 
 
 def compared_fields(type_: type) -> tuple[str, ...]:

@@ -78,7 +78,7 @@ PAIR = 1.5
 COMPARED_PAIR = 10.0
 """Asking a condition of the two: fetching what it names from both sides, and the kernels."""
 RANGE_SHARE = 0.3
-"""The share of all pairs that an order of the right rows leaves to be asked."""
+"""The share of all pairs that an order of the right rows leaves to be compared."""
 HELD_VALUE = 1.0
 """Keeping one value of a right row until all are there. Of two orders that compare as many pairs, the one that holds
 less is better: it also delivers its first rows at once."""
@@ -322,7 +322,7 @@ def total_cost(node: physical.PhysicalNode, own: float, parallelism: int) -> flo
     """The operator and everything below it.
 
     A LIMIT over rows that stream through stops them early, so it pays only for the share that it reads. Below an
-    exchange to one place, or to all, the work is done by all members at once. What every member has for itself is
+    exchange to one member, or to all, the work is done by all members at once. What every member has for itself is
     work that all of them do.
     """
     sources: tuple[Any, ...] = inputs(node)

@@ -1,4 +1,4 @@
-"""Enforcers: operators that give rows a trait which they lack, an order or a place.
+"""Enforcers: operators that give rows a trait which they lack, an order or a distribution.
 
 | required    | below, as a rule                | enforcer          |
 | order       | the same without the order      | Sort              |
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Enforcer:
-    """`below` is asked of the same group; `build` puts the operator on top of it."""
+    """`below` is required of the same group; `build` puts the operator on top of it."""
 
     below: Traits
     build: Callable[[PhysicalNode], PhysicalNode]

@@ -1,4 +1,4 @@
-"""EXPLAIN MEMO: each group with its expressions and, for every set of traits that was asked of it, what was weighed.
+"""EXPLAIN MEMO: each group with its expressions and, for each required set of traits, the alternatives costed.
 
     G0: Scan person   rows≈10000
         [ROOT]

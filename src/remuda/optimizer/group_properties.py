@@ -355,8 +355,8 @@ def _matches_once(node: logical.Join, side: Properties, columns: tuple[Column, .
 def _of_union(node: logical.Union, below: Sequence[Properties]) -> Properties:
     rows = sum(source.rows for source in below)
     columns: dict[int, ColumnStatistics] = {}
-    for place, column in enumerate(node.columns):
-        counts = [source.distinct(names[place].id) for source, names in zip(below, node.sources, strict=True)]
+    for ordinal, column in enumerate(node.columns):
+        counts = [source.distinct(names[ordinal].id) for source, names in zip(below, node.sources, strict=True)]
         if all(count is not None for count in counts):
             columns[column.id] = ColumnStatistics(distinct=round(sum(count or 0.0 for count in counts)))
     return Properties(rows, columns)
@@ -364,8 +364,8 @@ def _of_union(node: logical.Union, below: Sequence[Properties]) -> Properties:
 
 def _expanded(node: logical.Expand, source: Properties) -> dict[int, ColumnStatistics]:
     columns: dict[int, ColumnStatistics] = {}
-    for place, column in enumerate(node.columns):
-        expressions = {projection[place] for projection in node.projections}
+    for ordinal, column in enumerate(node.columns):
+        expressions = {projection[ordinal] for projection in node.projections}
         originals = [each for each in expressions if isinstance(each, Column)]
         if len(originals) == 1 and (known := source.columns.get(originals[0].id)) is not None:
             columns[column.id] = known

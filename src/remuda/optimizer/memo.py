@@ -57,7 +57,7 @@ class GroupReference:
 
 @dataclass(slots=True)
 class Group:
-    """`properties` are derived once; `winners` has the cheapest plan for each set of traits asked for so far.
+    """`properties` are derived once; `winners` has the cheapest plan for each set of traits required so far.
 
     `failures` has, for traits for which no plan was found below some cost, the highest such cost: below it there is no
     need to look again.

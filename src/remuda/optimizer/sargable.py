@@ -28,13 +28,13 @@ from remuda.types import INTEGER_RANGES, Kind, SqlType, to_stored
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-# Comparisons of a widened integer column with a value that is known only at execution, asked of the column itself.
+# Comparisons of a widened integer column with a value that is known only at execution, as bounds of the column itself.
 #
 #     CAST(f AS BIGINT) < ?   →   f <= CASE WHEN ? > 32767 THEN 32767 WHEN ? > -32768 THEN CAST(? AS SMALLINT) - 1 END
 #
 # A value beyond the column's type leaves all values or none: the type's own end, or NULL, which nothing satisfies. So
-# no cast fails, and the index is asked for what the comparison means. Of a value that may have a fraction, `f =
-# FLOOR(?)`, the whole number below it is asked for, or the one above; none equals it if it has one.
+# no cast fails, and the index is searched for what the comparison means. Of a value that may have a fraction, `f =
+# FLOOR(?)`, the whole number below it is the bound, or the one above; none equals it if it has one.
 
 
 def narrowed_bound(operator: str, value: Expression, narrow: SqlType) -> Bound:
@@ -120,7 +120,7 @@ def as_sargable(conjunct: Expression) -> SargablePredicate | None:
 
 
 def _begins(conjunct: Call) -> SargablePredicate | None:
-    """`f LIKE 'abc%'` lies from 'abc' up to 'abd'; `f LIKE 'abc%x'` does too, but has to be asked as well."""
+    """`f LIKE 'abc%'` lies from 'abc' up to 'abd'; `f LIKE 'abc%x'` does too, but has to be evaluated as well."""
     column, pattern = conjunct.arguments[:2]
     if not isinstance(column, Column) or not is_constant(pattern) or len(conjunct.arguments) > 2:
         return None

@@ -1,7 +1,7 @@
-"""The top-down search: the cheapest plan of a group for required traits, asked for by the consumer.
+"""The top-down search: the cheapest plan of a group for required traits, required by the consumer.
 
 `optimize_group(G, ROOT)` tries, for every expression of G, every implement rule; each says what it requires of its
-inputs, which is asked of their groups in turn. Beside them stand the *enforcers*: a Sort over the group without the
+inputs, which their groups are searched for. Beside them stand the *enforcers*: a Sort over the group without the
 required order, an exchange over the group where its rows are elsewhere. The cheapest so far is a bound: an
 alternative that already costs more is given up (branch and bound). What has been found for a group and traits is kept.
 
@@ -191,7 +191,7 @@ class Search:
         return plan if plan is not None and plan.estimate.cost < bound else None
 
     def _simplified(self, required: Traits) -> Traits:
-        """With one member and no other backend all rows are on the coordinator, wherever they are asked for."""
+        """With one member and no other backend all rows are on the coordinator, wherever they are required."""
         if not self._is_here or required.distribution is ROOT:
             return required
         return Traits(Convention.LOCAL, ROOT, required.collation)

@@ -156,15 +156,15 @@ def _below_by_histogram(value: Any, known: ColumnStatistics, *, inclusive: bool)
     ends = known.histogram
     key = comparable(value)
     try:
-        place = (bisect_right if inclusive else bisect_left)(ends, key, key=comparable)
+        bucket = (bisect_right if inclusive else bisect_left)(ends, key, key=comparable)
     except TypeError:
         return None
-    if place == 0:
+    if bucket == 0:
         return 0.0
-    if place == len(ends):
+    if bucket == len(ends):
         return 1.0
-    low, high = ends[place - 1], ends[place]
-    return (place - 1 + _proportion(value, low, high)) / (len(ends) - 1)
+    low, high = ends[bucket - 1], ends[bucket]
+    return (bucket - 1 + _proportion(value, low, high)) / (len(ends) - 1)
 
 
 def _below_by_extremes(value: Any, known: ColumnStatistics, *, inclusive: bool) -> float | None:  # noqa: ARG001

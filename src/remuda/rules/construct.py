@@ -32,7 +32,7 @@ class NewColumns:
         return self.add(column.name, column.type, nullable=column.nullable)
 
 
-# A relation of which conditions are asked.
+# A relation on which conditions are tested.
 
 
 def filtered(node: LogicalNode, conditions: Iterable[Expression]) -> LogicalNode:

@@ -1,4 +1,4 @@
-"""The equalities of a join's condition: what it can look up by, and what remains to be asked of each pair."""
+"""The equalities of a join's condition: what it can look up by, and what remains to be evaluated for each pair."""
 
 from __future__ import annotations
 

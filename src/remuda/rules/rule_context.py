@@ -71,12 +71,12 @@ def elsewhere(context: PlanningContext) -> tuple[Convention, ...]:
 
 
 def has_several_places(convention: Convention, context: PlanningContext) -> bool:
-    """Whether rows of this backend are spread over places that each do a part of the work."""
+    """Whether rows of this backend are spread over members or tasks that work in parallel."""
     return convention in elsewhere(context)
 
 
 def is_spread(required: Traits, context: PlanningContext) -> bool:
-    """Whether rows are asked for on members, or in tasks, that have a part of them each."""
+    """Whether rows are required on members or in tasks, each of which has some of them."""
     return required.distribution.kind is DistributionKind.PARTITIONED and has_several_places(
         required.convention, context
     )

@@ -24,8 +24,8 @@ _MAXIMUM_KEYS = 8
 
 def is_unique(node: Any, columns: Iterable[int]) -> bool:
     """Whether no two rows have the same values in these columns."""
-    wanted = frozenset(columns)
-    return any(key <= wanted for key in unique_keys(node))
+    grouped = frozenset(columns)
+    return any(key <= grouped for key in unique_keys(node))
 
 
 def has_at_most_one_row(node: Any) -> bool:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 class Use:
     count: int = 0
     always: bool = False
-    """Whether one of the places is evaluated for every row."""
+    """Whether one of the uses is evaluated for every row."""
 
 
 Uses = dict[Expression, Use]
@@ -82,8 +82,8 @@ def _visit(expression: Expression, always: bool, found: list[tuple[Expression, b
     parts = children(expression)
     depends, settled = False, True
     later = always and not _in_turn(expression, parts)
-    for place, part in enumerate(parts):
-        below = _visit(part, later if place else always, found)
+    for ordinal, part in enumerate(parts):
+        below = _visit(part, later if ordinal else always, found)
         depends, settled = depends or below[0], settled and below[1]
     if isinstance(expression, Call) and FUNCTIONS[expression.function].volatile:
         settled = False
@@ -106,7 +106,7 @@ SHARE_RULE = "share_common_expressions"
 class _Shared:
     """The expressions worth sharing, and the columns that stand for those that were found in use."""
 
-    wanted: set[Expression]
+    shareable: set[Expression]
     new_column: Callable[[SqlType], Column]
     columns: dict[Expression, Column] = field(default_factory=dict)
 
@@ -114,7 +114,7 @@ class _Shared:
         """The largest that are shared first: what lies within one of them is found when it is computed."""
         if not isinstance(expression, Call | Cast | Case):
             return expression
-        if expression in self.wanted:
+        if expression in self.shareable:
             if expression not in self.columns:
                 self.columns[expression] = self.new_column(expression.type)
             return self.columns[expression]
@@ -191,30 +191,30 @@ class CommonExpressions:
         shared = self._found(uses, expressions)
         if shared is None:
             return None
-        (asked, *changed), columns = shared
-        below = self._computed(source, columns, [asked, *changed])
-        filtered = self._priced(physical.Filter(below, asked, filter_.traits), filter_.estimate.rows)
+        (condition, *changed), columns = shared
+        below = self._computed(source, columns, [condition, *changed])
+        filtered = self._priced(physical.Filter(below, condition, filter_.traits), filter_.estimate.rows)
         return self._priced(
             replace(node, input=filtered, assignments=_assigned(node, changed), estimate=UNPRICED), node.estimate.rows
         )
 
     def _out_of_scan(self, node: physical.Project, scan: physical.MapScan) -> Any:
-        """The same for the filter of a scan: the conjuncts that share something are asked above it.
+        """The same for the filter of a scan: the conjuncts that share something are evaluated above it.
 
-        Those after them that can fail come along: a conjunct is asked only where the ones before it hold.
+        Those after them that can fail come along: a conjunct is evaluated only where the ones before it hold.
         """
         parts = conjuncts(scan.filter)
         uses = uses_of([scan.filter] if scan.filter is not None else [])
         for item in node.assignments:
             count_uses(item.expression, uses, always=False)
-        wanted = worth_sharing(uses)
-        taken = [part for part in parts if any(each in wanted for each in parts_of(part))]
+        shareable = worth_sharing(uses)
+        taken = [part for part in parts if any(each in shareable for each in parts_of(part))]
         if not taken:
             return None
         first = parts.index(taken[0])
-        asked = [part for place, part in enumerate(parts) if part in taken or (place > first and can_fail(part))]
-        rest = conjunction(part for part in parts if part not in asked)
-        condition = conjunction(asked)
+        separate = [part for ordinal, part in enumerate(parts) if part in taken or (ordinal > first and can_fail(part))]
+        rest = conjunction(part for part in parts if part not in separate)
+        condition = conjunction(separate)
         assert condition is not None
         needed = columns_of(condition)
         missing = tuple(column for id_, column in needed.items() if id_ not in {each.id for each in scan.columns})
@@ -224,10 +224,10 @@ class CommonExpressions:
     def _found(
         self, uses: Uses, expressions: list[Expression]
     ) -> tuple[list[Expression], dict[Expression, Column]] | None:
-        wanted = worth_sharing(uses)
-        if not wanted:
+        shareable = worth_sharing(uses)
+        if not shareable:
             return None
-        shared = _Shared(wanted, self._new_column)
+        shared = _Shared(shareable, self._new_column)
         changed = [shared.replaced(expression) for expression in expressions]
         return changed, shared.columns
 

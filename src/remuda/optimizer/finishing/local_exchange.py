@@ -80,12 +80,12 @@ class _Placing:
             return change_inputs(node, self.rewrite)
         sources = inputs(node)
         new = [self.rewrite(source) for source in sources]
-        for place, source in enumerate(sources):
-            if not _passes_on(node, place) and self._is_large(source):
+        for ordinal, source in enumerate(sources):
+            if not _passes_on(node, ordinal) and self._is_large(source):
                 self.fired += 1
                 if len(new) == 1:
                     return self._exchanged(node, new[0])
-                new[place] = _exchange(new[place])
+                new[ordinal] = _exchange(new[ordinal])
         return with_inputs(node, tuple(new))
 
     def _is_large(self, node: Any) -> bool:
@@ -111,11 +111,15 @@ class _Placing:
 
     def _aggregated(self, node: physical.HashAggregate, source: Any) -> physical.HashAggregate:
         states = node.states if node.phase is Phase.PARTIAL else self._states(node)
-        place = source.traits.distribution
-        if not {column.id for column in node.keys}.issuperset(place.columns):
-            place = replace(place, columns=())
+        distribution = source.traits.distribution
+        if not {column.id for column in node.keys}.issuperset(distribution.columns):
+            distribution = replace(distribution, columns=())
         lower = replace(
-            node, input=source, states=states, phase=Phase.PARTIAL, traits=replace(source.traits, distribution=place)
+            node,
+            input=source,
+            states=states,
+            phase=Phase.PARTIAL,
+            traits=replace(source.traits, distribution=distribution),
         )
         rule = physical.PartialRule(cost.SAMPLE_ROWS, cost.PARTIAL_GROUP_ROWS, cost.PARTIAL_FEW_GROUPS)
         exchange = replace(_exchange(lower), partial_rule=rule if node.keys else None)
@@ -132,10 +136,10 @@ class _Placing:
         )
 
 
-def _passes_on(node: Any, place: int) -> bool:
+def _passes_on(node: Any, ordinal: int) -> bool:
     """Return whether rows of this input go through a join batch by batch: they are shared where its own rows are."""
     is_join = isinstance(node, physical.HashJoin | physical.NestedLoopJoin)
-    return is_join and place == 0 and not reads_ahead(node)
+    return is_join and ordinal == 0 and not reads_ahead(node)
 
 
 def _exchange(source: Any) -> physical.LocalExchange:

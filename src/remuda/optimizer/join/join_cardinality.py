@@ -77,7 +77,7 @@ def equalities_selectivity(equalities: tuple[Equality, ...], left: Properties, r
 def _backed_off(equalities: tuple[Equality, ...], left: Properties, right: Properties) -> float:
     """The most selective counts in full, each further one less: columns of one row are seldom independent."""
     shares = sorted(1.0 / max(_values(each.left, left), _values(each.right, right)) for each in equalities)
-    return float(math.prod(share ** (0.5**place) for place, share in enumerate(shares)))
+    return float(math.prod(share ** (0.5**ordinal) for ordinal, share in enumerate(shares)))
 
 
 def _values(side: object, properties: Properties) -> float:

@@ -83,9 +83,9 @@ class JoinGraph:
         masks.extend(_mask(by_relation) for by_relation in self.equal)
         masks.extend(attachment.needs | attachment.right for attachment in self.attachments.values())
         for mask in masks:
-            for place in range(len(found)):
-                if mask >> place & 1:
-                    found[place] |= mask & ~(1 << place)
+            for ordinal in range(len(found)):
+                if mask >> ordinal & 1:
+                    found[ordinal] |= mask & ~(1 << ordinal)
         return found
 
     def condition(self, left: int, right: int) -> Expression | None:
@@ -191,5 +191,5 @@ def _add_predicate(graph: JoinGraph, part: Expression, relations: int, whole: in
         ):
             graph.add_equality(part, first, second, owners)
         case _:
-            # What names one relation only is asked where the join that had it is complete.
+            # A conjunct of one relation only is evaluated where the join that had it is complete.
             graph.predicates.append(Predicate(part, relations if relations.bit_count() > 1 else whole))

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 MAXIMUM_PAIRS = 500
 """Splits that are tried; a star of 8 relations has 448, a chain of 12 has 286, 8 relations on one key have 3,025."""
 MAXIMUM_PAIRS_SPREAD = 100
-"""With several members, where each join can be done in several places."""
+"""With several members, where each join can run on several members."""
 MAXIMUM_PAIRS_LARGE = 5_000
 """Of large inputs, where planning takes no longer than a pass over their rows."""
 MAXIMUM_PARTS = 8
@@ -50,7 +50,7 @@ class _Orders:
         self.memo = memo
         rows = sum(self._rows(reference) for reference in graph.relations)
         self.maximum = max(maximum, min(affordable_pairs(rows), MAXIMUM_PAIRS_LARGE))
-        self.groups: dict[int, GroupReference] = {1 << place: each for place, each in enumerate(graph.relations)}
+        self.groups: dict[int, GroupReference] = {1 << ordinal: each for ordinal, each in enumerate(graph.relations)}
         self.nodes = list(self.groups)
         """The sets between which orders are still open; at first each relation is one."""
         self._candidates: list[tuple[float, int, int]] | None = None
@@ -76,31 +76,31 @@ class _Orders:
         pairs = list(_pairs(self._neighbours(), self.maximum))
         return pairs if len(pairs) <= self.maximum else None
 
-    def _rows_of(self, place: int) -> float:
-        return self._rows(self.graph.relations[place])
+    def _rows_of(self, ordinal: int) -> float:
+        return self._rows(self.graph.relations[ordinal])
 
     def _rows(self, reference: GroupReference) -> float:
         return self.memo.groups[reference.group].rows
 
-    def _union(self, places: int) -> int:
-        """From a set of `nodes` to the set of relations."""
+    def _union(self, nodes: int) -> int:
+        """Return the relations of a set of nodes, both as bit masks."""
         mask = 0
-        for place, node in enumerate(self.nodes):
-            if places >> place & 1:
+        for ordinal, node in enumerate(self.nodes):
+            if nodes >> ordinal & 1:
                 mask |= node
         return mask
 
     def _neighbours(self) -> list[int]:
         reach = [self._reach(node) for node in self.nodes]
         return [
-            sum(1 << other for other, node in enumerate(self.nodes) if other != place and reach[place] & node)
-            for place in range(len(self.nodes))
+            sum(1 << other for other, node in enumerate(self.nodes) if other != ordinal and reach[ordinal] & node)
+            for ordinal in range(len(self.nodes))
         ]
 
     def _reach(self, mask: int) -> int:
         found = 0
-        for place, connected in enumerate(self._connections):
-            if mask >> place & 1:
+        for ordinal, connected in enumerate(self._connections):
+            if mask >> ordinal & 1:
                 found |= connected
         return found
 
@@ -140,7 +140,7 @@ class _Orders:
         first, second = self.groups[left], self.groups[right]
         attachment = graph.attachments.get(right)
         if attachment is None:
-            # A join that multiplies nothing is asked the same on whichever side: the cheaper one is found by cost.
+            # A join that multiplies no rows gives the same rows on either side: the cheaper one is found by cost.
             if not (graph.is_whole(left) and graph.is_whole(right)):
                 return None
             return logical.Join(JoinKind.INNER, first, second, graph.condition(left, right))
@@ -164,8 +164,8 @@ class _Orders:
         if self._candidates is None:
             self._candidates = [
                 candidate
-                for place, node in enumerate(self.nodes)
-                for candidate in self._joins_with(node, self.nodes[:place])
+                for ordinal, node in enumerate(self.nodes)
+                for candidate in self._joins_with(node, self.nodes[:ordinal])
             ]
             heapify(self._candidates)
         nodes = set(self.nodes)
@@ -198,14 +198,14 @@ def _connected(neighbours: list[int], attached: set[int], rows_of: Callable[[int
     Any two of them; where there are many, one after the other, small ones first: their pairs alone would be thousands.
     """
     parts: list[int] = []
-    for place in range(len(neighbours)):
-        if not any(part >> place & 1 for part in parts):
-            parts.append(_reachable(1 << place, neighbours))
+    for ordinal in range(len(neighbours)):
+        if not any(part >> ordinal & 1 for part in parts):
+            parts.append(_reachable(1 << ordinal, neighbours))
     if len(parts) == 1:
         return neighbours
     ends = []
     for part in parts:
-        own = [place for place in range(len(neighbours)) if part >> place & 1 and 1 << place not in attached]
+        own = [ordinal for ordinal in range(len(neighbours)) if part >> ordinal & 1 and 1 << ordinal not in attached]
         ends.append(min(own, key=rows_of))
     joined = list(neighbours)
     ends.sort(key=rows_of)
@@ -219,8 +219,8 @@ def _connected(neighbours: list[int], attached: set[int], rows_of: Callable[[int
 def _reachable(mask: int, neighbours: list[int]) -> int:
     while True:
         wider = mask
-        for place, connected in enumerate(neighbours):
-            if mask >> place & 1:
+        for ordinal, connected in enumerate(neighbours):
+            if mask >> ordinal & 1:
                 wider |= connected
         if wider == mask:
             return mask
@@ -260,10 +260,10 @@ def _complements(left: int, neighbours: list[int]) -> Iterator[int]:
     lowest = left & -left
     excluded = left | (lowest - 1) | lowest
     border = _border(left, neighbours) & ~excluded
-    for place in range(border.bit_length() - 1, -1, -1):
-        if border >> place & 1:
-            smaller = border & ((1 << place + 1) - 1)
-            yield from _connected_sets(1 << place, excluded | smaller, neighbours)
+    for ordinal in range(border.bit_length() - 1, -1, -1):
+        if border >> ordinal & 1:
+            smaller = border & ((1 << ordinal + 1) - 1)
+            yield from _connected_sets(1 << ordinal, excluded | smaller, neighbours)
 
 
 def _border(mask: int, neighbours: list[int]) -> int:

@@ -48,10 +48,10 @@ def compare_with_extremes(join: logical.Join, new_columns: NewColumns) -> Logica
     right_ids = {column.id for column in join.right.columns}
     mixed = [part for part in conjuncts(join.condition) if not right_ids.isdisjoint(columns_of(part))]
     guards = [part for part in conjuncts(join.condition) if part not in mixed]
-    asked = [*mixed, *conjuncts(join.compared)]
-    if len(asked) != 1 or (mixed and join.compared is not None):
+    tests = [*mixed, *conjuncts(join.compared)]
+    if len(tests) != 1 or (mixed and join.compared is not None):
         return None
-    comparison = _comparison(asked[0], right_ids)
+    comparison = _comparison(tests[0], right_ids)
     if comparison is None:
         return None
     is_quantified = join.compared is not None

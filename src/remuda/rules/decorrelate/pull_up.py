@@ -44,12 +44,12 @@ def first_of_each(
     number = new_columns.add("number", BIGINT, nullable=False)
     window = logical.Window(node, partition, order_of(limit), (WindowCall(number, "row_number"),))
     conditions: list[Expression] = []
-    place: Expression | None = number
+    position: Expression | None = number
     if limit.offset is not None:
         conditions.append(_compare(">", number, limit.offset))
-        place = call("-", number, limit.offset)
-    if limit.count is not None and place is not None:
-        conditions.append(_compare("<=", place, limit.count))
+        position = call("-", number, limit.offset)
+    if limit.count is not None and position is not None:
+        conditions.append(_compare("<=", position, limit.count))
     condition = conjunction(conditions)
     return window if condition is None else logical.Filter(window, condition)
 
@@ -275,6 +275,6 @@ class PullUp:
         if self._outer & used or not left.meanings.keys().isdisjoint(used):
             return None
         if node.kind is JoinKind.SINGLE and left.predicates:
-            return None  # a left row that no outer row wants may be one with two matches: no error was asked for
+            return None  # a left row that no outer row wants may be one with two matches: its error must not be raised
         # A filter of left rows may as well come after the other kinds: each row's fate is its own.
         return Pulled(replace(node, left=left.node), left.predicates, left.meanings)

@@ -138,7 +138,7 @@ class PushDomain:
         return tuple(self._new_columns.copy(column) for column in self._outer)
 
     def _inner(self, expression: Expression, pushed: Pushed) -> Expression:
-        """An expression with the domain's columns in the place of the outer ones."""
+        """Replace the outer columns of an expression by the domain's."""
         return substitute(expression, self._names(pushed))
 
     def _names(self, pushed: Pushed) -> dict[int, Expression]:

@@ -50,8 +50,8 @@ def split_disjunction(node: Any) -> logical.Union | None:
             continue  # one column throughout: one index serves the whole
         rest = [other for other in parts if other is not part]
         scans: list[logical.Scan] = []
-        for place, branch in enumerate(branches):
-            earlier = [Call("is not true", (other,), BOOLEAN) for other in branches[:place]]
+        for ordinal, branch in enumerate(branches):
+            earlier = [Call("is not true", (other,), BOOLEAN) for other in branches[:ordinal]]
             scans.append(logical.Scan(node.map, node.columns, conjunction([branch, *rest, *earlier])))
         return logical.Union(tuple(scans), node.columns, (node.columns,) * len(scans))
     return None

@@ -5,7 +5,7 @@
     l.a = r.a OR (l.a IS NULL AND r.a IS NULL)     a hash table, and the rows of either side that have no value
     r.low <= l.a AND l.a <= r.high                 the right rows in the order of `low`, or of `high`
 
-The condition itself is still asked of every pair that is found.
+The condition itself is still evaluated for every pair that is found.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _ORDERED_KINDS = {
 def candidate_branches(
     condition: Expression | None, left: Sequence[Column], right: Sequence[Column]
 ) -> tuple[CandidateBranch, ...]:
-    """Return branches that together find every pair that can meet the condition; none where all pairs must be asked."""
+    """Return branches that together find every pair that can meet the condition; none if all pairs must be compared."""
     if condition is None:
         return ()
     sides = _Sides(frozenset(column.id for column in left), frozenset(column.id for column in right))

@@ -52,8 +52,8 @@ def _counting(
     count = context.new_column("count", BIGINT)
 
     def build() -> physical.HashAggregate:
-        place = replace(path.traits, distribution=replace(path.traits.distribution, columns=()))
-        source: Any = physical.IndexCount(path.map, path.index, path.bounds, count, path.pruning, place)
+        traits = replace(path.traits, distribution=replace(path.traits.distribution, columns=()))
+        source: Any = physical.IndexCount(path.map, path.index, path.bounds, count, path.pruning, traits)
         if context.members > 1 and not path.map.replicated:
             source = physical.RootExchange(source, AT_ROOT)
         states = ((count,),) * len(node.calls)
@@ -88,7 +88,7 @@ def _is_wanted_at_root(required: Traits) -> bool:
 
 
 def _two_phases(
-    node: logical.Aggregate, context: PlanningContext, place: Traits
+    node: logical.Aggregate, context: PlanningContext, traits: Traits
 ) -> Callable[[Any], physical.HashAggregate]:
     states = tuple(
         tuple(
@@ -102,12 +102,12 @@ def _two_phases(
         below = Traits(source.traits.convention, PARTITIONED)
         partial = physical.HashAggregate(source, node.keys, node.calls, states, Phase.PARTIAL, below)
         exchange: physical.ExchangeNode
-        if place.distribution is ROOT:
-            exchange = physical.RootExchange(partial, place)
+        if traits.distribution is ROOT:
+            exchange = physical.RootExchange(partial, traits)
         else:
             by_id = {column.id: column for column in node.keys}
-            exchange = physical.HashExchange(partial, tuple(by_id[id_] for id_ in place.distribution.columns), place)
-        return physical.HashAggregate(exchange, node.keys, node.calls, states, Phase.FINAL, place)
+            exchange = physical.HashExchange(partial, tuple(by_id[id_] for id_ in traits.distribution.columns), traits)
+        return physical.HashAggregate(exchange, node.keys, node.calls, states, Phase.FINAL, traits)
 
     return build
 
@@ -155,9 +155,9 @@ def aggregate_ordered_rows(
         return  # by an aggregate: its input has no such column
 
     def build(source: Any) -> physical.StreamingAggregate | None:
-        place = source.traits.distribution
-        together = bool(place.columns) and keys.issuperset(place.columns)
-        if place.kind is DistributionKind.PARTITIONED and context.members > 1 and not together:
+        distribution = source.traits.distribution
+        together = bool(distribution.columns) and keys.issuperset(distribution.columns)
+        if distribution.kind is DistributionKind.PARTITIONED and context.members > 1 and not together:
             return None
         traits = replace(source.traits, collation=source.traits.collation[: len(keys)])
         return physical.StreamingAggregate(source, node.keys, node.calls, traits)
@@ -166,14 +166,14 @@ def aggregate_ordered_rows(
         yield Alternative((replace(required, collation=order),), build)
 
 
-def _orders(node: logical.Aggregate, wanted: Collation, context: PlanningContext) -> Iterator[Collation]:
-    """Orders of all keys that satisfy the wanted one; where none is wanted, those of indexes."""
+def _orders(node: logical.Aggregate, required: Collation, context: PlanningContext) -> Iterator[Collation]:
+    """Orders of all keys that satisfy the required one; where none is required, those of indexes."""
     keys = {column.id for column in node.keys}
-    if wanted:
-        named = [key.column for key in wanted]
+    if required:
+        named = [key.column for key in required]
         if keys.issuperset(named):
             rest = tuple(SortKey(column.id) for column in node.keys if column.id not in named)
-            yield (*wanted, *rest)
+            yield (*required, *rest)
         return
     scan = context.scan_of(node.input)
     by_name = {} if scan is None else {column.name: column.id for column in scan.columns}

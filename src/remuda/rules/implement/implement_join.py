@@ -3,7 +3,7 @@
 Where the rows are decides where a join can be done, with several members or in Spark tasks, which are like them:
 
     both on the coordinator                      → there
-    both partitioned by the same keys          → on each member, in place; an exchange by hash brings rows there
+    both partitioned by the same keys          → on each member, in ordinal; an exchange by hash brings rows there
     right side on every member (or broadcast)  → on each member, where the left rows are
     both on every member                       → on every member
 """
@@ -92,16 +92,16 @@ def _ordered_keys(sides: JoinSides, context: PlanningContext) -> Iterator[tuple[
             yield keys
 
 
-def _merge_order(kind: JoinKind, keys: tuple[JoinKey, ...], wanted: Collation) -> Collation | None:
+def _merge_order(kind: JoinKind, keys: tuple[JoinKey, ...], required: Collation) -> Collation | None:
     """Return the order of the keys, in columns of the left side, by which the result has the order that is required."""
-    first = wanted[0] if wanted else SortKey(0)
+    first = required[0] if required else SortKey(0)
     order = tuple(replace(first, column=key.left.id) for key in keys)
-    for place, sort_key in enumerate(wanted[: len(keys)]):
-        names = {keys[place].left.id, *((keys[place].right.id,) if kind is JoinKind.INNER else ())}
+    for ordinal, sort_key in enumerate(required[: len(keys)]):
+        names = {keys[ordinal].left.id, *((keys[ordinal].right.id,) if kind is JoinKind.INNER else ())}
         if sort_key.column not in names:
             return None
-        order = (*order[:place], replace(sort_key, column=keys[place].left.id), *order[place + 1 :])
-    return order if len(wanted) <= len(keys) else None
+        order = (*order[:ordinal], replace(sort_key, column=keys[ordinal].left.id), *order[ordinal + 1 :])
+    return order if len(required) <= len(keys) else None
 
 
 def _merged(sides: JoinSides, order: Collation, required: Traits, context: PlanningContext) -> Iterator[Alternative]:
@@ -229,7 +229,7 @@ def _by_partition(sides: JoinSides, required: Traits, context: PlanningContext, 
         if not any(each.satisfies(required.distribution) for each in together):
             continue
         traits = replace(spread, distribution=next(each for each in together if each.satisfies(required.distribution)))
-        # A side whose keys are computed is brought to its place after they are.
+        # A side whose keys are computed is brought to its ordinal after they are.
         first = spread if computed & set(left_ids) else replace(spread, distribution=by_left)
         second = spread if computed & set(right_ids) else replace(spread, distribution=by_right)
         yield Alternative((first, second), _placing(build, by_left, by_right, traits))
@@ -275,9 +275,9 @@ def _together(kind: JoinKind, by_left: Distribution, by_right: Distribution) -> 
     return (*found, PARTITIONED) if not found else tuple(found)
 
 
-def _placed(source: Any, wanted: Distribution) -> Any:
-    if source.traits.distribution == wanted:
+def _placed(source: Any, required: Distribution) -> Any:
+    if source.traits.distribution == required:
         return source
     by_id = {column.id: column for column in source.columns}
-    keys = tuple(by_id[id_] for id_ in wanted.columns)
-    return physical.HashExchange(source, keys, Traits(source.traits.convention, wanted))
+    keys = tuple(by_id[id_] for id_ in required.columns)
+    return physical.HashExchange(source, keys, Traits(source.traits.convention, required))

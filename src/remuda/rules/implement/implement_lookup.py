@@ -1,4 +1,4 @@
-"""The implement rule of lookup joins: few rows on one side, and on the other a map that is asked for each of them."""
+"""The implement rule of lookup joins: few rows on one side, and on the other a map that each of them looks up."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def _lookup(
     names: tuple[str, ...],
     by_name: dict[str, Expression],
 ) -> _Lookup:
-    """Equalities that are not looked up by remain to be asked of each pair."""
+    """Equalities that are no lookup keys remain to be evaluated for each pair."""
     remaining: list[Expression] = []
     for each in sides.equalities:
         used = isinstance(each.right, Column) and each.right.name in names and by_name[each.right.name] is each.left

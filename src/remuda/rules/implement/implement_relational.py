@@ -32,7 +32,7 @@ def implement_filter(node: logical.Filter, required: Traits, _context: PlanningC
 
 
 def implement_project(node: logical.Project, required: Traits, _context: PlanningContext) -> Iterable[Alternative]:
-    """Project → Project. An order, or a place by columns, is required below where these pass through unchanged.
+    """Project → Project. An order, or a distribution by columns, is required below where these pass through unchanged.
 
     Of random() every member would have its own values: it is not computed on all of them for the same rows.
     """

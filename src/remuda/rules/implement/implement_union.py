@@ -18,7 +18,7 @@ AT_ROOT = Traits(Convention.LOCAL, ROOT)
 
 
 def union_in_place(node: logical.Union, required: Traits, context: PlanningContext) -> Iterable[Alternative]:
-    """Union → Union of inputs that are all in one place, or all spread over the members."""
+    """Union → Union of inputs that are all in one ordinal, or all spread over the members."""
     if required.collation:
         return
 
@@ -26,8 +26,8 @@ def union_in_place(node: logical.Union, required: Traits, context: PlanningConte
         traits = Traits(required.convention, _shared_place(node, sources))
         return physical.Union(tuple(sources), node.columns, node.sources, traits)
 
-    for place in _places(required, context):
-        yield Alternative((place,) * len(node.inputs), build)
+    for ordinal in _places(required, context):
+        yield Alternative((ordinal,) * len(node.inputs), build)
 
 
 def _places(required: Traits, context: PlanningContext) -> Iterator[Traits]:
@@ -53,13 +53,13 @@ def _shared_place(node: logical.Union, sources: tuple[Any, ...]) -> Distribution
     positions = found.pop() if len(found) == 1 else None
     if positions is None:
         return PARTITIONED
-    return Distribution(DistributionKind.PARTITIONED, tuple(node.columns[place].id for place in positions))
+    return Distribution(DistributionKind.PARTITIONED, tuple(node.columns[ordinal].id for ordinal in positions))
 
 
 def _positions(source: Any, columns: tuple[Any, ...]) -> tuple[int, ...] | None:
-    places = {column.id: place for place, column in enumerate(columns)}
+    ordinals = {column.id: ordinal for ordinal, column in enumerate(columns)}
     by = source.traits.distribution.columns
-    return tuple(places[id_] for id_ in by) if by and all(id_ in places for id_ in by) else None
+    return tuple(ordinals[id_] for id_ in by) if by and all(id_ in ordinals for id_ in by) else None
 
 
 def implement_expand(node: logical.Expand, required: Traits, context: PlanningContext) -> Iterable[Alternative]:
@@ -68,11 +68,11 @@ def implement_expand(node: logical.Expand, required: Traits, context: PlanningCo
         return
 
     def build(source: Any) -> physical.Expand:
-        place = replace(source.traits.distribution, columns=())
-        return physical.Expand(source, node.columns, node.projections, Traits(source.traits.convention, place))
+        ordinal = replace(source.traits.distribution, columns=())
+        return physical.Expand(source, node.columns, node.projections, Traits(source.traits.convention, ordinal))
 
-    for place in _places(required, context):
-        yield Alternative((place,), build)
+    for ordinal in _places(required, context):
+        yield Alternative((ordinal,), build)
 
 
 def implement_recursive(node: logical.Recursive, required: Traits, _context: PlanningContext) -> Iterable[Alternative]:

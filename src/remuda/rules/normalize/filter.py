@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 def merge_filters(node: LogicalNode) -> LogicalNode | None:
     """Filter(Filter(x, q), p) → Filter(x, q AND p).
 
-    Legal always: a row passes both or is gone, whichever is asked first.
+    Legal always: a row passes both or is gone, whichever is evaluated first.
     """
     if not (isinstance(node, logical.Filter) and isinstance(node.input, logical.Filter)):
         return None
@@ -81,7 +81,7 @@ def factor_filter(node: LogicalNode) -> LogicalNode | None:
 def push_filter_past_project(node: LogicalNode) -> LogicalNode | None:
     """Filter(Project(x, c := e), p(c)) → Project(Filter(x, p(e)), c := e).
 
-    Legal because an expression has one value for a row. Not where e is random(): p would be asked of another number
+    Legal because an expression has one value for a row. Not where e is random(): p would be evaluated on another number
     than the one that comes out. Not past a Limit below the Project: it would change which rows are counted.
     """
     if not (isinstance(node, logical.Filter) and isinstance(node.input, logical.Project)):

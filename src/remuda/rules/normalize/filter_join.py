@@ -137,17 +137,17 @@ def _without_mark(node: LogicalNode, kind: JoinKind, value: Literal) -> LogicalN
     if join.mark is None:
         return None
     parts = conjuncts(node.condition)
-    wanted = [part for part in parts if _asks(part, join, kind)]
-    if not wanted:
+    pushed = [part for part in parts if _is_mark_test(part, join, kind)]
+    if not pushed:
         return None
-    rest = [part for part in parts if part not in wanted]
+    rest = [part for part in parts if part not in pushed]
     condition = conjunction([*conjuncts(join.condition), *conjuncts(join.compared)])
     without = logical.Join(kind, join.left, join.right, condition)
     kept = (Assignment(column, column) for column in join.left.columns)
     return filtered(logical.Project(without, (*kept, Assignment(join.mark, value))), rest)
 
 
-def _asks(part: Expression, join: logical.Join, kind: JoinKind) -> bool:
+def _is_mark_test(part: Expression, join: logical.Join, kind: JoinKind) -> bool:
     """Whether a conjunct keeps exactly the rows that a SEMI or an ANTI join keeps."""
     if kind is JoinKind.SEMI:
         return part == join.mark or part == Call("is true", (join.mark,), TRUE.type)  # type: ignore[arg-type]

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def turn_right_join_left(node: LogicalNode) -> LogicalNode | None:
-    """Join RIGHT(l, r, c) → Join LEFT(r, l, c): one kind less for all others to think of, and LEFT joins change places.
+    """Join RIGHT(l, r, c) → Join LEFT(r, l, c): one kind less for all other rules.
 
     Columns are known by their ids, so that nothing above asks in which order they come.
     """

@@ -175,7 +175,7 @@ def _carried(source: object, pairs: list[tuple[Column, Column]]) -> Iterable[Exp
 def infer_side_of_or(node: LogicalNode) -> LogicalNode | None:
     """Join(l, r, (l.a = 1 AND r.b = 2) OR (l.a = 3 AND r.b = 4)) → the same over Scan(l, a = 1 OR a = 3), and r.
 
-    The condition stays; what it says of one side alone is asked of that side before.
+    The condition stays; what it says of one side alone filters that side first.
     """
     if not isinstance(node, logical.Join) or node.condition is None:
         return None

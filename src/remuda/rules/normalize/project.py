@@ -50,7 +50,7 @@ def remove_project(node: LogicalNode) -> LogicalNode | None:
 def merge_project_into_values(node: LogicalNode) -> LogicalNode | None:
     """Project(Values(rows), c := e) → Values(e over each row): constants stay constants.
 
-    Not random(): what is written out in a query may be put in many places.
+    Not random(): what is written out in a query may be evaluated more than once.
     """
     if not (isinstance(node, logical.Project) and isinstance(node.input, logical.Values) and node.assignments):
         return None

@@ -49,7 +49,7 @@ _OPPOSITES = {
 def simplify(condition: Expression, not_null: Callable[[], Collection[int]]) -> Expression:
     """The condition folded, with NOT moved to the comparisons, short IN lists, and no test that must succeed.
 
-    The same object where nothing changes. `not_null` gives the columns that are never NULL; it is asked only where
+    The same object where nothing changes. `not_null` gives the columns that are never NULL; it is called only where
     something is tested for NULL.
     """
     simpler = fold(rewrite(condition, lambda node: _simplify_node(node, not_null)))
@@ -197,7 +197,7 @@ _EQUAL_FOR_EQUALS = frozenset(
 def told_apart(expression: Expression) -> frozenset[int]:
     """The columns of which the expression may have different values where they are equal: -0.0 = 0.0, not as texts.
 
-    A group has one value for all its rows: what is asked of the group in the place of each row must not tell.
+    A group has one value for all its rows: an expression evaluated once for it must give the value of each row.
     """
     match expression:
         case Column() | Literal():

@@ -78,16 +78,16 @@ def _over(node: LogicalNode, *trimmed: LogicalNode) -> LogicalNode:
 
 
 def _places(columns: tuple[Column, ...], needed: set[int]) -> list[int]:
-    """Which columns are needed, by their places; at least one, so that there are rows."""
-    return [place for place, column in enumerate(columns) if column.id in needed] or [0]
+    """Which columns are needed, by their ordinals; at least one, so that there are rows."""
+    return [ordinal for ordinal, column in enumerate(columns) if column.id in needed] or [0]
 
 
 def _trim_values(node: logical.Values, needed: set[int]) -> logical.Values:
     kept = _places(node.columns, needed)
     if len(kept) >= len(node.columns):
         return node
-    rows = tuple(tuple(row[place] for place in kept) for row in node.rows)
-    return logical.Values(tuple(node.columns[place] for place in kept), rows)
+    rows = tuple(tuple(row[ordinal] for ordinal in kept) for row in node.rows)
+    return logical.Values(tuple(node.columns[ordinal] for ordinal in kept), rows)
 
 
 def _trim_project(node: logical.Project, needed: set[int]) -> LogicalNode:
@@ -119,10 +119,10 @@ def _trim_join(node: logical.Join | logical.Apply, needed: set[int]) -> LogicalN
 
 
 def _trim_union(node: logical.Union, needed: set[int]) -> LogicalNode:
-    """The same places of all inputs stay."""
+    """Keep the same ordinals of all inputs."""
     kept = _places(node.columns, needed)
-    columns = tuple(node.columns[place] for place in kept)
-    sources = tuple(tuple(source[place] for place in kept) for source in node.sources)
+    columns = tuple(node.columns[ordinal] for ordinal in kept)
+    sources = tuple(tuple(source[ordinal] for ordinal in kept) for source in node.sources)
     trimmed = tuple(trim(part, _ids(source)) for part, source in zip(node.inputs, sources, strict=True))
     return _over(node, *trimmed) if columns == node.columns else logical.Union(trimmed, columns, sources)
 
@@ -140,8 +140,8 @@ def _trim_window(node: logical.Window, needed: set[int]) -> LogicalNode:
 
 def _trim_expand(node: logical.Expand, needed: set[int]) -> LogicalNode:
     kept = _places(node.columns, needed)
-    columns = tuple(node.columns[place] for place in kept)
-    projections = tuple(tuple(projection[place] for place in kept) for projection in node.projections)
+    columns = tuple(node.columns[ordinal] for ordinal in kept)
+    projections = tuple(tuple(projection[ordinal] for ordinal in kept) for projection in node.projections)
     below = trim(node.input, set(columns_of(*(value for projection in projections for value in projection))))
     return _over(node, below) if columns == node.columns else logical.Expand(below, columns, projections)
 

@@ -23,9 +23,9 @@ def merge_unions(node: LogicalNode) -> LogicalNode | None:
             inputs.append(part)
             sources.append(source)
             continue
-        places = [part.columns.index(column) for column in source]
+        ordinals = [part.columns.index(column) for column in source]
         inputs.extend(part.inputs)
-        sources.extend(tuple(below[place] for place in places) for below in part.sources)
+        sources.extend(tuple(below[ordinal] for ordinal in ordinals) for below in part.sources)
     return logical.Union(tuple(inputs), node.columns, tuple(sources))
 
 
@@ -34,12 +34,12 @@ def merge_renaming_into_union(node: LogicalNode) -> LogicalNode | None:
     if not (isinstance(node, logical.Project) and isinstance(node.input, logical.Union) and node.assignments):
         return None
     union = node.input
-    places: list[int] = []
+    ordinals: list[int] = []
     for item in node.assignments:
         if not isinstance(item.expression, Column):
             return None
-        places.append(union.columns.index(item.expression))
-    sources = tuple(tuple(source[place] for place in places) for source in union.sources)
+        ordinals.append(union.columns.index(item.expression))
+    sources = tuple(tuple(source[ordinal] for ordinal in ordinals) for source in union.sources)
     return logical.Union(union.inputs, node.columns, sources)
 
 
