@@ -14,10 +14,17 @@ use of Spark.
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from remuda.errors import ErrorCode, OutcomeUnknownError, RemudaError, SqlError, StorageError
+
+if sys.platform == "win32":
+    raise ImportError(
+        "Remuda does not run on Windows: it needs POSIX file locks and directory handles. "
+        "Use Linux, macOS or the Windows Subsystem for Linux (WSL)."
+    )
 
 if TYPE_CHECKING:
     from remuda import dbapi, spark

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from remuda.errors import ErrorCode, RemudaError, SqlError, data_error
 from remuda.exec.batch import conformed, slice_batch
+from remuda.extras import require_extra
 from remuda.grid.garbage import full_collections_put_off
 from remuda.grid.rows import RowShape
 from remuda.storage import ColumnRows
@@ -148,9 +149,11 @@ class Result:
         return pa.Table.from_batches(self._arrow_batches(schema), schema)
 
     def to_pandas(self) -> Any:
+        require_extra("pandas", "pandas")
         return self.to_arrow().to_pandas()
 
     def to_polars(self) -> Any:
+        require_extra("polars", "polars")
         import polars as pl
 
         return pl.from_arrow(self.to_arrow())

@@ -42,7 +42,7 @@ def linked_home() -> Path:
     """One for the whole process, however many sessions it starts one after the other."""
     found = find_spec("pyspark")
     if found is None or found.origin is None:
-        raise RemudaError('PySpark is not installed. Run: pip install "remuda[spark]"')
+        raise RemudaError("PySpark is not installed. Run: pip install 'remudadb[spark]'")
     package = Path(found.origin).parent
     parent = _homes()
     remove_abandoned(parent)
@@ -106,7 +106,7 @@ def session(
         from pyspark.errors import PySparkException
         from pyspark.sql import SparkSession
     except ImportError as error:
-        raise RemudaError('PySpark is not installed. Run: pip install "remuda[spark]"') from error
+        raise RemudaError("PySpark is not installed. Run: pip install 'remudadb[spark]'") from error
     running = SparkSession.getActiveSession()
     if running is not None and running.sparkContext.master != master:
         raise RemudaError(
