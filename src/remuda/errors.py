@@ -7,10 +7,11 @@ This module knows nothing of the rest of the engine.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import IntEnum
 from typing import TYPE_CHECKING
+
+from remuda.dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any
+
+from remuda.dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

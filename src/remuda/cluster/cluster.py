@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from threading import Lock
 from typing import TYPE_CHECKING
 
+from remuda.dataclass import dataclass
 from remuda.errors import ErrorCode, RemudaError, SqlError
 from remuda.plan.fragments import PartitionMap
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Protocol
 
+from remuda.dataclass import dataclass
 from remuda.errors import ErrorCode, SqlError
 from remuda.exec.offload import RowBudget
 

@@ -8,10 +8,11 @@ another process is `taken` there and `added` here.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from threading import Lock, local
 from typing import TYPE_CHECKING, Any
 
+from remuda.dataclass import dataclass
 from remuda.exec.context import OperatorActivity
 from remuda.exec.expression_cache import ExpressionCache
 from remuda.exec.operator import Exec, ForkableExec, IterationResult, forkable

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import math
 import operator
-from dataclasses import dataclass
 from decimal import Context
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from remuda.dataclass import dataclass
 from remuda.expr.constant import compile_constant
 from remuda.expr.nodes import Call, Column, Expression
 from remuda.expr.walk import is_constant

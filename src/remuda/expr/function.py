@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from remuda.dataclass import dataclass
 from remuda.types import common_type
 
 if TYPE_CHECKING:

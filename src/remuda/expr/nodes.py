@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+
+from remuda.dataclass import dataclass
 
 if TYPE_CHECKING:
     from remuda.errors import Span

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from remuda.dataclass import dataclass
 from remuda.grid.settings import Engine
 from remuda.optimizer import Optimized, OptimizerSettings, optimize
 from remuda.plan import physical

@@ -5,12 +5,12 @@ out to be stale.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
+from remuda.dataclass import dataclass
 from remuda.errors import (
     ConstraintError,
     ErrorCode,

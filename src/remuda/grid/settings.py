@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from enum import Enum
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
+from remuda.dataclass import dataclass
 from remuda.errors import data_error, nearest, parsing_error
 
 if TYPE_CHECKING:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from remuda.catalog import IndexDefinition, IndexKind, MapStatistics
+from remuda.dataclass import dataclass
 from remuda.expr import Expression, conjunction, conjuncts
 from remuda.optimizer.cost import ScanSize, operator_cost, pruned_share, scan_cutover
 from remuda.optimizer.pruning import prune

@@ -9,10 +9,11 @@ second is a reference to it with a `Renaming`: #1 → #7, #2 → #8.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import field, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from remuda.catalog import IndexDefinition, MapDefinition
+from remuda.dataclass import dataclass
 from remuda.expr import Column, Literal, Parameter
 from remuda.plan import logical, physical
 from remuda.plan.physical import Estimate

@@ -13,10 +13,10 @@ column pays up to a sixth of the rows, of six columns up to a fourteenth.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, assert_never
 
 from remuda.catalog import IndexDefinition, IndexKind
+from remuda.dataclass import dataclass
 from remuda.expr import Column, Expression, Literal
 from remuda.optimizer.group_properties import UNKNOWN_LIMIT
 from remuda.optimizer.pruning import expected_partitions

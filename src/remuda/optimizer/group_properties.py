@@ -6,11 +6,12 @@ Columns are known by their ids, so that equally named columns of two maps, or of
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import dropwhile, takewhile
 from typing import TYPE_CHECKING, assert_never
 
 from remuda.catalog import ColumnStatistics, IndexKind
+from remuda.dataclass import dataclass
 from remuda.expr import Call, Column, Expression, Literal, columns_of, conjuncts
 from remuda.optimizer.join.join_cardinality import join_rows
 from remuda.optimizer.sargable import as_sargable, find_sargable

@@ -28,9 +28,10 @@ it with columns of its own (`canonical.py`):
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
+from remuda.dataclass import dataclass
 from remuda.optimizer.group_properties import Properties, derive
 from remuda.plan import logical
 from remuda.plan.walk import inputs

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from remuda.dataclass import dataclass
 from remuda.optimizer.fast_path import plan_lookup
 from remuda.optimizer.finishing.common_expressions import SHARE_RULE, CommonExpressions
 from remuda.optimizer.finishing.common_plans import SPOOL_RULE, CommonPlans

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from remuda.dataclass import dataclass
 from remuda.optimizer.canonical import EqualTrees, Numbering, Renaming
 from remuda.optimizer.group_properties import group_count
 from remuda.optimizer.join.join_graph import is_reorderable, join_graph

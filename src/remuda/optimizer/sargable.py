@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from remuda.dataclass import dataclass
 from remuda.expr import (
     FALSE,
     TRUE,

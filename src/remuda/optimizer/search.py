@@ -13,10 +13,11 @@ alternative that already costs more is given up (branch and bound). What has bee
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from remuda.dataclass import dataclass
 from remuda.expr import Column, Expression
 from remuda.expr.cancellation import check_cancelled
 from remuda.optimizer import cost

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
+from remuda.dataclass import dataclass
 from remuda.types import BIGINT, BOOLEAN, DOUBLE, MAXIMUM_PRECISION, VARCHAR, Kind, SqlType, decimal
 
 if TYPE_CHECKING:

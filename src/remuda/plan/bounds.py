@@ -5,8 +5,9 @@ The same values describe the reach of an index scan, of a key lookup and of part
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, assert_never
+
+from remuda.dataclass import dataclass
 
 if TYPE_CHECKING:
     from remuda.expr import Expression

@@ -6,9 +6,9 @@ which names the operator and its attributes. `_FORMATS` has the attributes that 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, assert_never
 
+from remuda.dataclass import dataclass
 from remuda.expr import conjunction, conjuncts, render
 from remuda.plan import logical, physical
 from remuda.plan.bounds import Bound, Interval, Points, Prefix, Ranges

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from remuda.dataclass import dataclass
 from remuda.plan import physical
 from remuda.plan.describe import column_names, describe, describe_logical, head_of, print_fields, traits_of
 from remuda.plan.traits import Convention

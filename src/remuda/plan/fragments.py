@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from remuda.dataclass import dataclass
 from remuda.plan import physical
 from remuda.plan.traits import Convention
 from remuda.plan.walk import change_inputs, walk

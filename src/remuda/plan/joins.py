@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from remuda.dataclass import dataclass
 from remuda.expr import Call, Column, conjuncts
 
 if TYPE_CHECKING:

@@ -6,10 +6,11 @@ as one of an outer query: within the right side of an `Apply`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
+from remuda.dataclass import dataclass
 from remuda.expr import Column, Expression, columns_of
 from remuda.plan.joins import JoinKind, joined_columns
 from remuda.types import BIGINT

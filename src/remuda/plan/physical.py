@@ -5,10 +5,11 @@ These nodes are the body of a `Plan`: plain data that pickles and travels to the
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, ClassVar
 
+from remuda.dataclass import dataclass
 from remuda.plan.joins import joined_columns
 from remuda.plan.logical import MODIFIED_COUNT
 

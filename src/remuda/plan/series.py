@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
+from remuda.dataclass import dataclass
 from remuda.expr import Literal, substitute
 from remuda.types import Kind
 

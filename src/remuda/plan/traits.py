@@ -5,9 +5,10 @@ Each trait is a small value with an "any", a `satisfies` that is a partial order
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
+
+from remuda.dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

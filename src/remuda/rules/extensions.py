@@ -7,8 +7,9 @@ that it has made, and none of another grid in the process, changes by a later re
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Literal, get_args
+
+from remuda.dataclass import dataclass
 
 RuleKind = Literal["normalize", "explore", "implement"]
 Rule = Callable[..., Any]

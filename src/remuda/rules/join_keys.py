@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from remuda.dataclass import dataclass
 from remuda.expr import Call, Column, Expression, columns_of, conjunction, conjuncts
 
 if TYPE_CHECKING:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from remuda.dataclass import dataclass
 from remuda.plan.traits import Convention, DistributionKind
 
 if TYPE_CHECKING:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from remuda.dataclass import dataclass
 from remuda.errors import ErrorCode, SqlError
 from remuda.exec import ExecContext, ExpressionCache, build_operator
 from remuda.exec.context import ReceivingEnd

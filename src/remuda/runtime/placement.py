@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from remuda.dataclass import dataclass
 from remuda.exec.scan.concrete_bounds import intersect, pruned_partitions
 from remuda.plan.physical import Route
 

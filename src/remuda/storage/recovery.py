@@ -5,11 +5,11 @@ Nothing is installed here. A reader that refreshes goes on with the state before
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from errno import ENOENT
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from remuda.catalog import Catalog
+from remuda.dataclass import dataclass
 from remuda.errors import StorageError
 from remuda.storage.folder.disk_errors import may_pass
 from remuda.storage.folder.manifest import (

@@ -6,12 +6,12 @@ between calls) and get the few live rows of the log as Arrow bytes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from remuda.dataclass import dataclass
 from remuda.errors import StorageError
 from remuda.storage.map_version import MapVersion
 from remuda.storage.memtable.memtable_source import MemtableSource

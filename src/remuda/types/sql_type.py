@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
 import pyarrow as pa
 
+from remuda.dataclass import dataclass
 from remuda.errors import data_error, parsing_error
 
 

@@ -7,13 +7,13 @@ piece by piece, or only as many pairs as it takes to know which left rows have a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from remuda.dataclass import dataclass
 from remuda.exec.batch import layout_of
 from remuda.exec.join.join_table import JoinTable, Pairs, cuts, in_rounds, spread
 from remuda.expr import as_array, compile_batch

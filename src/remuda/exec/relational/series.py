@@ -10,12 +10,12 @@ memory than one of a thousand.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
+from remuda.dataclass import dataclass
 from remuda.errors import data_error
 from remuda.exec.batch import ArrowBatch, empty_batch, layout_of, positional
 from remuda.exec.operator import Exec, IterationResult, UnaryExec

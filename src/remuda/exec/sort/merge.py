@@ -8,12 +8,12 @@ one at hand of a stream with more to come are final: whatever comes later is not
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
+from remuda.dataclass import dataclass
 from remuda.exec.sort.ordering import concatenate, sort_positions
 
 if TYPE_CHECKING:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
+from remuda.dataclass import dataclass
 from remuda.errors import data_error
 from remuda.exec.sort.ordering import order_codes
 from remuda.expr import as_array, call, coerce, compile_batch, evaluate_constant

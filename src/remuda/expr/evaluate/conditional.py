@@ -7,12 +7,12 @@ fail is evaluated on all rows, which is cheaper than to pick some.
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from remuda.dataclass import dataclass
 from remuda.errors import SqlError
 from remuda.expr.evaluate.dictionary import as_array, decode
 

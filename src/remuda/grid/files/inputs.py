@@ -7,7 +7,6 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -16,6 +15,7 @@ from urllib.parse import unquote
 import numpy as np
 import pyarrow as pa
 
+from remuda.dataclass import dataclass
 from remuda.errors import SqlError, StorageError, data_error
 from remuda.expr.cancellation import check_cancelled
 from remuda.grid.files.text_files import guess_csv, guess_json, read_csv, read_json

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from remuda import sql
+from remuda.dataclass import dataclass
 from remuda.errors import data_error
 from remuda.grid.result import Result
 from remuda.grid.settings import Engine, with_option

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
+from remuda.dataclass import dataclass
 from remuda.exec.metrics import Instrumentation, OperatorMetrics
 from remuda.grid.plan_cache import CachedPlan
 from remuda.grid.rows import RowShape

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from remuda.dataclass import dataclass
 from remuda.errors import SqlError, UntypedParametersError
 from remuda.expr import Literal, render
 from remuda.grid.parameters import arrange, to_stored_values

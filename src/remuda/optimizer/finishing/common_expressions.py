@@ -12,9 +12,10 @@ asks for `1 / b` where b is not 0, and must not fail elsewhere. What has another
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
+from remuda.dataclass import dataclass
 from remuda.expr import Call, Case, Cast, Column, Expression, can_fail, children, columns_of, conjunction, conjuncts
 from remuda.expr.registry import FUNCTIONS
 from remuda.expr.walk import with_children

@@ -12,10 +12,11 @@ calls of random() are two numbers. Not within the step of a recursive query, whi
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from remuda.catalog import IndexDefinition, MapDefinition
+from remuda.dataclass import dataclass
 from remuda.expr import Call, Case, Cast, Column, is_volatile
 from remuda.optimizer.canonical import READS_MAP, Numbering, Shape, canonical_key, compared_fields, shape_of
 from remuda.optimizer.cost import is_cheaper_once, spool_cost

@@ -11,10 +11,11 @@ nodes carry these counts, and EXPLAIN ANALYZE says what was decided.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
+from remuda.dataclass import dataclass
 from remuda.expr import Column
 from remuda.optimizer import cost
 from remuda.plan import physical

@@ -12,9 +12,10 @@ Everything else, and what lies below it, is a relation. Sets of relations are bi
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
+from remuda.dataclass import dataclass
 from remuda.expr import Call, Column, Expression, columns_of, conjunction, conjuncts
 from remuda.plan import logical
 from remuda.plan.joins import JoinKind

@@ -10,9 +10,9 @@ the outer row as well, it is looked up by that, perhaps in an index, and stays a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from remuda.dataclass import dataclass
 from remuda.expr import FALSE, TRUE, Call, Case, Column, Literal, columns_of, conjunction, conjuncts, is_volatile
 from remuda.plan import logical
 from remuda.plan.aggregates import AggregateCall

@@ -8,9 +8,10 @@ Items are counted by `order` once, orders joined with that by a LEFT join, COUNT
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from remuda.dataclass import dataclass
 from remuda.expr import FALSE, TRUE, Call, Case, Expression, Literal, conjunction, is_volatile, substitute
 from remuda.plan import logical
 from remuda.plan.joins import JoinKind

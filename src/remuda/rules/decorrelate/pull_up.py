@@ -12,9 +12,10 @@ set operation) is left to `push_domain`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
+from remuda.dataclass import dataclass
 from remuda.expr import Call, Column, Expression, call, columns_of, conjunction, conjuncts, substitute
 from remuda.plan import logical
 from remuda.plan.joins import JoinKind

@@ -17,9 +17,10 @@ a join, so the domain costs what a join with the different outer values costs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from remuda.dataclass import dataclass
 from remuda.errors import parsing_error
 from remuda.expr import Call, Column, Expression, conjunction, is_volatile, substitute
 from remuda.plan import logical

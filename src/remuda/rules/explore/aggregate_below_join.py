@@ -6,9 +6,10 @@ before the search has to weigh another tree of joins.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from remuda.dataclass import dataclass
 from remuda.expr import Call, Column, Expression, Literal, can_fail, columns_of, conjuncts, is_volatile, substitute
 from remuda.plan import logical
 from remuda.plan.aggregates import AGGREGATES

@@ -8,9 +8,9 @@ Between the two there may be anything that does to a partial result what it woul
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from remuda.dataclass import dataclass
 from remuda.expr import Call, Case, Column, Expression, Literal, can_fail, coerce
 from remuda.expr import call as typed_call
 from remuda.expr.functions.rounding import MEAN

@@ -10,9 +10,10 @@ The condition itself is still evaluated for every pair that is found.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from remuda.dataclass import dataclass
 from remuda.expr import Call, Expression, can_fail, columns_of, conjunction, conjuncts, disjuncts, is_volatile
 from remuda.plan.joins import CandidateBranch, SideComparison
 from remuda.types import BOOLEAN, Kind, SqlType

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from remuda.catalog import IndexDefinition, IndexKind
+from remuda.dataclass import dataclass
 from remuda.expr import Call, Column, Expression, conjunction
 from remuda.plan import logical, physical
 from remuda.plan.joins import JoinKind

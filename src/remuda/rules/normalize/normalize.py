@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from remuda.dataclass import dataclass
 from remuda.expr.cancellation import check_cancelled
 from remuda.plan import logical
 from remuda.plan.checker import check_logical

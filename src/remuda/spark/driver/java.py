@@ -15,11 +15,11 @@ import re
 import shutil
 import subprocess
 import tempfile
-from dataclasses import dataclass
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
 
+from remuda.dataclass import dataclass
 from remuda.errors import RemudaError
 
 OLDEST_JAVA = 17

@@ -8,13 +8,14 @@ two readers see different values, an old calendar, types that Spark widens, is l
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from remuda.dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

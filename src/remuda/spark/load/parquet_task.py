@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import itertools
 import pickle
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from remuda.dataclass import dataclass
 from remuda.errors import RemudaError
 from remuda.spark.load.partition_task import write_lots
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import pickle
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -21,6 +20,7 @@ from uuid import uuid4
 import numpy as np
 import pyarrow as pa
 
+from remuda.dataclass import dataclass
 from remuda.errors import RemudaError, SqlError
 from remuda.spark.query.batch_file import BatchFileWriter, ByteRange
 from remuda.storage.load.conforming import conform

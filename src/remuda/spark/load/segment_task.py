@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import itertools
 import pickle
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
+from remuda.dataclass import dataclass
 from remuda.spark.load.partition_task import WrittenRows, fitting
 from remuda.spark.query.batch_file import BatchFile, ByteRange
 from remuda.storage.load.bulk_load import MOST_PARTS, build_segments

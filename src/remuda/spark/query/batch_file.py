@@ -6,11 +6,12 @@ start at multiples of a cache line, so that their buffers can be used where they
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
 import pyarrow as pa
+
+from remuda.dataclass import dataclass
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,13 +10,13 @@ the same.
 from __future__ import annotations
 
 import pickle
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import pyarrow as pa
 
+from remuda.dataclass import dataclass
 from remuda.exec import ArrowBatch
 from remuda.exec.sort.ordering import concatenate
 from remuda.spark.query.answers import compact

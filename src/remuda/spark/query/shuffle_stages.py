@@ -16,11 +16,11 @@ between tasks has one stage.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from remuda.dataclass import dataclass
 from remuda.expr import is_volatile
 from remuda.plan.physical import Project, Route
 from remuda.plan.walk import walk

@@ -17,10 +17,10 @@ from __future__ import annotations
 
 import pickle
 import uuid
-from dataclasses import dataclass
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
+from remuda.dataclass import dataclass
 from remuda.exec.metrics import Instrumentation
 from remuda.spark.driver.tasks import slot_count
 from remuda.spark.query.shuffle_stages import stages_of

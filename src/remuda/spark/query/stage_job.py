@@ -6,11 +6,12 @@ import weakref
 from _thread import start_new_thread
 from collections import deque
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING
 
+from remuda.dataclass import dataclass
 from remuda.spark.driver.tasks import cancel_tasks, run_partitions, run_tasks
 from remuda.spark.query.answers import batches_of, measured_of, task_of
 from remuda.spark.query.shuffle_blocks import Mailbox

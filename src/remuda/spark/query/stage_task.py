@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pickle
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from remuda.dataclass import dataclass
 from remuda.exec import ExecContext, ExpressionCache, IterationResult, build_operator
 from remuda.exec.context import Outgoing
 from remuda.exec.memory import MemoryLimit

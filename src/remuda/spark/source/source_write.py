@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -11,6 +10,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
 from remuda.catalog import new_id
+from remuda.dataclass import dataclass
 from remuda.spark.load.matching import match_columns
 from remuda.spark.load.partition_task import fitting
 from remuda.spark.source.source_read import find_map, open_reader

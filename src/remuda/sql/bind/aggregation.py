@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
+from remuda.dataclass import dataclass
 from remuda.errors import parsing_error
 from remuda.expr import Call, Case, Column, Expression, Literal, columns_of
 from remuda.expr.walk import children, with_children

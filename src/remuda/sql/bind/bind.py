@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
+from remuda.dataclass import dataclass
 from remuda.errors import SqlError, nested_too_deeply, parsing_error
 from remuda.plan import logical
 from remuda.sql.bind.bind_context import BindContext

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+from remuda.dataclass import dataclass
 from remuda.errors import ErrorCode, Span, SqlError, data_error, nearest
 from remuda.expr import Column, Expression, Folding, Literal, Parameter
 from remuda.types import NULL, TIMESTAMP_TZ, Kind, SqlType, to_stored, type_of_value

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
+from remuda.dataclass import dataclass
 from remuda.errors import SqlError, parsing_error
 from remuda.expr import coerce
 from remuda.plan import logical

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
+from remuda.dataclass import dataclass
 from remuda.errors import parsing_error
 from remuda.expr import Column, children
 from remuda.sql.bind.bind_context import COMMON_PARTS, Binders, Parts

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from remuda.dataclass import dataclass
 from remuda.sql.parse.spans import refuse_unknown_parts
 
 if TYPE_CHECKING:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
 from remuda.catalog.definitions import GENERATED_KEY
+from remuda.dataclass import dataclass
 from remuda.errors import SqlError, nearest, parsing_error
 
 if TYPE_CHECKING:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
+from remuda.dataclass import dataclass
 from remuda.errors import parsing_error
 from remuda.expr import Column, Expression, Parameter, coerce
 from remuda.sql.bind.expression.expression import Alias

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar
 
@@ -11,6 +11,7 @@ from sqlglot.dialects.postgres import Postgres
 from sqlglot.errors import TokenError
 from sqlglot.tokens import Token, TokenType
 
+from remuda.dataclass import dataclass
 from remuda.errors import Span, parsing_error
 
 if TYPE_CHECKING:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from shutil import rmtree
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from remuda.dataclass import dataclass
 from remuda.errors import ErrorCode, SqlError, StorageError
 from remuda.storage.folder.folder_lock import FolderInUseError
 from remuda.storage.folder.inbox import ANSWER, FOLDER, GONE, LEVELS, OWN, REQUEST, Answer, Delivery

@@ -17,13 +17,13 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from remuda.dataclass import dataclass
 from remuda.storage.index.index_condition import UNBOUNDED, Lookup, Range
 from remuda.storage.index.interpolation_table import build_key_slots, searched_keys
 from remuda.storage.segment.block_guard import view_of

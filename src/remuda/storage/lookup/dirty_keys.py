@@ -10,11 +10,11 @@ deleted. The table says at once that nothing of the kind can be for nearly all k
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from remuda.dataclass import dataclass
 from remuda.types.column_hash import hash_columns
 
 if TYPE_CHECKING:

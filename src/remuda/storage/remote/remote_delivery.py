@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from remuda.dataclass import dataclass
 from remuda.storage.folder.inbox import ABANDONED_SECONDS, FOLDER
 from remuda.storage.remote.remote_files import TRANSFERS
 from remuda.storage.remote.remote_folder import RemoteFolder

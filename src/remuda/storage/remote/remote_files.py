@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 from errno import ENOENT
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.fs as pf
 
+from remuda.dataclass import dataclass
 from remuda.errors import StorageError
 from remuda.storage.segment.array_file import verify_array_file
 from remuda.storage.segment.segment_file import digest

@@ -7,7 +7,6 @@ links to the segments that it was asked for last; names of segments are never gi
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from threading import Lock
@@ -17,6 +16,7 @@ from urllib.parse import urlsplit, urlunsplit
 import pyarrow as pa
 import pyarrow.fs as pf
 
+from remuda.dataclass import dataclass
 from remuda.errors import StorageError
 from remuda.storage.remote.file_cache import CACHE_BYTES, FileCache, cache_folder
 from remuda.storage.remote.remote_files import TRANSFERS, RemoteFiles

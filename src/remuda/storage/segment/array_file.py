@@ -14,13 +14,13 @@ import os
 import struct
 import zlib
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
 from xxhash import xxh3_64_hexdigest
 
+from remuda.dataclass import dataclass
 from remuda.errors import StorageError
 from remuda.storage.folder.store_files import create_file, map_file, open_for_reading, remove_file
 from remuda.storage.segment.block_guard import BlockGuard

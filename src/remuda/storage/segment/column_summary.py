@@ -9,7 +9,6 @@ five values in each of ten segments are five and a million keys in each are ten 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from remuda.catalog import ColumnStatistics
+from remuda.dataclass import dataclass
 from remuda.storage.segment.histogram import MAP_BUCKETS, combined_histogram, histogram_of
 from remuda.types import Kind, SqlType
 from remuda.types.arrow_arrays import (

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from remuda.catalog import IndexDefinition, MapDefinition, new_id
+from remuda.dataclass import dataclass
 from remuda.errors import StorageError
 from remuda.storage.folder.store_files import SEGMENT_FILE, list_files
 from remuda.storage.segment.array_file import array_file_damages, open_array_file, write_array_file

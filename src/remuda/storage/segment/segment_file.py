@@ -10,13 +10,14 @@ from __future__ import annotations
 import os
 import weakref
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
+from remuda.dataclass import dataclass
 from remuda.errors import StorageError
 from remuda.storage.folder.store_files import (
     SEGMENT_FILE,

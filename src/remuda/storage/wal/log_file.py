@@ -30,11 +30,12 @@ import os
 import re
 import struct
 import zlib
-from dataclasses import dataclass, field
+from dataclasses import field
 from errno import ENOENT, EOPNOTSUPP
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from remuda.dataclass import dataclass
 from remuda.errors import StorageError
 from remuda.storage.folder.store_files import list_files, open_for_reading, read_file
 from remuda.storage.wal import log_file_format_1 as format_1

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from remuda.dataclass import dataclass
 from remuda.types import Kind
 
 if TYPE_CHECKING:

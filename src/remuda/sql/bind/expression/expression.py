@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
+from remuda.dataclass import dataclass
 from remuda.errors import ErrorCode, UntypedParametersError, parsing_error
 from remuda.expr import FUNCTIONS, Expression, Parameter, call, coerce, hints_of
 from remuda.sql.bind import grouping

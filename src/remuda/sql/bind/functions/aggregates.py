@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
+from remuda.dataclass import dataclass
 from remuda.errors import parsing_error
 from remuda.expr import Call, Case, Column, Literal, call, coerce, columns_of, rewrite
 from remuda.plan.aggregates import AGGREGATES

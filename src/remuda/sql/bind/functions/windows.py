@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
+from remuda.dataclass import dataclass
 from remuda.errors import nearest, parsing_error
 from remuda.expr import Call, Case, Column, Expression, Literal, coerce, is_constant
 from remuda.plan import logical

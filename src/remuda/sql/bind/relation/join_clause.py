@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from remuda.dataclass import dataclass
 from remuda.errors import nearest, parsing_error
 from remuda.expr import call, coerce, conjunction, substitute
 from remuda.plan import logical
