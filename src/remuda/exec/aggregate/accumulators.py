@@ -30,39 +30,73 @@ ROWS_OF_COUNT = 4
 
 
 class Accumulator(ABC):
-    """`add` leaves NULLs out and knows which groups have had a value.
+    """Leaves NULLs out, and knows which groups have had a value.
 
-    As long as no NULL has come, those are the groups that have rows; `rows`, where given, counts them.
+    Where `rows` counts all rows of each group, the NULLs of each group are counted beside it: real data has few, so
+    this costs less than marking the groups of all other rows. Else the groups that have had a value are marked.
     """
 
     def __init__(self, rows: Count | None = None) -> None:
         self._rows = rows
-        self._seen: np.ndarray | None = None if rows is not None else np.zeros(1, np.bool_)
+        self._null_rows: np.ndarray | None = None
+        """How many rows of each group were NULL, once there was one; where `rows` is given."""
+        self._seen = np.zeros(1, np.bool_)
+        """Which groups have had a value; where `rows` is not given."""
 
     def add(self, groups: np.ndarray | None, values: pa.Array, count: int) -> None:
         nulls = null_mask(values)
-        if nulls is not None:
-            values = values.drop_null()
-            groups = None if groups is None else groups[~nulls]
-            if self._seen is None:
-                assert self._rows is not None
-                self._seen = self._rows.counts(count) > 0
-        if self._seen is not None:
-            self._seen = grown(self._seen, count, False)
-            self._seen[slice(0, bool(len(values))) if groups is None else groups] = True
-        if len(values):
-            self.add_present(groups, values, count)
+        self._mark(groups, nulls, len(values), count)
+        if nulls is None:
+            if len(values):
+                self.add_present(groups, values, count)
+        elif values.null_count < len(values):
+            self.add_with_nulls(groups, values, nulls, count)
 
-    def add_where(self, values: pa.Array, mask: np.ndarray) -> bool:  # noqa: ARG002
+    def _mark(self, groups: np.ndarray | None, nulls: np.ndarray | None, rows: int, count: int) -> None:
+        """Take note of which groups these rows give a value to."""
+        if self._rows is None:
+            self._seen = grown(self._seen, count, False)
+            if groups is None:
+                self._seen[0] |= bool(rows) if nulls is None else not nulls.all()
+            else:
+                self._seen[groups if nulls is None else groups[~nulls]] = True
+        elif nulls is not None:
+            if groups is None:
+                self._count_nulls(None, int(np.count_nonzero(nulls)), count)
+            else:
+                of_nulls = groups[nulls]
+                self._count_nulls(of_nulls, len(of_nulls), count)
+
+    def _count_nulls(self, groups: np.ndarray | None, nulls: int, count: int) -> None:
+        known = np.zeros(1, np.int64) if self._null_rows is None else self._null_rows
+        self._null_rows = grown(known, count, 0)
+        count_rows(self._null_rows, groups, nulls, count)
+
+    def add_where(self, values: pa.Array, mask: np.ndarray, nulls: np.ndarray | None) -> bool:
         """Add the values that the mask selects to the only group there is, without materializing them.
 
-        False where that cannot be done: the caller materializes and adds them. None of the values is NULL.
+        False where that cannot be done, and nothing was added: the caller materializes and adds them.
         """
+        present = mask if nulls is None else np.greater(mask, nulls)
+        if not self.add_present_where(values, present):
+            return False
+        if self._rows is None:
+            self._seen[0] |= present.any()
+        elif nulls is not None:
+            self._count_nulls(None, int(np.count_nonzero(mask)) - int(np.count_nonzero(present)), 1)
+        return True
+
+    def add_present_where(self, values: pa.Array, present: np.ndarray) -> bool:  # noqa: ARG002
+        """Add the values that the mask selects, none of which is NULL; False where that cannot be done."""
         return False
 
     @abstractmethod
     def add_present(self, groups: np.ndarray | None, values: pa.Array, count: int) -> None:
         """Add values of which none is NULL."""
+
+    def add_with_nulls(self, groups: np.ndarray | None, values: pa.Array, nulls: np.ndarray, count: int) -> None:
+        """Add values of which some, but not all, are NULL."""
+        self.add_present(None if groups is None else groups[~nulls], values.drop_null(), count)
 
     @abstractmethod
     def state(self, count: int) -> pa.Array: ...
@@ -74,13 +108,37 @@ class Accumulator(ABC):
 
     def missing(self, count: int) -> np.ndarray:
         """Return which groups have had no value."""
-        if self._seen is None:
-            assert self._rows is not None
-            empty: np.ndarray = self._rows.counts(count) == 0
-            return empty
-        self._seen = grown(self._seen, count, False)
-        missing: np.ndarray = ~self._seen[:count]
+        missing: np.ndarray
+        if self._rows is None:
+            self._seen = grown(self._seen, count, False)
+            missing = ~self._seen[:count]
+        elif self._null_rows is None:
+            missing = self._rows.counts(count) == 0
+        else:
+            self._null_rows = grown(self._null_rows, count, 0)
+            missing = self._rows.counts(count) == self._null_rows[:count]
         return missing
+
+
+def count_rows(counts: np.ndarray, groups: np.ndarray | None, rows: int, count: int) -> None:
+    """Add the number of rows of each group to `counts`, which has room for all of them."""
+    if groups is None:
+        counts[0] += rows
+    elif count * ROWS_OF_COUNT <= rows:
+        counts[:count] += np.bincount(groups, minlength=count)
+    else:
+        np.add.at(counts, groups, 1)
+
+
+def with_nulls_as(identity: object, numbers: np.ndarray, nulls: np.ndarray) -> np.ndarray:
+    """Return the numbers, in an array of its own, with a value for NULL that changes no state.
+
+    Copying all of them is cheaper than leaving a few out, which copies their groups as well: 131,072 rows of which 1 %
+    are NULL take 66 µs, and 477 µs without them.
+    """
+    filled = numbers if numbers.flags.owndata else numbers.copy()  # else they are the memory of an Arrow array
+    filled[nulls] = identity
+    return filled
 
 
 def grown(array: np.ndarray, count: int, fill: object) -> np.ndarray:
@@ -114,24 +172,23 @@ class Count(Accumulator):
 
     def add(self, groups: np.ndarray | None, values: pa.Array, count: int) -> None:
         nulls = null_mask(values)
-        if nulls is not None and groups is not None:
-            groups = groups[~nulls]
-        self.add_rows(groups, len(values) - values.null_count, count)
+        if groups is None or nulls is None:
+            self.add_rows(groups, len(values) - values.null_count, count)
+            return
+        self.add_rows(groups, len(values), count)
+        of_nulls = np.zeros(count, np.int64)
+        count_rows(of_nulls, groups[nulls], values.null_count, count)
+        self._counts[:count] -= of_nulls
 
     def add_rows(self, groups: np.ndarray | None, rows: int, count: int) -> None:
         self._counts = grown(self._counts, count, 0)
-        if groups is None:
-            self._counts[0] += rows
-        elif count * ROWS_OF_COUNT <= rows:
-            self._counts[:count] += np.bincount(groups, minlength=count)
-        else:
-            np.add.at(self._counts, groups, 1)
+        count_rows(self._counts, groups, rows, count)
 
     def add_present(self, groups: np.ndarray | None, values: pa.Array, count: int) -> None:
         self.add_rows(groups, len(values), count)
 
-    def add_where(self, values: pa.Array, mask: np.ndarray) -> bool:  # noqa: ARG002
-        self._counts[0] += np.count_nonzero(mask)
+    def add_present_where(self, values: pa.Array, present: np.ndarray) -> bool:  # noqa: ARG002
+        self._counts[0] += np.count_nonzero(present)
         return True
 
     def state(self, count: int) -> pa.Array:
@@ -162,8 +219,13 @@ class Reduction(Accumulator):
         self._states = np.full(1, identity, dtype)
 
     def add_present(self, groups: np.ndarray | None, values: pa.Array, count: int) -> None:
+        self._add_numbers(groups, self.numbers(values), count)
+
+    def add_with_nulls(self, groups: np.ndarray | None, values: pa.Array, nulls: np.ndarray, count: int) -> None:
+        self._add_numbers(groups, with_nulls_as(self._identity, self.numbers(values), nulls), count)
+
+    def _add_numbers(self, groups: np.ndarray | None, numbers: np.ndarray, count: int) -> None:
         self._states = grown(self._states, count, self._identity)
-        numbers = self.numbers(values)
         if groups is None:
             with np.errstate(invalid="ignore", over="ignore"):  # infinities are values like any other
                 self._states[0] = self._function(self._states[0], self._function.reduce(numbers))
@@ -173,11 +235,11 @@ class Reduction(Accumulator):
             with np.errstate(invalid="ignore", over="ignore"):
                 self._function.at(self._states, groups, numbers)
 
-    def add_where(self, values: pa.Array, mask: np.ndarray) -> bool:
+    def add_present_where(self, values: pa.Array, present: np.ndarray) -> bool:
         """Add with zeros for what is not selected. An infinity or NaN times zero is no zero: then it is not done."""
-        if self._function is not np.add or self._seen is not None:
+        if self._function is not np.add:
             return False
-        total = sum_where(self.numbers(values), mask)
+        total = sum_where(self.numbers(values), present)
         if np.isfinite(total):
             self._states[0] += total
         return bool(np.isfinite(total))

@@ -20,6 +20,7 @@ from remuda.expr.function import Signature
 from remuda.expr.functions.decimals import divide_batch
 from remuda.plan.aggregates import AGGREGATES, partial_type
 from remuda.types import BIGINT, Kind, SqlType, exact_digits, from_arrow
+from remuda.types.arrow_arrays import null_mask
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -101,11 +102,12 @@ class SplitCall:
         if self._ordinal is None:
             return
         values = batch.whole.column(self._ordinal)
-        if self._seen is not None or values.null_count:
+        if self._seen is not None:
             self.add(None, batch.arrow(), 1)
             return
+        nulls = null_mask(values)
         for each in self.accumulators:
-            if not each.add_where(values, batch.mask):
+            if not each.add_where(values, batch.mask, nulls):
                 each.add(None, batch.arrow().column(self._ordinal), 1)
 
     @property

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from remuda.errors import data_error
-from remuda.exec.aggregate.accumulators import Accumulator, grown, is_one_word, sum_where
+from remuda.exec.aggregate.accumulators import Accumulator, grown, is_one_word, sum_where, with_nulls_as
 from remuda.expr.functions.decimal_words import are_words
 from remuda.types import LONG_DIGITS, Kind
 from remuda.types.arrow_arrays import decimal_array, decimal_words
@@ -45,9 +45,18 @@ class ExactSum(Accumulator):
         """Whether the other limbs are in use; if not, they have no room for the groups."""
 
     def add_present(self, groups: np.ndarray | None, values: pa.Array, count: int) -> None:
+        self._add_values(groups, values, None, count)
+
+    def add_with_nulls(self, groups: np.ndarray | None, values: pa.Array, nulls: np.ndarray, count: int) -> None:
+        self._add_values(groups, values, nulls, count)
+
+    def _add_values(self, groups: np.ndarray | None, values: pa.Array, nulls: np.ndarray | None, count: int) -> None:
+        """Add values, zero for those that are NULL."""
         self._grow(count)
         if self._argument.kind is Kind.DECIMAL and self._argument.precision > LONG_DIGITS:
             low, high = decimal_words(values)
+            if nulls is not None:
+                low, high = with_nulls_as(0, low, nulls), with_nulls_as(0, high, nulls)
             narrow = np.ascontiguousarray(low).view(np.int64)
             if are_words(narrow, high):
                 self._add_words(groups, narrow)
@@ -58,17 +67,18 @@ class ExactSum(Accumulator):
             self._add(3, groups, high >> _LIMB)
             self._reach((2**32) * len(values))
         else:
-            self._add_words(groups, normalized_keys(values, self._argument))
+            numbers = normalized_keys(values, self._argument)
+            self._add_words(groups, numbers if nulls is None else with_nulls_as(0, numbers, nulls))
 
-    def add_where(self, values: pa.Array, mask: np.ndarray) -> bool:
-        if self._seen is not None or not is_one_word(self._argument):
+    def add_present_where(self, values: pa.Array, present: np.ndarray) -> bool:
+        if not is_one_word(self._argument):
             return False
         numbers = normalized_keys(values, self._argument)
         reached = _greatest(numbers) * len(numbers)
         if reached >= _ROOM // 2:
             return False
         self._reach(reached)
-        self._limbs[0][0] += sum_where(numbers, mask)
+        self._limbs[0][0] += sum_where(numbers, present)
         return True
 
     def _add_words(self, groups: np.ndarray | None, numbers: np.ndarray) -> None:
