@@ -72,9 +72,22 @@ def test_decimals_are_kept_by_their_units() -> None:
     assert (narrow.least, narrow.widest, narrow.distances.tolist()) == (-10, 210, [14, 0, 210])
 
 
-def test_columns_with_nulls_or_without_rows_have_none() -> None:
-    assert encode_column(pa.array([1, None], pa.int32()), INTEGER) is None
+def test_columns_without_values_have_none() -> None:
+    assert encode_column(pa.array([None, None], pa.int32()), INTEGER) is None
     assert encode_column(pa.array([], pa.int32()), INTEGER) is None
+
+
+def test_nulls_pass_no_comparison_whatever_is_stored_at_them() -> None:
+    stored = np.array([5, 2**31 - 1, 9, -(2**31)], np.int32)
+    column = pa.Array.from_buffers(pa.int32(), 4, [pa.py_buffer(bytes([0b0101])), pa.py_buffer(stored)])
+    assert column.to_pylist() == [5, None, 9, None]
+    narrow = encode_column(column, INTEGER)
+    assert narrow is not None
+    assert (narrow.least, narrow.widest) == (5, 4)
+    for function, compare in COMPARE.items():
+        for operand in (-(2**31), 0, 5, 6, 9, 10, 2**31 - 1):
+            passing = narrow.mask(StoredComparison(function, operand), slice(0, 4)).tolist()
+            assert passing == [compare(5, operand), False, compare(9, operand), False], (function, operand)
 
 
 QUERIES = [

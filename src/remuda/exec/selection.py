@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from remuda.exec.batch import ArrowBatch
-from remuda.types.arrow_arrays import is_dictionary
+from remuda.types.arrow_arrays import is_dictionary, unpacked_bits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -124,11 +124,11 @@ def _packed(mask: np.ndarray) -> pa.BooleanArray:
 
 
 def _gathered(array: pa.Array, positions: np.ndarray) -> pa.Array | None:
-    """Gather the values at these positions, where they are of fixed width and none is NULL; else None."""
+    """Gather the values at these positions, where they are of fixed width; else None."""
     if is_dictionary(array):
         codes = _gathered(array.indices, positions)
         return None if codes is None else pa.DictionaryArray.from_arrays(codes, array.dictionary, safe=False)
-    if array.null_count or not pa.types.is_primitive(array.type) or pa.types.is_boolean(array.type):
+    if not pa.types.is_primitive(array.type) or pa.types.is_boolean(array.type):
         return None
     dtype = _DTYPES.get(array.type.bit_width // 8)
     if dtype is None:
@@ -138,7 +138,11 @@ def _gathered(array: pa.Array, positions: np.ndarray) -> pa.Array | None:
     # Arrow keeps the memory it has freed, where numpy would ask the system for it again with every batch.
     buffer = pa.allocate_buffer(len(positions) * width)
     values.take(positions, out=np.frombuffer(buffer, dtype), mode="clip")
-    return pa.Array.from_buffers(array.type, len(positions), [None, buffer])
+    validity = None
+    if array.null_count:
+        present = unpacked_bits(array.buffers()[0], array).take(positions, mode="clip")
+        validity = pa.py_buffer(np.packbits(present, bitorder="little"))
+    return pa.Array.from_buffers(array.type, len(positions), [validity, buffer])
 
 
 def _take(array: pa.Array, positions: pa.Array) -> pa.Array:

@@ -21,7 +21,7 @@ import numpy as np
 from remuda.dataclass import dataclass
 from remuda.expr.column_comparison import recognise
 from remuda.types import Kind
-from remuda.types.arrow_arrays import stored_numbers
+from remuda.types.arrow_arrays import null_mask, stored_numbers
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -50,19 +50,27 @@ _WIDTHS: tuple[tuple[type[np.unsignedinteger[Any]], int], ...] = ((np.uint8, 1),
 
 @dataclass(frozen=True, slots=True)
 class EncodedColumn:
-    """Distances from the `least` value, for all rows of a segment; none is above `widest`."""
+    """Distances from the `least` value, for all rows of a segment; none is above `widest`.
+
+    The mask of NULLs is kept as well, a byte a row: unpacking it with every scan takes as long as the comparison.
+    """
 
     distances: np.ndarray
     least: int
     widest: int
+    nulls: np.ndarray | None = None
 
     def mask(self, comparison: StoredComparison, rows: slice) -> np.ndarray:
         """Return the mask of the rows that pass. The array is the caller's."""
         distances = self.distances[rows]
         decided = comparison.decide(self.least, self.least + self.widest)
         if decided is not None:
-            return np.full(len(distances), decided, np.bool_)
-        return comparison.shifted(self.least).mask(distances)
+            passing = np.full(len(distances), decided, np.bool_)
+        else:
+            passing = comparison.shifted(self.least).mask(distances)
+        if self.nulls is not None:
+            np.greater(passing, self.nulls[rows], out=passing)  # passing AND NOT nulls
+        return passing
 
 
 class EncodedComparison:
@@ -109,14 +117,16 @@ NOT_ENCODED = "not encoded"
 
 
 def encode_column(array: pa.Array, sql_type: SqlType) -> EncodedColumn | None:
-    if array.null_count or not len(array):
+    if array.null_count == len(array):
         return None
-    values = stored_numbers(array, sql_type)
+    values, nulls = stored_numbers(array, sql_type), null_mask(array)
     width = 16 if sql_type.kind is Kind.DECIMAL else values.dtype.itemsize
-    least, greatest = int(values.min()), int(values.max())
+    present = values if nulls is None else values[~nulls]
+    least, greatest = int(present.min()), int(present.max())
     for dtype, size in _WIDTHS:
         if greatest - least <= np.iinfo(dtype).max and 2 * size <= width:
             distances = np.empty(len(values), dtype)
-            np.subtract(values, values.dtype.type(least), out=distances, casting="unsafe")
-            return EncodedColumn(distances, least, greatest - least)
+            with np.errstate(over="ignore"):  # of what stands at a NULL, which may be anything
+                np.subtract(values, values.dtype.type(least), out=distances, casting="unsafe")
+            return EncodedColumn(distances, least, greatest - least, nulls)
     return None
