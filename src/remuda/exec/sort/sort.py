@@ -19,6 +19,7 @@ from remuda.exec.scan.zone_order import TopNBound
 from remuda.exec.selection import gather
 from remuda.exec.sort.ordering import concatenate, sort_positions, top_positions
 from remuda.expr.evaluate.mask import true_rows
+from remuda.types.arrow_arrays import null_mask
 
 if TYPE_CHECKING:
     from remuda.exec.context import ExecContext
@@ -75,6 +76,7 @@ class TopNExec(BlockingExec):
         layout = layout_of(node.columns)
         self._ordinals = [layout[key.column] for key in node.collation]
         self._descending = node.collation[0].descending
+        self._nulls_first = node.collation[0].nulls_first
         self._scan_bound: TopNBound | None = None
         self._begin()
 
@@ -121,9 +123,9 @@ class TopNExec(BlockingExec):
         column = batch.column(self._ordinals[0])
         if self._bound is None:
             self._raise_bound(bound_within(column, self._kept, descending=self._descending))
-        if self._bound is None or column.null_count or pa.types.is_dictionary(column.type):
+        if self._bound is None or pa.types.is_dictionary(column.type):
             return batch
-        mask = reaches_bound(column, self._bound, descending=self._descending)
+        mask = reaches_bound(column, self._bound, descending=self._descending, nulls_first=self._nulls_first)
         return gather(batch, mask, int(np.count_nonzero(mask)))
 
     def _select_first(self) -> None:
@@ -146,36 +148,45 @@ class TopNExec(BlockingExec):
         return ArrowBatch(self._node.columns, self._candidates[0].slice(self._skipped))
 
 
-def reaches_bound(column: pa.Array, bound: pa.Scalar, *, descending: bool) -> np.ndarray:
+def reaches_bound(column: pa.Array, bound: pa.Scalar, *, descending: bool, nulls_first: bool) -> np.ndarray:
     """Return the mask of the rows that are not behind the bound. Ties are kept: a later key may decide them.
 
-    NaN, which is not below any number, is above all of them. The column has no NULL.
+    NaN, which is not below any number, is above all of them. A NULL is before every bound or behind it.
     """
-    values = _numbers(column)
+    values, nulls = _numbers(column), null_mask(column)
+    reached: np.ndarray
     if values is None:
-        return true_rows(pc.invert(pc.less(column, bound)) if descending else pc.less_equal(column, bound))
-    least = values.dtype.type(bound.value if pa.types.is_temporal(bound.type) else bound.as_py())
-    reached: np.ndarray = ~(values < least) if descending else values <= least
+        reached = true_rows(pc.invert(pc.less(column, bound)) if descending else pc.less_equal(column, bound))
+    else:
+        least = values.dtype.type(bound.value if pa.types.is_temporal(bound.type) else bound.as_py())
+        reached = ~(values < least) if descending else values <= least
+    if nulls is not None:
+        reached = reached | nulls if nulls_first else reached & ~nulls
     return reached
 
 
 def last_value(ordered: pa.Array) -> pa.Scalar | None:
     """Return the last value, where it can be a bound: not NULL, nor NaN, which nothing is above or below to Arrow."""
-    if ordered.null_count or pa.types.is_dictionary(ordered.type):
+    if pa.types.is_dictionary(ordered.type):
         return None
-    value = ordered[len(ordered) - 1]
-    return None if pa.types.is_floating(ordered.type) and math.isnan(value.as_py()) else value
+    last = ordered[len(ordered) - 1]
+    if not last.is_valid or (pa.types.is_floating(ordered.type) and math.isnan(last.as_py())):
+        return None
+    return last
 
 
 def bound_within(column: pa.Array, kept: int, *, descending: bool) -> pa.Scalar | None:
-    """Return the last of the first `kept` values of a batch, or of its beginning: found without sorting all of them."""
+    """Return the last of the first `kept` values of a batch, or of its beginning: found without sorting all of them.
+
+    NULLs are left out: where they come first, the first `kept` rows reach this value all the more.
+    """
     if not 0 < kept <= SMALL_SHARE * len(column):
         return None
     column = column.slice(0, max(SAMPLE_ROWS, int(kept / SMALL_SHARE)))
-    if column.null_count:
-        return None
-    values = _numbers(column)
-    if values is None or (values.dtype.kind == "f" and np.isnan(values).any()):
+    values, nulls = _numbers(column), null_mask(column)
+    if values is not None and nulls is not None:
+        values = values[~nulls]
+    if values is None or len(values) < kept or (values.dtype.kind == "f" and np.isnan(values).any()):
         return None
     position = len(values) - kept if descending else kept - 1
     found = np.partition(values, position)[position : position + 1]
