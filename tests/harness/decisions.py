@@ -10,7 +10,7 @@ import ast
 import importlib
 import inspect
 import pkgutil
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -164,6 +164,8 @@ def random_profile(random: Random) -> Profile:
 def forced(profile: Mapping[str, int]) -> Iterator[None]:
     """Force these sides in every module that has the constant. Grids are to be opened and closed within."""
     undo: list[tuple[ModuleType, str, Any]] = []
+    with suppress(TypeError):  # it lacks its arguments; the first call has written `__init__`, with its defaults
+        ExecContext()  # type: ignore[call-arg]
     defaults = ExecContext.__init__.__defaults__
     try:
         for key, side in profile.items():
