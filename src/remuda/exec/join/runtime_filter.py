@@ -13,7 +13,7 @@ from remuda.exec.batch import empty_batch, layout_of, positional
 from remuda.exec.join.join_table import KeyTable
 from remuda.exec.memory import bytes_held
 from remuda.exec.operator import Exec, IterationResult, PassingExec, UnaryExec
-from remuda.exec.selection import SelectedBatch, materialized
+from remuda.exec.selection import NEARLY_ALL, SelectedBatch, materialized
 from remuda.exec.sort.ordering import concatenate
 
 if TYPE_CHECKING:
@@ -51,7 +51,12 @@ class FilterKeys:
 
 
 class RuntimeFilterExec(PassingExec):
-    """Passes the rows whose key is in the filter."""
+    """Passes the rows whose key is in the filter.
+
+    Where nearly all of a batch pass, all do: the join drops the few others, and copying the many would cost more than
+    it saves (a key that is NULL in 2 % of five million rows, grouped below the join: 75 ms of processor time against
+    57).
+    """
 
     def __init__(self, node: physical.RuntimeFilter, source: Exec) -> None:
         super().__init__(source, node.columns)
@@ -74,7 +79,8 @@ class RuntimeFilterExec(PassingExec):
         if table is None or not batch.row_count:
             return batch
         rows = batch.arrow()
-        return SelectedBatch(batch.columns, rows, table.contains([rows.column(each) for each in self._ordinals]))
+        passing = SelectedBatch(batch.columns, rows, table.contains([rows.column(each) for each in self._ordinals]))
+        return batch if passing.row_count > NEARLY_ALL * batch.row_count else passing
 
 
 class SpooledProbeExec(UnaryExec):
