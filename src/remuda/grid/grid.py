@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from remuda.catalog import MapDefinition, SearchPath
     from remuda.grid.result import Result
+    from remuda.grid.statements.explanation import Explanation
     from remuda.spark import SparkSession
 
 
@@ -152,12 +153,16 @@ class Grid:
             self._sessions.add(session)
         return session
 
-    def explain(self, text: str, /, *values: Any, **named: Any) -> str:
-        """Return the plan of a query, as SQL's EXPLAIN prints it.
+    def explain(
+        self, text: str, /, *values: Any, format: str | None = None, analyze: bool = False, **named: Any
+    ) -> Explanation:
+        """Return the plan of a query, as SQL's EXPLAIN prints it; with `analyze` run the query first.
 
         With values for its parameters it says what they decide: which partitions and members, index or direct scan.
+        The text is a `str`; a notebook shows it as a picture, and `save("plan.svg")` or `save("plan.html")` writes it.
+        `format` is `text`, `json`, `html` or `svg`.
         """
-        return self.default_session.explain(text, *values, **named)
+        return self.default_session.explain(text, *values, format=format, analyze=analyze, **named)
 
     def map(self, name: str) -> Map:
         """The key-value face of a map."""

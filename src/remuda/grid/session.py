@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from remuda.grid.grid import Grid
     from remuda.grid.planner import Planner
     from remuda.grid.result import Restart
+    from remuda.grid.statements.explanation import Explanation
     from remuda.runtime import Execution
     from remuda.sql import Query
 
@@ -136,13 +137,17 @@ class Session:
                 return QueryRun(call, query=statement).run()
             return run_statement(call, statement)
 
-    def explain(self, text: str, /, *values: Any, **named: Any) -> str:
-        """Return the plan of a query, as SQL's EXPLAIN prints it.
+    def explain(
+        self, text: str, /, *values: Any, format: str | None = None, analyze: bool = False, **named: Any
+    ) -> Explanation:
+        """Return the plan of a query, as SQL's EXPLAIN prints it; with `analyze` run the query first.
 
         With values for its parameters it says what they decide: which partitions and members, index or direct scan.
+        The text is a `str`; a notebook shows it as a picture, and `save("plan.svg")` or `save("plan.html")` writes it.
+        `format` is `text`, `json`, `html` or `svg`.
         """
         from remuda import sql
-        from remuda.grid.statements.explain_statement import explain_query
+        from remuda.grid.statements.explain_statement import explain_query, with_options
 
         self.refuse_closed()
         if not isinstance(text, str):
@@ -153,7 +158,8 @@ class Session:
                 statement = sql.Explain(statement)
             if not isinstance(statement, sql.Explain):
                 raise data_error("only queries have a plan")
-            return explain_query(Call(self, text, values, named, self._token(None)), statement)
+            statement = with_options(statement, format, analyze=analyze)
+            return explain_query(Call(self, text, values, named, self._token(None)), statement, pictured=True)
 
     def planner(self, **changes: Any) -> Planner:
         """Return what makes the session's plans at this moment."""

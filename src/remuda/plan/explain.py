@@ -41,6 +41,8 @@ class Decision:
     partitions: int | None = None
     partition_count: int = 0
     at_most: bool = False
+    touched: frozenset[int] | None = None
+    """The partitions by number; None where only how many they are is known."""
     members: tuple[str, ...] | None = None
     """The owners of the partitions; None where they are not known, or where tasks of another backend read them."""
     entries: int | None = None
@@ -123,14 +125,14 @@ def _lines(node: Any, depth: int, decide: Decide, measured: Measured) -> Iterato
     below = f"{indent}    "
     estimate = f"rows≈{_count(node.estimate.rows)} cost≈{_count(node.estimate.cost)}"
     yield _Line(indent + head_of(node), estimate, below + traits_of(node))
-    for line in _decided_lines(node, decide(node)):
+    for line in decided_lines(node, decide(node)):
         yield from map(_Line, lay_out(print_fields(line), below))
     yield from map(_Line, lay_out(measured(node), below, gap=" ", hanging="  "))
     for child in inputs(node):
         yield from _lines(child, depth + 1, decide, measured)
 
 
-def _decided_lines(node: Any, decision: Decision) -> list[Attributes]:
+def decided_lines(node: Any, decision: Decision) -> list[Attributes]:
     """Return the operator's lines, each with what is decided of it: partitions by their columns, access by count."""
     lines = describe(node).lines
     if isinstance(node, physical.Modify):

@@ -89,7 +89,7 @@ class Decisions:
             return Decision(**more)
         is_ours = node.traits.convention is Convention.LOCAL
         members = self.owners(partitions) if is_ours else None
-        return Decision(len(partitions), node.map.partitions, members=members, **more)
+        return Decision(len(partitions), node.map.partitions, touched=frozenset(partitions), members=members, **more)
 
     def _index_scan(self, node: physical.IndexScan) -> Decision:
         """Count as the scan itself will: an index tells the number of its entries without reading a row."""

@@ -1,4 +1,4 @@
-"""EXPLAIN: the plan of a query, its fragments, or how it came about, as text or as JSON."""
+"""EXPLAIN: the plan of a query, its fragments, or how it came about, as text, as JSON or as a picture."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from remuda.dataclass import dataclass
-from remuda.errors import SqlError, UntypedParametersError
+from remuda.errors import SqlError, UntypedParametersError, data_error
 from remuda.expr import Literal, render
 from remuda.grid.parameters import arrange, to_stored_values
 from remuda.grid.result import Result
@@ -16,13 +16,16 @@ from remuda.grid.rows import RowShape
 from remuda.grid.settings import Engine
 from remuda.grid.statements.explain_analyze import NOT_RUN, analyze, milliseconds
 from remuda.grid.statements.explain_decisions import Decisions
+from remuda.grid.statements.explanation import Explanation
 from remuda.optimizer.explain_memo import explain_memo, memo_json
 from remuda.optimizer.explain_steps import explain_steps, steps_json
+from remuda.optimizer.not_taken import PathsNotTaken
 from remuda.optimizer.optimize import FAST_PATH
 from remuda.plan import physical
 from remuda.plan.explain import explain, explain_fragments, explain_logical, lay_out
 from remuda.plan.explain_json import fragments_json, json_text, logical_json, physical_json
 from remuda.plan.fragments import ResultColumn
+from remuda.plan.picture import Picture, collect, html_page, svg
 from remuda.plan.traits import Convention
 from remuda.plan.walk import walk
 from remuda.sql import Explain, ExplainFormat, ExplainMode, bind
@@ -33,7 +36,9 @@ if TYPE_CHECKING:
 
     from remuda.grid.planner import Planner
     from remuda.grid.query_run import Call
+    from remuda.grid.statements.explain_analyze import Analysis
     from remuda.optimizer import Optimized
+    from remuda.plan.fragments import Plan
     from remuda.sql import BoundQuery
 
 LONGEST_VALUE = 60
@@ -59,28 +64,46 @@ class _Planned:
     given: tuple[str, ...] = ()
 
 
-def explain_query(
-    call: Call,
-    statement: Explain,
-    **changes: Any,
-) -> str:
-    """Explain a statement by a planner with these changes. Only EXPLAIN ANALYZE runs it; what writes then writes."""
+def explain_query(call: Call, statement: Explain, *, pictured: bool = False, **changes: Any) -> Explanation:
+    """Explain a statement by a planner with these changes. Only EXPLAIN ANALYZE runs it; what writes then writes.
+
+    A plan that shall be `pictured` comes with its picture, whatever the format of the text is.
+    """
+    pictured = statement.mode.is_plan and (pictured or statement.format.is_picture)
     tries = 0
     while True:
         planner = call.session.planner(**changes)
         try:
             planned = _plan(planner, call.text, statement, call.positional, call.named)
-            return _show(call, planner, planned, statement)
+            if statement.mode.is_plan:
+                return _show_plan(call, planner, planned, statement, pictured=pictured)
+            return Explanation(_show(planned.optimized, statement))
         except SqlError as error:
             tries += 1
             if not error.invalidates_plan or tries == MAXIMUM_TRIES:
                 raise
 
 
+def with_options(statement: Explain, format_name: str | None, *, analyze: bool) -> Explain:
+    """Return the statement with the options that were given beside its text."""
+    known = {each.value.lower(): each for each in ExplainFormat}
+    if format_name is not None and format_name not in known:
+        raise data_error(f"format must be one of {', '.join(known)}, not {format_name!r}")
+    changed = replace(
+        statement,
+        analyze=analyze or statement.analyze,
+        format=statement.format if format_name is None else known[format_name],
+    )
+    if not changed.mode.is_plan and (changed.analyze or changed.format.is_picture):
+        asked = "ANALYZE" if changed.analyze else f"FORMAT {changed.format.value}"
+        raise data_error(f"{asked} shows the plan, not {changed.mode.value}")
+    return changed
+
+
 def explain_result(text: str, statement: Explain) -> Result:
-    """Text has a row for each line, JSON is one value."""
+    """Return a row for each line of text; every other format is one value."""
     shape = RowShape((ResultColumn("plan", VARCHAR, nullable=False),))
-    lines = [text] if statement.format is ExplainFormat.JSON else text.split("\n")
+    lines = text.split("\n") if statement.format is ExplainFormat.TEXT else [str(text)]
     return Result(shape, [(line,) for line in lines])
 
 
@@ -125,11 +148,10 @@ def _shortened(value: str) -> str:
     return line if len(line) <= LONGEST_VALUE else f"{line[:LONGEST_VALUE]}…"
 
 
-def _show(call: Call, planner: Planner, planned: _Planned, statement: Explain) -> str:
-    as_json, optimized = statement.format is ExplainFormat.JSON, planned.optimized
+def _show(optimized: Optimized, statement: Explain) -> str:
+    """Show how a plan came about."""
+    as_json = statement.format is ExplainFormat.JSON
     match statement.mode:
-        case ExplainMode.PLAN | ExplainMode.FRAGMENTS:
-            return _show_plan(call, planner, planned, statement)
         case ExplainMode.STEPS:
             return json_text(steps_json(optimized)) if as_json else explain_steps(optimized)
         case ExplainMode.LOGICAL:
@@ -137,45 +159,103 @@ def _show(call: Call, planner: Planner, planned: _Planned, statement: Explain) -
             return json_text({"plan": logical_json(tree)}) if as_json else explain_logical(tree)
         case ExplainMode.MEMO:
             return json_text(memo_json(optimized.memo)) if as_json else explain_memo(optimized.memo)
+        case ExplainMode.PLAN | ExplainMode.FRAGMENTS:
+            raise AssertionError("a plan is shown with what values decide")
 
 
-def _show_plan(call: Call, planner: Planner, planned: _Planned, statement: Explain) -> str:
-    plan = planner.finish(planned.text, planned.bound, planned.optimized)
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """A plan with all that EXPLAIN says of it, in whichever format."""
+
+    planned: _Planned
+    plan: Plan
+    decisions: Decisions
+    analysis: Analysis
+    statement: Explain
+    engine: str
+    why: str | None
+
+    def text(self) -> str:
+        decide, figures = self.decisions.of, self.analysis.figures
+        if self.statement.mode is ExplainMode.FRAGMENTS:
+            lines = [explain_fragments(self.plan, self.decisions.members, decide, figures)]
+        else:
+            lines = [explain(self.plan.tree, decide, figures)]
+        if self.planned.given:
+            lines.extend(lay_out([self._parameters()], ""))
+        return "\n".join([*lines, *self._summary()])
+
+    def json(self) -> str:
+        decide, values = self.decisions.of, self.analysis.values
+        if self.statement.mode is ExplainMode.FRAGMENTS:
+            shown = fragments_json(self.plan, self.decisions.members, decide, values)
+        else:
+            shown = {"plan": physical_json(self.plan.tree, decide, values)}
+        if self.planned.given:
+            shown["parameters"] = list(self.planned.given)
+        if self.statement.analyze:
+            shown |= {"planning_seconds": self.planned.seconds, "execution_seconds": self.analysis.seconds}
+        if self.why is not None:
+            shown["engine"] = f"{self.engine}   ({self.why})"
+        if self.analysis.job is not None:
+            shown["job"] = {"engine": self.engine, "why": self.why, **self.analysis.job.values()}
+        return json_text(shown)
+
+    def picture(self, optimized: Optimized) -> Picture:
+        """Return the plan to be drawn; `optimized` has the memo in which the paths not taken are."""
+        not_taken = PathsNotTaken(optimized.memo).of
+        root = collect(self.plan, self.decisions.members, self.decisions.of, self.analysis.values, not_taken)
+        facts = [*self._summary(), *([self._parameters()] if self.planned.given else [])]
+        title = "EXPLAIN ANALYZE" if self.statement.analyze else "EXPLAIN"
+        query = self.planned.text[self.statement.query.span.start :].strip().removesuffix(";")
+        return Picture(title, query, tuple(facts), root)
+
+    def _parameters(self) -> str:
+        return f"parameters: {', '.join(self.planned.given)}"
+
+    def _summary(self) -> list[str]:
+        """Say how long planning and running took, and which engine runs it."""
+        lines = []
+        if self.statement.analyze:
+            planned, ran = milliseconds(self.planned.seconds), milliseconds(self.analysis.seconds)
+            lines.append(f"planned in {planned}, run in {ran}")
+        if self.why is not None:
+            job = "" if self.analysis.job is None else f"   {self.analysis.job}"
+            lines.append(f"engine: {self.engine}{job}   ({self.why})")
+        return lines
+
+
+def _show_plan(call: Call, planner: Planner, planned: _Planned, statement: Explain, *, pictured: bool) -> Explanation:
+    searched = _searched(planner, planned) if pictured else planned.optimized
+    plan = planner.finish(planned.text, planned.bound, searched)
     snapshots = zip(plan.maps, call.session.store.snapshot(plan.maps), strict=True)
     decisions = Decisions(plan, planned.values, {definition.id: snapshot for definition, snapshot in snapshots})
     analysis = NOT_RUN
     if statement.analyze:
         assert planned.values is not None, "a statement that runs has its values"
         analysis = analyze(call, plan, planned.values, decisions)
-    engine = _engine(planned.optimized)
     why = _reason(planner, planned.bound)
-    cuts = statement.mode is ExplainMode.FRAGMENTS
-    if statement.format is ExplainFormat.JSON:
-        if cuts:
-            shown = fragments_json(plan, decisions.members, decisions.of, analysis.values)
-        else:
-            shown = {"plan": physical_json(plan.tree, decisions.of, analysis.values)}
-        if planned.given:
-            shown["parameters"] = list(planned.given)
-        if statement.analyze:
-            shown |= {"planning_seconds": planned.seconds, "execution_seconds": analysis.seconds}
-        if why is not None:
-            shown["engine"] = f"{engine}   ({why})"
-        if analysis.job is not None:
-            shown["job"] = {"engine": engine, "why": why, **analysis.job.values()}
-        return json_text(shown)
-    if cuts:
-        lines = [explain_fragments(plan, decisions.members, decisions.of, analysis.figures)]
-    else:
-        lines = [explain(plan.tree, decisions.of, analysis.figures)]
-    if planned.given:
-        lines.extend(lay_out([f"parameters: {', '.join(planned.given)}"], ""))
-    if statement.analyze:
-        lines.append(f"planned in {milliseconds(planned.seconds)}, run in {milliseconds(analysis.seconds)}")
-    if why is not None:
-        job = "" if analysis.job is None else f"   {analysis.job}"
-        lines.append(f"engine: {engine}{job}   ({why})")
-    return "\n".join(lines)
+    shown = _Shown(planned, plan, decisions, analysis, statement, _engine(searched), why)
+    picture = shown.picture(searched) if pictured else None
+    match statement.format:
+        case ExplainFormat.JSON:
+            return Explanation(shown.json(), picture)
+        case ExplainFormat.TEXT:
+            return Explanation(shown.text(), picture)
+        case ExplainFormat.HTML | ExplainFormat.SVG:
+            assert picture is not None, "a picture was asked for"
+            text = shown.text()
+            drawn = html_page(picture, text) if statement.format is ExplainFormat.HTML else svg(picture)
+            return Explanation(drawn, picture, text)
+
+
+def _searched(planner: Planner, planned: _Planned) -> Optimized:
+    """Return the plan with the memo of its search; a lookup, which is planned without one, is searched for anew."""
+    if planned.optimized.memo.groups:
+        return planned.optimized
+    searching = replace(planner, disabled_rules=planner.disabled_rules | {FAST_PATH})
+    searched = searching.optimize(planned.bound)
+    return searched if searched.tree == planned.optimized.tree else planned.optimized
 
 
 def _reason(planner: Planner, bound: BoundQuery) -> str | None:

@@ -115,8 +115,9 @@ class _ExplainOptions:
             self.mode = mode
         else:
             return False
-        if self.analyze and self.mode not in {ExplainMode.PLAN, ExplainMode.FRAGMENTS}:
+        if self.analyze and not self.mode.is_plan:
             raise parsing_error(f"EXPLAIN ANALYZE shows the plan, not {self.mode.value}", span=span)
+        self._refuse_picture(span)
         return True
 
     def accept_format(self) -> bool:
@@ -127,8 +128,9 @@ class _ExplainOptions:
         self._refuse_second("FORMAT", span)
         found = next((each for each in ExplainFormat if cursor.accept(each.value)), None)
         if found is None:
-            raise cursor.unexpected("TEXT or JSON")
+            raise cursor.unexpected("TEXT, JSON, HTML or SVG")
         self.format = found
+        self._refuse_picture(span)
         return True
 
     def unknown(self) -> SqlError:
@@ -137,6 +139,10 @@ class _ExplainOptions:
         word = self._cursor.current
         error.suggestion = None if word is None else nearest(word.text, known)
         return error
+
+    def _refuse_picture(self, span: Span) -> None:
+        if self.format.is_picture and not self.mode.is_plan:
+            raise parsing_error(f"FORMAT {self.format.value} shows the plan, not {self.mode.value}", span=span)
 
     def _refuse_second(self, option: str, span: Span) -> None:
         if option in self._given:

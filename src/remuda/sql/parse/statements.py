@@ -173,10 +173,23 @@ class ExplainMode(Enum):
     LOGICAL = "LOGICAL"
     MEMO = "MEMO"
 
+    @property
+    def is_plan(self) -> bool:
+        """Whether it is the plan, which can be run and drawn."""
+        return self in {ExplainMode.PLAN, ExplainMode.FRAGMENTS}
+
 
 class ExplainFormat(Enum):
+    """How EXPLAIN shows it; HTML and SVG are pictures, which only a plan has."""
+
     TEXT = "TEXT"
     JSON = "JSON"
+    HTML = "HTML"
+    SVG = "SVG"
+
+    @property
+    def is_picture(self) -> bool:
+        return self in {ExplainFormat.HTML, ExplainFormat.SVG}
 
 
 @dataclass(frozen=True, slots=True)
