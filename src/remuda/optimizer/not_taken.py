@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from remuda.plan.describe import describe
+from remuda.plan.describe import describe, head_of
 from remuda.plan.picture import NotTaken
 from remuda.plan.walk import inputs
 
@@ -44,9 +44,9 @@ class PathsNotTaken:
 
     def _others(self, node: Any) -> Iterator[PhysicalNode]:
         """Leave out the operator itself, and those that only move or sort its rows once more."""
+        head = head_of(node)
         for plan in self._weighed.get((id(node.estimate), type(node)), ()):
-            around = (plan, *inputs(plan))
-            if not any(each.estimate is node.estimate for each in around):
+            if plan.estimate is not node.estimate and not any(head_of(each) == head for each in inputs(plan)):
                 yield plan
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from remuda.plan.picture.cards import BAD_ERROR, FAIR_ERROR
 from remuda.plan.picture.strip import draw_strip
 from remuda.plan.picture.text import MONO_ADVANCE, cells, counted, duration, escaped, sans_width, shortened, wrapped
 
@@ -22,9 +23,6 @@ _NAME = 13.5
 _COLUMNS = int((_FIGURES - 10 - LEFT) / (_BODY * MONO_ADVANCE))
 _WIDE_COLUMNS = int(INNER / (_BODY * MONO_ADVANCE))
 _BAND = 22.0
-
-FAIR_ERROR, BAD_ERROR = 2.0, 10.0
-"""Estimates that are wrong by so many times are marked, and marked strongly."""
 
 MOST_NOT_TAKEN = 3
 _MOST_LINES = 4

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 from remuda.plan import physical
 from remuda.plan.describe import describe, print_fields, traits_of
 from remuda.plan.explain import decided_lines
+from remuda.plan.picture.text import counted
 from remuda.plan.traits import Convention
-from remuda.plan.walk import inputs
+from remuda.plan.walk import inputs, walk
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -36,6 +37,10 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "write": (physical.Modify,),
 }
 """The colours of cards; operators in none of these are `row`: they change rows one by one."""
+
+
+FAIR_ERROR, BAD_ERROR = 2.0, 10.0
+"""Estimates that are wrong by so many times are marked, and marked strongly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +96,29 @@ class Card:
     not_taken: tuple[NotTaken, ...] = ()
 
     @property
+    def label(self) -> str:
+        """The operator with the map that it reads or writes."""
+        return f"{self.name} {self.subject.partition(' using ')[0]}".strip()
+
+    @property
     def row_error(self) -> float | None:
         """The q-error: how many times too high or too low the estimate was; None where nothing ran."""
         if self.run is None:
             return None
         estimated, actual = max(self.rows, 1.0), max(float(self.run.rows), 1.0)
         return max(estimated / actual, actual / estimated)
+
+
+def highlights(root: Card) -> list[str]:
+    """Say where most of the time went, and which estimate was furthest off; nothing of a plan that did not run."""
+    ran = [(card, card.run) for card in walk(root) if card.run is not None]
+    slowest = sorted(ran, key=lambda pair: -pair[1].share)[:3]
+    said = [f"{card.label} {run.share:.0%}" for card, run in slowest if run.share >= 0.05]
+    found = [f"most time: {', '.join(said)}"] if said else []
+    worst = max(ran, key=lambda pair: pair[0].row_error or 0.0, default=None)
+    if worst is not None and (error := worst[0].row_error or 0.0) >= FAIR_ERROR:
+        found.append(f"worst estimate: {worst[0].label}, {counted(error)}×")
+    return found
 
 
 def collect(

@@ -11,14 +11,16 @@ Sub-trees are packed by their outlines, so that a chain of joins is a column wit
     scan, scan  ┌──┴──┐ ┌──┴──┐
                 └─────┘ └─────┘
 
-Where that would need more than `MOST_COLUMNS` columns, the first input is moved down until the others have their room
-beside the edge to it.
+Where that would need more than `MOST_COLUMNS` columns, the first input of a join is moved down until the second has its
+room beside the edge to it, and the inputs of a union are put into several rows.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from remuda.plan.walk import walk
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -47,47 +49,68 @@ class Placed:
     def bottom(self) -> float:
         return self.top + self.height
 
+    def is_on_lower_shelf(self, below: Placed) -> bool:
+        """Whether an input is below others of the same operator, so that its edge goes around those on the left."""
+        return below is not self.inputs[0] and below.top > self.bottom + ROW_GAP
+
     def moved(self, columns: int, down: float) -> Placed:
         below = tuple(each.moved(columns, down) for each in self.inputs)
         return Placed(self.card, self.column + columns, self.top + down, self.height, below)
-
-
-def walk(placed: Placed) -> list[Placed]:
-    """Return a card and all below it, consumers first."""
-    found, open_ = [], [placed]
-    while open_:
-        each = open_.pop()
-        found.append(each)
-        open_.extend(reversed(each.inputs))
-    return found
 
 
 def place(card: Card, height_of: Callable[[Card], float]) -> Placed:
     """Place a tree with its root at column 0 and at the top."""
     height = height_of(card)
     below = [place(each, height_of).moved(0, height + ROW_GAP) for each in card.inputs]
-    return Placed(card, 0, 0.0, height, tuple(_side_by_side(below)))
+    return Placed(card, 0, 0.0, height, tuple(_arranged(below)))
+
+
+def _arranged(trees: Sequence[Placed]) -> list[Placed]:
+    """Move trees that begin at one place apart: beside each other where that is narrow enough."""
+    packed = _side_by_side(trees)
+    if _width(packed) <= MOST_COLUMNS:
+        return packed
+    narrower = _first_below_others(trees) if len(trees) == 2 else _in_shelves(trees)
+    return narrower if _width(narrower) < _width(packed) else packed
 
 
 def _side_by_side(trees: Sequence[Placed]) -> list[Placed]:
-    """Move trees to the right until none overlaps one before it; else the first one down."""
-    if len(trees) < 2:
-        return list(trees)
-    packed = [trees[0]]
+    """Move each tree to the right until it overlaps none before it."""
+    packed = list(trees[:1])
     for tree in trees[1:]:
         packed.append(tree.moved(_columns_beside(packed, tree), 0.0))
-    if _width(packed) <= MOST_COLUMNS:
-        return packed
-    others = [trees[1].moved(1, 0.0)]
-    for tree in trees[2:]:
-        others.append(tree.moved(_columns_beside(others, tree), 0.0))
-    down = max(each.bottom for tree in others for each in walk(tree)) + ROW_GAP - trees[0].top
-    stacked = [trees[0].moved(0, down), *others]
-    return stacked if _width(stacked) < _width(packed) else packed
+    return packed
+
+
+def _first_below_others(trees: Sequence[Placed]) -> list[Placed]:
+    """Move the first tree down, until the others have their room beside the edge to it."""
+    others = [each.moved(1, 0.0) for each in _side_by_side(trees[1:])]
+    return [trees[0].moved(0, _bottom(others) + ROW_GAP - trees[0].top), *others]
+
+
+def _in_shelves(trees: Sequence[Placed]) -> list[Placed]:
+    """Put the many inputs of a union into rows, one below the other."""
+    done: list[Placed] = []
+    shelf: list[Placed] = []
+    for tree in trees:
+        if shelf and _width(_side_by_side([*shelf, tree])) > MOST_COLUMNS:
+            done += _shelf_below(done, shelf)
+            shelf = []
+        shelf.append(tree)
+    return done + _shelf_below(done, shelf)
+
+
+def _shelf_below(done: Sequence[Placed], shelf: Sequence[Placed]) -> list[Placed]:
+    down = _bottom(done) + ROW_GAP - shelf[0].top if done else 0.0
+    return [each.moved(0, down) for each in _side_by_side(shelf)]
+
+
+def _bottom(trees: Sequence[Placed]) -> float:
+    return max(each.bottom for tree in trees for each in walk(tree))
 
 
 def _width(trees: Sequence[Placed]) -> int:
-    return 1 + max(each.column for tree in trees for each in walk(tree))
+    return 1 + max((each.column for tree in trees for each in walk(tree)), default=0)
 
 
 def _columns_beside(packed: Sequence[Placed], tree: Placed) -> int:
@@ -109,7 +132,8 @@ def _boxes(tree: Placed) -> list[tuple[int, Span]]:
         boxes.append((each.column, (each.top, each.bottom)))
         for below in each.inputs[1:]:
             level = below.top - ROW_GAP / 2
-            boxes.extend((column, (level, level)) for column in range(each.column + 1, below.column))
+            first = each.column + (not each.is_on_lower_shelf(below))
+            boxes.extend((column, (level, level)) for column in range(first, below.column))
     return boxes
 
 

@@ -34,7 +34,7 @@ def draw_strip(reach: Reach, left: float, top: float, width: float) -> tuple[str
     owned = sum(len(partitions) for _, partitions in reach.owned)
     touched = reach.touched
     if touched is None or reach.is_everything:
-        kind = "unknown" if touched is None else "touched"
+        kind = "unknown" if touched is None else "all"
         label = f"partitions: {'decided by values' if touched is None else f'all {owned}'}"
         bar = _members_bar(reach, kind, left, top + 15, width)
         return _label(left, top, label) + bar, 24.0
@@ -97,7 +97,7 @@ def _members_bar(reach: Reach, kind: str, left: float, top: float, width: float)
     pieces, x = [], left
     for _, partitions in reach.owned:
         length = room * len(partitions) / total
-        pieces.append(f"M{x:.1f} {top:.1f}h{length:.1f}v6h-{length:.1f}z")
+        pieces.append(f"M{x:.1f} {top:.1f}h{length:.1f}v5h-{length:.1f}z")
         x += length + gap
     return _path(kind, pieces)
 

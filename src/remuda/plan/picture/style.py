@@ -46,6 +46,7 @@ _RULES = (
     (".track", "fill", "track"),
     (".bar", "fill", "bar"),
     (".bar.hot", "fill", "hot"),
+    (".all", "fill", "bar"),
     (".touched", "fill", "touched"),
     (".untouched", "fill", "untouched"),
     (".unknown", "stroke", "quiet"),

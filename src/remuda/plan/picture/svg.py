@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from remuda.plan.picture.card_blocks import WIDTH, draw_card
-from remuda.plan.picture.layout import ROW_GAP, place, walk
+from remuda.plan.picture.cards import highlights
+from remuda.plan.picture.layout import ROW_GAP, place
 from remuda.plan.picture.style import CLASS, standalone_style_sheet
-from remuda.plan.picture.text import MONO_ADVANCE, counted, escaped, sans_width, wrapped
+from remuda.plan.picture.text import MONO_ADVANCE, SANS_ADVANCE, counted, escaped, sans_width, wrapped
+from remuda.plan.walk import walk
 
 if TYPE_CHECKING:
     from remuda.plan.picture.cards import Card
@@ -21,6 +23,7 @@ _PITCH = WIDTH + _COLUMN_GAP
 _LEAST_WIDTH = 680.0
 _STATEMENT_SIZE = 12.0
 _STATEMENT_LINES = 16
+_STATEMENT_COLUMNS = 120
 _CORNER = 9.0
 _INPUT_GAP = 64.0
 """How far apart the inputs of an operator arrive at it."""
@@ -54,7 +57,7 @@ def svg(picture: Picture, style: str | None = None) -> str:
         return drawn[id(card)][1]
 
     tree = place(picture.root, height_of)
-    placed = walk(tree)
+    placed = list(walk(tree))
     width = max(_LEAST_WIDTH, _MARGIN * 2 + max(each.column for each in placed) * _PITCH + WIDTH)
     head, top = _head(picture, width)
     bottom = top + max(each.bottom for each in placed)
@@ -75,18 +78,19 @@ def svg(picture: Picture, style: str | None = None) -> str:
 
 def _head(picture: Picture, width: float) -> tuple[str, float]:
     """Return the title, the statement and the facts, and how far down they reach."""
-    columns = int((width - 2 * _MARGIN) / (_STATEMENT_SIZE * MONO_ADVANCE))
+    columns = min(int((width - 2 * _MARGIN) / (_STATEMENT_SIZE * MONO_ADVANCE)), _STATEMENT_COLUMNS)
     lines = [line for each in picture.statement.expandtabs(4).splitlines() for line in _statement_lines(each, columns)]
     if len(lines) > _STATEMENT_LINES:
         lines = [*lines[: _STATEMENT_LINES - 1], "…"]
-    facts = wrapped("   ·   ".join(picture.facts), int((width - 2 * _MARGIN) / 6.4), 4)
+    room = int((width - 2 * _MARGIN) / (12 * SANS_ADVANCE))
+    facts = [line for each in (*picture.facts, *highlights(picture.root)) for line in wrapped(each, room, 4)]
     parts = [f'<text class="b" x="{_MARGIN:g}" y="34" style="font-size:15px">{escaped(picture.title)}</text>']
     y = 40.0
     for line in lines:
         y += 17
         parts.append(f'<text class="m" x="{_MARGIN:g}" y="{y:g}" style="font-size:{_STATEMENT_SIZE:g}px">{line}</text>')
     y += 6
-    for fact in facts if picture.facts else ():
+    for fact in facts:
         y += 17
         parts.append(f'<text class="quiet" x="{_MARGIN:g}" y="{y:g}" style="font-size:12px">{escaped(fact)}</text>')
     return "".join(parts), y + 22
@@ -107,32 +111,55 @@ def _edges(placed: Placed) -> str:
     """Draw the way of the rows of each input, up to the operator that takes them."""
     parts = []
     for number, below in enumerate(placed.inputs):
-        start = _left(below) + WIDTH / 2
-        end = min(_left(placed) + WIDTH / 2 + number * _INPUT_GAP, _left(placed) + WIDTH - 20)
         rows = below.card.rows if below.card.run is None else float(below.card.run.rows)
         width = edge_width(rows)
         kind = "edge move" if placed.card.kind == "move" and below.card.fragment else "edge"
-        parts.append(
-            f'<path class="{kind}" stroke-width="{width:.1f}" d="{_way(start, below.top, end, placed.bottom)}"/>'
-        )
+        parts.append(f'<path class="{kind}" stroke-width="{width:.1f}" d="{_way(placed, below, number)}"/>')
         label = counted(rows) if below.card.run is not None else f"≈ {counted(rows)}"
+        x = _left(below) + WIDTH / 2 + width / 2 + 5
         parts.append(
-            f'<text class="quiet" x="{start + width / 2 + 5:.1f}" y="{below.top - 7:.1f}" style="font-size:10px">'
-            f"{escaped(label)}</text>"
+            f'<text class="quiet" x="{x:.1f}" y="{below.top - 7:.1f}" style="font-size:10px">{escaped(label)}</text>'
         )
     return "".join(parts)
 
 
-def _way(start: float, start_y: float, end: float, end_y: float) -> str:
-    """Return a path up, across just above the input, and up again, with round corners."""
+def _way(placed: Placed, below: Placed, number: int) -> str:
+    """Return the path of an edge: up, across just above the input, and up again to its own place at the operator."""
+    start = _left(below) + WIDTH / 2
+    level = below.top - ROW_GAP / 2
+    if placed.is_on_lower_shelf(below):
+        beside, end = _left(placed) - _COLUMN_GAP / 2, _left(placed) + _INPUT_GAP / 2
+        return _rounded(
+            [
+                (start, below.top),
+                (start, level),
+                (beside, level),
+                (beside, placed.bottom + ROW_GAP / 2),
+                (end, placed.bottom + ROW_GAP / 2),
+                (end, placed.bottom),
+            ]
+        )
+    end = min(_left(placed) + WIDTH / 2 + number * _INPUT_GAP, _left(placed) + WIDTH - 20)
     if start == end:
-        return f"M{start:g} {start_y:.1f}V{end_y:.1f}"
-    level = start_y - ROW_GAP / 2
-    turn = math.copysign(_CORNER, end - start)
-    return (
-        f"M{start:g} {start_y:.1f}V{level + _CORNER:.1f}Q{start:g} {level:.1f} {start + turn:g} {level:.1f}"
-        f"H{end - turn:g}Q{end:g} {level:.1f} {end:g} {level - _CORNER:.1f}V{end_y:.1f}"
-    )
+        return f"M{start:g} {below.top:.1f}V{placed.bottom:.1f}"
+    return _rounded([(start, below.top), (start, level), (end, level), (end, placed.bottom)])
+
+
+def _rounded(points: list[tuple[float, float]]) -> str:
+    """Return a path along points whose parts are level or upright, with round corners."""
+    path = f"M{points[0][0]:g} {points[0][1]:.1f}"
+    for before, (x, y), after in zip(points, points[1:], points[2:], strict=False):
+        into = _towards((x, y), before)
+        out = _towards((x, y), after)
+        path += f"L{into[0]:.1f} {into[1]:.1f}Q{x:.1f} {y:.1f} {out[0]:.1f} {out[1]:.1f}"
+    return f"{path}L{points[-1][0]:.1f} {points[-1][1]:.1f}"
+
+
+def _towards(corner: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:
+    """Return the point of a part at which the rounding of its corner ends."""
+    across, down = other[0] - corner[0], other[1] - corner[1]
+    share = min(_CORNER / max(abs(across), abs(down), 1e-9), 0.5)
+    return corner[0] + across * share, corner[1] + down * share
 
 
 def edge_width(rows: float) -> float:

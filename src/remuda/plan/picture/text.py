@@ -38,7 +38,7 @@ def _visible(character: str) -> str:
 
 def cells(text: str) -> int:
     """Return how many columns of a monospaced font a text takes."""
-    return sum(2 if east_asian_width(character) in "WF" else 1 for character in text)
+    return sum(2 if east_asian_width(character) in "WF" else len(_visible(character)) for character in text)
 
 
 def sans_width(text: str, size: float) -> float:
