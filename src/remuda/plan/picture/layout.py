@@ -106,7 +106,8 @@ def _shelf_below(done: Sequence[Placed], shelf: Sequence[Placed]) -> list[Placed
 
 
 def _bottom(trees: Sequence[Placed]) -> float:
-    return max(each.bottom for tree in trees for each in walk(tree))
+    bottoms: list[float] = [each.bottom for tree in trees for each in walk(tree)]
+    return max(bottoms)
 
 
 def _width(trees: Sequence[Placed]) -> int:
