@@ -71,5 +71,15 @@ def __getattr__(name: str) -> Any:
     return found
 
 
+def load_ipython_extension(shell: Any) -> None:
+    """Add `%sql`, `%%sql` and `%remuda` to IPython or Jupyter: `%load_ext remuda` calls this."""
+    import_module("remuda.notebook").load(shell)
+
+
+def unload_ipython_extension(shell: Any) -> None:
+    """Close the grid that `%remuda` or `%sql` has opened: `%unload_ext remuda` calls this."""
+    import_module("remuda.notebook").unload(shell)
+
+
 def __dir__() -> list[str]:
     return sorted(__all__)

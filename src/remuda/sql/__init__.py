@@ -7,6 +7,7 @@ with its place in the text. This package knows the catalog and the logical nodes
 
 from remuda.sql.bind.bind import BoundQuery, bind
 from remuda.sql.parse.parse import parse
+from remuda.sql.parse.script import ScriptStatement, split_script
 from remuda.sql.parse.statements import (
     Analyze,
     Check,
@@ -52,10 +53,12 @@ __all__ = [
     "ExplainFormat",
     "ExplainMode",
     "Query",
+    "ScriptStatement",
     "SetOption",
     "Show",
     "Statement",
     "Truncate",
     "bind",
     "parse",
+    "split_script",
 ]

@@ -239,7 +239,7 @@ def _show_plan(call: Call, planner: Planner, planned: _Planned, statement: Expla
     picture = shown.picture(searched) if pictured else None
     match statement.format:
         case ExplainFormat.JSON:
-            return Explanation(shown.json(), picture)
+            return Explanation(shown.json())
         case ExplainFormat.TEXT:
             return Explanation(shown.text(), picture)
         case ExplainFormat.HTML | ExplainFormat.SVG:

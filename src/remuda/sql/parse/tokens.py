@@ -70,11 +70,17 @@ def span_of(token: Token) -> Span:
     return Span(token.start, token.end + 1)
 
 
-def tokenize(text: str) -> list[Token]:
+def read_tokens(text: str) -> list[Token]:
+    """Return the tokens of a text, which may have several statements."""
     try:
-        tokens = _with_signs_apart(DIALECT.tokenize(text), text)
+        return _with_signs_apart(DIALECT.tokenize(text), text)
     except TokenError as error:
         raise _unreadable(text, error) from error
+
+
+def tokenize(text: str) -> list[Token]:
+    """Return the tokens of one statement, without the semicolon at its end."""
+    tokens = read_tokens(text)
     while tokens and tokens[-1].token_type is TokenType.SEMICOLON:
         tokens.pop()
     for token in tokens:
@@ -248,7 +254,7 @@ def number_parameters(tokens: Sequence[Token]) -> tuple[list[Token], ParameterNa
         named = token.token_type is TokenType.COLON
         if token.token_type is TokenType.PARAMETER and token.text == "@":
             raise parsing_error("a parameter is written ? or :name", span=span_of(token))
-        if named and not _is_name_after(tokens, index):
+        if named and not is_name_after(tokens, index):
             raise parsing_error("a parameter is written :name", span=span_of(token))
         if token.token_type is not TokenType.PLACEHOLDER and not named:
             numbered.append(token)
@@ -270,7 +276,7 @@ def number_parameters(tokens: Sequence[Token]) -> tuple[list[Token], ParameterNa
     return numbered, parameters
 
 
-def _is_name_after(tokens: Sequence[Token], index: int) -> bool:
+def is_name_after(tokens: Sequence[Token], index: int) -> bool:
     """`:name` is written without a space."""
     if index + 1 >= len(tokens):
         return False
