@@ -9,7 +9,7 @@ ROWS ?= 1000000
 STATEMENTS ?= 200000
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow test-matrix fuzz lint format bench clean
+.PHONY: help setup demo test test-slow test-matrix fuzz lint format bench picture clean
 
 help: ## List the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -61,6 +61,9 @@ format: setup ## Put imports and layout in order, wrap Markdown, index the decis
 
 bench: setup ## Measure Remuda and its peers in one run (ROWS=n for another size)
 	$(BIN)/python -m benchmarks --rows $(ROWS)
+
+picture: setup ## Draw the plan of the README anew
+	$(BIN)/python examples/explain_picture.py docs/images/explain.svg
 
 clean: ## Remove the virtual environment and all caches
 	rm -rf $(VENV) .venv-matrix .coverage .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build dist spark-warehouse

@@ -185,7 +185,7 @@ def _draw_not_taken(sheet: _Sheet, card: Card) -> None:
     for each in card.not_taken[:MOST_NOT_TAKEN]:
         times = each.cost / card.cost if card.cost else 0.0
         figures = _text(RIGHT - 44, counted(each.cost), "e")
-        figures += _text(RIGHT, f"{counted(times)}×" if times else "", "quiet e")
+        figures += _text(RIGHT, f"{_times(times)}×" if times else "", "quiet e")
         first, *more = wrapped(each.description, 37, 3)
         sheet.line(15, _text(LEFT, first, "m quiet", 10.5) + figures)
         for line in more:
@@ -193,3 +193,7 @@ def _draw_not_taken(sheet: _Sheet, card: Card) -> None:
     left = len(card.not_taken) - MOST_NOT_TAKEN
     if left > 0:
         sheet.line(14, _text(LEFT, f"and {left} more", "quiet", 10.5))
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:.2f}" if ratio < 10 else counted(ratio)

@@ -115,7 +115,8 @@ def highlights(root: Card) -> list[str]:
     slowest = sorted(ran, key=lambda pair: -pair[1].share)[:3]
     said = [f"{card.label} {run.share:.0%}" for card, run in slowest if run.share >= 0.05]
     found = [f"most time: {', '.join(said)}"] if said else []
-    worst = max(ran, key=lambda pair: pair[0].row_error or 0.0, default=None)
+    # Of operators with the same error the lowest: there it began.
+    worst = max(reversed(ran), key=lambda pair: pair[0].row_error or 0.0, default=None)
     if worst is not None and (error := worst[0].row_error or 0.0) >= FAIR_ERROR:
         found.append(f"worst estimate: {worst[0].label}, {counted(error)}×")
     return found

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from remuda.plan.picture.cards import Card
 
 MOST_COLUMNS = 6
-ROW_GAP = 36.0
+ROW_GAP = 32.0
 """Room between a card and those below it, for the edges."""
 
 Span = tuple[float, float]
