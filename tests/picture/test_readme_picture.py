@@ -16,7 +16,7 @@ REPAIR = "run `make picture`"
 
 def titles(path: Path) -> list[str]:
     """The name of each card, in order."""
-    return [list(card)[0].text.split("\n")[0] for card in cards_of(ET.parse(path).getroot())]
+    return [next(iter(card)).text.split("\n")[0] for card in cards_of(ET.parse(path).getroot())]
 
 
 def test_it_is_small_and_shows_what_the_engine_does_now(tmp_path: Path) -> None:

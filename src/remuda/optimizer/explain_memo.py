@@ -70,7 +70,8 @@ def _asked(group: Group, traits: Traits, columns: list[Column]) -> dict[str, Any
 
 
 def _traits(traits: Traits, columns: list[Column]) -> str:
-    by = [column.name for id_ in traits.distribution.columns for column in columns if column.id == id_]
+    names = {column.id: column.name for column in columns}
+    by = [names[id_] for id_ in traits.distribution.columns]
     order = f" ordered by {describe_order(traits.collation, columns)}" if traits.collation else ""
     return f"{traits.describe(by)}{order}"
 
