@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree as ET
 
 import pyarrow as pa
 import pytest
@@ -49,6 +50,18 @@ def operators(tree: dict[str, Any]) -> Iterator[dict[str, Any]]:
     yield tree
     for each in tree.get("inputs", []):
         yield from operators(each)
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_the_picture_has_what_the_tasks_did(grid: Any, query: str) -> None:
+    explained = grid.explain(QUERIES[query], analyze=True)
+    drawing = ET.fromstring(explained.to_svg())
+    drawn = " ".join(drawing.itertext())
+    assert "Spark's executors" in drawn
+    assert "engine: spark" in drawn
+    assert "all 271" in drawn
+    cards = [each for each in drawing.iter("{http://www.w3.org/2000/svg}rect") if each.get("class") == "card"]
+    assert len(cards) == str(explained).count("cost≈")
 
 
 @pytest.mark.parametrize("query", QUERIES)
