@@ -177,3 +177,11 @@ def test_an_explained_query_is_neither_run_nor_kept(grid: Any) -> None:
     text_of(grid, "EXPLAIN DELETE FROM orders")
     assert grid.sql("SELECT COUNT(*) FROM orders").fetchall() == [(2000,)]
     assert not any("EXPLAIN" in key[1] for key, _ in grid.engine.plans.entries())
+
+
+def test_the_memo_names_a_partitioning_column_once() -> None:
+    with remuda.open(members=3) as grid:
+        grid.sql("CREATE TABLE t (id BIGINT, g BIGINT, PRIMARY KEY (id))")
+        memo = grid.explain("EXPLAIN MEMO SELECT g, COUNT(*) FROM t GROUP BY g")
+    assert "[PARTITIONED by g]" in memo
+    assert "g, g" not in memo

@@ -14,6 +14,9 @@ import remuda
 from tests.picture.test_picture import HOSTILE, JOIN
 
 Browse = Callable[..., str]
+LIGHT = ("rgb(255, 255, 255)", "rgb(31, 35, 40)")
+DARK = ("rgb(22, 27, 34)", "rgb(230, 237, 243)")
+"""The colours of a card and of its text."""
 
 MEASURE = """<script>
 const found = [];
@@ -67,8 +70,26 @@ def test_colours_follow_the_theme(grid: Any, browse: Browse, tmp_path: Path) -> 
     page.write_text(grid.explain(JOIN).to_html().replace("</body>", f"{MEASURE}</body>"), encoding="utf-8")
     light = measured(browse, page)
     dark = measured(browse, page, "--blink-settings=preferredColorScheme=0")
-    assert (light["card"], light["text"]) == ("rgb(255, 255, 255)", "rgb(31, 35, 40)")
-    assert (dark["card"], dark["text"]) == ("rgb(22, 27, 34)", "rgb(230, 237, 243)")
+    assert (light["card"], light["text"]) == LIGHT
+    assert (dark["card"], dark["text"]) == DARK
+
+
+@pytest.mark.parametrize(
+    ("body", "flag", "expected"),
+    [
+        ('<body data-jp-theme-light="false">', "--hide-scrollbars", DARK),
+        ('<body data-jp-theme-light="true">', "--blink-settings=preferredColorScheme=0", LIGHT),
+        ('<body class="vscode-dark">', "--hide-scrollbars", DARK),
+        ('<body class="vscode-light">', "--blink-settings=preferredColorScheme=0", LIGHT),
+    ],
+)
+def test_the_theme_of_a_notebook_wins(
+    grid: Any, browse: Browse, tmp_path: Path, body: str, flag: str, expected: tuple[str, str]
+) -> None:
+    page = tmp_path / "cell.html"
+    page.write_text(f"<!doctype html>{body}{grid.explain(JOIN)._repr_html_()}{MEASURE}</body>", encoding="utf-8")
+    found = measured(browse, page, flag)
+    assert (found["card"], found["text"]) == expected
 
 
 def test_hostile_names_are_text_in_the_document(browse: Browse, tmp_path: Path) -> None:

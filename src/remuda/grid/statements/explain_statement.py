@@ -19,13 +19,11 @@ from remuda.grid.statements.explain_decisions import Decisions
 from remuda.grid.statements.explanation import Explanation
 from remuda.optimizer.explain_memo import explain_memo, memo_json
 from remuda.optimizer.explain_steps import explain_steps, steps_json
-from remuda.optimizer.not_taken import PathsNotTaken
 from remuda.optimizer.optimize import FAST_PATH
 from remuda.plan import physical
 from remuda.plan.explain import explain, explain_fragments, explain_logical, lay_out
 from remuda.plan.explain_json import fragments_json, json_text, logical_json, physical_json
 from remuda.plan.fragments import ResultColumn
-from remuda.plan.picture import Picture, collect, html_page, svg
 from remuda.plan.traits import Convention
 from remuda.plan.walk import walk
 from remuda.sql import Explain, ExplainFormat, ExplainMode, bind
@@ -39,6 +37,7 @@ if TYPE_CHECKING:
     from remuda.grid.statements.explain_analyze import Analysis
     from remuda.optimizer import Optimized
     from remuda.plan.fragments import Plan
+    from remuda.plan.picture import Picture
     from remuda.sql import BoundQuery
 
 LONGEST_VALUE = 60
@@ -203,6 +202,9 @@ class _Shown:
 
     def picture(self, optimized: Optimized) -> Picture:
         """Return the plan to be drawn; `optimized` has the memo in which the paths not taken are."""
+        from remuda.optimizer.not_taken import PathsNotTaken
+        from remuda.plan.picture import Picture, collect
+
         not_taken = PathsNotTaken(optimized.memo).of
         root = collect(self.plan, self.decisions.members, self.decisions.of, self.analysis.values, not_taken)
         facts = [*self._summary(), *([self._parameters()] if self.planned.given else [])]
@@ -243,9 +245,9 @@ def _show_plan(call: Call, planner: Planner, planned: _Planned, statement: Expla
         case ExplainFormat.TEXT:
             return Explanation(shown.text(), picture)
         case ExplainFormat.HTML | ExplainFormat.SVG:
-            assert picture is not None, "a picture was asked for"
             text = shown.text()
-            drawn = html_page(picture, text) if statement.format is ExplainFormat.HTML else svg(picture)
+            plan_text = Explanation(text, picture)
+            drawn = plan_text.to_html() if statement.format is ExplainFormat.HTML else plan_text.to_svg()
             return Explanation(drawn, picture, text)
 
 

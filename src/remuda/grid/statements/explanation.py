@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -56,11 +55,11 @@ class Explanation(str):
 
     def _repr_html_(self) -> str:
         """Return what Jupyter shows: the picture, or the text as it is where there is none."""
-        if self._picture is None:
-            return f"<pre>{escape(self)}</pre>"
+        from html import escape
+
         from remuda.plan.picture import html_fragment
 
-        return html_fragment(self._picture)
+        return f"<pre>{escape(self)}</pre>" if self._picture is None else html_fragment(self._picture)
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:  # noqa: ARG002  (IPython's signature)
         """Print the lines of the plan in a terminal, not a Python literal."""

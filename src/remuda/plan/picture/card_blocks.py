@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from remuda.dataclass import dataclass
 from remuda.plan.picture.cards import BAD_ERROR, FAIR_ERROR
 from remuda.plan.picture.strip import draw_strip
 from remuda.plan.picture.text import MONO_ADVANCE, cells, counted, duration, escaped, sans_width, shortened, wrapped

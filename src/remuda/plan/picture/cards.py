@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from remuda.dataclass import dataclass
 from remuda.plan import physical
 from remuda.plan.describe import describe, print_fields, traits_of
 from remuda.plan.explain import decided_lines

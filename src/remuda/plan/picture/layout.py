@@ -17,9 +17,9 @@ room beside the edge to it, and the inputs of a union are put into several rows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from remuda.dataclass import dataclass
 from remuda.plan.walk import walk
 
 if TYPE_CHECKING:

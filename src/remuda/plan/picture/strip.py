@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from remuda.dataclass import dataclass
 from remuda.plan.picture.text import escaped, shortened
 
 if TYPE_CHECKING:

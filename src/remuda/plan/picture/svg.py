@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from remuda.dataclass import dataclass
 from remuda.plan.picture.card_blocks import WIDTH, draw_card
 from remuda.plan.picture.cards import highlights
 from remuda.plan.picture.layout import ROW_GAP, place

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sqlglot.tokens import TokenType
 
+from remuda.dataclass import dataclass
 from remuda.errors import Span
 from remuda.sql.parse.tokens import is_name_after, read_tokens, span_of
 
