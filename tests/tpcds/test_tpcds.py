@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -51,6 +52,14 @@ def grid(members: int, folder: Path) -> Iterator[Any]:
         load(opened, folder)
         opened.sql(f"SET timeout = {SECONDS}")
         yield opened
+
+
+@pytest.mark.parametrize("number", queries())
+def test_every_operator_has_a_card(number: int, grid: Any, folder: Path) -> None:
+    explained = grid.explain(text_of(folder, number))
+    drawing = ET.fromstring(explained.to_svg())
+    cards = [each for each in drawing.iter("{http://www.w3.org/2000/svg}rect") if each.get("class") == "card"]
+    assert len(cards) == str(explained).count("cost≈")
 
 
 @pytest.mark.parametrize("number", queries())
