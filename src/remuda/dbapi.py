@@ -187,7 +187,7 @@ def connect(database: str | Path | Grid | None = None, **options: Any) -> Connec
         return Connection(database, owned=False)
     with _translating():
         if database == "":
-            raise errors.RemudaError("the path is empty")
+            raise errors.option_error("the path is empty")
         path = None if database is None or database == ":memory:" else str(database)
         if path is not None and "://" not in path:
             path = str(Path(path).expanduser().absolute())

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 from enum import IntEnum
+from errno import EACCES, EDQUOT, ENOENT, ENOSPC, EPERM, EROFS
 from typing import TYPE_CHECKING
 
 from remuda.dataclass import dataclass
@@ -39,6 +40,27 @@ class ErrorCode(IntEnum):
     DATA_EXCEPTION = 2000
 
 
+SQLSTATES = {
+    ErrorCode.GENERIC: "XX000",
+    ErrorCode.CONNECTION_PROBLEM: "08006",
+    ErrorCode.CANCELLED_BY_USER: "57014",
+    ErrorCode.TIMEOUT: "57014",
+    ErrorCode.PARTITION_DISTRIBUTION: "40001",
+    ErrorCode.MAP_DESTROYED: "42P01",
+    ErrorCode.MAP_LOADING_IN_PROGRESS: "55006",
+    ErrorCode.PARSING: "42601",
+    ErrorCode.INDEX_INVALID: "42704",
+    ErrorCode.OBJECT_NOT_FOUND: "42P01",
+    ErrorCode.TOPOLOGY_CHANGE: "40001",
+    ErrorCode.OUTCOME_UNKNOWN: "40003",
+    ErrorCode.DATA_EXCEPTION: "22000",
+}
+"""The SQLSTATE of an error by its code, where the raise site does not say more."""
+
+IO_ERROR = "58030"
+_SYSTEM_ERRORS = {ENOSPC: "53100", EDQUOT: "53100", ENOENT: "58P01", EACCES: "42501", EPERM: "42501", EROFS: "42501"}
+"""Disk full, no such file, no permission: the SQLSTATE by the number of the operating system."""
+
 INVALIDATING_CODES = frozenset({ErrorCode.PARTITION_DISTRIBUTION, ErrorCode.MAP_DESTROYED, ErrorCode.INDEX_INVALID})
 """An error with one of these codes says that the plan is stale: it is removed from the plan cache and made anew."""
 
@@ -60,7 +82,20 @@ class Position:
 
 
 class RemudaError(Exception):
-    """The base of everything Remuda raises on purpose."""
+    """The base of everything Remuda raises on purpose: `code` and `sqlstate` tell programs what happened."""
+
+    code = ErrorCode.GENERIC
+    _sqlstate = SQLSTATES[ErrorCode.GENERIC]
+
+    def __init__(self, message: str, *, sqlstate: str | None = None) -> None:
+        super().__init__(message)
+        if sqlstate is not None:
+            self._sqlstate = sqlstate
+
+    @property
+    def sqlstate(self) -> str:
+        """Five characters, PostgreSQL's where it has the case: `docs/errors.md` lists them."""
+        return self._sqlstate
 
 
 class StorageError(RemudaError):
@@ -69,14 +104,26 @@ class StorageError(RemudaError):
     A statement that ends with it has changed nothing, except with the code OUTCOME_UNKNOWN.
     """
 
-    code = ErrorCode.GENERIC
+    _sqlstate = IO_ERROR
 
-    def __init__(self, message: str, path: Path | str | None = None, offset: int | None = None) -> None:
+    def __init__(
+        self, message: str, path: Path | str | None = None, offset: int | None = None, *, sqlstate: str | None = None
+    ) -> None:
         place = "" if path is None else f" ({path}" + ("" if offset is None else f", offset {offset}") + ")"
-        super().__init__(message + place)
+        super().__init__(message + place, sqlstate=sqlstate)
         self.reason = message
         self.path = None if path is None else str(path)
         self.offset = offset
+
+    @property
+    def sqlstate(self) -> str:
+        """As given at the raise site, else by the error of the operating system that is the cause."""
+        cause = self.__cause__
+        if self._sqlstate == IO_ERROR and isinstance(cause, OSError):
+            return _SYSTEM_ERRORS.get(cause.errno or 0, IO_ERROR)
+        if self._sqlstate == IO_ERROR and isinstance(cause, StorageError):
+            return cause.sqlstate
+        return self._sqlstate
 
 
 class OutcomeUnknownError(StorageError):
@@ -86,6 +133,7 @@ class OutcomeUnknownError(StorageError):
     """
 
     code = ErrorCode.OUTCOME_UNKNOWN
+    _sqlstate = SQLSTATES[code]
 
     def __str__(self) -> str:
         return f"[{int(self.code)} {self.code.name}] {super().__str__()}"
@@ -109,8 +157,9 @@ class SqlError(RemudaError):
         *,
         span: Span | None = None,
         suggestion: str | None = None,
+        sqlstate: str | None = None,
     ) -> None:
-        super().__init__(message)
+        super().__init__(message, sqlstate=sqlstate or SQLSTATES[code])
         self.code = code
         self.message = message
         self.span = span
@@ -127,6 +176,11 @@ class SqlError(RemudaError):
             return None
         return position_of(self.text, self.span.start)
 
+    def restated(self, message: str | None = None, span: Span | None = None) -> SqlError:
+        """Return the same error with another message, or with a span: a caller knows more than the raise site."""
+        condition = Condition(self.code, self.sqlstate)
+        return condition(message or self.message, span=span or self.span, suggestion=self.suggestion)
+
     def with_text(self, text: str) -> SqlError:
         """Attaches the SQL text, once: an error that already has one keeps it."""
         if self.text is None:
@@ -137,7 +191,7 @@ class SqlError(RemudaError):
         return render(self)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _restore, (type(self), self.code, self.message, self.span, self.suggestion, self.text)
+        return _restore, (type(self), self.code, self.message, self.span, self.suggestion, self.sqlstate, self.text)
 
 
 class UntypedParametersError(SqlError):
@@ -157,9 +211,15 @@ class ConstraintError(SqlError):
 
 
 def _restore(
-    kind: type[SqlError], code: ErrorCode, message: str, span: Span | None, suggestion: str | None, text: str | None
+    kind: type[SqlError],
+    code: ErrorCode,
+    message: str,
+    span: Span | None,
+    suggestion: str | None,
+    sqlstate: str,
+    text: str | None,
 ) -> SqlError:
-    error = kind(code, message, span=span, suggestion=suggestion)
+    error = kind(code, message, span=span, suggestion=suggestion, sqlstate=sqlstate)
     error.text = text
     return error
 
@@ -248,20 +308,108 @@ def shown(value: object) -> str:
     return text if len(text) <= LONGEST_VALUE else f"{text[: LONGEST_VALUE - 1]}…"
 
 
-def data_error(message: str, *, span: Span | None = None, suggestion: str | None = None) -> SqlError:
-    return SqlError(ErrorCode.DATA_EXCEPTION, message, span=span, suggestion=suggestion)
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A kind of mistake: `raise unknown_column("unknown column: x", span=span)` makes the error with code and SQLSTATE.
+
+    The SQLSTATEs are PostgreSQL's; `docs/errors.md` describes each of them.
+    """
+
+    code: ErrorCode
+    sqlstate: str
+
+    def __call__(self, message: str, *, span: Span | None = None, suggestion: str | None = None) -> SqlError:
+        return SqlError(self.code, message, span=span, suggestion=suggestion, sqlstate=self.sqlstate)
 
 
-def parsing_error(message: str, *, span: Span | None = None, suggestion: str | None = None) -> SqlError:
-    return SqlError(ErrorCode.PARSING, message, span=span, suggestion=suggestion)
+# Mistakes in a statement, found before it runs.
+
+_PARSING = ErrorCode.PARSING
+parsing_error = Condition(_PARSING, "42601")
+not_supported = Condition(_PARSING, "0A000")
+bad_argument = Condition(_PARSING, "22023")
+bad_frame = Condition(_PARSING, "22013")
+bad_interval = Condition(_PARSING, "22007")
+bad_limit = Condition(_PARSING, "2201W")
+number_too_long = Condition(_PARSING, "22003")
+missing_value = Condition(_PARSING, "23502")
+unknown_schema = Condition(_PARSING, "3F000")
+column_twice = Condition(_PARSING, "42701")
+ambiguous_column = Condition(_PARSING, "42702")
+unknown_column = Condition(_PARSING, "42703")
+unknown_object = Condition(_PARSING, "42704")
+object_exists = Condition(_PARSING, "42710")
+alias_twice = Condition(_PARSING, "42712")
+grouping_error = Condition(_PARSING, "42803")
+type_error = Condition(_PARSING, "42804")
+wrong_object = Condition(_PARSING, "42809")
+cast_error = Condition(_PARSING, "42846")
+unknown_function = Condition(_PARSING, "42883")
+unknown_alias = Condition(_PARSING, "42P01")
+table_exists = Condition(_PARSING, "42P07")
+bad_reference = Condition(_PARSING, "42P10")
+bad_definition = Condition(_PARSING, "42P16")
+bad_recursion = Condition(_PARSING, "42P19")
+window_error = Condition(_PARSING, "42P20")
+too_complex = Condition(_PARSING, "54001")
+not_found = Condition(ErrorCode.OBJECT_NOT_FOUND, "42P01")
+
+# Mistakes in values: what a statement meets when it runs, and what a Python function is given.
+
+_DATA = ErrorCode.DATA_EXCEPTION
+data_error = Condition(_DATA, "22000")
+parameter_error = Condition(_DATA, "07001")
+too_many_rows = Condition(_DATA, "21000")
+length_error = Condition(_DATA, "22001")
+overflow_error = Condition(_DATA, "22003")
+moment_error = Condition(_DATA, "22007")
+calendar_error = Condition(_DATA, "22008")
+substring_error = Condition(_DATA, "22011")
+division_error = Condition(_DATA, "22012")
+frame_error = Condition(_DATA, "22013")
+ntile_error = Condition(_DATA, "22014")
+nth_value_error = Condition(_DATA, "22016")
+encoding_error = Condition(_DATA, "22021")
+option_error = Condition(_DATA, "22023")
+escape_error = Condition(_DATA, "22025")
+pattern_error = Condition(_DATA, "2201B")
+logarithm_error = Condition(_DATA, "2201E")
+power_error = Condition(_DATA, "2201F")
+limit_error = Condition(_DATA, "2201W")
+text_error = Condition(_DATA, "22P02")
+file_error = Condition(_DATA, "22P04")
+null_error = Condition(_DATA, "23502")
+duplicate_error = Condition(_DATA, "23505")
+repeated_column = Condition(_DATA, "42701")
+missing_column = Condition(_DATA, "42703")
+value_error = Condition(_DATA, "42804")
+untyped_error = Condition(_DATA, "42P18")
+memory_error = Condition(_DATA, "53200")
+size_error = Condition(_DATA, "54000")
+state_error = Condition(_DATA, "55000")
+busy_error = Condition(_DATA, "55006")
+output_error = Condition(_DATA, "58030")
+
+# No other code fits.
+
+closed_error = Condition(ErrorCode.GENERIC, "08003")
+internal_error = Condition(ErrorCode.GENERIC, "XX000")
+
+
+LESS_MEMORY = "Raise it by SET memory_limit, or ask for fewer rows."
+
+
+def damage_error(message: str, path: Path | str | None = None, offset: int | None = None) -> StorageError:
+    """Report a file whose bytes are not as they were written."""
+    return StorageError(message, path, offset, sqlstate="XX001")
 
 
 def nested_too_deeply(span: Span | None = None) -> SqlError:
     """Parsing, binding, planning, compiling and printing follow the nesting down; each may be the first to fail."""
-    return parsing_error("the statement is nested too deeply", span=span)
+    return too_complex("the statement is nested too deeply", span=span)
 
 
-def constraint_error(message: str, columns: tuple[str, ...] = ()) -> ConstraintError:
-    error = ConstraintError(ErrorCode.DATA_EXCEPTION, message)
+def constraint_error(kind: Condition, message: str, columns: tuple[str, ...] = ()) -> ConstraintError:
+    error = ConstraintError(kind.code, message, sqlstate=kind.sqlstate)
     error.columns = columns
     return error

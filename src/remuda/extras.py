@@ -10,4 +10,4 @@ from remuda.errors import RemudaError
 def require_extra(package: str, extra: str) -> None:
     """Raise an error with the command that installs the package, unless it can be imported."""
     if find_spec(package) is None:
-        raise RemudaError(f"{package} is not installed. Run: pip install 'remudadb[{extra}]'")
+        raise RemudaError(f"{package} is not installed. Run: pip install 'remudadb[{extra}]'", sqlstate="0A000")

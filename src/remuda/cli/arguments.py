@@ -22,9 +22,12 @@ if TYPE_CHECKING:
 def run_benchmarks(arguments: Sequence[str]) -> int:
     checkout = Path(__file__).parents[3]
     if not (checkout / "benchmarks" / "__main__.py").is_file():
-        raise RemudaError("the benchmarks are part of the source, not of the installed package: run this in a checkout")
+        raise RemudaError(
+            "the benchmarks are part of the source, not of the installed package: run this in a checkout",
+            sqlstate="0A000",
+        )
     if importlib.util.find_spec("duckdb") is None:
-        raise RemudaError('the benchmarks need the peers. Run: pip install -e ".[spark,dev]"')
+        raise RemudaError('the benchmarks need the peers. Run: pip install -e ".[spark,dev]"', sqlstate="0A000")
     return subprocess.run([sys.executable, "-m", "benchmarks", *arguments], cwd=checkout, check=False).returncode
 
 

@@ -137,7 +137,7 @@ def _names(result: Result) -> list[str]:
 def run_check(path: str) -> int:
     """Return 0 where every map is sound, else 1. The folder may be open for writing in another process."""
     if "://" not in path and not Path(path).is_dir():
-        raise StorageError("there is no such folder", path)
+        raise StorageError("there is no such folder", path, sqlstate="58P01")
     damaged = 0
     with remuda.open(path, read_only=True) as grid:
         for row in grid.sql("CHECK TABLE"):

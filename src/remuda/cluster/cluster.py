@@ -8,7 +8,7 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from remuda.dataclass import dataclass
-from remuda.errors import ErrorCode, RemudaError, SqlError
+from remuda.errors import ErrorCode, SqlError, option_error
 from remuda.plan.fragments import PartitionMap
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class Cluster:
 
     def __init__(self, members: int, partitions: int) -> None:
         if members < 1 or partitions < 1:
-            raise RemudaError("a grid has at least one member and one partition")
+            raise option_error("a grid has at least one member and one partition")
         self._lock = Lock()
         self.on_change: Callable[[], None] | None = None
         """Called after every change of the table."""
@@ -108,9 +108,9 @@ class Cluster:
             remaining = tuple(member for member in self._members if member.id != id_)
             if len(remaining) == len(self._members):
                 known = ", ".join(self._ids())
-                raise RemudaError(f"there is no member {id_}: members are {known}")
+                raise option_error(f"there is no member {id_}: members are {known}")
             if not remaining:
-                raise RemudaError("the last member cannot leave")
+                raise option_error("the last member cannot leave")
             self._change(remaining)
 
     def renew(self, executors: tuple[str, ...] = ()) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from remuda.errors import data_error
+from remuda.errors import LESS_MEMORY, memory_error
 from remuda.exec.batch import TupleBatch
 from remuda.types.arrow_arrays import is_dictionary
 
@@ -38,9 +38,9 @@ class MemoryLimit:
         if self._whole is not None:
             self._whole.hold(self, name, total)
         elif total > self._limit:
-            raise data_error(
+            raise memory_error(
                 f"{name} needs more memory than the limit of {in_units(self._limit)}",
-                suggestion="raise it by SET memory_limit, or ask for fewer rows",
+                suggestion=LESS_MEMORY,
             )
 
     def part(self) -> MemoryLimit:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self, get_args
 from weakref import WeakSet
 
 from remuda.cluster import Cluster
-from remuda.errors import ErrorCode, RemudaError, SqlError, data_error
+from remuda.errors import closed_error, not_found, option_error
 from remuda.grid.files.inputs import TABLE_ROWS, ProgressBar, is_spark_dataframe, open_source, suggest_create, with_keys
 from remuda.grid.map import Map
 from remuda.grid.query_engine import QueryEngine
@@ -52,12 +52,12 @@ def open_grid(
     not in use take up at most `cache_bytes`.
     """
     if spark is not None and path is None:
-        raise RemudaError("with Spark the grid needs a folder: Spark's tasks read the maps from there")
+        raise option_error("with Spark the grid needs a folder: Spark's tasks read the maps from there")
     try:
         chosen = Durability(durability)
     except ValueError as error:
         known = ", ".join(level.value for level in Durability)
-        raise RemudaError(f"durability must be one of {known}, not {durability!r}") from error
+        raise option_error(f"durability must be one of {known}, not {durability!r}") from error
     counts = {} if partitions is None else {"partitions": partitions}
     _check_options(path, members=members, **counts)
     if spark is not None:
@@ -76,7 +76,7 @@ def open_grid(
 
 def _refuse_other_partitions(path: str | Path | None, store: Store, partitions: int | None) -> None:
     if partitions not in {None, store.partitions}:
-        raise RemudaError(
+        raise option_error(
             f"{path} has {store.partitions} partitions, which stay as they are: open it without partitions={partitions}"
         )
 
@@ -106,14 +106,14 @@ def _open_store(
 def _check_options(path: object, **counts: object) -> None:
     """An empty path would be the current folder, which nobody means."""
     if path is not None and not isinstance(path, str | Path):
-        raise RemudaError(f"the path is text or a pathlib.Path, not a {type(path).__name__}")
+        raise option_error(f"the path is text or a pathlib.Path, not a {type(path).__name__}")
     if path == "" or "\0" in str(path):
-        raise RemudaError("the path is empty" if path == "" else "the path has a character that no file name has")
+        raise option_error("the path is empty" if path == "" else "the path has a character that no file name has")
     for name, value in counts.items():
         if not isinstance(value, int):
-            raise RemudaError(f"{name} must be a whole number, not {value!r}")
+            raise option_error(f"{name} must be a whole number, not {value!r}")
         if value < 1:
-            raise RemudaError("a grid has at least one member and one partition")
+            raise option_error("a grid has at least one member and one partition")
 
 
 class Grid:
@@ -176,7 +176,7 @@ class Grid:
         """
         self._refuse_closed()
         if str(mode) not in get_args(LoadMode):
-            raise data_error(f"mode must be one of {', '.join(get_args(LoadMode))}, not {mode!r}")
+            raise option_error(f"mode must be one of {', '.join(get_args(LoadMode))}, not {mode!r}")
         if is_spark_dataframe(data):
             from remuda.spark.load.load_job import load_dataframe
 
@@ -251,12 +251,12 @@ class Grid:
         found = self.store.catalog.find_map(name, self.search_path)
         if found is None:
             hint = suggestion or f"Create it with: CREATE TABLE {name} (..., PRIMARY KEY (...))"
-            raise SqlError(ErrorCode.OBJECT_NOT_FOUND, f"unknown table: {name}", suggestion=hint)
+            raise not_found(f"unknown table: {name}", suggestion=hint)
         return found
 
     def _refuse_closed(self) -> None:
         if self._closed:
-            raise SqlError(ErrorCode.GENERIC, self._closed_because)
+            raise closed_error(self._closed_because)
 
 
 # What becomes of open grids in a process that is forked off.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from remuda.errors import data_error
+from remuda.errors import option_error
 from remuda.grid.map_rows import MapRows, Value
 from remuda.grid.rows import NamedRow, RowShape
 from remuda.plan.fragments import ResultColumn
@@ -53,14 +53,14 @@ class Map:
         try:
             given = iter(keys)
         except TypeError:
-            raise data_error(
+            raise option_error(
                 f"keys are given as a list, or anything to go through, not as a {type(keys).__name__}"
             ) from None
         found = [(key, value) for key in given if (value := self.get(key)) is not None]
         try:
             return dict(found)
         except TypeError:
-            raise data_error("a key that is a list or an array cannot be one of the dictionary") from None
+            raise option_error("a key that is a list or an array cannot be one of the dictionary") from None
 
     def __getitem__(self, key: Any) -> NamedRow:
         found: NamedRow | None = self.get(key)
@@ -103,7 +103,7 @@ class Map:
         try:
             pairs = [(key, value) for key, value in (entries.items() if isinstance(entries, Mapping) else entries)]
         except (TypeError, ValueError):
-            raise data_error("entries are a mapping or pairs of key and value") from None
+            raise option_error("entries are a mapping or pairs of key and value") from None
         self._store.put([self._row(key, value) for key, value in pairs])
 
     def remove(self, key: Any) -> NamedRow | None:
@@ -166,11 +166,11 @@ class Map:
         except TypeError:
             chosen = []
         if not chosen or not all(isinstance(column, str) for column in chosen):
-            raise data_error("the columns of an index are given by their names")
+            raise option_error("the columns of an index are given by their names")
         if str(kind).upper() not in {"SORTED", "HASH"}:
-            raise data_error(f"an index is SORTED or HASH, not {kind}")
+            raise option_error(f"an index is SORTED or HASH, not {kind}")
         if not isinstance(name, str | None):
-            raise data_error(f"the name of an index is text, not a {type(name).__name__}")
+            raise option_error(f"the name of an index is text, not a {type(name).__name__}")
         called = name or "_".join([self.name, *chosen, kind.lower()])
         listed = ", ".join(_quoted(column) for column in chosen)
         self._run(f"CREATE INDEX {_quoted(called)} ON {_quoted(self.name)} ({listed}) TYPE {kind.upper()}")

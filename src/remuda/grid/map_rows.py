@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from remuda.errors import data_error, nearest
+from remuda.errors import missing_column, nearest, value_error
 from remuda.types import convert_each, stored_converter
 
 if TYPE_CHECKING:
@@ -65,18 +65,18 @@ def _value_reader(columns: Sequence[str]) -> Callable[[Value], Iterable[Any]]:
         if isinstance(value, Mapping):
             return by_name(value)
         if not isinstance(value, tuple | list):
-            raise data_error(f"the value is a tuple or a mapping of {', '.join(columns)}")
+            raise value_error(f"the value is a tuple or a mapping of {', '.join(columns)}")
         if len(value) != count:
-            raise data_error(f"{count} values are expected ({', '.join(columns)}), {len(value)} are given")
+            raise value_error(f"{count} values are expected ({', '.join(columns)}), {len(value)} are given")
         return value
 
     def by_name(value: Mapping[str, Any]) -> Iterable[Any]:
         """Without regard to case; NULL where a column is left out."""
         for name in value:
             if not isinstance(name, str):
-                raise data_error(f"the name of a column is text, not a {type(name).__name__}")
+                raise value_error(f"the name of a column is text, not a {type(name).__name__}")
             if name.casefold() not in known:
-                raise data_error(f"unknown column: {name}", suggestion=nearest(name, columns))
+                raise missing_column(f"unknown column: {name}", suggestion=nearest(name, columns))
         given = {name.casefold(): part for name, part in value.items()}
         return [given.get(name.casefold()) for name in columns]
 
@@ -86,7 +86,7 @@ def _value_reader(columns: Sequence[str]) -> Callable[[Value], Iterable[Any]]:
 def _key_parts(definition: MapDefinition, key: Any) -> tuple[Any, ...]:
     """The parts of a key of several columns. A string is a sequence too, but no such key."""
     if not isinstance(key, tuple | list) or len(key) != len(definition.key):
-        raise data_error(f"the key is a tuple of {', '.join(definition.key)}")
+        raise value_error(f"the key is a tuple of {', '.join(definition.key)}")
     return tuple(key)
 
 

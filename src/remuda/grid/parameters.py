@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from remuda.errors import SqlError, data_error
+from remuda.errors import SqlError, overflow_error, parameter_error, untyped_error
 from remuda.types import Kind, SqlType, stored_converter
 
 
@@ -19,18 +19,18 @@ def arrange(
         if len(positional) == 1 and isinstance(positional[0], Mapping) and not named:
             named = positional[0]
         elif positional:
-            raise data_error(f"the parameters are named ({', '.join(names)}): give them by name")
+            raise parameter_error(f"the parameters are named ({', '.join(names)}): give them by name")
         missing = [name for name in names if name not in named]
         unknown = [name for name in named if name not in names]
         if missing or unknown:
             given = ", ".join(named) or "none"
             hint = "timeout= limits the time: give a parameter :timeout in a mapping." if "timeout" in missing else None
-            raise data_error(f"the parameters are {', '.join(names)}; given are {given}", suggestion=hint)
+            raise parameter_error(f"the parameters are {', '.join(names)}; given are {given}", suggestion=hint)
         return tuple(named[name] for name in names)
     if named:
-        raise data_error(f"there is no parameter named {next(iter(named))}: the parameters are written ?")
+        raise parameter_error(f"there is no parameter named {next(iter(named))}: the parameters are written ?")
     if len(positional) != expected:
-        raise data_error(f"{expected} parameters are expected, {len(positional)} are given")
+        raise parameter_error(f"{expected} parameters are expected, {len(positional)} are given")
     return tuple(positional)
 
 
@@ -44,7 +44,7 @@ def to_stored_values(types: Sequence[SqlType], values: Sequence[Any]) -> tuple[t
     for number, (type_, value) in enumerate(zip(types, values, strict=True)):
         if type_.kind is Kind.NULL:
             stored.append(None)
-            errors[number] = data_error("the type of this parameter cannot be told")
+            errors[number] = untyped_error("the type of this parameter cannot be told")
             continue
         try:
             stored.append(exact_converter(type_)(value))
@@ -68,7 +68,7 @@ def exact_converter(type_: SqlType) -> Callable[[Any], Any]:
     def exactly(value: Any) -> Any:
         stored = convert(value)
         if stored is not None and stored != (Decimal(repr(float(value))) if isinstance(value, float) else value):
-            raise data_error(f"{value} has more digits than {type_}")
+            raise overflow_error(f"{value} has more digits than {type_}")
         return stored
 
     return exactly
@@ -80,5 +80,5 @@ def _whole_number(convert: Callable[[Any], Any], type_: SqlType, value: Any) -> 
     if not isinstance(value, int | Decimal) or (isinstance(value, Decimal) and not value.is_finite()):
         return stored
     if math.isinf(stored) or value == int(value) != int(stored):
-        raise data_error(f"{value} has more digits than {type_}")
+        raise overflow_error(f"{value} has more digits than {type_}")
     return stored

@@ -17,7 +17,6 @@ from remuda.errors import (
     RemudaError,
     SqlError,
     UntypedParametersError,
-    data_error,
     nested_too_deeply,
 )
 from remuda.expr.cancellation import cancelled_by
@@ -144,7 +143,7 @@ class QueryRun:
         except SqlError as error:
             number = query.parameters.blamed(tuple(errors), error.span)
             message, span = f"parameter {number + 1}: {errors[number].message}", query.parameters.spans[number]
-            raise data_error(message, span=span, suggestion=errors[number].suggestion) from error
+            raise errors[number].restated(message, span) from error
 
     def _start(self, entry: CachedPlan, stored: tuple[Any, ...]) -> Execution:
         session = self._session

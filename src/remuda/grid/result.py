@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
-from remuda.errors import ErrorCode, RemudaError, SqlError, data_error
+from remuda.errors import ErrorCode, RemudaError, SqlError, option_error
 from remuda.exec.batch import conformed, slice_batch
 from remuda.extras import require_extra
 from remuda.grid.garbage import full_collections_put_off
@@ -114,7 +114,7 @@ class Result:
         try:
             rows = islice(self, size)
         except ValueError:
-            raise data_error(f"fetchmany takes a number of rows, not {size!r}") from None
+            raise option_error(f"fetchmany takes a number of rows, not {size!r}") from None
         return list(rows)
 
     def fetchall(self) -> list[NamedRow]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 from weakref import WeakSet
 
 from remuda.catalog import DEFAULT_SCHEMA, SearchPath
-from remuda.errors import ErrorCode, RemudaError, SqlError, data_error
+from remuda.errors import RemudaError, SqlError, closed_error, option_error
 from remuda.expr.cancellation import CancellationToken
 from remuda.grid.plan_cache import CachedPlan, PlanScope
 from remuda.grid.query_run import Call, QueryRun, StatementErrors, placed
@@ -157,7 +157,7 @@ class Session:
             if isinstance(statement, sql.Query):
                 statement = sql.Explain(statement)
             if not isinstance(statement, sql.Explain):
-                raise data_error("only queries have a plan")
+                raise option_error("only queries have a plan")
             statement = with_options(statement, format, analyze=analyze)
             return explain_query(Call(self, text, values, named, self._token(None)), statement, pictured=True)
 
@@ -187,7 +187,7 @@ class Session:
             if reason is None:
                 self._results.add(result)
         if reason is not None:
-            result.end(SqlError(ErrorCode.GENERIC, reason))
+            result.end(closed_error(reason))
         return result
 
     def close(self, reason: str = "the session is closed") -> None:
@@ -198,13 +198,13 @@ class Session:
             self._refuse_statements(reason)
             results = list(self._results)
         for result in results:
-            result.end(SqlError(ErrorCode.GENERIC, reason))
+            result.end(closed_error(reason))
 
     def leave(self, reason: str) -> None:
         """Refuse everything in a process that was forked off. No lock is taken, as its holder is not in this one."""
         self._refuse_statements(reason)
         for result in list(self._results):
-            result.leave(SqlError(ErrorCode.GENERIC, reason))
+            result.leave(closed_error(reason))
 
     def _refuse_statements(self, reason: str) -> None:
         """No plan is found from now on, so every statement comes to `refuse_closed`."""
@@ -224,7 +224,7 @@ class Session:
 
     def refuse_closed(self) -> None:
         if self._closed_because is not None:
-            raise SqlError(ErrorCode.GENERIC, self._closed_because)
+            raise closed_error(self._closed_because)
 
     @property
     def _scope(self) -> PlanScope:
@@ -235,4 +235,4 @@ class Session:
 
 
 def not_text(what: str, given: object) -> SqlError:
-    return data_error(f"{what} is text, not a {type(given).__name__}")
+    return option_error(f"{what} is text, not a {type(given).__name__}")

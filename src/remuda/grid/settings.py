@@ -10,7 +10,7 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from remuda.dataclass import dataclass
-from remuda.errors import data_error, nearest, parsing_error
+from remuda.errors import bad_argument, nearest, option_error, unknown_object
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -101,17 +101,17 @@ def with_option(settings: Settings, statement: SetOption) -> Settings:
     known = SETTINGS.get(option)
     if known is None:
         hint = nearest(option, list(SETTINGS)) or f"The options are {', '.join(SETTINGS)}."
-        raise parsing_error(f"unknown option: {option}", span=statement.option_span, suggestion=hint)
+        raise unknown_object(f"unknown option: {option}", span=statement.option_span, suggestion=hint)
     try:
         return replace(settings, **{option: known.metadata["read"](value.casefold())})
     except ValueError:
         message = f"{option} must be {known.metadata['expected']}, not {value}"
-        raise parsing_error(message, span=statement.span) from None
+        raise bad_argument(message, span=statement.span) from None
 
 
 def check_timeout(timeout: object) -> float | None:
     """Return the seconds of a call's `timeout=`; None where it is infinite: then the call has no limit."""
     seconds = math.nan if isinstance(timeout, bool) or not isinstance(timeout, Real) else float(timeout)
     if not seconds > 0:
-        raise data_error(f"timeout must be {_SECONDS} above 0, not {timeout!r}")
+        raise option_error(f"timeout must be {_SECONDS} above 0, not {timeout!r}")
     return None if seconds == math.inf else seconds

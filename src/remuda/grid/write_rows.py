@@ -7,7 +7,7 @@ from operator import itemgetter
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from remuda.errors import constraint_error
+from remuda.errors import constraint_error, too_many_rows
 from remuda.plan.logical import Operation
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def _refuse_same_keys(definition: MapDefinition, rows: list[tuple[Any, ...]]) ->
         if key in seen:
             names = ", ".join(definition.key)
             raise constraint_error(
-                f"ON CONFLICT DO UPDATE has two rows with the same key ({names}) of {definition.name}"
+                too_many_rows, f"ON CONFLICT DO UPDATE has two rows with the same key ({names}) of {definition.name}"
             )
         seen.add(key)
 

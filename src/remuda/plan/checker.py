@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from remuda.errors import ErrorCode, SqlError
+from remuda.errors import internal_error
 from remuda.expr import Column, Expression, columns_of
 from remuda.plan import logical, physical
 from remuda.plan.joins import JoinKind
@@ -445,4 +445,4 @@ def _aggregate_columns(
 
 def _require(holds: bool, need: str, node: Any) -> None:
     if not holds:
-        raise SqlError(ErrorCode.GENERIC, f"the plan is wrong at {type(node).__name__}: {need}")
+        raise internal_error(f"the plan is wrong at {type(node).__name__}: {need}")

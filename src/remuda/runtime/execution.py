@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from remuda.errors import SqlError, data_error
+from remuda.errors import SqlError, memory_error
 from remuda.exec import Exec, IterationResult
 from remuda.expr.cancellation import CancellationToken, cancelled_by
 from remuda.expr.evaluate.text_sizes import memory_limited
@@ -93,7 +93,7 @@ def as_told(error: BaseException) -> BaseException:
     )
     if not is_full and not isinstance(error, MemoryError):
         return error
-    told = data_error(
+    told = memory_error(
         "a batch has more text than an array can hold" if is_full else "the memory of the process does not suffice",
         suggestion="Ask for fewer rows, or for shorter texts.",
     )

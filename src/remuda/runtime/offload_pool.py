@@ -6,8 +6,9 @@ import os
 from threading import Lock
 from typing import TYPE_CHECKING, TypeVar
 
+from remuda.errors import closed_error
 from remuda.expr.cancellation import cancelled_by
-from remuda.runtime.scheduler import closed_error
+from remuda.runtime.scheduler import GRID_CLOSED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,7 +39,7 @@ class OffloadPool:
         try:
             return pool.submit(step)
         except RuntimeError as error:
-            raise closed_error() from error
+            raise closed_error(GRID_CLOSED) from error
 
     def run(self, token: CancellationToken, work: Callable[[], Answer]) -> Answer:
         """Return what a statement that writes gives: done before its deadline, or not done at all.
@@ -68,7 +69,7 @@ class OffloadPool:
 
         with self._lock:
             if self._closed:
-                raise closed_error()
+                raise closed_error(GRID_CLOSED)
             if self._pool is None:
                 threads = max(FEWEST_THREADS, 2 * (os.cpu_count() or 1))
                 self._pool = ThreadPoolExecutor(threads, "remuda-offload")

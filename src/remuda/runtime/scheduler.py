@@ -13,7 +13,7 @@ from queue import SimpleQueue
 from threading import Lock, RLock, Thread
 from typing import TYPE_CHECKING
 
-from remuda.errors import ErrorCode, SqlError
+from remuda.errors import closed_error
 from remuda.exec import Exec, IterationResult
 from remuda.expr.cancellation import cancelled_by
 from remuda.expr.evaluate.text_sizes import memory_limited
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from remuda.runtime.execution import QueryState
+
+GRID_CLOSED = "the grid is closed"
 
 TIME_SLICE = 0.005
 """Seconds that a fragment may run before the next one in the queue gets the thread."""
@@ -78,7 +80,7 @@ class FragmentTask:
 
     def abandon(self) -> None:
         """Nobody will advance the fragment any more: whoever reads the query must not wait for it."""
-        self._state.fail(closed_error())
+        self._state.fail(closed_error(GRID_CLOSED))
 
 
 class Scheduler:
@@ -96,7 +98,7 @@ class Scheduler:
         task.resubmit = queue.put
         with self._lock:
             if queue.closed:
-                raise closed_error()
+                raise closed_error(GRID_CLOSED)
             while len(self._threads) < self.parallelism:
                 name = f"remuda-{len(self._threads)}"
                 thread = Thread(target=_work, args=(queue,), name=name, daemon=True)
@@ -141,10 +143,6 @@ class _ReadyQueue:
             if not self.closed:
                 self.closed = True
                 self._tasks.put(None)
-
-
-def closed_error() -> SqlError:
-    return SqlError(ErrorCode.GENERIC, "the grid is closed")
 
 
 def _work(queue: _ReadyQueue) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from remuda.errors import SqlError, data_error, shown
+from remuda.errors import SqlError, encoding_error, shown
 from remuda.types import Kind
 
 if TYPE_CHECKING:
@@ -46,4 +46,4 @@ def naming_columns(definition: MapDefinition, names: Sequence[str]) -> Iterator[
 
 
 def unencodable(definition: MapDefinition, column: str, value: object) -> SqlError:
-    return data_error(f"{definition.name}.{column} cannot hold {shown(value)}: it is not valid Unicode text")
+    return encoding_error(f"{definition.name}.{column} cannot hold {shown(value)}: it is not valid Unicode text")

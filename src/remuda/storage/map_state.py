@@ -12,7 +12,7 @@ from threading import RLock
 from typing import TYPE_CHECKING
 
 from remuda.catalog import ColumnStatistics, MapStatistics
-from remuda.errors import ErrorCode, SqlError, StorageError
+from remuda.errors import ErrorCode, SqlError, StorageError, closed_error, damage_error
 from remuda.storage.map_version import MapVersion
 from remuda.storage.memtable.changes import write_again
 from remuda.storage.recovery import version_of
@@ -330,11 +330,11 @@ class MapState:
 
     def refuse_unreadable(self) -> None:
         if self._unreadable_because is not None:
-            raise SqlError(ErrorCode.GENERIC, self._unreadable_because)
+            raise closed_error(self._unreadable_because)
         if self.destroyed:
             raise SqlError(ErrorCode.MAP_DESTROYED, f"the map {self.definition.name} was dropped")
         if self.damage is not None:
-            refusal = StorageError(f"the map {self.definition.name} cannot be used: {self.damage}")
+            refusal = damage_error(f"the map {self.definition.name} cannot be used: {self.damage}")
             refusal.path, refusal.offset = self.damage.path, self.damage.offset
             raise refusal
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from remuda.catalog import Catalog
 from remuda.dataclass import dataclass
-from remuda.errors import StorageError
+from remuda.errors import StorageError, damage_error
 from remuda.storage.folder.disk_errors import may_pass
 from remuda.storage.folder.manifest import (
     NAME,
@@ -119,7 +119,7 @@ def recover(
                 _replay(maps, manifest.maps, payload, sequence)
             except (ArithmeticError, LookupError, TypeError, ValueError) as error:
                 path = log_path(folder / "wal", file.number)
-                raise StorageError(f"record {sequence} of the write-ahead log makes no sense: {error}", path) from error
+                raise damage_error(f"record {sequence} of the write-ahead log makes no sense: {error}", path) from error
     return Recovered(manifest, maps, files, max([manifest.sequence, *(file.last_sequence for file in files)]))
 
 
@@ -148,7 +148,7 @@ def _understood(path: Path, make: Callable[..., Made], *given: Any) -> Made:
     try:
         return make(*given)
     except (ArithmeticError, LookupError, TypeError, ValueError) as error:
-        raise StorageError(f"the manifest makes no sense: {error}", path) from error
+        raise damage_error(f"the manifest makes no sense: {error}", path) from error
 
 
 def _recovered_map(
@@ -172,7 +172,7 @@ def _recovered_map(
     except FileNotFoundError as error:
         if not missing_is_damage:
             raise
-        damage = StorageError("a file named in the manifest is missing", error.filename)
+        damage = damage_error("a file named in the manifest is missing", error.filename)
     except StorageError as error:
         if may_pass(error):
             raise

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from remuda.errors import ConstraintError, constraint_error, data_error
+from remuda.errors import ConstraintError, constraint_error, length_error, null_error
 from remuda.storage.encodable import refuse_unencodable, text_columns
 from remuda.storage.map_version import key_maker
 
@@ -22,7 +22,7 @@ _SHOWN = 80
 def too_long(definition: MapDefinition, column: ColumnDefinition, value: str) -> SqlError:
     place = f"{definition.name}.{column.name} (VARCHAR({column.length}))"
     shown = repr(value if len(value) <= _SHOWN else f"{value[:_SHOWN]}…")
-    return data_error(f"{place} cannot hold {shown}: it has {len(value)} characters")
+    return length_error(f"{place} cannot hold {shown}: it has {len(value)} characters")
 
 
 def _checking_lengths(definition: MapDefinition, key_of: Callable[[Row], Any]) -> Callable[[Row], Any]:
@@ -81,4 +81,4 @@ class RowCheck:
         definition = self._definition
         column = definition.columns[number]
         what = "the key" if column.name in definition.key else "the column"
-        return constraint_error(f"{what} {definition.name}.{column.name} must not be NULL", (column.name,))
+        return constraint_error(null_error, f"{what} {definition.name}.{column.name} must not be NULL", (column.name,))

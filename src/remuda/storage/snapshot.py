@@ -84,7 +84,8 @@ class MapSnapshot:
         """The snapshot for another process. Whoever uses it keeps this snapshot, and so the files, meanwhile."""
         if self._directory is None or self._directory.folder is None:
             raise StorageError(
-                f"{self.definition.name} is in the memory of this process: open a folder to read it from others"
+                f"{self.definition.name} is in the memory of this process: open a folder to read it from others",
+                sqlstate="55000",
             )
         names = [column.name for column in self.definition.columns]
         log_rows = b""

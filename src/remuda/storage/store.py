@@ -9,7 +9,7 @@ import logging
 import time
 from typing import TYPE_CHECKING
 
-from remuda.errors import ErrorCode, SqlError, StorageError
+from remuda.errors import ErrorCode, SqlError, StorageError, damage_error, table_exists
 from remuda.storage.folder.disk_errors import reports_disk_errors, storage_error
 from remuda.storage.folder.inbox import Inbox
 from remuda.storage.folder.manifest import NAME
@@ -80,6 +80,7 @@ class Store(StoreState):
                     "a remote folder has no write-ahead log: open it with read_only=True, or to load it with "
                     'durability="none", where writes are safe after a checkpoint, a load or the close',
                     remote.name,
+                    sqlstate="0A000",
                 )
         store = cls(path, partitions, durability, read_only=read_only, remote=remote)
         if not verifies:
@@ -124,7 +125,7 @@ class Store(StoreState):
             try:
                 files = self._load(folder)
             except FileNotFoundError as error:
-                raise StorageError("a file named in the manifest is missing", error.filename) from error
+                raise damage_error("a file named in the manifest is missing", error.filename) from error
         if files and files[-1].dropped is not None:
             self._report_dropped(files[-1].dropped)
         wal = folder.open_wal(files[-1] if files else None)
@@ -187,7 +188,7 @@ class Store(StoreState):
         if found is None:
             return None
         if not expected:
-            raise SqlError(ErrorCode.GENERIC, f"there is already a map {definition.name}")
+            raise table_exists(f"there is already a map {definition.name}")
         return self.map(found)
 
     def _exchange_maps(self, old: MapStore | None, new: MapStore | None) -> None:
@@ -258,14 +259,14 @@ class Store(StoreState):
             except FileNotFoundError as error:
                 # The writer has committed a newer state and removed files of the one just read: read again.
                 if folder.remote is None and not (folder.path / NAME).exists():
-                    raise StorageError("there is no store in this folder", folder.path) from error
+                    raise StorageError("there is no store in this folder", folder.path, sqlstate="58P01") from error
                 if attempt == _OPENING_TRIES - 1:
-                    raise StorageError("a file named in the manifest is missing", error.filename) from error
+                    raise damage_error("a file named in the manifest is missing", error.filename) from error
                 time.sleep(0.01 * attempt)
 
     def _refresh_from(self, folder: StoreFolder, *, is_last: bool) -> None:
         if folder.remote is not None and not folder.remote.fetch():
-            raise StorageError("there is no store in this folder", folder.remote.name)
+            raise StorageError("there is no store in this folder", folder.remote.name, sqlstate="58P01")
         lease = take_lease(folder.path) if folder.path.exists() else None
         try:
             self._load(folder, lease, missing_is_damage=is_last)

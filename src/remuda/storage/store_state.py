@@ -242,7 +242,7 @@ class StoreState:
             return
         with self._structure:
             if self.closed:  # a load that was under way: the folder may have another writer, and the maps hold nothing
-                raise StorageError("the store is closed", self.path)
+                raise StorageError("the store is closed", self.path, sqlstate="08003")
             if self._wal is None and changed is not None:
                 for each in self._maps.values():
                     if each.definition.id != changed:
@@ -252,9 +252,8 @@ class StoreState:
 
     def _refuse_unwritable(self) -> None:
         if self.closed or self.read_only:
-            raise StorageError(
-                "the store is closed" if self.closed else "the folder is open for reading only", self.path
-            )
+            what = "the store is closed" if self.closed else "the folder is open for reading only"
+            raise StorageError(what, self.path, sqlstate="08003" if self.closed else "25006")
         if self._folder is not None:
             self._folder.refuse_after_failure()
         if self._wal is not None:

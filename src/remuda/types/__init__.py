@@ -48,6 +48,7 @@ from remuda.types.stored_values import (
     to_python,
     to_stored,
     type_of_value,
+    written_form,
 )
 
 __all__ = [
@@ -93,4 +94,5 @@ __all__ = [
     "to_python",
     "to_stored",
     "type_of_value",
+    "written_form",
 ]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from remuda.errors import data_error
+from remuda.errors import calendar_error
 
 if TYPE_CHECKING:
     from remuda.types import SqlType
@@ -60,4 +60,4 @@ def add_months_to_days(days: np.ndarray, months: np.ndarray) -> np.ndarray:
 
 
 def overflow(result: SqlType) -> Exception:
-    return data_error(f"the result overflows {result}")
+    return calendar_error(f"the result overflows {result}")

@@ -7,7 +7,7 @@ import re
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from remuda.errors import data_error, shown
+from remuda.errors import moment_error, overflow_error, shown
 from remuda.types.sql_type import INTERVAL_MONTHS, INTERVAL_TIME, Kind
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def parse_interval(text: str) -> tuple[SqlType, int]:
             name = _unit(part["unit"] or ("day" if ":" in stripped[at:] else ""))
             if name in _MONTHS:
                 if number * _MONTHS[name] != int(number * _MONTHS[name]):
-                    raise data_error(f"{shown(text)}: a part of a month has no length")
+                    raise moment_error(f"{shown(text)}: a part of a month has no length")
                 months, counts_months = months + int(number * _MONTHS[name]), True
             elif name in _MICROSECONDS:
                 microseconds, counts_time = microseconds + number * _MICROSECONDS[name], True
@@ -84,13 +84,13 @@ def parse_interval(text: str) -> tuple[SqlType, int]:
                 raise _not_an_interval(text)
     if counts_months == counts_time:
         raise (
-            data_error(f"{shown(text)}: an INTERVAL has months or days, not both")
+            moment_error(f"{shown(text)}: an INTERVAL has months or days, not both")
             if counts_time
             else _not_an_interval(text)
         )
     type_, value = (INTERVAL_MONTHS, months) if counts_months else (INTERVAL_TIME, round(microseconds))
     if not -(2**63) <= value < 2**63:
-        raise data_error(f"{shown(text)} overflows {type_}")
+        raise overflow_error(f"{shown(text)} overflows {type_}")
     return type_, value
 
 
@@ -102,7 +102,7 @@ def _unit(written: str) -> str:
 
 
 def _not_an_interval(text: str) -> SqlError:
-    return data_error(f"{shown(text)} is not an INTERVAL")
+    return moment_error(f"{shown(text)} is not an INTERVAL")
 
 
 def interval_text(type_: SqlType, stored: int) -> str:

@@ -7,7 +7,7 @@ from enum import Enum
 import pyarrow as pa
 
 from remuda.dataclass import dataclass
-from remuda.errors import data_error, parsing_error
+from remuda.errors import number_too_long, value_error
 
 
 class Kind(Enum):
@@ -127,7 +127,7 @@ LONG_DIGITS = 18
 def decimal(precision: int, scale: int) -> SqlType:
     """Return the DECIMAL type; refuses what 38 digits cannot hold."""
     if not (1 <= precision <= MAXIMUM_PRECISION and 0 <= scale <= precision):
-        raise parsing_error(
+        raise number_too_long(
             f"DECIMAL({precision}, {scale}) is not a type: up to {MAXIMUM_PRECISION} digits are possible"
         )
     return SqlType(Kind.DECIMAL, precision, scale)
@@ -225,7 +225,7 @@ def from_arrow(arrow: pa.DataType) -> SqlType:
         return INTERVAL_TIME
     if pa.types.is_decimal(arrow) and arrow.precision <= MAXIMUM_PRECISION:
         return decimal(arrow.precision, arrow.scale)
-    raise data_error(f"the Arrow type {arrow} has no SQL type")
+    raise value_error(f"the Arrow type {arrow} has no SQL type")
 
 
 def common_type(left: SqlType, right: SqlType) -> SqlType | None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from remuda.errors import SqlError, data_error, shown
+from remuda.errors import SqlError, moment_error, overflow_error, shown, text_error, value_error
 from remuda.types.intervals import parse_interval
 from remuda.types.moment_text import date_of_text, datetime_of_text, time_of_text
 from remuda.types.sql_type import (
@@ -122,13 +122,13 @@ def type_of_value(value: Any) -> SqlType:
     for python_type, sql_type in _PYTHON_TYPES:
         if isinstance(value, python_type):
             return sql_type(value) if callable(sql_type) else sql_type
-    raise data_error(f"a value of Python type {type(value).__name__} cannot be used in SQL")
+    raise value_error(f"a value of Python type {type(value).__name__} cannot be used in SQL")
 
 
 def _decimal_type_of(value: Decimal) -> SqlType:
     _, digits, exponent = value.as_tuple()
     if not isinstance(exponent, int):
-        raise data_error(f"{value} is not a DECIMAL")
+        raise text_error(f"{value} is not a DECIMAL")
     scale = max(0, -exponent)
     return decimal(max(len(digits) + max(0, exponent), scale, 1), scale)
 
@@ -142,7 +142,7 @@ def _integer_type_of(value: int) -> SqlType:
     if low <= value <= high:
         return BIGINT
     if abs(value) >= 10**MAXIMUM_PRECISION:
-        raise data_error(f"{_shown(value)} has more than the {MAXIMUM_PRECISION} digits of a DECIMAL")
+        raise overflow_error(f"{_shown(value)} has more than the {MAXIMUM_PRECISION} digits of a DECIMAL")
     return decimal(len(str(abs(value))), 0)
 
 
@@ -161,8 +161,28 @@ _PYTHON_TYPES: tuple[tuple[type, SqlType | Callable[[Any], SqlType]], ...] = (
 )
 
 
+_WRITTEN_FORMS = {
+    Kind.DATE: "'2024-01-31'",
+    Kind.TIME: "'12:30:59'",
+    Kind.TIMESTAMP: "'2024-01-31 12:30:59'",
+    Kind.TIMESTAMP_TZ: "'2024-01-31 12:30:59+02:00'",
+}
+
+
+def written_form(type_: SqlType) -> str | None:
+    """Return a sentence that shows how values of a type are written; None for types whose text needs no example.
+
+    >>> written_form(DATE)
+    "A DATE is written '2024-01-31'."
+    """
+    form = _WRITTEN_FORMS.get(type_.kind)
+    return None if form is None else f"A {type_} is written {form}."
+
+
 def _cannot_store(target: SqlType, value: Any, hint: str | None = None) -> SqlError:
-    return data_error(f"{_shown(value)} ({type(value).__name__}) is not a value of type {target}", suggestion=hint)
+    if isinstance(value, str) and target.is_temporal:
+        return moment_error(f"{_shown(value)} is not a value of type {target}", suggestion=hint or written_form(target))
+    return value_error(f"{_shown(value)} ({type(value).__name__}) is not a value of type {target}", suggestion=hint)
 
 
 def _shown(value: Any) -> str:
@@ -188,28 +208,28 @@ def _store_integer(target: SqlType, value: Any) -> int:
     if isinstance(value, bool):
         raise _cannot_store(target, value)
     if isinstance(value, Decimal) and value.is_finite() and value.adjusted() > MAXIMUM_PRECISION:
-        raise data_error(f"{_shown(value)} overflows {target}")  # its digits are not written out first
+        raise overflow_error(f"{_shown(value)} overflows {target}")  # its digits are not written out first
     if isinstance(value, float | Decimal) and value != int(value):
         raise _cannot_store(target, value, f"Use CAST(... AS {target}) to round it.")
     if isinstance(value, str | bytes):
-        raise _cannot_store(target, value, f"Use CAST(... AS {target}) to convert it.")
+        raise _cannot_store(target, value, "Give a number, not text.")
     whole = int(value)
     low, high = INTEGER_RANGES[target.kind]
     if not low <= whole <= high:
-        raise data_error(f"{_shown(whole)} overflows {target}: it holds {low} to {high}")
+        raise overflow_error(f"{_shown(whole)} overflows {target}: it holds {low} to {high}")
     return whole
 
 
 def _store_decimal(target: SqlType, value: Any) -> Decimal:
     if isinstance(value, bool | str | bytes):
-        raise _cannot_store(target, value)
+        raise _cannot_store(target, value, "Give a number, not text." if isinstance(value, str) else None)
     with localcontext(prec=MAXIMUM_PRECISION + 1):
         exact = Decimal(repr(float(value))) if isinstance(value, float) else Decimal(value)  # numpy's repr has a name
         if not exact.is_finite():
             raise _cannot_store(target, value)
         rounded = exact.quantize(Decimal(1).scaleb(-target.scale), rounding=ROUND_HALF_UP)
     if len(rounded.as_tuple().digits) > target.precision:
-        raise data_error(f"{_shown(value)} overflows {target}")
+        raise overflow_error(f"{_shown(value)} overflows {target}")
     return rounded
 
 
@@ -220,12 +240,12 @@ def _store_real(target: SqlType, value: Any) -> float:
     try:
         return float(struct.unpack("<f", struct.pack("<f", number))[0])
     except OverflowError as error:
-        raise data_error(f"{value} overflows {target}") from error
+        raise overflow_error(f"{value} overflows {target}") from error
 
 
 def _store_double(target: SqlType, value: Any) -> float:
     if isinstance(value, bool | str | bytes):
-        raise _cannot_store(target, value)
+        raise _cannot_store(target, value, "Give a number, not text." if isinstance(value, str) else None)
     return float(value)
 
 
@@ -249,7 +269,7 @@ def _store_json(value: Any) -> str | None:
             return str(value)
         return _JSON.encode(value).decode()
     except (msgspec.MsgspecError, TypeError, UnicodeEncodeError, RecursionError) as error:
-        raise data_error(f"{shown(value)} is not JSON: {error}") from error
+        raise text_error(f"{shown(value)} is not JSON: {error}") from error
 
 
 def _plain(value: Any) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from remuda.errors import ErrorCode, SqlError, data_error
+from remuda.errors import ErrorCode, SqlError
 from remuda.exec.aggregate.accumulators import Accumulator, Chosen, Count, Reduction, WordExtreme, is_one_word
 from remuda.exec.aggregate.exact_sum import ExactSum
 from remuda.exec.aggregate.whole_groups import WholeGroups
@@ -43,7 +43,7 @@ def located(span: Span | None) -> Iterator[None]:
     except SqlError as error:
         if error.span is not None or error.code is not ErrorCode.DATA_EXCEPTION:
             raise
-        raise data_error(error.message, span=span, suggestion=error.suggestion) from error
+        raise error.restated(span=span) from error
 
 
 BYTES_OF_SEEN = 64

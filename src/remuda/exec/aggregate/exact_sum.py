@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from remuda.errors import data_error
+from remuda.errors import overflow_error
 from remuda.exec.aggregate.accumulators import Accumulator, grown, is_one_word, sum_where, with_nulls_as
 from remuda.expr.functions.decimal_words import are_words
 from remuda.types import LONG_DIGITS, Kind
@@ -143,7 +143,7 @@ class ExactSum(Accumulator):
 
     def _refuse(self, beyond: np.ndarray) -> None:
         if beyond.any():
-            raise data_error(f"the sum overflows {self._result}")
+            raise overflow_error(f"the sum overflows {self._result}")
 
 
 def _holds_words(result: SqlType) -> bool:

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from remuda.errors import data_error
+from remuda.errors import too_many_rows
 from remuda.exec.batch import ArrowBatch, positional
 from remuda.exec.join.candidate_pairs import CandidateExpressions
 from remuda.expr import columns_of, compile_predicate
@@ -141,7 +141,7 @@ class JoinResult:
         if self._met is not None:
             self._met[pairs.right] = True
         if self._kind is JoinKind.SINGLE and pairs.left is not None and (pairs.left[1:] == pairs.left[:-1]).any():
-            raise data_error(SEVERAL_ROWS, span=self._span)
+            raise too_many_rows(SEVERAL_ROWS, span=self._span)
         lefts, right = pairs.left, pa.array(pairs.right)
         if self._kind.keeps_left and lefts is not None:
             lefts, right = _with_unmatched(pairs, lefts)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from remuda.errors import data_error
+from remuda.errors import too_many_rows
 from remuda.exec.batch import Tuple, layout_of
 from remuda.exec.join.join_result import SEVERAL_ROWS
 from remuda.expr import compile_row
@@ -89,7 +89,7 @@ class RowJoin:
                 yield (*left, self._mark(left, rights, parameters))
             case kind:
                 if kind is JoinKind.SINGLE and len(rights) > 1:
-                    raise data_error(SEVERAL_ROWS, span=self._span)
+                    raise too_many_rows(SEVERAL_ROWS, span=self._span)
                 for right in rights:
                     yield left + right
                 if not rights and kind.keeps_left:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from remuda.errors import data_error
+from remuda.errors import limit_error
 from remuda.exec.batch import slice_batch
 from remuda.exec.exchange.exchange import abandon_inputs
 from remuda.exec.operator import Exec, IterationResult, UnaryExec
@@ -24,7 +24,7 @@ def row_number(expression: Expression | None, parameters: tuple[Any, ...], claus
     value = evaluate_constant(expression, parameters)
     if value is None or value < 0:
         span = next((node.span for node in parameters_of(expression).values()), None)
-        raise data_error(f"{clause} must not be {'NULL' if value is None else 'negative'}", span=span)
+        raise limit_error(f"{clause} must not be {'NULL' if value is None else 'negative'}", span=span)
     return int(value)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from remuda.dataclass import dataclass
-from remuda.errors import data_error
+from remuda.errors import option_error
 from remuda.exec.batch import ArrowBatch, empty_batch, layout_of, positional
 from remuda.exec.operator import Exec, IterationResult, UnaryExec
 from remuda.expr import Literal, as_array, compile_batch, evaluate_constant
@@ -185,7 +185,7 @@ class _Left:
         self._stop, self._step = fixed_values(arguments[1], type_), fixed_values(arguments[2], BIGINT)
         is_known = np.logical_and.reduce([np.asarray(argument.is_valid()) for argument in arguments])
         if np.any(is_known & (self._step == 0)):
-            raise data_error(f"the step of {call.name} is zero", span=call.span)
+            raise option_error(f"the step of {call.name} is zero", span=call.span)
         self._arithmetic = MONTHS if call.is_of_months else NUMBERS
         step = np.where(is_known, self._step, 1)
         counts = self._arithmetic.count(self._next, self._stop, step, includes_stop=call.includes_stop)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from remuda.errors import data_error
+from remuda.errors import overflow_error
 from remuda.exec.aggregate.aggregate import HashAggregateExec
 from remuda.exec.aggregate.aggregate_calls import average
 from remuda.exec.batch import ArrowBatch, positional
@@ -181,7 +181,7 @@ def _decimals(totals: np.ndarray, result: SqlType, empty: np.ndarray) -> pa.Arra
     if totals.dtype == object:
         limit = 10**result.precision
         if any(abs(total) >= limit for total in totals):
-            raise data_error(f"the sum overflows {result}")
+            raise overflow_error(f"the sum overflows {result}")
         values = [
             None if none else _EXACT.create_decimal(total).scaleb(-result.scale, _EXACT)
             for total, none in zip(totals, empty, strict=True)

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from remuda.dataclass import dataclass
-from remuda.errors import data_error
+from remuda.errors import frame_error
 from remuda.exec.sort.ordering import order_codes
 from remuda.expr import as_array, call, coerce, compile_batch, evaluate_constant
 from remuda.plan.windows import FrameEnd, FrameExclusion, FrameUnit
@@ -105,7 +105,7 @@ def _bound(
 def _distance(offset: Expression, parameters: Parameters) -> Any:
     distance = evaluate_constant(offset, parameters.values)
     if distance is None or distance < 0:
-        raise data_error(f"the offset of a frame must not be {'NULL' if distance is None else 'negative'}")
+        raise frame_error(f"the offset of a frame must not be {'NULL' if distance is None else 'negative'}")
     return distance
 
 

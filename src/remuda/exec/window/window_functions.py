@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from remuda.errors import data_error
+from remuda.errors import nth_value_error, ntile_error
 from remuda.types.arrow_arrays import null_mask
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ NUMBERING: dict[str, Callable[[WindowRows], np.ndarray]] = {
 def ntile(rows: WindowRows, buckets: pa.Array, span: Span | None = None) -> pa.Array:
     """Assign buckets of equal size, the first ones larger by one where the rows do not divide evenly."""
     if pc.any(pc.less_equal(buckets, 0)).as_py():
-        raise data_error("the number of buckets of NTILE must be positive", span=span)
+        raise ntile_error("the number of buckets of NTILE must be positive", span=span)
     nulls = null_mask(buckets)
     wanted = pc.fill_null(buckets, 1).cast(pa.int64()).to_numpy()
     size = rows.partition_stop - rows.partition_start
@@ -115,7 +115,7 @@ def value_in_frame(values: pa.Array, frames: Frames, number: pa.Array | None, *,
         wanted, unknown = frames.sizes - 1, None
     else:
         if pc.any(pc.less_equal(number, 0)).as_py():
-            raise data_error("the number of a row for NTH_VALUE must be positive")
+            raise nth_value_error("the number of a row for NTH_VALUE must be positive")
         unknown = null_mask(number)
         wanted = pc.fill_null(number, 1).cast(pa.int64()).to_numpy() - 1
     positions = frames.position_of(wanted)

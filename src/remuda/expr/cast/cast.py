@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from remuda.errors import SqlError, data_error
+from remuda.errors import SqlError, overflow_error, text_error
 from remuda.expr.cast.cast_floating import decimal_to_floating_batch, floating_to_decimal, floating_to_decimal_batch
 from remuda.expr.cast.cast_text import BY_VALUE_FROM_TEXT, BY_VALUE_TO_TEXT, not_a_value, read_moment
 from remuda.expr.evaluate.by_rows import by_rows
@@ -115,7 +115,7 @@ def _by_arrow(source: SqlType, target: SqlType) -> Callable[[Datum], Datum]:
             reason = str(error).splitlines()[0]
             if source.is_numeric and "nan" not in reason:
                 reason = "the value overflows"
-            raise data_error(f"CAST from {source} to {target}: {reason}") from error
+            raise text_error(f"CAST from {source} to {target}: {reason}") from error
         if source.kind is Kind.DOUBLE and target.kind is Kind.REAL:
             _refuse_infinity(value, result)
         return result
@@ -127,7 +127,7 @@ def _refuse_infinity(value: Datum, result: Datum) -> None:
     """A DOUBLE that is too large for a REAL is an error."""
     grown = pc.and_(pc.is_inf(result), pc.is_finite(value))
     if (grown if isinstance(grown, pa.Scalar) else pc.any(grown)).as_py():
-        raise data_error(OVERFLOW.format("REAL"))
+        raise overflow_error(OVERFLOW.format("REAL"))
 
 
 def _prepared(value: Datum, source: SqlType, target: SqlType) -> Datum:

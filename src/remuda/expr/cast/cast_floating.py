@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from remuda.errors import data_error
+from remuda.errors import text_error
 from remuda.expr.evaluate.by_rows import by_rows
 from remuda.expr.function import Signature
 from remuda.expr.functions.decimal_words import from_unscaled
@@ -38,7 +38,7 @@ def floating_to_decimal(source: SqlType, target: SqlType) -> Callable[[float], D
 
     def convert(value: float) -> Decimal:
         if not math.isfinite(value):
-            raise data_error(f"{value} is not a value of type {target}")
+            raise text_error(f"{value} is not a value of type {target}")
         return fit(Decimal(str(np.float32(value)) if source.kind is Kind.REAL else repr(value)))
 
     return convert

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from remuda.errors import SqlError, data_error, shown
+from remuda.errors import SqlError, moment_error, shown, text_error
 from remuda.expr.functions.decimals import fit_row
 from remuda.types import (
     INTERVAL_MONTHS,
@@ -22,6 +22,7 @@ from remuda.types import (
     interval_words,
     to_python,
     to_stored,
+    written_form,
 )
 
 if TYPE_CHECKING:
@@ -38,7 +39,8 @@ def not_a_value(text: str, target: SqlType) -> SqlError:
     >>> not_a_value("x", TIMESTAMP).message
     "'x' is not a value of type TIMESTAMP"
     """
-    return data_error(f"{shown(text)} is not a value of type {target}")
+    kind = moment_error if target.is_temporal else text_error
+    return kind(f"{shown(text)} is not a value of type {target}", suggestion=written_form(target))
 
 
 def _to_boolean(target: SqlType) -> Callable[[str], bool]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, assert_never
 
-from remuda.errors import SqlError, data_error
+from remuda.errors import SqlError
 from remuda.expr.cast.cast import cast_row, try_cast_row
 from remuda.expr.function import Signature
 from remuda.expr.nodes import Call, Case, Cast, Column, Expression, Literal, Parameter
@@ -120,7 +120,7 @@ def _strict(
 
 def _located(error: SqlError, span: Span | None) -> SqlError:
     """Return the error with the span of the innermost expression that raised it."""
-    return error if error.span is not None else data_error(error.message, span=span)
+    return error if error.span is not None else error.restated(span=span)
 
 
 def _compile_case(expression: Case, layout: Mapping[int, int]) -> RowExpression:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from remuda.errors import data_error
+from remuda.errors import LESS_MEMORY, memory_error, size_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,19 +58,19 @@ def refuse_size(size: int) -> None:
     """Raise where texts of so many bytes shall not be made."""
     if size > room_for_texts():
         if size > ARRAY_BYTES:
-            raise data_error(
+            raise memory_error(
                 "a batch has more text than an array can hold", suggestion="Ask for fewer rows, or for shorter texts."
             )
-        raise data_error(
+        raise memory_error(
             f"texts of {size:,} bytes need more memory than the limit of {room_for_texts():,} bytes",
-            suggestion="raise it by SET memory_limit, or ask for fewer rows",
+            suggestion=LESS_MEMORY,
         )
 
 
 def refuse_length(length: int) -> None:
     """Raise where one text of so many characters shall not be made."""
     if length > LONGEST:
-        raise data_error(f"a text of {length} characters is too long to make")
+        raise size_error(f"a text of {length} characters is too long to make")
 
 
 def rows_of_datums(*data: Datum) -> int:

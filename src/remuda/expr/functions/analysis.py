@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from remuda.errors import data_error
+from remuda.errors import division_error, logarithm_error, option_error, power_error
 from remuda.expr.evaluate.by_rows import by_rows
 from remuda.expr.function import Datum, Function, Signature, fixed
 from remuda.expr.functions.decimals import DIVISION_BY_ZERO
@@ -45,7 +45,7 @@ def _is_beyond_one(value: Any) -> Any:
 
 def refuse_any(mask: Datum, problem: str) -> None:
     if (mask if isinstance(mask, pa.Scalar) else pc.any(mask)).as_py():
-        raise data_error(problem)
+        raise option_error(problem)
 
 
 def _real(
@@ -59,7 +59,7 @@ def _real(
 
     def one(value: float) -> float:
         if refused is not None and refused(value):
-            raise data_error(problem)
+            raise option_error(problem)
         try:
             return row(value)
         except OverflowError:
@@ -86,9 +86,9 @@ def _power_batch(signature: Signature) -> Callable[[Datum, Datum], Datum]:
 
 def _power(base: float, exponent: float) -> float:
     if base == 0 and exponent < 0:
-        raise data_error("zero has no negative power")
+        raise power_error("zero has no negative power")
     if base < 0 and math.isfinite(base) and math.isfinite(exponent) and exponent != math.floor(exponent):
-        raise data_error("a negative number has only powers with whole exponents")
+        raise power_error("a negative number has only powers with whole exponents")
     try:
         return math.pow(base, exponent)
     except OverflowError:
@@ -98,9 +98,9 @@ def _power(base: float, exponent: float) -> float:
 
 def _logarithm(base: float, value: float) -> float:
     if base <= 0 or value <= 0:
-        raise data_error(_NO_LOGARITHM)
+        raise logarithm_error(_NO_LOGARITHM)
     if base == 1:
-        raise data_error(DIVISION_BY_ZERO)
+        raise division_error(DIVISION_BY_ZERO)
     over, under = math.log10(value), math.log10(base)
     return math.nan if math.isinf(over) and math.isinf(under) else over / under
 

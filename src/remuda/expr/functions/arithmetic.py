@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from remuda.errors import data_error
+from remuda.errors import division_error, overflow_error
 from remuda.expr.function import CanFail, Datum, Function, Overload, Signature, overloaded
 from remuda.expr.functions import decimals, moments
 from remuda.expr.functions.decimals import DIVISION_BY_ZERO, OVERFLOW
@@ -54,7 +54,7 @@ def _checked_row(operation: Callable[..., Any]) -> Callable[[Signature], Callabl
             result = operation(*arguments)
             if low <= result <= high:
                 return result
-            raise data_error(OVERFLOW.format(result_type))
+            raise overflow_error(OVERFLOW.format(result_type))
 
         return checked
 
@@ -87,7 +87,7 @@ def _divide_row(signature: Signature) -> Callable[[Any, Any], Any]:
 
     def divided(left: Any, right: Any) -> Any:
         if right == 0:
-            raise data_error(DIVISION_BY_ZERO)
+            raise division_error(DIVISION_BY_ZERO)
         return divide(left, right)
 
     return _checked_row(divided)(signature)
@@ -98,7 +98,7 @@ def _remainder_row(signature: Signature) -> Callable[[Any, Any], Any]:
 
     def remainder(left: Any, right: Any) -> Any:
         if right == 0:
-            raise data_error(DIVISION_BY_ZERO)
+            raise division_error(DIVISION_BY_ZERO)
         if whole:
             return left - truncating_divide(left, right) * right
         return math.nan if math.isinf(left) else math.fmod(left, right)
@@ -114,7 +114,7 @@ def _residual_batch(signature: Signature) -> Callable[[Datum, Datum], Datum]:
             return remainder(pa.array([left.as_py()], arrow), right)[0]
         valid = pc.and_(pc.is_valid(left), pc.is_valid(right))
         if pc.any(pc.and_(valid, pc.equal(right, pa.scalar(0, arrow)))).as_py():
-            raise data_error(DIVISION_BY_ZERO)
+            raise division_error(DIVISION_BY_ZERO)
         with np.errstate(all="ignore"):
             result = pa.array(np.fmod(_numbers(left, 0), _numbers(right, 1)), arrow)
         return pc.if_else(valid, result, pa.scalar(None, arrow))

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from remuda.errors import data_error
+from remuda.errors import option_error, overflow_error
 from remuda.expr.function import Datum, Function, Signature
 from remuda.expr.functions.decimals import OVERFLOW
 from remuda.types import BIGINT, INTEGER_RANGES, common_type
@@ -49,10 +49,10 @@ def _shift_left_row(signature: Signature) -> Callable[[int, int], int]:
 
     def shift(value: int, count: int) -> int:
         if count < 0:
-            raise data_error(_NEGATIVE)
+            raise option_error(_NEGATIVE)
         shifted = value << min(count, _BITS)
         if not low <= shifted <= high:
-            raise data_error(OVERFLOW.format(signature.result))
+            raise overflow_error(OVERFLOW.format(signature.result))
         return shifted
 
     return shift
@@ -61,7 +61,7 @@ def _shift_left_row(signature: Signature) -> Callable[[int, int], int]:
 def _shift_right_row(_: Signature) -> Callable[[int, int], int]:
     def shift(value: int, count: int) -> int:
         if count < 0:
-            raise data_error(_NEGATIVE)
+            raise option_error(_NEGATIVE)
         return value >> min(count, _BITS)
 
     return shift
@@ -81,7 +81,7 @@ def _shift_batch(
             valid = pc.and_(pc.is_valid(value), pc.is_valid(count))
             counts = np.where(valid, _numbers(count), 0)
             if (counts < 0).any():
-                raise data_error(_NEGATIVE)
+                raise option_error(_NEGATIVE)
             shifted = kernel(np.where(valid, _numbers(value), 0), counts, result)
             return pa.array(shifted.astype(result.arrow.to_pandas_dtype()), result.arrow, mask=~np.asarray(valid))
 
@@ -104,7 +104,7 @@ def _shift_left(values: np.ndarray, counts: np.ndarray, type_: SqlType) -> np.nd
     shifted: np.ndarray = np.left_shift(values, cut)
     lost = (np.right_shift(shifted, cut) != values) | ((counts >= _BITS) & (values != 0))
     if (lost | (shifted < low) | (shifted > high)).any():
-        raise data_error(OVERFLOW.format(type_))
+        raise overflow_error(OVERFLOW.format(type_))
     return shifted
 
 

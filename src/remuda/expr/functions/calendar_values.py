@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from remuda.errors import data_error
+from remuda.errors import calendar_error
 from remuda.expr.evaluate.by_rows import plain_function
 from remuda.expr.function import Datum, Function, Signature
 from remuda.types import BIGINT, DATE, DOUBLE, TIME, TIMESTAMP, TIMESTAMP_TZ, VARCHAR, Kind
@@ -52,12 +52,12 @@ def _make_date(year: int, month: int, day: int) -> int:
     try:
         return date_to_day(dt.date(year, month, day))
     except (ValueError, OverflowError):
-        raise data_error(f"there is no day {year}-{month}-{day}") from None
+        raise calendar_error(f"there is no day {year}-{month}-{day}") from None
 
 
 def _make_time(hour: int, minute: int, second: float) -> int:
     if not (0 <= hour < 24 and 0 <= minute < 60 and 0 <= second < 60):
-        raise data_error(f"there is no time {hour}:{minute}:{second}")
+        raise calendar_error(f"there is no time {hour}:{minute}:{second}")
     return min((hour * 60 + minute) * 60 * _SECOND + round(second * _SECOND), DAY - 1)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from remuda.errors import data_error
+from remuda.errors import division_error, overflow_error
 from remuda.expr.evaluate.by_rows import by_rows
 from remuda.expr.function import Datum, Overload, Signature
 from remuda.expr.functions.decimal_words import by_words, from_unscaled, units_of
@@ -161,11 +161,11 @@ def fit_row(result: SqlType) -> Callable[[Decimal], Decimal]:
         try:
             rounded = value.quantize(step, context=_EXACT)
         except InvalidOperation:  # 1e300 has more digits than any result
-            raise data_error(OVERFLOW.format(result)) from None
+            raise overflow_error(OVERFLOW.format(result)) from None
         if not rounded:
             return zero  # and not -0.00
         if rounded.adjusted() >= most:
-            raise data_error(OVERFLOW.format(result))
+            raise overflow_error(OVERFLOW.format(result))
         return rounded
 
     return fit
@@ -176,7 +176,7 @@ def fit_batch(value: Datum, result: SqlType) -> Datum:
     try:
         return pc.cast(round_batch(value, result.scale), result.arrow)
     except pa.ArrowInvalid as error:
-        raise data_error(OVERFLOW.format(result)) from error
+        raise overflow_error(OVERFLOW.format(result)) from error
 
 
 def round_batch(value: Datum, scale: int) -> Datum:
@@ -203,13 +203,13 @@ def _fitted_row(operation: Callable[[Decimal, Decimal], Decimal]) -> Callable[[S
 
 def _divide_exactly(left: Decimal, right: Decimal) -> Decimal:
     if not right:
-        raise data_error(DIVISION_BY_ZERO)
+        raise division_error(DIVISION_BY_ZERO)
     return _TRUNCATING.divide(left, right)
 
 
 def _remainder_exactly(left: Decimal, right: Decimal) -> Decimal:
     if not right:
-        raise data_error(DIVISION_BY_ZERO)
+        raise division_error(DIVISION_BY_ZERO)
     return _EXACT.remainder(left, right)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from remuda.errors import data_error, shown
+from remuda.errors import option_error, shown, text_error
 from remuda.expr.cast.cast import can_cast, cast_row
 from remuda.expr.evaluate.by_rows import by_rows, plain_function
 from remuda.expr.function import Function, Overload, Signature, fixed, overloaded
@@ -45,7 +45,7 @@ def path_steps(path: str) -> tuple[str | int, ...]:
     while at < len(path):
         found = _STEP.match(path, at)
         if found is None:
-            raise data_error(f"{shown(path)} is not a path into JSON")
+            raise text_error(f"{shown(path)} is not a path into JSON")
         plain, quoted, number, bracketed = found.groups()
         if number is not None:
             steps.append(int(number))
@@ -208,7 +208,7 @@ def _object_row(signature: Signature) -> Callable[..., str]:
         for position in range(0, len(values), 2):
             name, value = values[position], values[position + 1]
             if name is None:
-                raise data_error("a member of a JSON object needs a name")
+                raise option_error("a member of a JSON object needs a name")
             encoded = "null" if value is None else encoders[position + 1](value)
             members.append(f"{msgspec.json.encode(name).decode()}:{encoded}")
         return f"{{{','.join(members)}}}"

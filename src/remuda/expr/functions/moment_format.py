@@ -10,7 +10,7 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from remuda.errors import data_error, shown
+from remuda.errors import moment_error, option_error, shown
 from remuda.expr.evaluate.by_rows import by_rows, plain_function
 from remuda.expr.function import Function, Signature
 from remuda.expr.functions.calendar_values import DAYS, MONTHS
@@ -116,7 +116,7 @@ LONGEST_FORMAT = 10_000
 
 def _refuse_long(form: str) -> None:
     if len(form) > LONGEST_FORMAT:
-        raise data_error(f"a format of {len(form):,} characters is too long: {LONGEST_FORMAT:,} are possible")
+        raise option_error(f"a format of {len(form):,} characters is too long: {LONGEST_FORMAT:,} are possible")
 
 
 @lru_cache(maxsize=256)
@@ -131,7 +131,7 @@ def _strftime_parts(form: str) -> tuple[Callable[[dt.datetime], str], ...]:
         elif directive in _DIRECTIVES:
             parts.append(_shortened(_DIRECTIVES[directive]) if short else _DIRECTIVES[directive])
         else:
-            raise data_error(f"unknown in a format: %{directive}")
+            raise option_error(f"unknown in a format: %{directive}")
     return tuple(parts)
 
 
@@ -172,13 +172,13 @@ def _strptime_pattern(form: str) -> re.Pattern[str]:
             parts.append(_READ[directive])
             seen.add(directive)
         else:
-            raise data_error(f"unknown in a format to read by: %{directive}")
+            raise option_error(f"unknown in a format to read by: %{directive}")
     return re.compile("".join(parts), re.ASCII)
 
 
 def _read(text: str, form: str) -> int:
     found = _strptime_pattern(form).fullmatch(text.strip())
-    problem = data_error(f"{shown(text)} is not of the form {shown(form)}")
+    problem = moment_error(f"{shown(text)} is not of the form {shown(form)}")
     if found is None:
         raise problem
     given: dict[str, str] = {name: value for name, value in found.groupdict().items() if value is not None}

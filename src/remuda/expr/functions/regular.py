@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from remuda.errors import SqlError, data_error
+from remuda.errors import SqlError, pattern_error
 from remuda.expr.evaluate.by_rows import by_rows
 from remuda.expr.evaluate.text_sizes import (
     LONGEST,
@@ -67,7 +67,7 @@ def by_pattern(
         try:
             return kernel(value, *constants)
         except pa.ArrowInvalid as error:
-            raise data_error(str(error).splitlines()[0]) from None
+            raise pattern_error(str(error).splitlines()[0]) from None
 
     def row(text: str, *constants: Any) -> Any:
         return asked(pa.scalar(text, pa.string()), *constants).as_py()
@@ -95,9 +95,9 @@ _OPTIONS = frozenset("gcism")
 def _with_options(pattern: str, options: str, *, replaces: bool = False) -> str:
     unknown = set(options) - _OPTIONS
     if unknown:
-        raise data_error(f"unknown option of a regular expression: {min(unknown)}; there are c, g, i, m, s")
+        raise pattern_error(f"unknown option of a regular expression: {min(unknown)}; there are c, g, i, m, s")
     if "g" in options and not replaces:
-        raise data_error("the option g, all matches, belongs to regexp_replace")
+        raise pattern_error("the option g, all matches, belongs to regexp_replace")
     flags = "".join(sorted(set(options) & set("ism")))
     return f"(?{flags}){pattern}" if flags else pattern
 
@@ -190,7 +190,7 @@ def _extract(value: Datum, pattern: str, group: int = 0) -> Datum:
     pc.match_substring_regex(pa.scalar(""), pattern)  # refuses what is no pattern, as it is written
     named, count = named_groups(pattern)
     if not 0 <= group <= count:
-        raise data_error(f"the regular expression has no group {group}")
+        raise pattern_error(f"the regular expression has no group {group}")
     found = pc.fill_null(pc.struct_field(pc.extract_regex(value, named), f"g{group}"), "")
     return pc.if_else(pc.is_valid(value), found, pa.scalar(None, pa.string()))
 

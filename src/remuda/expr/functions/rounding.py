@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from remuda.errors import data_error
+from remuda.errors import option_error, overflow_error
 from remuda.expr.evaluate.by_rows import by_rows
 from remuda.expr.function import Datum, Function, Overload, Signature, fixed, overloaded
 from remuda.expr.functions.decimals import (
@@ -94,7 +94,7 @@ def _checked(operation: Callable[[int, int], int]) -> Callable[[int, int], int]:
     def checked(left: int, right: int) -> int:
         result = operation(left, right)
         if result > _HIGHEST:
-            raise data_error(OVERFLOW.format(BIGINT))
+            raise overflow_error(OVERFLOW.format(BIGINT))
         return result
 
     return checked
@@ -107,7 +107,7 @@ def _greatest_divisors(left: Datum, right: Datum) -> Datum:
     valid = pc.and_(pc.is_valid(left), pc.is_valid(right))
     divisors = pa.array(np.gcd(_numbers(left), _numbers(right)), pa.int64())
     if pc.any(pc.and_(valid, pc.less(divisors, 0))).as_py():
-        raise data_error(OVERFLOW.format(BIGINT))
+        raise overflow_error(OVERFLOW.format(BIGINT))
     return pc.if_else(valid, divisors, pa.scalar(None, pa.int64()))
 
 
@@ -127,9 +127,9 @@ def _least_multiples(left: Datum, right: Datum) -> Datum:
 
 def _factorial(number: int) -> Decimal:
     if number < 0:
-        raise data_error("a negative number has no factorial")
+        raise option_error("a negative number has no factorial")
     if number >= len(_FACTORIALS):
-        raise data_error(OVERFLOW.format(_FACTORIAL_TYPE))
+        raise overflow_error(OVERFLOW.format(_FACTORIAL_TYPE))
     return _FACTORIALS[number]
 
 

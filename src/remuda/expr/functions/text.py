@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from remuda.errors import data_error
+from remuda.errors import escape_error
 from remuda.expr.evaluate.by_rows import plain_function
 from remuda.expr.function import Datum, Function, Overload, fixed, overloaded
 from remuda.expr.functions.regular import by_pattern, fails_unless_constant, has_values
@@ -35,7 +35,7 @@ def like_pattern(pattern: str) -> re.Pattern[str]:
         if character == "\\":
             escaped = next(characters, None)
             if escaped is None:
-                raise data_error("the LIKE pattern ends with its escape character")
+                raise escape_error("the LIKE pattern ends with its escape character")
             pieces[-1].append(re.escape(escaped))
         elif character == "%":
             pieces.append([])
@@ -85,7 +85,7 @@ def _like(name: str, *, ignore_case: bool) -> Function:
 def _escaped_by(pattern: str, escape: str) -> str:
     r"""A pattern that says with `\` what is said with another character: '10!%' becomes '10\%'."""
     if len(escape) > 1:
-        raise data_error(f"{escape!r} is not one character, as an escape character must be")
+        raise escape_error(f"{escape!r} is not one character, as an escape character must be")
     parts: list[str] = []
     characters = iter(pattern)
     for character in characters:
@@ -110,7 +110,7 @@ def similar_expression(pattern: str) -> str:
         if character == "\\":
             escaped = next(characters, None)
             if escaped is None:
-                raise data_error("the SIMILAR TO pattern ends with its escape character")
+                raise escape_error("the SIMILAR TO pattern ends with its escape character")
             parts.append(re.escape(escaped))
         elif within:
             parts.append(character)

@@ -7,7 +7,7 @@ import binascii
 import hashlib
 from typing import TYPE_CHECKING, Any
 
-from remuda.errors import data_error, shown
+from remuda.errors import encoding_error, option_error, overflow_error, shown, text_error
 from remuda.expr.evaluate.by_rows import by_rows, plain_function
 from remuda.expr.function import Function, Overload, Signature, fixed, overloaded
 from remuda.types import BIGINT, INTEGER, VARBINARY, VARCHAR, SqlType
@@ -25,7 +25,7 @@ def _first_code(text: str) -> int:
 
 def _character(code: int) -> str:
     if not 0 < code <= _LAST_CODE or code in _SURROGATES:
-        raise data_error(f"{code} is not the number of a character")
+        raise overflow_error(f"{code} is not the number of a character")
     return chr(code)
 
 
@@ -55,7 +55,7 @@ def _from_base64(text: str) -> bytes:
 
 
 def _refuse(text: str, form: str) -> bytes:
-    raise data_error(f"{shown(text)} is not {form}")
+    raise text_error(f"{shown(text)} is not {form}")
 
 
 def _encode(value: bytes, form: str) -> str:
@@ -64,7 +64,7 @@ def _encode(value: bytes, form: str) -> str:
             return value.hex()
         case "base64":
             return base64.b64encode(value).decode()
-    raise data_error(f"unknown encoding: {form}; there are hex and base64")
+    raise option_error(f"unknown encoding: {form}; there are hex and base64")
 
 
 def _decode(text: str, form: str) -> bytes:
@@ -73,14 +73,14 @@ def _decode(text: str, form: str) -> bytes:
             return _from_hexadecimal(text)
         case "base64":
             return _from_base64(text)
-    raise data_error(f"unknown encoding: {form}; there are hex and base64")
+    raise option_error(f"unknown encoding: {form}; there are hex and base64")
 
 
 def _utf8_text(value: bytes) -> str:
     try:
         return value.decode()
     except UnicodeDecodeError:
-        raise data_error("the bytes are not UTF-8") from None
+        raise encoding_error("the bytes are not UTF-8") from None
 
 
 def _of(argument: SqlType, result: SqlType, row: Callable[..., Any]) -> Overload:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from remuda.errors import data_error
+from remuda.errors import option_error, substring_error
 from remuda.expr.cancellation import check_cancelled
 from remuda.expr.cast.cast import can_cast
 from remuda.expr.evaluate.by_rows import by_rows, plain_function
@@ -40,7 +40,7 @@ def _substring(text: str, start: int, length: int | None = None) -> str:
     if length is None:
         return text[max(start - 1, 0) :]
     if length < 0:
-        raise data_error("the length of a substring must not be negative")
+        raise substring_error("the length of a substring must not be negative")
     return text[max(start - 1, 0) : max(start - 1 + length, 0)]
 
 
@@ -205,7 +205,7 @@ _WORD = re.compile(r"[^\W_]+")
 def _split_part(text: str, separator: str, number: int) -> str:
     """From the end where the number is negative; nothing where there is no such part."""
     if number == 0:
-        raise data_error("parts are counted from 1, or from -1 at the end")
+        raise option_error("parts are counted from 1, or from -1 at the end")
     parts = text.split(separator) if separator else [text]
     position = number - 1 if number > 0 else len(parts) + number
     return parts[position] if 0 <= position < len(parts) else ""
@@ -241,7 +241,7 @@ def _translate(text: str, old: str, new: str) -> str:
 def _overlay(text: str, part: str, start: int, length: int | None = None) -> str:
     """As many characters are replaced as there are new ones, unless a length is given."""
     if start < 1:
-        raise data_error("characters are counted from 1")
+        raise option_error("characters are counted from 1")
     refuse_length(len(text) + len(part))
     after = start - 1 + (len(part) if length is None else length)
     return text[: start - 1] + part + text[max(after, 0) :]

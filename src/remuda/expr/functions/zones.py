@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from remuda.errors import data_error
+from remuda.errors import option_error
 from remuda.expr.evaluate.by_rows import by_rows
 from remuda.expr.function import Datum, Overload, Signature, fixed, overloaded
 from remuda.types import TIMESTAMP, TIMESTAMP_TZ, VARCHAR, to_python
@@ -39,7 +39,7 @@ def _zone(name: str) -> ZoneInfo:
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise data_error(f"unknown time zone: {name}") from None
+        raise option_error(f"unknown time zone: {name}") from None
 
 
 def _inside(value: int) -> int:

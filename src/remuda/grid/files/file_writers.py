@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from remuda.errors import data_error
+from remuda.errors import repeated_column
 from remuda.expr.cast.cast_text import floating_text
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def _write_json(path: Path, batches: Batches, schema: pa.Schema, _csv: CsvOption
     """One object a line, as `grid.load` reads it. JSON has no NaN and no infinite number: they are written as text."""
     twice = next((name for name in schema.names if schema.names.count(name) > 1), None)
     if twice is not None:
-        raise data_error(f"an object of JSON has no two members {twice}: name the columns apart")
+        raise repeated_column(f"an object of JSON has no two members {twice}: name the columns apart")
     floating = [field.name for field in schema if pa.types.is_floating(field.type)]
     with path.open("w", encoding="utf-8") as file:
 

@@ -16,7 +16,15 @@ import numpy as np
 import pyarrow as pa
 
 from remuda.dataclass import dataclass
-from remuda.errors import SqlError, StorageError, data_error
+from remuda.errors import (
+    SqlError,
+    StorageError,
+    busy_error,
+    file_error,
+    option_error,
+    text_error,
+    value_error,
+)
 from remuda.expr.cancellation import check_cancelled
 from remuda.grid.files.text_files import guess_csv, guess_json, read_csv, read_json
 from remuda.grid.files.text_values import WrongValueError, typed_column
@@ -96,27 +104,27 @@ def open_source(
         try:
             data = pa.Table.from_pandas(data, preserve_index=False)
         except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-            raise data_error(f"the data frame cannot be read: {error.args[-1]}") from error
+            raise value_error(f"the data frame cannot be read: {error.args[-1]}") from error
         except AttributeError as error:
-            raise data_error(f"a {type(data).__name__} of pandas is not a data frame") from error
+            raise value_error(f"a {type(data).__name__} of pandas is not a data frame") from error
     if isinstance(data, pa.Table):
         return LoadSource(data.schema, iter([data]), data.num_rows)
     if hasattr(data, "__arrow_c_stream__"):
         try:
             reader = pa.RecordBatchReader.from_stream(data)
         except pa.ArrowException as error:
-            raise data_error(f"a {type(data).__name__} has no columns with names: give a data frame") from error
+            raise value_error(f"a {type(data).__name__} has no columns with names: give a data frame") from error
         known = len(data) if hasattr(data, "__len__") else None
         return LoadSource(reader.schema, gathered(reader, reader.schema), known)
     if isinstance(data, Iterable) and not isinstance(data, str | bytes | dict) and getattr(data, "shape", ...) != ():
         return _open_batches(iter(data))
-    raise data_error(f"a {type(data).__name__} cannot be loaded: give an Arrow table, a data frame, batches or a path")
+    raise value_error(f"a {type(data).__name__} cannot be loaded: give an Arrow table, a data frame, batches or a path")
 
 
 def _open_batches(batches: Iterator[Any]) -> LoadSource:
     first = next(batches, None)
     if first is None:
-        raise data_error("there are no batches to load: their columns cannot be known")
+        raise option_error("there are no batches to load: their columns cannot be known")
     schema = open_source(first).schema
     return LoadSource(schema, gathered(_record_batches(chain([first], batches)), schema), None)
 
@@ -154,14 +162,14 @@ def gathered(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[p
 def _open_file(path: Path, columns: Sequence[ColumnDefinition], kind: str | None, csv: CsvOptions | None) -> LoadSource:
     """Open a file, or the files of a folder: each is read with its own columns, and none is left out."""
     if not path.exists():
-        raise StorageError("there is no such file", path)
+        raise StorageError("there is no such file", path, sqlstate="58P01")
     files = [path] if path.is_file() else _files_in(path)
     kinds = {each: kind or FORMATS.get(each.suffix.casefold()) for each in files}
     if not files or None in kinds.values():
         wrong = next((each for each, found in kinds.items() if found is None), path)
-        raise data_error(f"{wrong} cannot be loaded: the kinds of files are {', '.join(FORMATS)}")
+        raise option_error(f"{wrong} cannot be loaded: the kinds of files are {', '.join(FORMATS)}")
     if len(set(kinds.values())) > 1:
-        raise data_error(f"{path} has files of several kinds: {', '.join(sorted(map(str, set(kinds.values()))))}")
+        raise file_error(f"{path} has files of several kinds: {', '.join(sorted(map(str, set(kinds.values()))))}")
     (kind,) = set(kinds.values())
     with _readable(path):
         if kind in TEXT_FORMATS:
@@ -214,7 +222,7 @@ def _with_constants(batch: pa.RecordBatch, constants: dict[str, pa.Scalar]) -> p
 def _read(file: Path, reading: _Reading) -> Iterator[pa.RecordBatch]:
     match reading.kind:
         case "csv" | "json" if not reading.columns:
-            raise data_error(f"{file}: the table was created while the file was opened: load it again")
+            raise busy_error(f"{file}: the table was created while the file was opened: load it again")
         case "csv":
             yield from read_csv(file, reading.csv, reading.columns)
         case "json":
@@ -248,7 +256,7 @@ def _values_in_path(root: Path, file: Path, columns: Sequence[ColumnDefinition])
         try:
             found[unquote(name)] = (value if column is None else typed_column(column, value))[0]
         except WrongValueError as error:
-            raise data_error(f"{file}: {error.message}") from error
+            raise text_error(f"{file}: {error.message}") from error
     return found
 
 
@@ -278,7 +286,7 @@ def _readable(path: Path) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise data_error(f"{path} cannot be read: {str(error).splitlines()[0][:300]}") from error
+        raise file_error(f"{path} cannot be read: {str(error).splitlines()[0][:300]}") from error
 
 
 def with_keys(definition: MapDefinition, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:

@@ -19,7 +19,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from remuda.errors import data_error, nearest, shown
+from remuda.errors import file_error, missing_column, nearest, repeated_column, shown, text_error
 from remuda.grid.files.text_values import WrongValueError, typed_column
 from remuda.sql import CsvOptions
 from remuda.types import Kind
@@ -55,7 +55,7 @@ def _by_name(columns: Iterable[ColumnDefinition]) -> dict[str, ColumnDefinition]
 
 def _no_such_column(path: Path, name: str, columns: Iterable[ColumnDefinition]) -> SqlError:
     names = [column.name for column in columns if not column.hidden]
-    return data_error(f"{path}: the table has no column {shown(name)[1:-1]}", suggestion=nearest(name[:200], names))
+    return missing_column(f"{path}: the table has no column {shown(name)[1:-1]}", suggestion=nearest(name[:200], names))
 
 
 # ------------------------------------------------------------------------------------------------------------- CSV
@@ -78,7 +78,7 @@ def read_csv(path: Path, options: CsvOptions | None, columns: Sequence[ColumnDef
         try:
             arrays = [typed_column(column, array) for column, array in zip(targets, batch.columns, strict=True)]
         except WrongValueError as error:
-            raise data_error(f"{path}, row {rows + error.row + 1}: {error.message}") from error
+            raise text_error(f"{path}, row {rows + error.row + 1}: {error.message}") from error
         yield pa.RecordBatch.from_arrays(arrays, names=names)
         rows += batch.num_rows
 
@@ -88,7 +88,7 @@ def csv_names(path: Path, options: CsvOptions) -> list[str]:
     with _open(path) as stream:
         head = stream.read(_HEADER_BYTES)
     if not head.strip():
-        raise data_error(f"{path} cannot be read: it is empty, and has no line with the names of columns")
+        raise file_error(f"{path} cannot be read: it is empty, and has no line with the names of columns")
     try:
         text = head.decode("utf-8-sig", "strict" if len(head) < _HEADER_BYTES else "ignore")
         lines = csv.reader(io.StringIO(text, newline=""), delimiter=options.delimiter)
@@ -97,7 +97,7 @@ def csv_names(path: Path, options: CsvOptions) -> list[str]:
         # What comes after the names may be damaged; the names alone are asked for here.
         first = head.splitlines()[0].decode("utf-8-sig", "replace")
         if "�" in first or isinstance(error, csv.Error):
-            raise data_error(f"{path} cannot be read: its first line has no names of columns: {error}") from error
+            raise file_error(f"{path} cannot be read: its first line has no names of columns: {error}") from error
         return next(csv.reader([first], delimiter=options.delimiter))
 
 
@@ -130,7 +130,7 @@ def _csv_rows(path: Path, options: CsvOptions, names: Sequence[str]) -> Iterator
             if not any(reason in str(error) for reason in _BLOCK_TOO_SMALL):
                 raise _csv_error(path, options, names, block, error) from error
             if block >= LONGEST_RECORD:
-                raise data_error(f"{path}, row {done + 1} or one after it has more than {block:,} bytes") from error
+                raise file_error(f"{path}, row {done + 1} or one after it has more than {block:,} bytes") from error
             block = min(block * 4, LONGEST_RECORD)
 
 
@@ -223,7 +223,7 @@ def _csv_stream(
             ),
         )
         if reader.schema.names != list(names):
-            raise data_error(f"{path} cannot be read: its first line has no names of columns")
+            raise file_error(f"{path} cannot be read: its first line has no names of columns")
         yield from _without_last_row(path, reader)
 
 
@@ -235,7 +235,7 @@ def _without_last_row(path: Path, batches: Iterable[pa.RecordBatch]) -> Iterator
                 yield held
             held = batch
     if held is None or any(array[-1].as_buffer() is not None and len(array[-1].as_buffer()) for array in held.columns):
-        raise data_error(f"{path} cannot be read: a quoted value is not closed before the end of the file")
+        raise file_error(f"{path} cannot be read: a quoted value is not closed before the end of the file")
     yield held.slice(0, held.num_rows - 1)
 
 
@@ -248,11 +248,11 @@ def _csv_error(path: Path, options: CsvOptions, names: Sequence[str], block: int
     except pa.ArrowInvalid:
         pass
     if not invalid:
-        return data_error(f"{path} cannot be read: {str(error).splitlines()[0][:200]}")
+        return file_error(f"{path} cannot be read: {str(error).splitlines()[0][:200]}")
     row = invalid[0]
     place = "" if row.number is None else f", row {row.number - options.header}"
     counted = f"{row.actual_columns} values where there are {row.expected_columns} columns"
-    return data_error(f"{path}{place} has {counted}: {shown(row.text)}")
+    return file_error(f"{path}{place} has {counted}: {shown(row.text)}")
 
 
 # ------------------------------------------------------------------------------------------------------------ JSON
@@ -292,7 +292,7 @@ def _blocks_of_lines(path: Path) -> Iterator[bytes]:
             if not block.endswith(b"\n"):
                 block += stream.readline(LONGEST_RECORD + 1)
                 if len(block) > LONGEST_RECORD:
-                    raise data_error(f"{path} has a line of more than {LONGEST_RECORD:,} bytes")
+                    raise file_error(f"{path} has a line of more than {LONGEST_RECORD:,} bytes")
             yield block
 
 
@@ -325,7 +325,7 @@ class _JsonReader:
                 yield self._typed(batch)
                 lines = lines[batch.num_rows :]
         except WrongValueError as error:
-            raise data_error(f"{self._path}, line {lines[error.row]}: {error.message}") from error
+            raise text_error(f"{self._path}, line {lines[error.row]}: {error.message}") from error
 
     def _typed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         arrays = [
@@ -376,7 +376,7 @@ class _JsonReader:
                 if column is None or (column.hidden and column not in self._names.values()):
                     raise _no_such_column(self._path, name, self._names.values())
                 if column.name in found:
-                    raise data_error(f"{self._path}, line {line}: the column {column.name} is given twice")
+                    raise repeated_column(f"{self._path}, line {line}: the column {column.name} is given twice")
                 found[column.name] = self._text(column, value, line)
             for name, column in self._names.items():
                 texts[name].append(found.get(column.name))
@@ -392,10 +392,10 @@ class _JsonReader:
             lenient = _members_with_constants(written)
             if lenient is None:
                 reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)[:200]
-                raise data_error(f"{self._path}, line {line} is not a JSON object: {reason}") from error
+                raise file_error(f"{self._path}, line {line} is not a JSON object: {reason}") from error
             members = lenient
         if len(members) < _least_members(written, members):
-            raise data_error(f"{self._path}, line {line}: a member is given twice")
+            raise repeated_column(f"{self._path}, line {line}: a member is given twice")
         return members
 
     def _text(self, column: ColumnDefinition, value: Any, line: int) -> str | None:
@@ -409,7 +409,7 @@ class _JsonReader:
             return _string(raw, self._path, line)
         if raw[:1] in b"{[" and not column.type.json:
             held = f"the column {column.name} ({column.type}) cannot hold {shown(raw.decode(errors='replace'))}"
-            raise data_error(f"{self._path}, line {line}: {held}")
+            raise file_error(f"{self._path}, line {line}: {held}")
         return raw.decode()
 
 
@@ -421,7 +421,7 @@ def _string(raw: bytes, path: Path, line: int) -> str:
     try:
         return _STRING.decode(raw)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise data_error(f"{path}, line {line} is not a JSON object: {error}") from error
+        raise file_error(f"{path}, line {line} is not a JSON object: {error}") from error
 
 
 def _json_type(column: ColumnDefinition) -> pa.DataType:
@@ -443,7 +443,7 @@ def guess_json(path: Path) -> pa.Schema:
     try:
         members = msgspec.json.decode(first.removeprefix(b"\xef\xbb\xbf"), type=dict[str, Any])
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise data_error(f"{path}, line 1 is not a JSON object: {str(error)[:200]}") from error
+        raise file_error(f"{path}, line 1 is not a JSON object: {str(error)[:200]}") from error
     guessed = {bool: pa.bool_(), int: pa.int64(), float: pa.float64()}
     return pa.schema([(name, guessed.get(type(value), pa.string())) for name, value in members.items()])
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from remuda.errors import SqlError, data_error, shown
+from remuda.errors import SqlError, overflow_error, shown
 from remuda.expr.cast.cast import cast_row
 from remuda.types import INTEGER_RANGES, VARCHAR, Kind, datetime_of_text, to_stored
 from remuda.types.arrow_arrays import stored_array
@@ -120,7 +120,7 @@ def _finite(convert: Callable[[str], float]) -> Callable[[str], float]:
     def converted(text: str) -> float:
         number = convert(text)
         if number in {float("inf"), float("-inf")} and _NUMBER.fullmatch(text.strip()):
-            raise data_error(f"{shown(text)} is too large")
+            raise overflow_error(f"{shown(text)} is too large")
         return number
 
     return converted

@@ -12,7 +12,15 @@ import pyarrow as pa
 
 from remuda import sql
 from remuda.catalog import ColumnDefinition
-from remuda.errors import SqlError, data_error, parsing_error
+from remuda.errors import (
+    LESS_MEMORY,
+    SqlError,
+    column_twice,
+    memory_error,
+    option_error,
+    output_error,
+    type_error,
+)
 from remuda.expr.cast.cast import cast_batch
 from remuda.grid.files.file_writers import WRITERS
 from remuda.grid.files.inputs import FORMATS, TEXT_FORMATS, gathered, open_source, with_keys
@@ -55,7 +63,7 @@ def copy_to(call: Call, statement: sql.CopyTo) -> int:
     kind = statement.format or FORMATS.get(path.suffix)
     if kind is None:
         known = ", ".join(FORMATS)
-        raise data_error(f"{path} says not what it is: name it {known} or give FORMAT", span=statement.span)
+        raise option_error(f"{path} says not what it is: name it {known} or give FORMAT", span=statement.span)
     result = _run(call, statement)
     # Its own: a statement whose time is over may still be writing when the next one begins.
     part = path.with_name(f"{path.name}.{token_hex(4)}.part")
@@ -65,9 +73,9 @@ def copy_to(call: Call, statement: sql.CopyTo) -> int:
         call.token.begin_commit()
         part.replace(path)
     except OSError as error:
-        raise data_error(f"{path} cannot be written: {error.strerror}", span=statement.span) from error
+        raise output_error(f"{path} cannot be written: {error.strerror}", span=statement.span) from error
     except pa.ArrowException as error:
-        raise data_error(f"{path} cannot be written: {str(error)[:200]}", span=statement.span) from error
+        raise output_error(f"{path} cannot be written: {str(error)[:200]}", span=statement.span) from error
     finally:
         with suppress(OSError):
             part.unlink()
@@ -109,9 +117,9 @@ def _within_limit(batches: Iterator[pa.RecordBatch], limit: int | None, in_memor
     for batch in batches:
         size += batch.nbytes
         if limit is not None and in_memory and size > limit:
-            raise data_error(
+            raise memory_error(
                 f"the new table needs more memory than the limit of {limit:,} bytes",
-                suggestion="raise it by SET memory_limit, or ask for fewer rows",
+                suggestion=LESS_MEMORY,
             )
         yield batch
 
@@ -127,9 +135,9 @@ def create_map_as(call: Call, statement: sql.CreateMapAs) -> int:
     columns: list[ColumnDefinition] = []
     for name, column in zip(bound.tree.names, bound.tree.columns, strict=True):
         if any(name.casefold() == other.name.casefold() for other in columns):
-            raise parsing_error(f"the table would have two columns {name}", span=statement.query.span)
+            raise column_twice(f"the table would have two columns {name}", span=statement.query.span)
         if column.type.is_interval:
-            raise parsing_error(f"{name} is an INTERVAL, which no table holds", span=statement.query.span)
+            raise type_error(f"{name} is an INTERVAL, which no table holds", span=statement.query.span)
         columns.append(ColumnDefinition(name, column.type))
     definition = map_definition(
         sql.CreateMap(

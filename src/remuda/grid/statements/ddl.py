@@ -15,7 +15,18 @@ from remuda.catalog import (
     new_id,
 )
 from remuda.catalog.definitions import GENERATED_KEY
-from remuda.errors import ErrorCode, SqlError, nearest, parsing_error
+from remuda.errors import (
+    bad_definition,
+    column_twice,
+    nearest,
+    not_found,
+    not_supported,
+    object_exists,
+    table_exists,
+    unknown_column,
+    unknown_schema,
+    wrong_object,
+)
 from remuda.types import BIGINT
 
 if TYPE_CHECKING:
@@ -39,18 +50,18 @@ def schema_of(name: Name) -> str:
     """The schema in which something of that name is created."""
     schema = name.schema or DEFAULT_SCHEMA
     if schema.casefold() != DEFAULT_SCHEMA:
-        raise parsing_error(f"unknown schema: {schema}", span=name.span)
+        raise unknown_schema(f"unknown schema: {schema}", span=name.span)
     return schema
 
 
 def is_there(store: Store, name: Name, schema: str, *, allowed: bool) -> bool:
     """Whether a table of that name exists, which is an error unless it is allowed; a view always is one."""
     if store.catalog.find_view(name.text, (schema,)) is not None:
-        raise parsing_error(f"there is a view {name.text} already", span=name.span)
+        raise table_exists(f"there is a view {name.text} already", span=name.span)
     if store.catalog.find_map(name.text, (schema,)) is None:
         return False
     if not allowed:
-        raise parsing_error(f"the table {name.text} exists already", span=name.span)
+        raise table_exists(f"the table {name.text} exists already", span=name.span)
     return True
 
 
@@ -59,11 +70,11 @@ def map_definition(statement: sql.CreateMap, schema: str, partitions: int) -> Ma
     key = tuple(_column_named(columns, name).name for name in statement.key)
     if not key:
         if any(column.name.casefold() == GENERATED_KEY for column in columns):
-            raise parsing_error(f"{GENERATED_KEY} is the name of the key", span=statement.name.span)
+            raise bad_definition(f"{GENERATED_KEY} is the name of the key", span=statement.name.span)
         columns = (*columns, ColumnDefinition(GENERATED_KEY, BIGINT, nullable=False, hidden=True))
         key = (GENERATED_KEY,)
     if len(set(key)) < len(key):
-        raise parsing_error("a column is in the PRIMARY KEY twice", span=statement.key[0].span)
+        raise column_twice("a column is in the PRIMARY KEY twice", span=statement.key[0].span)
     partitioned_by = tuple(_partitioning_column(columns, key, name) for name in statement.partitioned_by) or key
     return MapDefinition(
         new_id(),
@@ -82,14 +93,14 @@ def _column_named(columns: tuple[ColumnDefinition, ...], name: Name) -> ColumnDe
     found = next((column for column in columns if column.name.casefold() == folded), None)
     if found is None:
         hint = nearest(name.text, [column.name for column in columns])
-        raise parsing_error(f"unknown column: {name.text}", span=name.span, suggestion=hint)
+        raise unknown_column(f"unknown column: {name.text}", span=name.span, suggestion=hint)
     return found
 
 
 def _partitioning_column(columns: tuple[ColumnDefinition, ...], key: tuple[str, ...], name: Name) -> str:
     column = _column_named(columns, name)
     if column.name not in key:
-        raise parsing_error(f"the partitioning column {column.name} is not in the key", span=name.span)
+        raise bad_definition(f"the partitioning column {column.name} is not in the key", span=name.span)
     return column.name
 
 
@@ -98,7 +109,7 @@ def find_map(session: Session, name: Name) -> MapDefinition:
     found = catalog.find_map(name.text, session.search_path if name.schema is None else (name.schema,))
     if found is None:
         hint = nearest(name.text, [definition.name for definition in catalog.maps.values()])
-        raise SqlError(ErrorCode.OBJECT_NOT_FOUND, f"unknown table: {name.text}", span=name.span, suggestion=hint)
+        raise not_found(f"unknown table: {name.text}", span=name.span, suggestion=hint)
     return found
 
 
@@ -117,7 +128,7 @@ def drop_map(call: Call, statement: sql.DropMap) -> None:
     store, search_path = session.store, session.search_path
     if store.catalog.find_view(statement.name.text, search_path) is not None:
         name = statement.name
-        raise parsing_error(f"{name.text} is a view", span=name.span, suggestion=f"Use DROP VIEW {name.text}.")
+        raise wrong_object(f"{name.text} is a view", span=name.span, suggestion=f"Use DROP VIEW {name.text}.")
     if statement.if_exists and store.catalog.find_map(statement.name.text, search_path) is None:
         return
     store.drop_map(find_map(session, statement.name))
@@ -130,10 +141,10 @@ def create_index(call: Call, statement: sql.CreateIndex) -> None:
     if store.catalog.find_index(statement.name.text, search_path) is not None:
         if statement.if_not_exists:
             return
-        raise parsing_error(f"the index {statement.name.text} exists already", span=statement.name.span)
+        raise object_exists(f"the index {statement.name.text} exists already", span=statement.name.span)
     columns = tuple(_column_named(definition.columns, name).name for name in statement.columns)
     if len(set(columns)) < len(columns):
-        raise parsing_error("a column is in the index twice", span=statement.columns[0].span)
+        raise column_twice("a column is in the index twice", span=statement.columns[0].span)
     index = IndexDefinition(new_id(), statement.name.text, columns, statement.kind)
     store.create_index(definition, index, call.token)
 
@@ -147,7 +158,7 @@ def drop_index(call: Call, statement: sql.DropIndex) -> None:
         names = [index.name for definition in store.catalog.maps.values() for index in definition.indexes]
         hint = nearest(statement.name.text, names)
         message = f"unknown index: {statement.name.text}"
-        raise SqlError(ErrorCode.OBJECT_NOT_FOUND, message, span=statement.name.span, suggestion=hint)
+        raise not_found(message, span=statement.name.span, suggestion=hint)
     store.drop_index(*found)
 
 
@@ -156,15 +167,15 @@ def create_view(call: Call, statement: sql.CreateView) -> None:
     store, search_path = call.session.store, call.session.search_path
     name, schema = statement.name, schema_of(statement.name)
     if store.catalog.find_map(name.text, (schema,)) is not None:
-        raise parsing_error(f"there is a table {name.text} already", span=name.span)
+        raise table_exists(f"there is a table {name.text} already", span=name.span)
     present = store.catalog.find_view(name.text, (schema,))
     if present is not None and not statement.or_replace:
         if statement.if_not_exists:
             return
-        raise parsing_error(f"the view {name.text} exists already", span=name.span)
+        raise table_exists(f"the view {name.text} exists already", span=name.span)
     if len(statement.query.parameters):
         span = statement.query.parameters.spans[0]
-        raise parsing_error("a view takes no parameters", span=span)
+        raise not_supported("a view takes no parameters", span=span)
     titles = tuple(column.text for column in statement.columns)
     view = ViewDefinition(new_id(), schema, name.text, statement.text, search_path, titles)
     # Bound as if it were there already: then a view that is made of itself, by way of others or not, is found out.
@@ -177,12 +188,12 @@ def _check_columns(statement: sql.CreateView, names: Sequence[str]) -> None:
     given = statement.columns
     if len(given) > len(names):
         message = f"the query has {len(names)} columns, {len(given)} names are given"
-        raise parsing_error(message, span=given[len(names)].span)
+        raise bad_definition(message, span=given[len(names)].span)
     seen: set[str] = set()
     for place, title in enumerate([*(column.text for column in given), *names[len(given) :]]):
         if title.casefold() in seen:
             span = given[place].span if place < len(given) else statement.name.span
-            raise parsing_error(f"the view would have two columns {title}", span=span)
+            raise column_twice(f"the view would have two columns {title}", span=span)
         seen.add(title.casefold())
 
 
@@ -194,7 +205,7 @@ def drop_view(call: Call, statement: sql.DropView) -> None:
         store.drop_view(found)
         return
     if store.catalog.find_map(name.text, path) is not None:
-        raise parsing_error(f"{name.text} is a table", span=name.span, suggestion=f"Use DROP TABLE {name.text}.")
+        raise wrong_object(f"{name.text} is a table", span=name.span, suggestion=f"Use DROP TABLE {name.text}.")
     if not statement.if_exists:
         hint = nearest(name.text, [view.name for view in store.catalog.views.values()])
-        raise SqlError(ErrorCode.OBJECT_NOT_FOUND, f"unknown view: {name.text}", span=name.span, suggestion=hint)
+        raise not_found(f"unknown view: {name.text}", span=name.span, suggestion=hint)

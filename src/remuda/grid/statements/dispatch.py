@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from remuda import sql
 from remuda.dataclass import dataclass
-from remuda.errors import data_error
+from remuda.errors import parameter_error, state_error
 from remuda.grid.result import Result
 from remuda.grid.settings import Engine, with_option
 from remuda.grid.statements import ddl
@@ -30,7 +30,7 @@ def set_option(call: Call, statement: sql.SetOption) -> None:
     session = call.session
     settings = with_option(session.settings, statement)
     if settings.engine is Engine.SPARK and session.engine.spark is None:
-        raise data_error("there is no Spark session: open the grid with spark=...", span=statement.span)
+        raise state_error("there is no Spark session: open the grid with spark=...", span=statement.span)
     session.settings = settings
 
 
@@ -82,7 +82,7 @@ def run_statement(call: Call, statement: sql.Statement) -> Result:
     engine = call.session.engine
     handler = HANDLERS[type(statement)]
     if (call.positional or call.named) and not handler.takes_values:
-        raise data_error("this statement takes no parameters")
+        raise parameter_error("this statement takes no parameters")
     run = partial(handler.run, call, statement)
     answer = engine.statements.run(call.token, run) if handler.guards_commit else run()
     if handler.changes_catalog:

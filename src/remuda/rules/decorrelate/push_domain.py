@@ -21,7 +21,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from remuda.dataclass import dataclass
-from remuda.errors import parsing_error
+from remuda.errors import not_supported
 from remuda.expr import Call, Column, Expression, conjunction, is_volatile, substitute
 from remuda.plan import logical
 from remuda.plan.joins import JoinKind
@@ -76,7 +76,7 @@ class PushDomain:
         evaluated = trim(self._left, {column.id for column in self._outer})
         if calls_volatile(evaluated):
             message = "this sub-query cannot depend on values of random() or on rows chosen by it"
-            raise parsing_error(message, span=span)
+            raise not_supported(message, span=span)
 
     def push(self, node: Any) -> Pushed:
         if not self._depends(node):

@@ -60,9 +60,12 @@ class ExecutorWatch:
 def refuse_unusable(session: SparkSession) -> None:
     """Raise for a session that can run no job of ours, before a folder is opened for it."""
     if type(session).__module__.startswith("pyspark.sql.connect"):
-        raise RemudaError("a Spark Connect session cannot run Remuda's tasks: give a session that has a SparkContext")
+        raise RemudaError(
+            "a Spark Connect session cannot run Remuda's tasks: give a session that has a SparkContext",
+            sqlstate="0A000",
+        )
     if session.sparkContext._jsc is None:
-        raise RemudaError("the Spark session is stopped: give one that runs")
+        raise RemudaError("the Spark session is stopped: give one that runs", sqlstate="08003")
 
 
 def executor_names(session: SparkSession) -> tuple[str, ...]:

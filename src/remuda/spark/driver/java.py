@@ -67,7 +67,8 @@ def find_java() -> Java:
         refused.append(f"{source}: {home} " + ("does not start" if version is None else f"is Java {version}"))
     raise RemudaError(
         f"Spark needs Java {OLDEST_JAVA} or later and none was found ({'; '.join(refused)}). "
-        "Install one and set JAVA_HOME, or run: pip install 'remudadb[spark]', which brings a Java for common machines."
+        "Install one and set JAVA_HOME, or run: pip install 'remudadb[spark]', which brings a Java for most machines.",
+        sqlstate="0A000",
     )
 
 

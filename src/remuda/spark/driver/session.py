@@ -42,7 +42,7 @@ def linked_home() -> Path:
     """One for the whole process, however many sessions it starts one after the other."""
     found = find_spec("pyspark")
     if found is None or found.origin is None:
-        raise RemudaError("PySpark is not installed. Run: pip install 'remudadb[spark]'")
+        raise RemudaError("PySpark is not installed. Run: pip install 'remudadb[spark]'", sqlstate="0A000")
     package = Path(found.origin).parent
     parent = _homes()
     remove_abandoned(parent)
@@ -61,7 +61,10 @@ def _homes() -> Path:
     folder.mkdir(mode=0o700, exist_ok=True)
     found = folder.lstat()
     if found.st_uid != os.getuid() or found.st_mode & 0o022:
-        raise RemudaError(f"{folder} belongs to another user, or others may write to it: remove it, or set SPARK_HOME")
+        raise RemudaError(
+            f"{folder} belongs to another user, or others may write to it: remove it, or set SPARK_HOME",
+            sqlstate="42501",
+        )
     return folder
 
 
@@ -106,12 +109,13 @@ def session(
         from pyspark.errors import PySparkException
         from pyspark.sql import SparkSession
     except ImportError as error:
-        raise RemudaError("PySpark is not installed. Run: pip install 'remudadb[spark]'") from error
+        raise RemudaError("PySpark is not installed. Run: pip install 'remudadb[spark]'", sqlstate="0A000") from error
     running = SparkSession.getActiveSession()
     if running is not None and running.sparkContext.master != master:
         raise RemudaError(
             f"a Spark session on {running.sparkContext.master} is running in this process: "
-            f"stop it before starting one on {master}"
+            f"stop it before starting one on {master}",
+            sqlstate="55006",
         )
     builder = SparkSession.builder.master(master).appName(app_name)
     for key, value in {**_CONFIGURATION, **_local_configuration(master), **(config or {})}.items():
@@ -120,7 +124,7 @@ def session(
         try:
             started = builder.getOrCreate()
         except PySparkException as error:
-            raise RemudaError(f"Spark did not start on {master}: {error}") from error
+            raise RemudaError(f"Spark did not start on {master}: {error}", sqlstate="08001") from error
     make_importable(started.sparkContext)
     return started
 

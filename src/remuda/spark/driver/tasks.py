@@ -16,7 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from remuda.errors import ErrorCode, RemudaError, SqlError
+from remuda.errors import ErrorCode, RemudaError, SqlError, internal_error
 from remuda.spark.driver.session import make_importable
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def as_sql_error(failure: Exception) -> SqlError:
         )
     if isinstance(failure, OSError) or any(mark in text for mark in _LOST):
         return SqlError(ErrorCode.CONNECTION_PROBLEM, f"a Spark job lost a worker: {reason}")
-    return SqlError(ErrorCode.GENERIC, f"a Spark job failed: {reason}")
+    return internal_error(f"a Spark job failed: {reason}")
 
 
 def useful_line(text: str) -> str:

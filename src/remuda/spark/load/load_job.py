@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from remuda.catalog import new_id
-from remuda.errors import StorageError, data_error
+from remuda.errors import StorageError, state_error
 from remuda.spark.driver.tasks import run_tasks, slot_count
 from remuda.spark.load.matching import match_columns, source_column
 from remuda.spark.load.partition_job import write_rows
@@ -117,7 +117,7 @@ def _refuse_unseen(store_map: MapStore, dataframe: DataFrame) -> None:
     master = str(dataframe.sparkSession.sparkContext.master)
     remote = store_map.directory.remote
     if remote is not None and not master.startswith("local"):
-        raise data_error(
+        raise state_error(
             f"the executors of {master} do not see the mirror of the remote store {remote.files.name}",
             suggestion='Write it with df.write.format("remuda"), whose tasks upload what they have made.',
         )

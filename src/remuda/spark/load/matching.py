@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from remuda.errors import SqlError, data_error, nearest
+from remuda.errors import SqlError, missing_column, nearest, repeated_column, value_error
 from remuda.types import common_type, from_arrow
 
 if TYPE_CHECKING:
@@ -30,14 +30,14 @@ def match_columns(
     for field in schema.fields:
         column = definition.find_column(field.name)
         if column is None:
-            raise data_error(
+            raise missing_column(
                 f"{definition.name} has no column {field.name}",
                 suggestion=nearest(field.name, [each.name for each in definition.columns]),
             )
         if column.name in matched:
-            raise data_error(f"the DataFrame has two columns for {definition.name}.{column.name}")
+            raise repeated_column(f"the DataFrame has two columns for {definition.name}.{column.name}")
         if common_type(_sql_type(definition, column, field), column.type) is None:
-            raise data_error(
+            raise value_error(
                 f"{definition.name}.{column.name} is {column.type}, the DataFrame's {field.name} is "
                 f"{field.dataType.simpleString()}",
                 suggestion=f'Cast it first: .withColumn("{field.name}", ... .cast("{column.type.spark}")).',
@@ -49,7 +49,7 @@ def match_columns(
         if column.name not in matched and _is_required(definition, column) and not (column.hidden and generates_keys)
     ]
     if missing:
-        raise data_error(f"the DataFrame has no column for {definition.name}.{missing[0].name}")
+        raise missing_column(f"the DataFrame has no column for {definition.name}.{missing[0].name}")
     return matched
 
 
@@ -71,7 +71,7 @@ def _sql_type(definition: MapDefinition, column: ColumnDefinition, field: Struct
     try:
         return from_arrow(to_arrow_type(field.dataType, timezone="UTC"))
     except (PySparkException, SqlError) as error:
-        raise data_error(
+        raise value_error(
             f"{definition.name}.{column.name} is {column.type}, the DataFrame's {field.name} is "
             f"{field.dataType.simpleString()}, which has no SQL type"
         ) from error

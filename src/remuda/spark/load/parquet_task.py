@@ -27,6 +27,8 @@ _BATCH_ROWS = 250_000
 class FileUnreadableError(RemudaError):
     """A file that has changed or is damaged: Spark is asked then, which has settings for that."""
 
+    _sqlstate = "22P04"
+
 
 @dataclass(frozen=True, slots=True)
 class ParquetWork:

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pyspark.sql.datasource import DataSource
 
-from remuda.errors import data_error
+from remuda.errors import option_error
 from remuda.spark.driver.session import make_importable
 from remuda.spark.driver.tasks import slot_count
 from remuda.spark.source.source_read import (
@@ -68,11 +68,11 @@ class RemudaSource(DataSource):
         unknown = [name for name in options if name.casefold() not in _OPTIONS]
         if unknown:
             known = "path, map, query, columns, tasks, pushFilters, mode, cache"
-            raise data_error(f"unknown option: {unknown[0]}; the options are {known}")
+            raise option_error(f"unknown option: {unknown[0]}; the options are {known}")
         if not options.get("path"):
-            raise data_error('say where the maps are: .option("path", ...)')
+            raise option_error('say where the maps are: .option("path", ...)')
         if bool(options.get("map")) == bool(options.get("query")):
-            raise data_error('say what to read: .option("map", ...) or .option("query", "SELECT ...")')
+            raise option_error('say what to read: .option("map", ...) or .option("query", "SELECT ...")')
 
     def schema(self) -> str:
         if "query" in self.options:
@@ -99,14 +99,14 @@ class RemudaSource(DataSource):
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> MapStreamWriter:
         if overwrite:
-            raise data_error(
+            raise option_error(
                 'a stream into a map has the output mode "append" (its rows replace those with their keys)'
             )
         if self._mode("upsert") != "upsert":
-            raise data_error("a stream replaces rows with equal keys: a batch that Spark repeats must do no harm")
+            raise option_error("a stream replaces rows with equal keys: a batch that Spark repeats must do no harm")
         target = find_target(self._for_writing(), schema, "upsert")
         if target.generates_keys:
-            raise data_error(
+            raise option_error(
                 f"{target.definition.name} has no PRIMARY KEY: a batch that Spark repeats after a failure would be "
                 "added twice. Write the stream into a map with a key, or each batch by foreachBatch"
             )
@@ -114,13 +114,13 @@ class RemudaSource(DataSource):
 
     def _for_writing(self) -> MutableMapping[str, str]:
         if "map" not in self.options:
-            raise data_error('say which map to write: .option("map", ...)')
+            raise option_error('say which map to write: .option("map", ...)')
         return self.options
 
     def _mode(self, default: LoadMode) -> LoadMode:
         mode = self.options.get("mode", default)
         if mode not in MODES:
-            raise data_error(f"mode must be one of {', '.join(MODES)}, not {mode!r}")
+            raise option_error(f"mode must be one of {', '.join(MODES)}, not {mode!r}")
         return cast("LoadMode", mode)
 
 

@@ -18,7 +18,7 @@ from pyspark.sql import datasource
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from remuda.catalog.catalog import DEFAULT_SCHEMA
-from remuda.errors import ErrorCode, SqlError, data_error, nearest
+from remuda.errors import SqlError, missing_column, nearest, not_found
 from remuda.exec import ExecContext, IterationResult, build_operator
 from remuda.exec.batch import conformed
 from remuda.exec.scan.concrete_bounds import pruned_partitions
@@ -111,7 +111,7 @@ def find_map(store: Store, name: str) -> MapDefinition:
     found = store.catalog.find_map(short, (schema or DEFAULT_SCHEMA,))
     if found is None:
         names = [definition.name for definition in store.catalog.maps.values()]
-        raise SqlError(ErrorCode.OBJECT_NOT_FOUND, f"unknown table: {name}", suggestion=nearest(short, names))
+        raise not_found(f"unknown table: {name}", suggestion=nearest(short, names))
     return found
 
 
@@ -124,7 +124,7 @@ def read_columns(definition: MapDefinition, names: str | None) -> tuple[Column, 
             column = definition.find_column(name)
             if column is None:
                 hint = nearest(name, [each.name for each in visible])
-                raise data_error(f"{definition.name} has no column {name}", suggestion=hint)
+                raise missing_column(f"{definition.name} has no column {name}", suggestion=hint)
             chosen.append(column)
         visible = tuple(chosen)
     return tuple(Column(number, each.name, each.type, each.nullable) for number, each in enumerate(visible))

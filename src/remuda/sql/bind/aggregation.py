@@ -6,7 +6,7 @@ from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from remuda.dataclass import dataclass
-from remuda.errors import parsing_error
+from remuda.errors import grouping_error
 from remuda.expr import Call, Case, Column, Expression, Literal, columns_of
 from remuda.expr.walk import children, with_children
 from remuda.plan import logical
@@ -72,7 +72,7 @@ class Aggregation:
 
     def _not_grouped(self, column: Column) -> Exception:
         message = f"the column {column.name} must appear in GROUP BY or within an aggregate"
-        return parsing_error(message, span=self.binding.spans.get(column.id))
+        return grouping_error(message, span=self.binding.spans.get(column.id))
 
 
 def _replace_outermost(expression: Expression, replacements: dict[Expression, Expression]) -> Expression:

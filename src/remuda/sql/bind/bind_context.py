@@ -6,7 +6,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from remuda.dataclass import dataclass
-from remuda.errors import ErrorCode, Span, SqlError, data_error, nearest
+from remuda.errors import Span, SqlError, nearest, not_found, too_complex, wrong_object
 from remuda.expr import Column, Expression, Folding, Literal, Parameter
 from remuda.types import NULL, TIMESTAMP_TZ, Kind, SqlType, to_stored, type_of_value
 
@@ -80,7 +80,7 @@ class BindContext:
         self.inlined += 1
         if self.inlined > MAXIMUM_INLINED:
             message = f"names of WITH and views stand for more than {MAXIMUM_INLINED} queries"
-            raise SqlError(ErrorCode.PARSING, message, span=span)
+            raise too_complex(message, span=span)
 
     def new_column(self, name: str, type_: SqlType, *, nullable: bool = True) -> Column:
         self.next_column += 1
@@ -97,13 +97,13 @@ class BindContext:
             known = [definition.name for definition in self.catalog.maps.values()]
             known += [view.name for view in self.catalog.views.values()]
             hint = nearest(name, known) or f"Create it with: CREATE TABLE {name} (..., PRIMARY KEY (...))"
-            raise SqlError(ErrorCode.OBJECT_NOT_FOUND, f"unknown table: {written}", span=span, suggestion=hint)
+            raise not_found(f"unknown table: {written}", span=span, suggestion=hint)
         return found
 
     def find_target(self, name: str, schema: str | None, span: Span | None) -> MapDefinition:
         """The map that a statement changes; a view is none."""
         if self.find_view(name, schema) is not None:
-            raise SqlError(ErrorCode.PARSING, f"{name} is a view: only tables can be changed", span=span)
+            raise wrong_object(f"{name} is a view: only tables can be changed", span=span)
         return self.find_map(name, schema, span)
 
     def find_view(self, name: str, schema: str | None) -> ViewDefinition | None:
@@ -130,4 +130,4 @@ def _literal_of(value: Any, span: Span) -> Literal:
         natural = type_of_value(value)
         return Literal(to_stored(natural, value), natural)
     except SqlError as error:
-        raise data_error(error.message, span=span, suggestion=error.suggestion) from error
+        raise error.restated(span=span) from error

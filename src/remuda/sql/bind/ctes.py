@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from remuda.dataclass import dataclass
-from remuda.errors import SqlError, parsing_error
+from remuda.errors import SqlError, alias_twice, bad_definition, bad_recursion, parsing_error, type_error
 from remuda.expr import coerce
 from remuda.plan import logical
 from remuda.plan.logical import Assignment
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def bind_view(binding: BindContext, view: ViewDefinition, span: Span | None) -> NamedRelation:
     """The rows of a view. What is wrong in its text now (a map is gone) is told at the place that names the view."""
     if view in binding.within_views:
-        raise parsing_error(f"the view {view.name} is made of itself", span=span)
+        raise bad_recursion(f"the view {view.name} is made of itself", span=span)
     binding.count_inlined(span)
     binding.views[view.id] = view
     path = binding.search_path
@@ -39,14 +39,14 @@ def bind_view(binding: BindContext, view: ViewDefinition, span: Span | None) -> 
     try:
         query = binding.bind_query(binding, binding.parse_view(view, span), QueryLevel(), ())
     except SqlError as error:
-        raise SqlError(error.code, f"in the view {view.name}: {error.message}", span=span) from error
+        raise error.restated(f"in the view {view.name}: {error.message}", span) from error
     finally:
         binding.within_views.pop()
         binding.search_path = path
     titles = [*view.columns, *query.names[len(view.columns) :]]
     if len(titles) > len(query.columns):
         message = f"the view {view.name} names {len(view.columns)} columns, its query has {len(query.columns)} now"
-        raise parsing_error(message, span=span)
+        raise bad_definition(message, span=span)
     return named_relation(binding, query, titles)
 
 
@@ -83,7 +83,7 @@ def with_ctes(node: Any, level: QueryLevel) -> tuple[QueryLevel, list[CommonTabl
         span = span_of(alias.this)
         name = alias.name
         if any(name.casefold() == other.name.casefold() for other in defined):
-            raise parsing_error(f"WITH names {name} twice", span=span)
+            raise alias_twice(f"WITH names {name} twice", span=span)
         recursive = bool(clause.args.get("recursive")) and _names(entry.this, name)
         inner = QueryLevel(level.outer, dict(ctes), level.free)
         common = CommonTable(name, entry.this, _column_names(alias), inner, span, recursive)
@@ -138,7 +138,7 @@ def _bind_body(binding: BindContext, common: CommonTable, level: QueryLevel) -> 
 def _result_names(common: CommonTable, names: Sequence[str]) -> list[str]:
     if len(common.columns) > len(names):
         message = f"{common.name} has {len(names)} columns, {len(common.columns)} names are given"
-        raise parsing_error(message, span=common.span)
+        raise bad_definition(message, span=common.span)
     return [*common.columns, *names[len(common.columns) :]]
 
 
@@ -148,12 +148,12 @@ def _bind_recursive(binding: BindContext, common: CommonTable, level: QueryLevel
     while isinstance(node, exp.Subquery):
         node = node.this
     if not isinstance(node, exp.Union):
-        raise parsing_error(f"{common.name} must be: first part UNION [ALL] recursive part", span=common.span)
+        raise bad_recursion(f"{common.name} must be: first part UNION [ALL] recursive part", span=common.span)
     for part, word in (("order", "ORDER BY"), ("limit", "LIMIT"), ("offset", "OFFSET")):
         if node.args.get(part) is not None:
-            raise parsing_error(f"{word} is not allowed in a recursive query", span=span_of(node.args[part]))
+            raise bad_recursion(f"{word} is not allowed in a recursive query", span=span_of(node.args[part]))
     if _names(node.this, common.name):
-        raise parsing_error(f"{common.name} is named in its own first part", span=_span_named(node.this, common.name))
+        raise bad_recursion(f"{common.name} is named in its own first part", span=_span_named(node.this, common.name))
     first = binding.bind_query(binding, node.this, level, ())
     names = _result_names(common, first.names)
     binding.tables += 1
@@ -167,7 +167,7 @@ def _bind_recursive(binding: BindContext, common: CommonTable, level: QueryLevel
     finally:
         common.working.pop()
     if common.read_in_step != 1:
-        raise parsing_error(
+        raise bad_recursion(
             f"the recursive part must name {common.name} once", span=_span_named(node.expression, common.name)
         )
     if len(step.columns) != len(columns):
@@ -178,7 +178,7 @@ def _bind_recursive(binding: BindContext, common: CommonTable, level: QueryLevel
     for column, delivered in zip(columns, step.columns, strict=True):
         if common_type(column.type, delivered.type) != column.type:
             message = f"{column.name} is {column.type} in the first part and {delivered.type} in the recursive one"
-            raise parsing_error(message, span=span_of(node.expression), suggestion="Cast it in the first part.")
+            raise type_error(message, span=span_of(node.expression), suggestion="Cast it in the first part.")
         source = binding.new_column(column.name, column.type)
         sources.append(source)
         assignments.append(Assignment(source, coerce(delivered, column.type)))

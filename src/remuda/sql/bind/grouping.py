@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from remuda.dataclass import dataclass
-from remuda.errors import parsing_error
+from remuda.errors import grouping_error, too_complex, unknown_function
 from remuda.expr import Column, children
 from remuda.sql.bind.bind_context import COMMON_PARTS, Binders, Parts
 from remuda.sql.parse.spans import refuse_unknown_parts, span_of
@@ -55,7 +55,7 @@ class PendingGrouping:
         value = 0
         for argument in self.arguments:
             if argument not in grouping.keys:
-                raise parsing_error("GROUPING takes expressions of GROUP BY", span=self.span)
+                raise grouping_error("GROUPING takes expressions of GROUP BY", span=self.span)
             value = 2 * value + (grouping.keys.index(argument) not in grouping.sets[number])
         return value
 
@@ -72,7 +72,7 @@ def bind_grouping(
     for entry in node.expressions:
         further = _sets_of(entry)
         if len(sets) * len(further) > MAXIMUM_SETS:
-            raise parsing_error(f"more than {MAXIMUM_SETS} grouping sets", span=span_of(entry))
+            raise too_complex(f"more than {MAXIMUM_SETS} grouping sets", span=span_of(entry))
         sets = [(*one, *other) for one in sets for other in further]
     bound: dict[int, Expression] = {}
     for part in (part for each in sets for part in each):
@@ -121,7 +121,7 @@ def _sets_of(node: Any) -> list[_Set]:
         case exp.Cube():
             parts = [_parts_of(part) for part in node.expressions]
             if 2 ** len(parts) > MAXIMUM_SETS:
-                raise parsing_error(f"more than {MAXIMUM_SETS} grouping sets", span=span_of(node))
+                raise too_complex(f"more than {MAXIMUM_SETS} grouping sets", span=span_of(node))
             lengths = range(len(parts), -1, -1)
             return [_joined(chosen) for length in lengths for chosen in combinations(parts, length)]
         case exp.GroupingSets():
@@ -144,12 +144,12 @@ def _joined(parts: Sequence[_Set]) -> _Set:
 def _bind_grouping_call(binder: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
     span = span_of(node)
     if binder.groupings is None:
-        raise parsing_error(f"GROUPING is not allowed in {binder.clause}", span=span)
+        raise grouping_error(f"GROUPING is not allowed in {binder.clause}", span=span)
     arguments = tuple(binder.bind(part) for part in node.expressions)
     if not arguments:
-        raise parsing_error("GROUPING needs an argument", span=span)
+        raise unknown_function("GROUPING needs an argument", span=span)
     if len(arguments) > _MAXIMUM_BITS:
-        raise parsing_error(f"GROUPING takes {_MAXIMUM_BITS} arguments at most: its result is a BIGINT", span=span)
+        raise unknown_function(f"GROUPING takes {_MAXIMUM_BITS} arguments at most: its result is a BIGINT", span=span)
     column = binder.binding.new_column("grouping", BIGINT, nullable=False)
     binder.groupings.append(PendingGrouping(column, arguments, span))
     return column

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from remuda.errors import parsing_error
+from remuda.errors import bad_limit, bad_reference, parsing_error, type_error
 from remuda.expr import Call, Column, Expression, Literal, call, coerce
 from remuda.plan import logical
 from remuda.plan.logical import Assignment
@@ -87,9 +87,9 @@ def _whole_number(binding: BindContext, node: Any, clause: str) -> Expression:
     bound = ExpressionBinder(binding, Scope(()), clause=clause).bind(node, BIGINT)
     span = span_of(node)
     if bound.type.kind is not Kind.NULL and not bound.type.is_integer:
-        raise parsing_error(f"{clause} must be a whole number, this is {bound.type}", span=span)
+        raise type_error(f"{clause} must be a whole number, this is {bound.type}", span=span)
     if isinstance(bound, Literal) and (bound.value is None or bound.value < 0):
-        raise parsing_error(f"{clause} must not be {'NULL' if bound.value is None else 'negative'}", span=span)
+        raise bad_limit(f"{clause} must not be {'NULL' if bound.value is None else 'negative'}", span=span)
     return coerce(bound, BIGINT) if not isinstance(bound, Literal) else Literal(bound.value, BIGINT)
 
 
@@ -125,7 +125,7 @@ def finish(
         if all(key.column != other.column for other in collation):
             collation.append(key)
     if distinct and distinct_on is None and hidden:
-        raise parsing_error("ORDER BY of a SELECT DISTINCT must name result columns", span=span_of(node.args["order"]))
+        raise bad_reference("ORDER BY of a SELECT DISTINCT must name result columns", span=span_of(node.args["order"]))
     chosen = tuple(column_of(part) for part in distinct_on or () if not isinstance(part, Literal))
     tree = logical.Project(tree, (*outputs, *hidden))
     if distinct_on is not None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from remuda.catalog.definitions import GENERATED_KEY
 from remuda.dataclass import dataclass
-from remuda.errors import SqlError, nearest, parsing_error
+from remuda.errors import SqlError, ambiguous_column, nearest, type_error, unknown_alias, unknown_column
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -99,7 +99,7 @@ class Scope:
         if table is not None and not any(relation.answers_to(table) for relation in self._visible()):
             raise self._unknown_table(table, span)
         names = [column.name for column in self._visible_columns(table)]
-        raise parsing_error(f"unknown column: {name}", span=span, suggestion=nearest(name, names) or hint)
+        raise unknown_column(f"unknown column: {name}", span=span, suggestion=nearest(name, names) or hint)
 
     def find(self, name: str, table: TableName | None, span: Span | None) -> Column | None:
         """The column that a name means, or None."""
@@ -115,11 +115,11 @@ class Scope:
             found = list(self.key(table, span))
             if len(found) > 1:
                 parts = ", ".join(column.name for column in found)
-                raise parsing_error(
+                raise type_error(
                     f"{GENERATED_KEY} is ({parts}) here: compare it with a row of that many values", span=span
                 )
         if len(found) > 1:
-            raise parsing_error(f"the column {name} is ambiguous", span=span)
+            raise ambiguous_column(f"the column {name} is ambiguous", span=span)
         if found:
             return found[0]
         outer = self.level.outer
@@ -146,7 +146,7 @@ class Scope:
             if relation.key and (table is None or relation.answers_to(table))
         ]
         if len(keys) != 1:
-            raise parsing_error(
+            raise unknown_column(
                 f"unknown column: {GENERATED_KEY}" if not keys else f"{GENERATED_KEY} is ambiguous", span=span
             )
         return keys[0]
@@ -166,7 +166,7 @@ class Scope:
         """Suggests the alias of a table that is called by its own name."""
         hidden = (each.alias for each in self._visible() if each.hides.casefold() == table.name.casefold())
         hint = next(hidden, None) or nearest(table.name, [relation.alias for relation in self._visible()])
-        return parsing_error(f"unknown table in this query: {table}", span=span, suggestion=hint)
+        return unknown_alias(f"unknown table in this query: {table}", span=span, suggestion=hint)
 
     def _visible(self) -> Iterator[ScopeRelation]:
         yield from self.relations

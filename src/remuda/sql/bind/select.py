@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from remuda.errors import parsing_error
+from remuda.errors import grouping_error, parsing_error, window_error
 from remuda.expr import Column, Expression, columns_of
 from remuda.plan import logical
 from remuda.sql.bind.aggregation import Aggregation, aggregate, column_for
@@ -186,14 +186,14 @@ class _SelectBinder:
 
         def bind_key(node: Any) -> Expression:
             if is_aggregate(node):
-                raise parsing_error("an aggregate is not allowed in GROUP BY", span=span_of(node))
+                raise grouping_error("an aggregate is not allowed in GROUP BY", span=span_of(node))
             in_scope = hasattr(node, "table") and not node.table and self.scope.has(node.name)
             expression = (None if in_scope else item_named(node, items)) or binder.bind(node)
             named = columns_of(expression)
             if any(column.id in named for column in self._call_columns()):
-                raise parsing_error("an aggregate is not allowed in GROUP BY", span=span_of(node))
+                raise grouping_error("an aggregate is not allowed in GROUP BY", span=span_of(node))
             if any(id_ in computed for id_ in named):
-                raise parsing_error("a window function is not allowed in GROUP BY", span=span_of(node))
+                raise window_error("a window function is not allowed in GROUP BY", span=span_of(node))
             return expression
 
         def all_keys() -> list[Expression]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from remuda.dataclass import dataclass
-from remuda.errors import parsing_error
+from remuda.errors import ambiguous_column, bad_reference, column_twice, parsing_error, unknown_column
 from remuda.expr import Column, Expression, Parameter, coerce
 from remuda.sql.bind.expression.expression import Alias
 from remuda.sql.bind.order_by import OrderEntry, order_entry
@@ -93,7 +93,7 @@ def _columns_named(binder: ExpressionBinder, node: Any, columns: Sequence[Column
     ]
     if not found:
         written = node.name if table is None else f"{node.table}.{node.name}"
-        raise parsing_error(f"* has no column {written}", span=span_of(node))
+        raise unknown_column(f"* has no column {written}", span=span_of(node))
     return found
 
 
@@ -107,7 +107,7 @@ def _changed(binder: ExpressionBinder, star: Any, part: str, columns: Sequence[C
         named = entry.args["alias"] if part == "replace" else entry.this
         for column in _columns_named(binder, named, columns):
             if column.id in changed:
-                raise parsing_error(f"{part.upper()} names {named.name} twice", span=span_of(named))
+                raise column_twice(f"{part.upper()} names {named.name} twice", span=span_of(named))
             changed[column.id] = entry
     return changed
 
@@ -128,7 +128,7 @@ def _refuse_ambiguous(node: Any, items: Sequence[SelectItem]) -> None:
         named = {item.expression for item in items if item.name.casefold() == node.name.casefold()}
         if len(named) > 1:
             message = f"{node.name} is ambiguous: {len(named)} result columns have this name"
-            raise parsing_error(message, span=span_of(node))
+            raise ambiguous_column(message, span=span_of(node))
 
 
 def _is_all(node: Any) -> bool:
@@ -146,7 +146,7 @@ def item_named(node: Any, items: Sequence[SelectItem]) -> Expression | None:
     if isinstance(node, exp.Literal) and not node.is_string:
         ordinal = int(node.this) if node.this.isdigit() else 0
         if not 1 <= ordinal <= len(items):
-            raise parsing_error(f"there is no result column number {node.this}", span=span_of(node))
+            raise bad_reference(f"there is no result column number {node.this}", span=span_of(node))
         return items[ordinal - 1].expression
     if isinstance(node, exp.Column) and not node.table:
         named = [item.expression for item in items if item.name.casefold() == node.name.casefold()]

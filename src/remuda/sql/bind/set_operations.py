@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from remuda.errors import parsing_error
+from remuda.errors import column_twice, parsing_error, type_error
 from remuda.expr import Call, Literal, coerce
 from remuda.plan import logical
 from remuda.plan.aggregates import AggregateCall
@@ -96,7 +96,7 @@ def _matched_by_name(binding: BindContext, queries: Sequence[logical.Root], part
         for ordinal, (name, column) in enumerate(zip(folded, query.columns, strict=True)):
             if name in folded[:ordinal]:
                 message = f"UNION BY NAME of two columns called {query.names[ordinal]}"
-                raise parsing_error(message, span=_span_of_column(part, ordinal))
+                raise column_twice(message, span=_span_of_column(part, ordinal))
             names.setdefault(name, query.names[ordinal])
             types.setdefault(name, column.type)
     matched: list[logical.Root] = []
@@ -180,7 +180,7 @@ def _shared_types(queries: Sequence[logical.Root], parts: Sequence[Any], node: A
             if common is None:
                 types = f"{shared[ordinal]} in one part and {column.type} in another"
                 message = f"column {ordinal + 1} of {_name(node)} is {types}"
-                raise parsing_error(message, span=_span_of_column(part, ordinal))
+                raise type_error(message, span=_span_of_column(part, ordinal))
             shared[ordinal] = common
     return [VARCHAR if type_ == NULL else type_ for type_ in shared]
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot.tokens import Token, TokenType
 
-from remuda.errors import Span, parsing_error
+from remuda.errors import Span, not_supported, parsing_error
 from remuda.sql.parse.statements import Name
 from remuda.sql.parse.tokens import span_of
 
@@ -60,7 +60,7 @@ class Cursor:
     def unsupported(self, reason: str) -> SqlError:
         """The next word is SQL, but not here."""
         word = "" if self.current is None else self.current.text.upper()
-        return parsing_error(f"{word} is not supported: {reason}", span=self.span)
+        return not_supported(f"{word} is not supported: {reason}", span=self.span)
 
     def take(self, expected: str) -> Token:
         token = self.current

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from sqlglot.tokens import Token, TokenType
 
 from remuda.catalog.definitions import ColumnDefinition, IndexKind
-from remuda.errors import nearest, parsing_error
+from remuda.errors import bad_definition, column_twice, nearest, not_supported, parsing_error, unknown_object
 from remuda.sql.parse.parse_query import begins_select, parse_query
 from remuda.sql.parse.query_definition_parser import (
     parse_copy,
@@ -75,7 +75,7 @@ def parse_create_table(cursor: Cursor) -> CreateMap | CreateMapAs:
         else:
             raise cursor.unexpected("PARTITION BY, REPLICATED or AS" if columns or key else "(")
     if not columns:
-        raise parsing_error("a table needs a column", span=name.span)
+        raise bad_definition("a table needs a column", span=name.span)
     return CreateMap(name, columns, key, partitioned_by, replicated, if_not_exists)
 
 
@@ -87,7 +87,7 @@ def parse_create_mapping(cursor: Cursor) -> CreateMap:
     cursor.expect("TYPE")
     kind = cursor.name("IMap")
     if kind.text.casefold() != "imap":
-        raise parsing_error(f"the mapping type {kind.text} is not supported: only IMap is", span=kind.span)
+        raise not_supported(f"the mapping type {kind.text} is not supported: only IMap is", span=kind.span)
     if cursor.accept("OPTIONS"):
         _mapping_options(cursor)
     if not key:
@@ -104,16 +104,16 @@ def _column_list(cursor: Cursor) -> tuple[tuple[ColumnDefinition, ...], tuple[Na
         span = cursor.span
         if cursor.accept("PRIMARY", "KEY"):
             if key:
-                raise parsing_error("there is a PRIMARY KEY already", span=span)
+                raise bad_definition("there is a PRIMARY KEY already", span=span)
             key = cursor.names()
         elif any(cursor.at(word, "(") for word in ("UNIQUE", "CHECK")) or cursor.at("FOREIGN", "KEY"):
             raise cursor.unsupported("a table has a PRIMARY KEY and no other constraint")
         else:
             column, is_key = _column(cursor)
             if any(column.name.casefold() == other.name.casefold() for other in columns):
-                raise parsing_error(f"the column {column.name} is there twice", span=span)
+                raise column_twice(f"the column {column.name} is there twice", span=span)
             if is_key and key:
-                raise parsing_error("there is a PRIMARY KEY already", span=span)
+                raise bad_definition("there is a PRIMARY KEY already", span=span)
             columns.append(column)
             key = (Name(column.name, span),) if is_key else key
         if not cursor.accept(","):
@@ -158,7 +158,7 @@ def _mapping_options(cursor: Cursor) -> None:
         option = cursor.string("an option in single quotes")
         if option.casefold() not in {known.casefold() for known in _MAPPING_OPTIONS}:
             hint = nearest(option, _MAPPING_OPTIONS) or f"The options are {' and '.join(_MAPPING_OPTIONS)}."
-            raise parsing_error(f"unknown option of a mapping: {option}", span=span, suggestion=hint)
+            raise unknown_object(f"unknown option of a mapping: {option}", span=span, suggestion=hint)
         cursor.expect("=")
         cursor.string("a value in single quotes")
         if not cursor.accept(","):
@@ -178,12 +178,12 @@ def parse_create_index(cursor: Cursor) -> CreateIndex:
         span = cursor.span
         written = cursor.take("SORTED or HASH").text.upper()
         if written not in IndexKind.__members__:
-            raise parsing_error(
+            raise unknown_object(
                 f"unknown index type: {written}", span=span, suggestion="Index types are SORTED and HASH."
             )
         kind = IndexKind[written]
     if kind is IndexKind.HASH and direction is not None:
-        raise parsing_error("a HASH index has no order", span=direction)
+        raise not_supported("a HASH index has no order", span=direction)
     return CreateIndex(name, map_name, columns, kind, if_not_exists)
 
 
@@ -206,12 +206,12 @@ def _index_columns(cursor: Cursor) -> tuple[tuple[Name, ...], Span | None]:
                 cursor.expect("LAST")
             if is_first is descending:
                 message = "NULL is the lowest value in an index: first ascending, last descending"
-                raise parsing_error(message, span=nulls)
+                raise not_supported(message, span=nulls)
         directions.append(descending)
         first = first or (span if written else None)
         if descending is not directions[0]:
             message = "the columns of an index have one direction: it is read from both ends, for ASC and for DESC"
-            raise parsing_error(message, span=span if written else columns[-1].span)
+            raise not_supported(message, span=span if written else columns[-1].span)
     cursor.expect(")")
     return tuple(columns), first
 
@@ -242,7 +242,7 @@ def parse_show(cursor: Cursor) -> Show | Describe:
     span = cursor.span
     what = cursor.take(", ".join(SHOWN)).text.upper()
     if what not in SHOWN:
-        raise parsing_error(f"SHOW {what} is not known", span=span, suggestion=nearest(what, SHOWN))
+        raise unknown_object(f"SHOW {what} is not known", span=span, suggestion=nearest(what, SHOWN))
     return Show(what)
 
 
@@ -289,7 +289,7 @@ def parse_checkpoint(_: Cursor) -> Checkpoint:
 
 
 def refuse_transaction(cursor: Cursor) -> Statement:
-    raise parsing_error(
+    raise not_supported(
         "there are no transactions of several statements: each is all or nothing by itself",
         span=span_of(cursor.tokens[0]),
     )
@@ -297,7 +297,7 @@ def refuse_transaction(cursor: Cursor) -> Statement:
 
 def refuse_merge(cursor: Cursor) -> Statement:
     word = cursor.tokens[0]
-    raise parsing_error(
+    raise not_supported(
         f"{word.text.upper()} is not supported",
         span=span_of(word),
         suggestion="INSERT ... ON CONFLICT, SINK INTO and UPDATE ... FROM do the same.",
@@ -305,7 +305,7 @@ def refuse_merge(cursor: Cursor) -> Statement:
 
 
 def refuse_alter(cursor: Cursor) -> Statement:
-    raise parsing_error(
+    raise not_supported(
         "ALTER is not supported: a table keeps its name and its columns",
         span=span_of(cursor.tokens[0]),
         suggestion="Copy it: CREATE TABLE other (PRIMARY KEY (...)) AS SELECT ... FROM it.",

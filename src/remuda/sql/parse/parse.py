@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from remuda.errors import Span, nearest, parsing_error
+from remuda.errors import Span, nearest, parsing_error, too_complex
 from remuda.sql.parse.cursor import Cursor
 from remuda.sql.parse.definition_parser import DEFINITIONS
 from remuda.sql.parse.parse_query import QUERIES, begins_query, parse_query
@@ -50,7 +50,7 @@ def _refuse_long_code(text: str) -> None:
     """Refuse millions of tokens, which would take minutes. Texts in quotes may be as long as they like."""
     code = len(text) - sum(found.end() - found.start() for found in _QUOTED.finditer(text))
     if code > LONGEST_CODE:
-        raise parsing_error(
+        raise too_complex(
             f"the statement has {code:,} characters outside of quotes: {LONGEST_CODE:,} are possible",
             suggestion="Give values as parameters, or load many rows with COPY or grid.load.",
         )

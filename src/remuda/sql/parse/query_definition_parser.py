@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, get_args
 
 from sqlglot.tokens import Token, TokenType
 
-from remuda.errors import nearest, parsing_error
+from remuda.errors import bad_argument, nearest, unknown_object
 from remuda.sql.parse.parse_query import begins_select, parse_query
 from remuda.sql.parse.statements import CopyFrom, CopyTo, CreateMapAs, CreateView, CsvOptions, DropView
 from remuda.storage import LoadMode
@@ -106,7 +106,7 @@ def _csv_options(options: dict[str, str], path: str, span: Span) -> CsvOptions |
         return None
     kind = options.get("FORMAT")
     if kind != "csv" and (kind is not None or not path.casefold().endswith(".csv")):
-        raise parsing_error(f"{given[0]} is an option of CSV files", span=span)
+        raise bad_argument(f"{given[0]} is an option of CSV files", span=span)
     header = options.get("HEADER", "true") in {"true", "on"}
     return CsvOptions(header, options.get("DELIMITER", ","), options.get("NULL"))
 
@@ -136,7 +136,7 @@ def _options(cursor: Cursor, known: dict[str, tuple[str, ...]]) -> dict[str, str
         span = cursor.span
         option = cursor.take("an option").text.upper()
         if option not in known:
-            raise parsing_error(f"unknown option: {option}", span=span, suggestion=nearest(option, known))
+            raise unknown_object(f"unknown option: {option}", span=span, suggestion=nearest(option, known))
         found[option] = _option_value(cursor, option, known[option])
         if not cursor.accept(","):
             break
@@ -149,14 +149,14 @@ def _option_value(cursor: Cursor, option: str, choices: tuple[str, ...]) -> str:
     if not choices:
         text = cursor.string("a text in quotes")
         if option == "DELIMITER" and len(text) != 1:
-            raise parsing_error("DELIMITER takes one character", span=position)
+            raise bad_argument("DELIMITER takes one character", span=position)
         if option == "DELIMITER" and (text in '\0\r\n"' or not text.isascii()):
-            raise parsing_error("DELIMITER takes an ASCII character that is no quote and no line break", span=position)
+            raise bad_argument("DELIMITER takes an ASCII character that is no quote and no line break", span=position)
         return text
     if option == "HEADER" and (cursor.at(",") or cursor.at(")")):
         return "true"
     value = cursor.take(" or ".join(choices)).text.casefold()
     if value not in choices:
         message = f"{option} must be {', '.join(choices[:-1])} or {choices[-1]}, not {value}"
-        raise parsing_error(message, span=position)
+        raise bad_argument(message, span=position)
     return value

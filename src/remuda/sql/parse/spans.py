@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
 
-from remuda.errors import Span, SqlError, parsing_error
+from remuda.errors import Span, SqlError, not_supported, parsing_error
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -287,7 +287,7 @@ def span_of(node: exp.Expression) -> Span | None:
 
 
 def unsupported(node: exp.Expression, what: str) -> SqlError:
-    return parsing_error(f"{what} is not supported yet", span=span_of(node))
+    return not_supported(f"{what} is not supported yet", span=span_of(node))
 
 
 def readable(node: exp.Expression) -> str:
@@ -326,7 +326,7 @@ def refuse_unknown_parts(node: exp.Expression, known: frozenset[str]) -> None:
             first = value[0] if isinstance(value, list) else value
             is_node = isinstance(first, exp.Expression)
             name = _PART_NAMES.get(part) or (readable(first) if is_node else part.upper())
-            raise parsing_error(
+            raise not_supported(
                 f"{name} is not supported yet", span=(span_of(first) if is_node else None) or span_of(node)
             )
 

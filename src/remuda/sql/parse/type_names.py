@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from remuda import types
-from remuda.errors import Span, SqlError, nearest, parsing_error
+from remuda.errors import Span, SqlError, nearest, not_supported, number_too_long, parsing_error, unknown_object
 
 if TYPE_CHECKING:
     from remuda.sql.parse.cursor import Cursor
@@ -61,7 +61,7 @@ def parse_type(cursor: Cursor) -> tuple[SqlType, int | None]:
         raise cursor.unexpected("a type")
     written = " ".join(cursor.take("a type").text.upper().split())
     if written == "INTERVAL":
-        raise parsing_error("INTERVAL is a type of expressions, not of columns", span=span)
+        raise not_supported("INTERVAL is a type of expressions, not of columns", span=span)
     if written == "DOUBLE":
         cursor.accept("PRECISION")
     arguments: list[int] = []
@@ -91,10 +91,10 @@ def type_named(written: str, arguments: list[int], span: Span | None) -> SqlType
         try:
             return types.decimal(precision, scale)
         except SqlError as error:
-            raise parsing_error(error.message, span=span) from None
+            raise number_too_long(error.message, span=span) from None
     known = TYPE_NAMES.get(written)
     if known is None:
-        raise parsing_error(f"unknown type: {written}", span=span, suggestion=nearest(written, TYPE_NAMES))
+        raise unknown_object(f"unknown type: {written}", span=span, suggestion=nearest(written, TYPE_NAMES))
     if known == types.VARCHAR and arguments and (len(arguments) > 1 or arguments[0] < 1):
         raise parsing_error(f"the length of {written} is one number, from 1", span=span)
     if arguments and not (known == types.VARCHAR or (known.is_temporal and arguments == [6])):

@@ -94,7 +94,7 @@ def deliver(
     finally:
         forget(store, delivery_id)
     if outcome.error is not None:
-        raise SqlError(ErrorCode(outcome.code), outcome.error)
+        raise SqlError(ErrorCode(outcome.code), outcome.error, sqlstate=outcome.sqlstate)
     return outcome.rows
 
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 class FolderInUseError(StorageError):
     """Another process has the folder open for writing."""
 
+    _sqlstate = "55006"
+
 
 class FolderLock:
     __slots__ = ("__weakref__", "_descriptor", "_end")

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, cast
 
 import msgspec
 
-from remuda.errors import ErrorCode, OutcomeUnknownError, RemudaError, StorageError
+from remuda.errors import ErrorCode, OutcomeUnknownError, RemudaError, StorageError, damage_error
 from remuda.storage.folder.manifest import MapEntry, check_map_names, map_definition, segment_info
 from remuda.storage.folder.store_files import DELIVERY_ID, create_file, list_files, make_folder, open_file, read_file
 from remuda.storage.segment.segment_file import LEVELS as SEGMENT_LEVELS
@@ -70,6 +70,7 @@ class Answer(msgspec.Struct, frozen=True):
     rows: int = 0
     code: int = 0
     error: str | None = None
+    sqlstate: str | None = None
 
 
 class Inbox:
@@ -130,7 +131,7 @@ class Inbox:
         try:
             return Answer(rows=self._apply(claimed))
         except RemudaError as error:
-            return Answer(code=int(getattr(error, "code", -1)), error=getattr(error, "message", str(error)))
+            return Answer(code=int(error.code), error=getattr(error, "message", str(error)), sqlstate=error.sqlstate)
         except Exception as error:
             # Whatever others have put there must not keep the store from being opened, nor later deliveries waiting.
             _logger.exception("a delivery cannot be taken over")
@@ -141,7 +142,7 @@ class Inbox:
             delivery = msgspec.json.decode(read_file(claimed, levels=LEVELS), type=Delivery)
             check_map_names(delivery.map)
         except (msgspec.DecodeError, ValueError) as error:
-            raise StorageError(f"the delivery cannot be read: {error}", claimed) from error
+            raise damage_error(f"the delivery cannot be read: {error}", claimed) from error
         definition = map_definition(delivery.map)
         infos = [segment_info(entry, definition) for entry in delivery.map.segments]
         if self._store.is_applied(claimed.stem):

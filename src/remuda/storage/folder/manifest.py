@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from remuda.catalog import ColumnDefinition, IndexDefinition, IndexKind, MapDefinition, ViewDefinition
-from remuda.errors import OutcomeUnknownError, StorageError
+from remuda.errors import OutcomeUnknownError, StorageError, damage_error
 from remuda.storage.folder.store_files import (
     DELIVERY_ID,
     ID,
@@ -163,16 +163,16 @@ def decode_manifest(raw: bytes, path: Path | str) -> Manifest:
     head, _, body = raw.partition(b"\n")
     words = head.decode("ascii", "replace").split()
     if len(words) != 3 or words[0] != _HEAD:
-        raise StorageError("not a manifest", path, 0)
+        raise damage_error("not a manifest", path, 0)
     if words[1] != str(FORMAT):
-        raise StorageError(f"the folder has format {words[1]}, this version reads {FORMAT}", path, 0)
+        raise StorageError(f"the folder has format {words[1]}, this version reads {FORMAT}", path, 0, sqlstate="0A000")
     if words[2] != f"{zlib.crc32(body):08x}":
-        raise StorageError("the manifest is damaged", path, len(head) + 1)
+        raise damage_error("the manifest is damaged", path, len(head) + 1)
     try:
         manifest = msgspec.json.decode(body, type=Manifest)
         _check_names(manifest)
     except (msgspec.DecodeError, ValueError) as error:
-        raise StorageError(f"the manifest cannot be read: {error}", path, len(head) + 1) from error
+        raise damage_error(f"the manifest cannot be read: {error}", path, len(head) + 1) from error
     return manifest
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from remuda.errors import StorageError
+from remuda.errors import StorageError, damage_error
 from remuda.storage.folder.disk_errors import disk_errors, storage_error
 from remuda.storage.folder.disposal import Disposal
 from remuda.storage.folder.folder_lock import FolderLock
@@ -99,7 +99,7 @@ class StoreFolder:
             if self.remote is not None:
                 self.remote.fetch()
         except FileNotFoundError as error:
-            raise StorageError("a file named in the manifest is missing", error.filename) from error
+            raise damage_error("a file named in the manifest is missing", error.filename) from error
         with disk_errors("the folder cannot be written", self.path):
             _make_folders(self.path)
             for name in FOLDERS:
@@ -125,7 +125,7 @@ class StoreFolder:
         if self._map_folders() or any(
             number > 1 or not holds_nothing(log_path(logs, number)) for number in log_numbers(logs)
         ):
-            raise StorageError("the manifest is missing", self.path / NAME)
+            raise damage_error("the manifest is missing", self.path / NAME)
         return False
 
     def sync_own_name(self) -> None:
@@ -253,7 +253,11 @@ class StoreFolder:
             return
         self.refuse_after_failure()
         if was_moved:
-            raise StorageError("the folder was moved or removed while it was open: open it where it is now", self.path)
+            raise StorageError(
+                "the folder was moved or removed while it was open: open it where it is now",
+                self.path,
+                sqlstate="58P01",
+            )
         if self.wal is not None:
             # What came before the change must be as durable as the change will be.
             self.wal.make_safe()

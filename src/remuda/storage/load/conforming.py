@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from remuda.errors import SqlError, constraint_error, data_error, nearest, shown
+from remuda.errors import (
+    SqlError,
+    calendar_error,
+    constraint_error,
+    missing_column,
+    nearest,
+    null_error,
+    repeated_column,
+    shown,
+    value_error,
+)
 from remuda.storage.row_check import too_long
 from remuda.types import Kind, to_stored
 from remuda.types.arrow_arrays import flat, is_dictionary
@@ -64,10 +74,10 @@ def conform(definition: MapDefinition, table: pa.Table, first_row: int = 0) -> l
     given = {name.casefold(): number for number, name in enumerate(table.column_names)}
     if len(given) < len(table.column_names):
         names = [name.casefold() for name in table.column_names]
-        raise data_error(f"the column {next(name for name in names if names.count(name) > 1)} is given twice")
+        raise repeated_column(f"the column {next(name for name in names if names.count(name) > 1)} is given twice")
     for name in table.column_names:
         if definition.find_column(name) is None:
-            raise data_error(
+            raise missing_column(
                 f"{definition.name} has no column {name}",
                 suggestion=nearest(name, [column.name for column in definition.columns]),
             )
@@ -106,7 +116,7 @@ def _cast(
         return pa.nulls(len(array), target)
     if not can_hold(column.type.kind, array.type):
         place = f"{definition.name}.{column.name} ({column.type})"
-        raise data_error(f"{place} cannot hold values of type {array.type}")
+        raise value_error(f"{place} cannot hold values of type {array.type}")
     try:
         result = pc.cast(array, target, safe=True)
     except pa.ArrowException as error:
@@ -124,7 +134,7 @@ def _named(
     row = _first_that_fails(array, column.type.arrow)
     if row is None:
         place = f"{definition.name}.{column.name} ({column.type})"
-        return data_error(f"{place} cannot hold values of type {array.type}: {error}")
+        return value_error(f"{place} cannot hold values of type {array.type}: {error}")
     return _cannot_hold(definition, column, array[row], first_row + row)
 
 
@@ -133,7 +143,7 @@ def _cannot_hold(definition: MapDefinition, column: ColumnDefinition, value: pa.
         held = shown(value.as_py())
     except (OverflowError, ValueError):  # a date beyond Python's calendar, text that is not Unicode
         held = f"such a value of type {value.type}"
-    return data_error(f"{definition.name}.{column.name} ({column.type}) cannot hold {held}, row {row + 1}")
+    return value_error(f"{definition.name}.{column.name} ({column.type}) cannot hold {held}, row {row + 1}")
 
 
 def _first_that_fails(array: pa.Array | pa.ChunkedArray, target: pa.DataType) -> int | None:
@@ -159,7 +169,7 @@ def _refuse_nulls(
     if array.null_count and (not column.nullable or column.name in definition.key):
         row = first_row + pc.index(pc.is_null(array), True).as_py() + 1
         what = "the key" if column.name in definition.key else "the column"
-        raise constraint_error(f"{what} {definition.name}.{column.name} must not be NULL, row {row}")
+        raise constraint_error(null_error, f"{what} {definition.name}.{column.name} must not be NULL, row {row}")
 
 
 def _refuse_bad_json(
@@ -172,7 +182,7 @@ def _refuse_bad_json(
             to_stored(column.type, value)
         except SqlError as error:
             place = f"{definition.name}.{column.name} ({column.type})"
-            raise data_error(f"{place} cannot hold {shown(value)}, row {row}: {_reason(error)}") from error
+            raise value_error(f"{place} cannot hold {shown(value)}, row {row}: {_reason(error)}") from error
 
 
 def _reason(error: SqlError) -> str:
@@ -189,7 +199,7 @@ def _refuse_long_texts(
     row = pc.index(pc.greater(pc.utf8_length(texts), column.length), True).as_py()
     if row >= 0:
         error = too_long(definition, column, texts[row].as_py())
-        raise data_error(f"{error.message}, row {first_row + row + 1}")
+        raise error.restated(f"{error.message}, row {first_row + row + 1}")
 
 
 def _refuse_far_dates(
@@ -206,7 +216,7 @@ def _refuse_far_dates(
     outside = pc.or_(pc.less(numbers, ends[0]), pc.greater(numbers, ends[1]))
     row = pc.index(outside, True).as_py()
     place = f"{definition.name}.{column.name} ({column.type})"
-    raise data_error(
+    raise calendar_error(
         f"{place} cannot hold {array[row].cast(pa.string())}: years go from 1 to 9999, row {first_row + row + 1}"
     )
 
@@ -226,4 +236,4 @@ def _refuse_damaged_text(
             "text that is not valid Unicode" if row is None else f"{shown(texts[row].as_py())}: it is not valid Unicode"
         )
         place = "" if row is None or is_dictionary(array) else f", row {first_row + row + 1}"
-        raise data_error(f"{definition.name}.{column.name} cannot hold {held}{place}") from error
+        raise value_error(f"{definition.name}.{column.name} cannot hold {held}{place}") from error

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.fs as pf
 
 from remuda.dataclass import dataclass
-from remuda.errors import StorageError
+from remuda.errors import StorageError, damage_error
 from remuda.storage.segment.array_file import verify_array_file
 from remuda.storage.segment.segment_file import digest
 
@@ -66,7 +66,7 @@ class RemoteFiles:
             except StorageError:
                 whole = False
         if not whole:
-            raise StorageError("the file is not as it was written", f"{self.name}/{name}")
+            raise damage_error("the file is not as it was written", f"{self.name}/{name}")
 
     def copy(self, name: str, destination: Path) -> None:
         try:

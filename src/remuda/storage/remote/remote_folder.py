@@ -80,7 +80,9 @@ class RemoteFolder:
         """
         found = self._find_manifest()
         if (0 if found is None else found[1].version) != self._version:
-            raise StorageError("another process has written this store since it was opened here", self.name)
+            raise StorageError(
+                "another process has written this store since it was opened here", self.name, sqlstate="40001"
+            )
         files = dict(named_files(manifest))
         with ThreadPoolExecutor(TRANSFERS) as pool:
             list(pool.map(self._upload, sorted(files.keys() - self._present)))

@@ -72,6 +72,7 @@ class RemoteLocation:
             raise StorageError(
                 "the store has been changed since the query began, and a file it needs is gone: refresh, and ask again",
                 f"{self.files.name}/{remote}",
+                sqlstate="40001",
             ) from error
 
 
@@ -96,9 +97,9 @@ def open_address(
             filesystem, path = pf.FileSystem.from_uri(address)
         except (OSError, ValueError) as error:
             # pa.ArrowInvalid is a ValueError. Its message repeats the URI, and the secrets in it.
-            raise StorageError("this is not the address of a file system that can be reached", _shown(address)) from (
-                None if isinstance(error, pa.ArrowInvalid) else error
-            )
+            raise StorageError(
+                "this is not the address of a file system that can be reached", _shown(address), sqlstate="08001"
+            ) from (None if isinstance(error, pa.ArrowInvalid) else error)
     else:
         path = address.partition("://")[2] or address
     if isinstance(filesystem, pf.LocalFileSystem):

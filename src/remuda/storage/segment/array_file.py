@@ -21,7 +21,7 @@ import numpy as np
 from xxhash import xxh3_64_hexdigest
 
 from remuda.dataclass import dataclass
-from remuda.errors import StorageError
+from remuda.errors import StorageError, damage_error
 from remuda.storage.folder.store_files import create_file, map_file, open_for_reading, remove_file
 from remuda.storage.segment.block_guard import BlockGuard
 from remuda.storage.segment.checksum import BlockDigest, checksum_of, no_pause
@@ -117,23 +117,23 @@ def _read_header(path: Path, mapped: memoryview) -> tuple[_Header, int]:
     """The header, and where the arrays begin."""
     magic, length, checksum = _PREFIX.unpack_from(mapped, 0)
     if magic != MAGIC:
-        raise StorageError(f"not an array file of format {MAGIC.decode()}", path, 0)
+        raise damage_error(f"not an array file of format {MAGIC.decode()}", path, 0)
     raw = bytes(mapped[_PREFIX.size : _PREFIX.size + length])
     if zlib.crc32(raw) != checksum:
-        raise StorageError("the header is damaged", path, _PREFIX.size)
+        raise damage_error("the header is damaged", path, _PREFIX.size)
     try:
         header = msgspec.json.decode(raw, type=_Header)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise StorageError(f"the header cannot be read: {error}", path, _PREFIX.size) from error
+        raise damage_error(f"the header cannot be read: {error}", path, _PREFIX.size) from error
     return header, _aligned(_PREFIX.size + length)
 
 
 def _open_array(path: Path, mapped: memoryview, body: int, entry: _Array) -> np.ndarray:
     if entry.dtype not in _DTYPES or entry.count < 0 or entry.offset < 0:
-        raise StorageError(f"the header describes an impossible array {entry.name[:100]!r}", path, _PREFIX.size)
+        raise damage_error(f"the header describes an impossible array {entry.name[:100]!r}", path, _PREFIX.size)
     dtype = np.dtype(entry.dtype)
     if body + entry.offset + entry.count * dtype.itemsize > len(mapped):
-        raise StorageError(f"the array {entry.name} is cut off", path, len(mapped))
+        raise damage_error(f"the array {entry.name} is cut off", path, len(mapped))
     return np.frombuffer(mapped, dtype, entry.count, body + entry.offset)
 
 
@@ -180,7 +180,7 @@ def _mapped(path: Path) -> memoryview:
     except OSError as error:
         raise StorageError(f"the file cannot be opened: {error.strerror}", path) from error
     if len(mapped) < _PREFIX.size:
-        raise StorageError("the file is cut off", path, len(mapped))
+        raise damage_error("the file is cut off", path, len(mapped))
     return mapped
 
 
@@ -194,7 +194,7 @@ def _bytes_of(array: np.ndarray) -> memoryview | bytes:
 
 
 def _damaged(path: Path, entry: _Array, body: int) -> StorageError:
-    return StorageError(f"the array {entry.name} is damaged", path, body + entry.offset)
+    return damage_error(f"the array {entry.name} is damaged", path, body + entry.offset)
 
 
 def _aligned(offset: int) -> int:

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 from xxhash import xxh3_64_hexdigest, xxh3_64_intdigest
 
-from remuda.errors import StorageError
+from remuda.errors import StorageError, damage_error
 from remuda.storage.folder.store_files import address_of
 from remuda.storage.segment.checksum import BLOCK_BYTES, BLOCK_SHIFT, block_count, damaged_ranges
 
@@ -104,7 +104,7 @@ class BlockGuard:
 
     def _unfit(self) -> StorageError:
         """Of an array file, which has the checksums behind what is guarded."""
-        return StorageError("the checksums of the blocks are damaged", self._path, self._first + len(self._mapped))
+        return damage_error("the checksums of the blocks are damaged", self._path, self._first + len(self._mapped))
 
 
 def _checksum(values: memoryview) -> str:
@@ -112,7 +112,7 @@ def _checksum(values: memoryview) -> str:
 
 
 def damaged_range(path: Path, start: int, stop: int) -> StorageError:
-    return StorageError(f"the bytes from {start} to {stop - 1} are damaged", path, start)
+    return damage_error(f"the bytes from {start} to {stop - 1} are damaged", path, start)
 
 
 class GuardedArray:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from remuda.catalog import IndexDefinition, IndexKind, MapDefinition
-from remuda.errors import StorageError
+from remuda.errors import StorageError, damage_error
 from remuda.storage.index.hash_index import HashIndex, build_hash_index
 from remuda.storage.index.key_index import prober
 from remuda.storage.index.sorted_index import SortedIndex, build_sorted_index
@@ -167,7 +167,7 @@ class Segment:
     def check_positions(self, positions: np.ndarray) -> None:
         """Raise where a position that was read from a file is not one of this segment's rows."""
         if len(positions) and not 0 <= int(positions.min()) <= int(positions.max()) < self.rows:
-            raise StorageError("an index of a segment is damaged", getattr(self.hold, "path", None))
+            raise damage_error("an index of a segment is damaged", getattr(self.hold, "path", None))
 
     def prove(self) -> None:
         """Check all that other code relies on, in a segment whose checksums are right: a stranger can make those."""
@@ -190,7 +190,7 @@ class Segment:
             raise self._damaged(str(error)) from error
 
     def _damaged(self, what: str) -> StorageError:
-        return StorageError(f"the rows of a segment are damaged: {what}", getattr(self.hold, "path", None))
+        return damage_error(f"the rows of a segment are damaged: {what}", getattr(self.hold, "path", None))
 
     @property
     def first_partition(self) -> int:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from remuda.catalog import MapDefinition, new_id
-from remuda.errors import ConstraintError, constraint_error, shown
+from remuda.errors import ConstraintError, constraint_error, duplicate_error, shown
 from remuda.expr.cancellation import check_cancelled
 from remuda.storage.index.key_index import TableBuilder
 from remuda.storage.segment.column_reader import value_reader
@@ -193,7 +193,7 @@ def duplicate_key(definition: MapDefinition, key: Any) -> ConstraintError:
     types = [definition.column(name).type for name in definition.key]
     given = [to_python(type_, value) for type_, value in zip(types, values, strict=True)]
     named = ", ".join(f"{name} = {shown(value)}" for name, value in zip(definition.key, given, strict=True))
-    return constraint_error(f"duplicate key in {definition.name}: {named}", definition.key)
+    return constraint_error(duplicate_error, f"duplicate key in {definition.name}: {named}", definition.key)
 
 
 def _is_proper_dictionary(array: pa.DictionaryArray) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 
 from remuda.catalog import IndexDefinition, MapDefinition, new_id
 from remuda.dataclass import dataclass
-from remuda.errors import StorageError
+from remuda.errors import StorageError, damage_error
 from remuda.storage.folder.store_files import SEGMENT_FILE, list_files
 from remuda.storage.segment.array_file import array_file_damages, open_array_file, write_array_file
 from remuda.storage.segment.checksum import no_pause
@@ -182,7 +182,7 @@ class SegmentDirectory:
                 yield damage
         except FileNotFoundError as error:
             sound = False
-            yield StorageError("a file of a segment is missing", error.filename)
+            yield damage_error("a file of a segment is missing", error.filename)
         if sound:
             try:
                 stored.segment.prove()

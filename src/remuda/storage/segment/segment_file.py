@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from remuda.dataclass import dataclass
-from remuda.errors import StorageError
+from remuda.errors import StorageError, damage_error
 from remuda.storage.folder.store_files import (
     SEGMENT_FILE,
     address_of,
@@ -179,7 +179,7 @@ def _row_damages(folder: Path, info: SegmentInfo, pause: Callable[[], None]) -> 
         with suppress(StorageError, FileNotFoundError, KeyError), open_for_reading(path, levels=LEVELS) as file:
             checksums = open_array_file(_keys_path(folder, info.id), _CHECKED_ARRAYS).arrays["row_checksums"]
             damages = BlockGuard(path, map_file(path, levels=LEVELS), 0, checksums).damages(file)
-        yield from damages or [StorageError("the rows of a segment are damaged", path, 0)]
+        yield from damages or [damage_error("the rows of a segment are damaged", path, 0)]
 
 
 def segment_paths(folder: Path, info: SegmentInfo) -> list[Path]:
@@ -223,12 +223,14 @@ def _open_rows(
     except FileNotFoundError:
         raise
     except (pa.ArrowException, OSError) as error:
-        raise StorageError(f"not a readable Arrow file: {error}", path, 0) from error
+        raise damage_error(f"not a readable Arrow file: {error}", path, 0) from error
     written = (reader.schema.metadata or {}).get(_FORMAT_KEY, b"").decode()
     if written != FORMAT:
-        raise StorageError(f"the segment has format {written or 'unknown'}, this version reads {FORMAT}", path, 0)
+        raise StorageError(
+            f"the segment has format {written or 'unknown'}, this version reads {FORMAT}", path, 0, sqlstate="0A000"
+        )
     if batch.num_rows != info.rows or not _fits(batch.schema, definition):
-        raise StorageError("the segment does not fit its map", path, 0)
+        raise damage_error("the segment does not fit its map", path, 0)
     return batch, guard
 
 
@@ -239,7 +241,7 @@ def _row_guard(path: Path, mapped: memoryview, keys: Mapping[str, np.ndarray]) -
         for block in keys["row_metadata"].tolist():
             guard.check_block(block)
     except LookupError as error:
-        raise StorageError("the checksums of the blocks do not fit the file", path) from error
+        raise damage_error("the checksums of the blocks do not fit the file", path) from error
     return guard
 
 
@@ -263,7 +265,7 @@ def _metadata_blocks(mapped: memoryview) -> np.ndarray:
 
 
 def _wrong_size(path: Path, size: int, info: SegmentInfo) -> StorageError:
-    return StorageError(f"the file has {size} bytes instead of {info.row_bytes}", path, min(size, info.row_bytes))
+    return damage_error(f"the file has {size} bytes instead of {info.row_bytes}", path, min(size, info.row_bytes))
 
 
 def _fits(schema: pa.Schema, definition: MapDefinition) -> bool:

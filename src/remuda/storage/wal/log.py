@@ -211,7 +211,7 @@ class WriteAheadLog:
     def abandon(self) -> None:
         """Closes the file and writes nothing more."""
         descriptor, self._descriptor = self._descriptor, -1
-        self._failure = self._failure or StorageError("the write-ahead log is closed", self._path)
+        self._failure = self._failure or StorageError("the write-ahead log is closed", self._path, sqlstate="08003")
         if descriptor >= 0:
             os.close(descriptor)
 

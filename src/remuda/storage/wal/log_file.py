@@ -36,7 +36,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from remuda.dataclass import dataclass
-from remuda.errors import StorageError
+from remuda.errors import StorageError, damage_error
 from remuda.storage.folder.store_files import list_files, open_for_reading, read_file
 from remuda.storage.wal import log_file_format_1 as format_1
 
@@ -202,7 +202,7 @@ def read_log(folder: Path, first: int, known_safe: tuple[int, int]) -> Iterator[
         following = found[place + 1] if place + 1 < len(found) else None
         file = _read_file(path, number, proven, following)
         if expected is not None and file.first_sequence < expected:
-            raise StorageError(f"the write-ahead log has a gap before record {file.first_sequence}", path, 0)
+            raise damage_error(f"the write-ahead log has a gap before record {file.first_sequence}", path, 0)
         expected = file.last_sequence + 1
         yield file
 
@@ -257,10 +257,10 @@ def _parse_header(path: Path, raw: bytes) -> _Header:
     if header is not None:
         return header
     if len(raw) < HEADER_BYTES:
-        raise StorageError("the write-ahead log is damaged: the file is cut off", path, len(raw))
+        raise damage_error("the write-ahead log is damaged: the file is cut off", path, len(raw))
     if raw[: len(MAGIC)] not in (MAGIC, format_1.MAGIC):
-        raise StorageError(f"not a write-ahead log of format {format_1.MAGIC.decode()} or {MAGIC.decode()}", path, 0)
-    raise StorageError("the header of the write-ahead log is damaged", path, len(MAGIC))
+        raise damage_error(f"not a write-ahead log of format {format_1.MAGIC.decode()} or {MAGIC.decode()}", path, 0)
+    raise damage_error("the header of the write-ahead log is damaged", path, len(MAGIC))
 
 
 def _read_file(path: Path, number: int, proven: int, following: _Header | None) -> LogFile:
@@ -292,7 +292,7 @@ def _parse_file(path: Path, number: int, raw: bytes, proven: int, following: _He
         dropped = DroppedTail(path, end, size, sum(_heads_in(raw, end, header.salt)))
     proven = max(proven, claimed, HEADER_BYTES)
     if damaged or end < proven:
-        raise StorageError("a record of the write-ahead log is damaged", path, end)
+        raise damage_error("a record of the write-ahead log is damaged", path, end)
     tail = raw[proven:end]
     return LogFile(number, header.first_sequence, records, end, proven, tail, header.salt, header.syncs, dropped)
 
@@ -301,7 +301,7 @@ def _parse_format_1(path: Path, number: int, raw: bytes, proven: int, *, is_last
     payloads, end = format_1.payloads_of(raw)
     whole = end >= len(raw)
     if end < proven or not (whole or (is_last and format_1.ends_torn(raw, end))):
-        raise StorageError("a record of the write-ahead log is damaged", path, end)
+        raise damage_error("a record of the write-ahead log is damaged", path, end)
     first_sequence = format_1.first_sequence_of(raw) or 0
     records = list(enumerate(payloads, first_sequence))
     return LogFile(number, first_sequence, records, end, proven, raw[proven:end], None, syncs=False, dropped=None)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from remuda.errors import parsing_error
+from remuda.errors import unknown_function
 from remuda.expr import Expression, Literal
 from remuda.sql.bind.bind_context import COMMON_PARTS, Binders, Parts
 from remuda.sql.bind.expression.literals import is_untyped_text
@@ -77,7 +77,7 @@ def _bind_whole_division(self: ExpressionBinder, node: Any, _: SqlType | None) -
     left, right = self.bind_pair(node.this, node.expression)
     for side in (left, right):
         if side.type.kind is not Kind.NULL and not side.type.is_integer:
-            raise parsing_error(f"// does not take ({left.type}, {right.type})", span=span_of(node))
+            raise unknown_function(f"// does not take ({left.type}, {right.type})", span=span_of(node))
     return self.call("/", node, left, right)
 
 

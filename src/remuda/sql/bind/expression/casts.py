@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from remuda.errors import SqlError, data_error, parsing_error
+from remuda.errors import SqlError, cast_error, unknown_function, unknown_object
 from remuda.expr import Cast, Expression, Literal, can_cast, evaluate_constant
 from remuda.expr.cast.cast import cast_can_fail
 from remuda.sql.bind.bind_context import COMMON_PARTS, Binders, Parts
@@ -36,7 +36,7 @@ def _bind_cast(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expressi
     if isinstance(operand, Literal) and operand.type == VARCHAR and target.is_temporal and not lenient:
         return _read_moment(operand, target, span_of(node.this))
     if not can_cast(operand.type, target):
-        raise parsing_error(f"{operand.type} cannot be cast to {target}", span=span)
+        raise cast_error(f"{operand.type} cannot be cast to {target}", span=span)
     cast = operand if operand.type == target else Cast(operand, target, span, lenient)
     length = _length(node) if target == VARCHAR else None
     return cast if length is None else self.call("left", node, cast, Literal(length, BIGINT))
@@ -49,7 +49,7 @@ def _read_moment(text: Literal, target: SqlType, span: Span | None) -> Expressio
     try:
         return Literal(evaluate_constant(Cast(text, DATE)), DATE)
     except SqlError as error:
-        raise data_error(error.message, span=span) from error
+        raise error.restated(span=span) from error
 
 
 def _interval_value(node: Any, unit: Any) -> Expression:
@@ -85,14 +85,14 @@ def _cast_target(node: Any) -> SqlType:
     arguments = [part.strip() for part in rest.rstrip(")").split(",")] if rest else []
     is_plain = all(part.args.get("expression") is None for part in node.to.expressions)
     if not is_plain or not all(argument.isdecimal() for argument in arguments):
-        raise parsing_error(f"unknown type: {written}", span=span_of(node))
+        raise unknown_object(f"unknown type: {written}", span=span_of(node))
     return type_named(name.strip(), [int(argument) for argument in arguments], span_of(node))
 
 
 def _bind_date(self: ExpressionBinder, node: Any, expected: SqlType | None) -> Expression:
     """`date(x)` is `CAST(x AS DATE)`."""
     if node.this is None:
-        raise parsing_error("DATE takes one argument", span=span_of(node))
+        raise unknown_function("DATE takes one argument", span=span_of(node))
     cast = exp.Cast(this=node.this.copy(), to=exp.DataType(this=exp.DataType.Type.DATE))
     cast.meta.update(node.meta)
     return _bind_cast(self, cast, expected)

@@ -6,7 +6,7 @@ import math
 from decimal import Decimal
 from typing import Any
 
-from remuda.errors import Span, SqlError, data_error, parsing_error, shown
+from remuda.errors import Span, SqlError, moment_error, shown, text_error, type_error
 from remuda.expr import Call, Case, Cast, Expression, Literal, call, evaluate_constant, is_constant
 from remuda.expr.column_comparison import MIRRORED
 from remuda.expr.constant import FALSE, TRUE
@@ -21,6 +21,7 @@ from remuda.types import (
     decimal,
     to_stored,
     type_of_value,
+    written_form,
 )
 
 
@@ -44,7 +45,7 @@ def compare(operator: str, left: Expression, right: Expression, span: Span | Non
         operator, right = _as_moment(operator, right, left.type)
     compared = call(operator, left, right, span=span)
     if compared is None:
-        raise parsing_error(f"{left.type} cannot be compared with {right.type}", span=span)
+        raise type_error(f"{left.type} cannot be compared with {right.type}", span=span)
     return compared
 
 
@@ -94,7 +95,9 @@ def _cast(literal: Literal, target: SqlType, span: Span | None) -> Literal:
 
 
 def _not_a_value(literal: Literal, target: SqlType, span: Span | None) -> SqlError:
-    return data_error(f"{shown(literal.value)} is not a value of type {target}", span=span)
+    kind = moment_error if target.is_temporal else text_error
+    message = f"{shown(literal.value)} is not a value of type {target}"
+    return kind(message, span=span, suggestion=written_form(target))
 
 
 def _scale_of_text(text: str) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from remuda.dataclass import dataclass
-from remuda.errors import ErrorCode, UntypedParametersError, parsing_error
+from remuda.errors import ErrorCode, UntypedParametersError, not_supported, parsing_error, type_error, unknown_function
 from remuda.expr import FUNCTIONS, Expression, Parameter, call, coerce, hints_of
 from remuda.sql.bind import grouping
 from remuda.sql.bind.bind_context import COMMON_PARTS, Binders, Parts
@@ -73,7 +73,7 @@ class ExpressionBinder:
     def bind_condition(self, node: exp.Expression) -> Expression:
         bound = self.bind(node, BOOLEAN)
         if bound.type.kind not in {Kind.BOOLEAN, Kind.NULL}:
-            raise parsing_error(f"a condition must be BOOLEAN, this is {bound.type}", span=span_of(node))
+            raise type_error(f"a condition must be BOOLEAN, this is {bound.type}", span=span_of(node))
         return coerce(bound, BOOLEAN)
 
     def bind_pair(self, first: exp.Expression, second: exp.Expression) -> tuple[Expression, Expression]:
@@ -105,7 +105,7 @@ class ExpressionBinder:
             self.refuse_untyped(arguments)
             name = FUNCTIONS[name].symbol or name
             types = ", ".join(str(argument.type) for argument in arguments)
-            raise parsing_error(f"{name} does not take ({types})", span=span_of(node))
+            raise unknown_function(f"{name} does not take ({types})", span=span_of(node))
         return bound
 
     def call_with(
@@ -183,7 +183,7 @@ def _bind_alias(self: ExpressionBinder, alias: Alias, node: Any) -> Expression:
         self.aliases = aliases
     if any(subquery.volatile is not None for subquery in (self.subqueries or [])[known:]):
         message = f"{node.name} has another value each time: name it in a query around this one"
-        raise parsing_error(message, span=span_of(node))
+        raise not_supported(message, span=span_of(node))
     return bound
 
 

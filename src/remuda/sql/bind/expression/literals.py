@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from remuda.errors import SqlError, data_error, parsing_error, shown
+from remuda.errors import SqlError, bad_interval, number_too_long, parsing_error, shown, type_error
 from remuda.expr import Expression, Literal, coerce
 from remuda.sql.bind.expression.exact_comparison import adapt_literal
 from remuda.sql.parse.spans import span_of, unsupported
@@ -59,7 +59,7 @@ def _bind_number_of_units(binder: ExpressionBinder, node: Any) -> Expression:
         raise parsing_error("INTERVAL of an expression needs one unit", span=span_of(node))
     number = binder.bind(node.this, BIGINT)
     if not number.type.is_integer and number.type.kind is not Kind.NULL:
-        raise parsing_error(f"INTERVAL takes a whole number of units, this is {number.type}", span=span_of(node.this))
+        raise type_error(f"INTERVAL takes a whole number of units, this is {number.type}", span=span_of(node.this))
     return binder.call("*", node, coerce(number, BIGINT), interval_literal("1", unit, span_of(node)))
 
 
@@ -70,7 +70,7 @@ def interval_literal(text: str, unit: Any, span: Span | None) -> Literal:
     if isinstance(unit, exp.IntervalSpan):
         last = unit.expression.name.upper()
         if last not in _SPANS.get(str(first), ()):
-            raise parsing_error(f"INTERVAL has no {first} TO {last}", span=span)
+            raise bad_interval(f"INTERVAL has no {first} TO {last}", span=span)
         if first == "MINUTE":
             text = f"0:{text.strip()}"  # else the first of two numbers would be hours
     elif is_counted:
@@ -78,9 +78,9 @@ def interval_literal(text: str, unit: Any, span: Span | None) -> Literal:
     try:
         type_, value = parse_interval(text)
     except SqlError as error:
-        raise data_error(error.message, span=span) from None
+        raise error.restated(span=span) from None
     if last is not None and not is_counted and not _is_within(type_, value, last):
-        raise parsing_error(f"{text!r} is not an INTERVAL of whole {last.lower()}s", span=span)
+        raise bad_interval(f"{text!r} is not an INTERVAL of whole {last.lower()}s", span=span)
     return Literal(value, type_)
 
 
@@ -115,7 +115,7 @@ def _bind_literal(_: ExpressionBinder, node: Any, expected: SqlType | None) -> E
     try:
         return number_literal(node.this)
     except SqlError:
-        raise parsing_error("a number has 38 digits at most", span=span_of(node)) from None
+        raise number_too_long("a number has 38 digits at most", span=span_of(node)) from None
     except (ValueError, ArithmeticError):
         raise parsing_error(f"{shown(node.this)[1:-1]} is not a number", span=span_of(node)) from None
 

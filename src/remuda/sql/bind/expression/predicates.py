@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from remuda.catalog.definitions import GENERATED_KEY
-from remuda.errors import parsing_error
+from remuda.errors import parsing_error, type_error
 from remuda.expr import Call, Case, Column, Expression, Literal, coerce
 from remuda.sql.bind.bind_context import COMMON_PARTS, Binders, Parts
 from remuda.sql.bind.expression.exact_comparison import compare
@@ -79,7 +79,7 @@ def _bind_row_pairs(self: ExpressionBinder, node: Any, left: Any, right: Any) ->
     """The values of two rows that are compared with each other; `__key` is the row of all key columns."""
     sides = (_row_parts(self, left), _row_parts(self, right))
     if len(sides[0]) != len(sides[1]):
-        raise parsing_error("rows are compared with rows of the same length", span=span_of(node))
+        raise type_error("rows are compared with rows of the same length", span=span_of(node))
     return [_bind_row_pair(self, *pair) for pair in zip(*sides, strict=True)]
 
 
@@ -96,7 +96,7 @@ def _row_parts(self: ExpressionBinder, node: Any) -> list[Any]:
         refuse_unknown_parts(node, frozenset({"this", "table", "db"}))
         return list(self.scope.key(table_of(node), span_of(node)))
     if not is_row(node):
-        raise parsing_error("a row can be compared only with a row", span=span_of(node))
+        raise type_error("a row can be compared only with a row", span=span_of(node))
     return list(node.expressions)
 
 
@@ -215,7 +215,7 @@ def _bind_case(self: ExpressionBinder, node: Any, expected: SqlType | None) -> E
     for _, value in branches:
         shared = None if shared is None else common_type(shared, value.type)
     if shared is None:
-        raise parsing_error("the branches of CASE have different types", span=span_of(node))
+        raise type_error("the branches of CASE have different types", span=span_of(node))
     return Case(tuple((when, coerce(then, shared)) for when, then in branches), coerce(otherwise, shared), shared)
 
 

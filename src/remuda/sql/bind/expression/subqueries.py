@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from sqlglot import exp
 
 from remuda.dataclass import dataclass
-from remuda.errors import parsing_error
+from remuda.errors import not_supported, parsing_error
 from remuda.expr import Call, Column, columns_of
 from remuda.plan import logical
 from remuda.plan.joins import JoinKind
@@ -152,7 +152,7 @@ def _bind_quantified(binder: ExpressionBinder, node: Any, operator: str, operand
 
 def _add(binder: ExpressionBinder, subquery: Subquery, node: Any) -> None:
     if binder.subqueries is None:
-        raise parsing_error(f"a sub-query is not allowed in {binder.clause}", span=span_of(node))
+        raise not_supported(f"a sub-query is not allowed in {binder.clause}", span=span_of(node))
     binder.subqueries.append(subquery)
 
 
@@ -161,7 +161,7 @@ def _bind_inner(
 ) -> tuple[LogicalNode, tuple[Column, ...], tuple[Column, ...]]:
     """The tree of a sub-query, its columns, and the columns of the query around it that it names."""
     if binder.subqueries is None:
-        raise parsing_error(f"a sub-query is not allowed in {binder.clause}", span=span_of(node))
+        raise not_supported(f"a sub-query is not allowed in {binder.clause}", span=span_of(node))
     level = QueryLevel(binder, binder.scope.level.ctes)
     query = binder.binding.bind_query(binder.binding, node, level, expected)
     return relation_of(query), query.columns, tuple(level.free.values())

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from remuda.dataclass import dataclass
-from remuda.errors import parsing_error
+from remuda.errors import grouping_error, parsing_error, unknown_function
 from remuda.sql.parse.spans import span_of, unsupported
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def read_aggregate(node: Any) -> WrittenAggregate:
         node = node.this
     if not is_aggregate(node):
         around = "FILTER" if condition is not None else "WITHIN GROUP"
-        raise parsing_error(f"{around} belongs to an aggregate", span=span)
+        raise grouping_error(f"{around} belongs to an aggregate", span=span)
     operands, distinct, order = _operands(node)
     if isinstance(node, exp.Anonymous):
         title = str(node.this).upper()
@@ -120,7 +120,7 @@ def read_aggregate(node: Any) -> WrittenAggregate:
     if within is not None:
         if order or (distinct and name != "string_agg"):
             what = "an ORDER BY of its own" if order else "DISTINCT"
-            raise parsing_error(f"{title} with WITHIN GROUP does not take {what}", span=span_of(node))
+            raise unknown_function(f"{title} with WITHIN GROUP does not take {what}", span=span_of(node))
         entries = tuple(within.expressions)
         return replace(_within_group(name, title, span_of(node), operands, entries, condition), distinct=distinct)
     constant = None
@@ -157,9 +157,9 @@ def _within_group(
         constant = operands.pop() if len(operands) > 1 else None
         return WrittenAggregate(name, title, span, tuple(operands), False, order, condition, constant)
     if name not in {*_QUANTILES, "mode"} or len(order) != 1:
-        raise parsing_error(f"{title} does not take WITHIN GROUP with this ORDER BY", span=span)
+        raise unknown_function(f"{title} does not take WITHIN GROUP with this ORDER BY", span=span)
     if len(operands) > (name != "mode"):
-        raise parsing_error(f"{title} takes no further arguments beside WITHIN GROUP", span=span_of(operands[-1]))
+        raise unknown_function(f"{title} takes no further arguments beside WITHIN GROUP", span=span_of(operands[-1]))
     constant = operands[0] if operands else None
     return WrittenAggregate(name, title, span, (order[0].this,), order=order, condition=condition, constant=constant)
 

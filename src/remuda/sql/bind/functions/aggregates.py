@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from remuda.dataclass import dataclass
-from remuda.errors import parsing_error
+from remuda.errors import (
+    bad_argument,
+    grouping_error,
+    not_supported,
+    parsing_error,
+    type_error,
+    unknown_function,
+    window_error,
+)
 from remuda.expr import Call, Case, Column, Literal, call, coerce, columns_of, rewrite
 from remuda.plan.aggregates import AGGREGATES
 from remuda.sql.bind.bind_context import COMMON_PARTS, Binder, Binders, Parts
@@ -54,13 +62,13 @@ def _bind_aggregate(binder: ExpressionBinder, node: Any, _: SqlType | None) -> E
     written = read_aggregate(node)
     span = span_of(node)
     if binder.inside_aggregate:
-        raise parsing_error("an aggregate within an aggregate", span=span)
+        raise grouping_error("an aggregate within an aggregate", span=span)
     levels = list(binder.scope.level.chain())
     before = [dict(level.free) for level in levels]
     call = bind_arguments(binder, written, "an aggregate")
     owner, crossed = _owner(binder, columns_of(*call.arguments, *(entry.expression for entry in call.order)))
     if owner.calls is None:
-        raise parsing_error(f"{written.title} is not allowed in {owner.clause}", span=span)
+        raise grouping_error(f"{written.title} is not allowed in {owner.clause}", span=span)
     if owner is binder:
         return _computed_once(owner, call)
     for level, free in zip(levels, before, strict=True):
@@ -121,7 +129,7 @@ def _bind_arguments(binder: ExpressionBinder, written: WrittenAggregate) -> Pend
     if len(written.arguments) != wanted and not (name == "count" and not written.arguments):
         needed = "an argument" if wanted == 1 else "two arguments"
         takes = f"takes {'one argument' if wanted == 1 else needed}, {len(written.arguments)} are given"
-        raise parsing_error(f"{written.title} {takes if written.arguments else f'needs {needed}'}", span=span)
+        raise unknown_function(f"{written.title} {takes if written.arguments else f'needs {needed}'}", span=span)
     if written.is_row:
         arguments = [_as_one_value(binder, written)]
     else:
@@ -133,14 +141,14 @@ def _bind_arguments(binder: ExpressionBinder, written: WrittenAggregate) -> Pend
         for entry in written.order
     )
     if written.distinct and not arguments:
-        raise parsing_error("DISTINCT needs an argument", span=span)
+        raise unknown_function("DISTINCT needs an argument", span=span)
     if written.distinct and any(entry.expression not in arguments for entry in order):
-        raise parsing_error("an aggregate of DISTINCT values can be ordered by its argument only", span=span)
+        raise not_supported("an aggregate of DISTINCT values can be ordered by its argument only", span=span)
     types = [argument.type for argument in arguments]
     result = function.result(types[0] if types else None)
     is_taken = result is not None and (function.second is None or function.second(types[1]) is not None)
     if not is_taken or result is None or NULL in types:
-        raise parsing_error(f"{written.title} does not take {', '.join(str(type_) for type_ in types)}", span=span)
+        raise unknown_function(f"{written.title} does not take {', '.join(str(type_) for type_ in types)}", span=span)
     parameters = _parameters(binder, written, arguments, order)
     if written.counts_true:
         arguments = [_where(_condition(arguments[0], span), _YES)]
@@ -190,7 +198,7 @@ def _as_one_value(binder: ExpressionBinder, written: WrittenAggregate) -> Expres
     row = call("json_array", *parts, span=written.span)
     if row is None:
         types = ", ".join(str(value.type) for value in values)
-        raise parsing_error(f"{written.title} does not take ({types})", span=written.span)
+        raise unknown_function(f"{written.title} does not take ({types})", span=written.span)
     if not written.skips_nulls:
         return row
     return _where(Call("and", tuple(_is_present(value) for value in values), BOOLEAN), row)
@@ -205,7 +213,7 @@ def _same_text(value: Expression) -> Expression:
 
 def _condition(expression: Expression, span: Span | None) -> Expression:
     if expression.type != BOOLEAN:
-        raise parsing_error(f"COUNT_IF takes a condition, this is {expression.type}", span=span)
+        raise type_error(f"COUNT_IF takes a condition, this is {expression.type}", span=span)
     return expression
 
 
@@ -230,7 +238,7 @@ def _is_descending(written: WrittenAggregate, arguments: Sequence[Expression], o
     """Whether a quantile counts from the highest value; it has no other order than that of its values."""
     if order and [entry.expression for entry in order] != [arguments[0]]:
         message = f"{written.title} can be ordered by its argument only"
-        raise parsing_error(message, span=span_of(written.order[0]))
+        raise window_error(message, span=span_of(written.order[0]))
     return bool(order) and order[0].descending
 
 
@@ -239,7 +247,7 @@ def _separator(binder: ExpressionBinder, node: Any) -> str:
         return ","
     bound = binder.bind(node, VARCHAR)
     if not isinstance(bound, Literal) or bound.type != VARCHAR or bound.value is None:
-        raise parsing_error("the separator must be a string written here", span=span_of(node))
+        raise bad_argument("the separator must be a string written here", span=span_of(node))
     return str(bound.value)
 
 
@@ -252,7 +260,7 @@ def _fraction(binder: ExpressionBinder, written: WrittenAggregate) -> float | De
     is_number = isinstance(bound, Literal) and bound.type.is_numeric and bound.value is not None
     fraction = bound.value if isinstance(bound, Literal) and is_number else -1
     if not 0 <= fraction <= 1:
-        raise parsing_error("the fraction must be a number from 0 to 1 written here", span=span_of(written.constant))
+        raise bad_argument("the fraction must be a number from 0 to 1 written here", span=span_of(written.constant))
     return fraction
 
 

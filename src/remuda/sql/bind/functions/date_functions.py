@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from remuda.errors import nearest, parsing_error
+from remuda.errors import bad_argument, nearest, parsing_error, unknown_function
 from remuda.expr import Literal, coerce
 from remuda.expr.functions.calendar_fields import DIFFERENCES, EXTRACTED, TRUNCATED
 from remuda.sql.parse.spans import span_of
@@ -101,7 +101,7 @@ def _bind_move(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expressi
     if len(node.expressions) == 3 and str(node.this).lower() == "date_sub":
         return _bind_whole_units(self, node, None)
     if len(node.expressions) != 2:
-        raise parsing_error(f"{str(node.this).upper()} takes a moment and an INTERVAL", span=span_of(node))
+        raise unknown_function(f"{str(node.this).upper()} takes a moment and an INTERVAL", span=span_of(node))
     moment = self.bind(node.expressions[0], TIMESTAMP)
     amount = self.bind(node.expressions[1], INTERVAL_TIME)
     return self.call("+" if str(node.this).lower() == "date_add" else "-", node, moment, amount)
@@ -110,7 +110,7 @@ def _bind_move(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expressi
 def _bind_field(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
     """YEAR(x) and its kin: EXTRACT(YEAR FROM x)."""
     if len(node.expressions) != 1:
-        raise parsing_error(f"{str(node.this).upper()} takes one argument", span=span_of(node))
+        raise unknown_function(f"{str(node.this).upper()} takes one argument", span=span_of(node))
     field = _FIELD_FUNCTIONS[str(node.this).lower()]
     return _field(self, node, field, self.bind(node.expressions[0], TIMESTAMP))
 
@@ -130,7 +130,7 @@ def _name_and_rest(node: Any, count: int) -> tuple[Any, ...]:
     arguments = node.expressions
     if len(arguments) != count or not (isinstance(arguments[0], exp.Literal) and arguments[0].is_string):
         what = "a name in quotes and a value" if count == 2 else f"a name in quotes and {count - 1} values"
-        raise parsing_error(f"{str(node.this).upper()} takes {what}", span=span_of(node))
+        raise unknown_function(f"{str(node.this).upper()} takes {what}", span=span_of(node))
     return (str(arguments[0].this), *arguments[1:])
 
 
@@ -152,7 +152,7 @@ def _one_of(node: Any, written: str, known: frozenset[str], what: str) -> str:
     for candidate in (name, name.removesuffix("s"), _SHORT.get(name, name)):
         if candidate in known:
             return candidate
-    raise parsing_error(f"unknown {what}: {written}", span=span_of(node), suggestion=nearest(name, sorted(known)))
+    raise bad_argument(f"unknown {what}: {written}", span=span_of(node), suggestion=nearest(name, sorted(known)))
 
 
 FORMS: dict[str, Binder] = {

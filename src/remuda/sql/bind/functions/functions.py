@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from remuda.errors import nearest, parsing_error
+from remuda.errors import nearest, parsing_error, unknown_function
 from remuda.expr import FUNCTIONS, Expression
 from remuda.plan.aggregates import AGGREGATES
 from remuda.sql.bind.bind_context import COMMON_PARTS, Binder, Binders, Parts
@@ -80,7 +80,7 @@ def _bind_by_name(self: ExpressionBinder, node: Any, expected: SqlType | None) -
     if written in NAMES:
         return self.call_with(name, node, node.expressions, expected)
     known = sorted({*NAMES, *AGGREGATES})
-    raise parsing_error(f"unknown function: {node.name}", span=span_of(node), suggestion=nearest(node.name, known))
+    raise unknown_function(f"unknown function: {node.name}", span=span_of(node), suggestion=nearest(node.name, known))
 
 
 NODES: Binders = {

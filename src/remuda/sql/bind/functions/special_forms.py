@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from remuda.errors import parsing_error
+from remuda.errors import bad_argument, grouping_error, parsing_error, type_error, unknown_function
 from remuda.expr import Call, Case, Cast, Expression, Literal, call, coerce
 from remuda.sql.bind.bind_context import COMMON_PARTS, Binder, Binders, Parts
 from remuda.sql.bind.expression.exact_comparison import compare
@@ -36,12 +36,12 @@ def _bind_template(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expr
     pieces, kinds = _pieces(name, str(arguments[0].this), arguments[0])
     if len(kinds) != len(arguments) - 1:
         message = f"the template has {len(kinds)} places, {len(arguments) - 1} values are given"
-        raise parsing_error(message, span=span)
+        raise bad_argument(message, span=span)
     text: Expression = Literal(pieces[0], VARCHAR)
     for kind, piece, argument in zip(kinds, pieces[1:], arguments[1:], strict=True):
         value = self.bind(argument, VARCHAR)
         if kind == "%d" and not value.type.is_integer:
-            raise parsing_error(f"%d takes a whole number, this is {value.type}", span=span_of(argument))
+            raise type_error(f"%d takes a whole number, this is {value.type}", span=span_of(argument))
         text = self.call("||", node, self.call("||", node, text, value), Literal(piece, VARCHAR))
     return text
 
@@ -53,7 +53,7 @@ def _pieces(name: str, template: str, node: Any) -> tuple[list[str], list[str]]:
         between = template[end : None if found is None else found.start()]
         if _SPECIAL[name].search(between):
             known = "{}" if name == "format" else "%s and %d"
-            raise parsing_error(f"the template of {name} may have {known} only", span=span_of(node))
+            raise bad_argument(f"the template of {name} may have {known} only", span=span_of(node))
         pieces[-1] += between
         if found is None:
             break
@@ -106,7 +106,7 @@ def _bind_member(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expres
         raise unsupported(node, "this form of -> and ->>")
     key = parts[1].this
     if isinstance(key, int) and key > INTEGER_RANGES[Kind.BIGINT][1]:
-        raise parsing_error("no array has so many elements", span=span_of(node))
+        raise bad_argument("no array has so many elements", span=span_of(node))
     return self.call(name, node, document, Literal(key, BIGINT if isinstance(key, int) else VARCHAR))
 
 
@@ -129,9 +129,9 @@ _NAMES = {"random": "random", "gen_random_uuid": "gen_random_uuid", "uuid": "gen
 def _bind_volatile(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
     written, span = str(node.this).lower(), span_of(node)
     if node.expressions:
-        raise parsing_error(f"{written} takes no arguments", span=span)
+        raise unknown_function(f"{written} takes no arguments", span=span)
     if self.subqueries is None or self.clause == "ON":
-        raise parsing_error(f"{written} is not allowed in {self.clause}", span=span)
+        raise grouping_error(f"{written} is not allowed in {self.clause}", span=span)
     known = self.volatile.get(id(node))
     if known is not None:
         return known  # the subject of CASE is bound once for each branch
@@ -149,7 +149,7 @@ def _bind_volatile(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expr
 
 def _bind_nullif(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
     if len(node.expressions) != 2:
-        raise parsing_error("NULLIF takes two arguments", span=span_of(node))
+        raise unknown_function("NULLIF takes two arguments", span=span_of(node))
     left, right = self.bind_pair(*node.expressions)
     equal = compare("=", left, right, span_of(node))
     return Case(((equal, Literal(None, left.type)),), left, left.type)
@@ -161,14 +161,14 @@ def _bind_if(self: ExpressionBinder, node: Any, expected: SqlType | None) -> Exp
     value, otherwise = self.bind_alike([node.args["true"], exp.Null() if other is None else other], expected)
     shared = common_type(value.type, otherwise.type)
     if shared is None:
-        raise parsing_error(f"IF has values of types {value.type} and {otherwise.type}", span=span_of(node))
+        raise type_error(f"IF has values of types {value.type} and {otherwise.type}", span=span_of(node))
     return Case(((condition, coerce(value, shared)),), coerce(otherwise, shared), shared)
 
 
 def _bind_type_name(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
     """TYPEOF: known when the statement is bound."""
     if len(node.expressions) != 1:
-        raise parsing_error("TYPEOF takes one argument", span=span_of(node))
+        raise unknown_function("TYPEOF takes one argument", span=span_of(node))
     return Literal(str(self.bind(node.expressions[0]).type), VARCHAR)
 
 
@@ -190,7 +190,7 @@ def _bind_logarithm(self: ExpressionBinder, node: Any, _: SqlType | None) -> Exp
     """LOG(x) is LOG10(x); LOG(b, x) has the base first, as in PostgreSQL."""
     count = len(node.expressions)
     if count not in {1, 2}:
-        raise parsing_error("LOG takes a number, or a base and a number", span=span_of(node))
+        raise unknown_function("LOG takes a number, or a base and a number", span=span_of(node))
     return self.call_with("log10" if count == 1 else "log", node, node.expressions)
 
 

@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from remuda.dataclass import dataclass
-from remuda.errors import nearest, parsing_error
+from remuda.errors import (
+    alias_twice,
+    bad_argument,
+    bad_frame,
+    nearest,
+    parsing_error,
+    type_error,
+    unknown_function,
+    unknown_object,
+    window_error,
+)
 from remuda.expr import Call, Case, Column, Expression, Literal, coerce, is_constant
 from remuda.plan import logical
 from remuda.plan.aggregates import AGGREGATES
@@ -45,13 +55,13 @@ def bind_frame(binder: ExpressionBinder, node: Any, order: tuple[OrderEntry, ...
     if node.args.get("end") is not None:
         end, end_offset = _end(binder, node, "end", unit, order, span)
     if start is FrameEnd.UNBOUNDED_FOLLOWING:
-        raise parsing_error("a frame cannot begin at UNBOUNDED FOLLOWING", span=span)
+        raise window_error("a frame cannot begin at UNBOUNDED FOLLOWING", span=span)
     if end is FrameEnd.UNBOUNDED_PRECEDING:
-        raise parsing_error("a frame cannot end at UNBOUNDED PRECEDING", span=span)
+        raise window_error("a frame cannot end at UNBOUNDED PRECEDING", span=span)
     if _ENDS.index(start) > _ENDS.index(end):
-        raise parsing_error(f"a frame cannot begin at {start.value} and end at {end.value}", span=span)
+        raise window_error(f"a frame cannot begin at {start.value} and end at {end.value}", span=span)
     if unit is FrameUnit.GROUPS and not order:
-        raise parsing_error("GROUPS needs an ORDER BY", span=span)
+        raise window_error("GROUPS needs an ORDER BY", span=span)
     exclude = node.args.get("exclude")
     exclusion = FrameExclusion.NO_OTHERS if exclude is None else FrameExclusion(str(exclude.name).upper())
     return Frame(unit, start, end, start_offset, end_offset, exclusion)
@@ -65,7 +75,7 @@ def _end(
         return FrameEnd.CURRENT_ROW, None
     if not side or written is None:
         where = span if written is None or isinstance(written, str) else span_of(written)
-        raise parsing_error("the end of a frame is PRECEDING or FOLLOWING", span=where)
+        raise window_error("the end of a frame is PRECEDING or FOLLOWING", span=where)
     if isinstance(written, str):
         return FrameEnd(f"UNBOUNDED {side}"), None
     return FrameEnd(side), _offset(binder, written, unit, order)
@@ -77,11 +87,11 @@ def _offset(binder: ExpressionBinder, node: Any, unit: FrameUnit, order: tuple[O
     if unit is not FrameUnit.RANGE:
         bound = binder.bind(node, BIGINT)
         if not bound.type.is_integer or not is_constant(bound):
-            raise parsing_error(f"the offset of {unit.value} must be a whole number, the same for all rows", span=span)
+            raise bad_argument(f"the offset of {unit.value} must be a whole number, the same for all rows", span=span)
         _refuse_negative(bound, node)
         return Literal(bound.value, BIGINT) if isinstance(bound, Literal) else coerce(bound, BIGINT)
     if len(order) != 1:
-        raise parsing_error("RANGE with an offset needs an ORDER BY of one expression", span=span)
+        raise window_error("RANGE with an offset needs an ORDER BY of one expression", span=span)
     ordered = order[0].expression.type
     if ordered.is_temporal:
         bound = binder.bind(node, INTERVAL_TIME)
@@ -90,7 +100,7 @@ def _offset(binder: ExpressionBinder, node: Any, unit: FrameUnit, order: tuple[O
         bound = binder.bind(node, ordered)
         fits = ordered.is_numeric and common_type(bound.type, ordered) is not None
     if not fits or not is_constant(bound):
-        raise parsing_error(f"{bound.type} is no distance between values of {ordered}", span=span)
+        raise type_error(f"{bound.type} is no distance between values of {ordered}", span=span)
     _refuse_negative(bound, node)
     if bound.type.is_numeric and ordered.is_numeric:
         shared = common_type(bound.type, ordered)
@@ -101,7 +111,7 @@ def _offset(binder: ExpressionBinder, node: Any, unit: FrameUnit, order: tuple[O
 
 def _refuse_negative(bound: Expression, node: Any) -> None:
     if isinstance(bound, Literal) and bound.type.is_numeric and (bound.value is None or bound.value < 0):
-        raise parsing_error("the offset of a frame must not be negative", span=span_of(node))
+        raise bad_frame("the offset of a frame must not be negative", span=span_of(node))
 
 
 _RANKING: dict[type[exp.Expression], tuple[str, SqlType]] = {
@@ -151,7 +161,7 @@ def _bind_window(binder: ExpressionBinder, node: Any, _: SqlType | None) -> Expr
     refuse_unknown_parts(node, _WINDOW_PARTS)
     span = span_of(node.this) or span_of(node)
     if binder.windows is None:
-        raise parsing_error(f"a window function is not allowed in {binder.clause}", span=span)
+        raise window_error(f"a window function is not allowed in {binder.clause}", span=span)
     windows, clause = binder.windows, binder.clause
     partition_nodes, order_nodes, spec = _definition(binder, node)
     binder.windows, binder.clause = None, "a window function"
@@ -187,15 +197,15 @@ def _definition(binder: ExpressionBinder, node: Any) -> tuple[Sequence[Any], Seq
     named = binder.named_windows.get(alias.name.casefold())
     if named is None:
         hint = nearest(alias.name, binder.named_windows)
-        raise parsing_error(f"unknown window: {alias.name}", span=span_of(alias), suggestion=hint)
+        raise unknown_object(f"unknown window: {alias.name}", span=span_of(alias), suggestion=hint)
     base_partition, base_entries, base_spec = _definition(binder, named)
     if base_spec is not None and node.meta.get("is_copy", True):
         message = f"the window {alias.name} has a frame: it is named without parentheses, OVER {alias.name}"
-        raise parsing_error(message, span=span_of(alias))
+        raise window_error(message, span=span_of(alias))
     if partition and base_partition:
-        raise parsing_error(f"the window {alias.name} has its PARTITION BY already", span=span_of(alias))
+        raise window_error(f"the window {alias.name} has its PARTITION BY already", span=span_of(alias))
     if entries and base_entries:
-        raise parsing_error(f"the window {alias.name} has its ORDER BY already", span=span_of(alias))
+        raise window_error(f"the window {alias.name} has its ORDER BY already", span=span_of(alias))
     return partition or base_partition, entries or base_entries, spec or base_spec
 
 
@@ -205,10 +215,10 @@ def named_windows(node: Any) -> dict[str, Any]:
     for window in node.args.get("windows") or []:
         name = window.name
         if name.casefold() in named:
-            raise parsing_error(f"the window {name} is there twice", span=span_of(window.this))
+            raise alias_twice(f"the window {name} is there twice", span=span_of(window.this))
         alias = window.args.get("alias")
         if alias is not None and alias.name.casefold() not in named:
-            raise parsing_error(f"unknown window: {alias.name}", span=span_of(alias))
+            raise unknown_object(f"unknown window: {alias.name}", span=span_of(alias))
         named[name.casefold()] = window
     return named
 
@@ -228,7 +238,7 @@ def _bind_function(
     if isinstance(node, exp.IgnoreNulls | exp.RespectNulls):
         words, node = readable(node), node.this
         if _VALUES.get(type(node), "ntile") == "ntile" and type(node) not in _ALSO_VALUES:
-            raise parsing_error(f"{words} belongs to LAG, LEAD and the functions of a frame's rows", span=span_of(node))
+            raise window_error(f"{words} belongs to LAG, LEAD and the functions of a frame's rows", span=span_of(node))
     if type(node) in _RANKING:
         name, type_ = _RANKING[type(node)]
         _refuse_arguments(name, node)
@@ -241,7 +251,7 @@ def _bind_function(
         return name, arguments, type_, name != "ntile", ignores_nulls, False
     inner = node.this if isinstance(node, exp.Filter) else node
     if not is_aggregate(inner):
-        raise parsing_error("this is no window function", span=span_of(node))
+        raise window_error("this is no window function", span=span_of(node))
     written = read_aggregate(node)
     if written.order:
         raise unsupported(node, "ORDER BY within a window function")
@@ -262,11 +272,11 @@ def _refuse_arguments(name: str, node: Any) -> None:
 def _bind_value_arguments(binder: ExpressionBinder, name: str, node: Any) -> tuple[Expression, ...]:
     span = span_of(node)
     if node.this is None:
-        raise parsing_error(f"{name.upper()} needs an argument", span=span)
+        raise unknown_function(f"{name.upper()} needs an argument", span=span)
     if name == "ntile":
         buckets = _whole_number(binder, node.this, "NTILE")
         if isinstance(buckets, Literal) and buckets.value is not None and buckets.value <= 0:
-            raise parsing_error("the number of buckets of NTILE must be positive", span=span_of(node.this))
+            raise bad_argument("the number of buckets of NTILE must be positive", span=span_of(node.this))
         return (buckets,)
     value = binder.bind(node.this)
     binder.refuse_untyped([value])
@@ -277,14 +287,14 @@ def _bind_value_arguments(binder: ExpressionBinder, name: str, node: Any) -> tup
     if name in {"lag", "lead", "nth_value"}:
         number = Literal(1, BIGINT) if offset is None else _whole_number(binder, offset, name.upper())
         if name == "nth_value" and isinstance(number, Literal) and number.value is not None and number.value <= 0:
-            raise parsing_error("the number of a row for NTH_VALUE must be positive", span=span_of(offset))
+            raise bad_argument("the number of a row for NTH_VALUE must be positive", span=span_of(offset))
         arguments.append(number)
     if default is not None:
         given = binder.bind(default, value.type)
         shared = common_type(value.type, given.type)
         if shared is None:
             message = f"{name.upper()} of {value.type} cannot have a default of {given.type}"
-            raise parsing_error(message, span=span_of(default))
+            raise type_error(message, span=span_of(default))
         arguments[0] = coerce(value, shared)
         arguments.append(coerce(given, shared))
     return tuple(arguments)
@@ -293,7 +303,7 @@ def _bind_value_arguments(binder: ExpressionBinder, name: str, node: Any) -> tup
 def _whole_number(binder: ExpressionBinder, node: Any, what: str) -> Expression:
     bound = binder.bind(node, BIGINT)
     if not bound.type.is_integer or not is_constant(bound):
-        raise parsing_error(f"the number of {what} must be a whole number, the same for all rows", span=span_of(node))
+        raise bad_argument(f"the number of {what} must be a whole number, the same for all rows", span=span_of(node))
     return Literal(bound.value, BIGINT) if isinstance(bound, Literal) else coerce(bound, BIGINT)
 
 
@@ -381,7 +391,7 @@ def numbered(
 
 def _refuse_without_over(_: ExpressionBinder, node: Any, _expected: SqlType | None) -> Expression:
     name = _RANKING[type(node)][0] if type(node) in _RANKING else _VALUES[type(node)]
-    raise parsing_error(f"{name.upper()} needs OVER (...)", span=span_of(node))
+    raise window_error(f"{name.upper()} needs OVER (...)", span=span_of(node))
 
 
 NODES: Binders = {exp.Window: _bind_window, **dict.fromkeys((*_RANKING, *_VALUES), _refuse_without_over)}

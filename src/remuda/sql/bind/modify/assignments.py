@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from remuda.errors import Span, SqlError, data_error, parsing_error
+from remuda.errors import Span, SqlError, column_twice, data_error, not_supported, parsing_error, type_error
 from remuda.expr import Cast, Column, Expression, Literal, can_cast, coerce, evaluate_constant
 from remuda.sql.bind.expression.exact_comparison import adapt_literal
 from remuda.sql.bind.expression.row_comparison import is_row
@@ -45,7 +45,7 @@ def store(value: Expression, column: ColumnDefinition, span: Span | None) -> Exp
     if not _widens(value.type, column.type):
         is_told = column.type.json and value.type != VARCHAR
         hint = "Use to_json(...)." if is_told else f"Use CAST(... AS {column.type})."
-        raise parsing_error(
+        raise type_error(
             f"{value.type} is not stored in the column {column.name} of type {column.type}", span=span, suggestion=hint
         )
     return coerce(value, column.type)
@@ -81,7 +81,7 @@ def bind_assignments(
     for node in nodes:
         for column, value in _bind_assignment(binder, node, definition, relation):
             if column.id in assigned:
-                raise parsing_error(f"the column {column.name} is set twice", span=span_of(node))
+                raise column_twice(f"the column {column.name} is set twice", span=span_of(node))
             assigned[column.id] = value
     return assigned
 
@@ -129,7 +129,7 @@ def _bind_target(
     column = Scope((relation,)).resolve(node.name, table_of(node), span_of(node))
     declared = definition.column(column.name)
     if declared.name in definition.key:
-        raise parsing_error(f"the key column {declared.name} cannot be updated", span=span_of(node))
+        raise not_supported(f"the key column {declared.name} cannot be updated", span=span_of(node))
     return column, declared
 
 
@@ -137,4 +137,4 @@ def refuse_default(node: Any) -> None:
     """`SET column = DEFAULT`, `VALUES (1, DEFAULT)`: to sqlglot it is a name, or a word."""
     if isinstance(node, exp.Column | exp.Var) and node.sql().upper() == "DEFAULT":
         hint = "Columns have no other default than NULL."
-        raise parsing_error("DEFAULT is not supported yet", span=span_of(node), suggestion=hint)
+        raise not_supported("DEFAULT is not supported yet", span=span_of(node), suggestion=hint)

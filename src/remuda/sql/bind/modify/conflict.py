@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from remuda.errors import parsing_error
+from remuda.errors import bad_reference, parsing_error, wrong_object
 from remuda.expr import Call, Case, Column, Expression, Literal, conjunction
 from remuda.plan import logical
 from remuda.plan.joins import JoinKind
@@ -79,9 +79,9 @@ def _check_target(definition: MapDefinition, conflict: Any, *, needed: bool) -> 
         return
     key = ", ".join(definition.key)
     if any(definition.column(name).hidden for name in definition.key):
-        raise parsing_error(f"{definition.name} has no PRIMARY KEY: its rows cannot conflict", span=span_of(conflict))
+        raise wrong_object(f"{definition.name} has no PRIMARY KEY: its rows cannot conflict", span=span_of(conflict))
     if sorted(given) != sorted(name.casefold() for name in definition.key):
-        raise parsing_error(
+        raise bad_reference(
             f"rows of {definition.name} conflict by their key: ON CONFLICT ({key})", span=span_of(conflict)
         )
 

@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from remuda.errors import Span, SqlError, nearest, parsing_error
+from remuda.errors import (
+    Span,
+    SqlError,
+    alias_twice,
+    column_twice,
+    missing_value,
+    nearest,
+    parsing_error,
+    unknown_column,
+)
 from remuda.expr import Call, Column, Expression, Literal
 from remuda.plan import logical
 from remuda.plan.joins import JoinKind
@@ -69,11 +78,11 @@ def _target_columns(definition: MapDefinition, node: Any) -> list[ColumnDefiniti
         column = definition.find_column(name.name)
         if column is None:
             names = [column.name for column in definition.columns]
-            raise parsing_error(
+            raise unknown_column(
                 f"unknown column: {name.name}", span=span_of(name), suggestion=nearest(name.name, names)
             )
         if column in columns:
-            raise parsing_error(f"the column {column.name} is there twice", span=span_of(name))
+            raise column_twice(f"the column {column.name} is there twice", span=span_of(name))
         columns.append(column)
     return columns
 
@@ -115,7 +124,7 @@ def _complete_row(
         source = by_name.get(declared.name)
         if source is None:
             if not declared.hidden and (declared.name in definition.key or not declared.nullable):
-                raise parsing_error(f"the column {declared.name} needs a value", span=span)
+                raise missing_value(f"the column {declared.name} needs a value", span=span)
             value: Expression = Literal(None, declared.type)
         else:
             value = store(source, declared, span)
@@ -160,7 +169,7 @@ def _with_others(binding: BindContext, target: Source, entries: Sequence[Any], l
     others = bind_sources(binding, entries, level)
     own = target.relations[0].alias.casefold()
     if any(relation.alias.casefold() == own for relation in others.relations):
-        raise parsing_error(
+        raise alias_twice(
             f"the table {target.relations[0].alias} is there twice: give it an alias", span=span_of(entries[0])
         )
     tree = logical.Join(JoinKind.INNER, target.tree, others.tree)

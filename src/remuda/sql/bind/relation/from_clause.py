@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from remuda.dataclass import dataclass
-from remuda.errors import parsing_error
+from remuda.errors import alias_twice, bad_definition, parsing_error
 from remuda.expr import Column, substitute
 from remuda.plan import logical
 from remuda.plan.joins import JoinKind
@@ -303,7 +303,7 @@ def _named(binding: BindContext, node: Any, source: Source) -> Source:
     visible = [column for column in relation.columns if column.id not in relation.hidden]
     if len(names) > len(visible):
         span = span_of(names[len(visible)])
-        raise parsing_error(f"{relation.alias} has {len(visible)} columns, {len(names)} names are given", span=span)
+        raise bad_definition(f"{relation.alias} has {len(visible)} columns, {len(names)} names are given", span=span)
     given = {column.id: name.name for column, name in zip(visible, names, strict=False)}
     renamed = {
         column.id: binding.new_column(given.get(column.id, column.name), column.type, nullable=column.nullable)
@@ -330,7 +330,7 @@ def _refuse_twice(relations: Sequence[ScopeRelation], node: Any) -> None:
     for relation in relations:
         folded = relation.alias.casefold()
         if folded in seen:
-            raise parsing_error(
+            raise alias_twice(
                 f"the table {relation.alias} is there twice: give it an alias", span=_span_of_joined(node)
             )
         if folded:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from remuda.errors import ErrorCode, SqlError, nearest
+from remuda.errors import SqlError, nearest, not_found
 from remuda.expr import Literal
 from remuda.plan import logical
 from remuda.sql.bind.ctes import bind_view
@@ -29,7 +29,7 @@ def bind_information(binding: BindContext, name: str, schema: str | None, span: 
     table = _TABLES.get(name.casefold())
     if table is None:
         hint = nearest(name, _TABLES)
-        raise SqlError(ErrorCode.OBJECT_NOT_FOUND, f"unknown table: {SCHEMA}.{name}", span=span, suggestion=hint)
+        raise not_found(f"unknown table: {SCHEMA}.{name}", span=span, suggestion=hint)
     binding.reads_catalog = True
     described, rows = table
     columns = tuple(binding.new_column(title, type_) for title, type_ in described)

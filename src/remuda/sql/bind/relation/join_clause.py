@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from remuda.dataclass import dataclass
-from remuda.errors import nearest, parsing_error
+from remuda.errors import ambiguous_column, column_twice, nearest, not_supported, parsing_error, unknown_column
 from remuda.expr import call, coerce, conjunction, substitute
 from remuda.plan import logical
 from remuda.plan.joins import JoinKind
@@ -68,7 +68,7 @@ def bind_join(
         raise unsupported(node, f"{method} JOIN")
     _refuse_wrong_condition(node, method)
     if lateral and kind not in {JoinKind.INNER, JoinKind.LEFT}:
-        raise parsing_error(f"LATERAL cannot be the right side of {kind.value} JOIN", span=span_of(node.this))
+        raise not_supported(f"LATERAL cannot be the right side of {kind.value} JOIN", span=span_of(node.this))
     pairs = _merged_pairs(node, method, left_relations, right_relations)
     both = (*left_relations, *right_relations)
     condition = _Condition(None, ())
@@ -178,7 +178,7 @@ def _refuse_named_twice(names: Sequence[tuple[str, Span | None]]) -> None:
     seen: set[str] = set()
     for name, span in names:
         if name.casefold() in seen:
-            raise parsing_error(f"USING names {name} twice", span=span)
+            raise column_twice(f"USING names {name} twice", span=span)
         seen.add(name.casefold())
 
 
@@ -188,9 +188,9 @@ def _side_column(name: str, relations: Relations, side: str, span: Span | None) 
     found = [column for column in columns if column.name.casefold() == folded]
     if not found:
         hint = nearest(name, [column.name for column in columns])
-        raise parsing_error(f"the {side} side of the join has no column {name}", span=span, suggestion=hint)
+        raise unknown_column(f"the {side} side of the join has no column {name}", span=span, suggestion=hint)
     if len(found) > 1:
-        raise parsing_error(f"the column {name} is ambiguous in the {side} side of the join", span=span)
+        raise ambiguous_column(f"the column {name} is ambiguous in the {side} side of the join", span=span)
     return found[0]
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from remuda.errors import parsing_error
+from remuda.errors import bad_argument, type_error, unknown_function
 from remuda.expr import Column, Expression, Literal, coerce, fold
 from remuda.plan import logical
 from remuda.plan.series import SeriesCall
@@ -40,7 +40,7 @@ def bind_table_function(binding: BindContext, node: Any, level: QueryLevel) -> t
     """The rows of a function in FROM, their column, and the function's name."""
     name = str(node.this).lower() if isinstance(node, exp.Anonymous) else ""
     if name not in TABLE_FUNCTIONS:
-        raise parsing_error(
+        raise unknown_function(
             "this function gives no rows",
             span=span_of(node),
             suggestion=f"Functions in FROM are {' and '.join(TABLE_FUNCTIONS)}.",
@@ -61,7 +61,7 @@ def _bind_arguments(
     least = 2 if name == "generate_series" else 1
     if not least <= len(nodes) <= 3:
         takes = "(start, stop [, step])" if least == 2 else "(stop) or (start, stop [, step])"
-        raise parsing_error(f"{name} takes {takes}", span=span)
+        raise unknown_function(f"{name} takes {takes}", span=span)
     binder = ExpressionBinder(binding, Scope((), level), clause=f"the arguments of {name}", subqueries=subqueries)
     bound = [binder.bind(part, _hint(nodes)) for part in nodes]
     if len(bound) == 1:
@@ -73,7 +73,7 @@ def _bind_arguments(
     else:
         start, stop, step = _moments(bound, name, span)
     if isinstance(step, Literal) and step.value == 0:
-        raise parsing_error(f"the step of {name} is zero", span=span_of(nodes[-1]))
+        raise bad_argument(f"the step of {name} is zero", span=span_of(nodes[-1]))
     return start, stop, step
 
 
@@ -88,8 +88,8 @@ def _moments(bound: list[Expression], name: str, span: Span | None) -> Arguments
     given = [part.type for part in (start, stop) if part.type != NULL]
     if any(type_ not in {DATE, TIMESTAMP, TIMESTAMP_TZ} for type_ in given) or (step and not step.type.is_interval):
         types = ", ".join(str(part.type) for part in bound)
-        raise parsing_error(f"{name} does not take ({types})", span=span)
+        raise unknown_function(f"{name} does not take ({types})", span=span)
     if not isinstance(step, Literal) or step.value is None:
-        raise parsing_error(f"{name} of moments needs a step that is an INTERVAL written here", span=span)
+        raise type_error(f"{name} of moments needs a step that is an INTERVAL written here", span=span)
     type_ = TIMESTAMP_TZ if TIMESTAMP_TZ in given else TIMESTAMP
     return fold(coerce(start, type_)), fold(coerce(stop, type_)), step

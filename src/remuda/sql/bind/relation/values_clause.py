@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from remuda.errors import parsing_error
+from remuda.errors import parsing_error, type_error
 from remuda.expr import Expression, Literal, Parameter, coerce, is_constant
 from remuda.plan import logical
 from remuda.plan.logical import Assignment
@@ -75,7 +75,7 @@ def _shared_types(rows: Sequence[Row], written: Sequence[Sequence[Any]]) -> list
             common = common_type(shared[ordinal], value.type)
             if common is None:
                 message = f"column {ordinal + 1} of VALUES is {shared[ordinal]} in one row and {value.type} in another"
-                raise parsing_error(message, span=span_of(nodes[ordinal]))
+                raise type_error(message, span=span_of(nodes[ordinal]))
             shared[ordinal] = common
     for values, _ in rows:
         for ordinal, value in enumerate(values):
