@@ -150,3 +150,34 @@ def test_a_uri_is_an_address_and_no_folder(tmp_path):
 def test_parameters_are_a_sequence_or_a_mapping(cursor, parameters):
     with pytest.raises(dbapi.ProgrammingError, match="parameters are a sequence or a mapping, not a"):
         cursor.execute("SELECT 1", parameters)
+
+
+@pytest.mark.parametrize(
+    ("statement", "kind", "sqlstate"),
+    [
+        ("INSERT INTO t VALUES (1, 1)", dbapi.IntegrityError, "23505"),
+        ("INSERT INTO t VALUES (NULL, 1)", dbapi.IntegrityError, "23502"),
+        ("CREATE TABLE t (k BIGINT, PRIMARY KEY (k))", dbapi.ProgrammingError, "42P07"),
+        ("SELECT * FROM u", dbapi.ProgrammingError, "42P01"),
+        ("SELECT m FROM t", dbapi.ProgrammingError, "42703"),
+        ("SELECT f(n) FROM t", dbapi.ProgrammingError, "42883"),
+        ("SELECT FROM WHERE", dbapi.ProgrammingError, "42601"),
+        ("SELECT * FROM t WHERE n = TRUE", dbapi.ProgrammingError, "42804"),
+        ("SELECT 1 / 0", dbapi.DataError, "22012"),
+        ("SELECT n + 9223372036854775807 FROM t", dbapi.DataError, "22003"),
+        ("SELECT CAST('x' AS BIGINT)", dbapi.DataError, "22P02"),
+        ("SELECT CAST('01/02/2024' AS DATE)", dbapi.DataError, "22007"),
+        ("ALTER TABLE t ADD COLUMN x BIGINT", dbapi.NotSupportedError, "0A000"),
+        ("SELECT ?", dbapi.ProgrammingError, "07001"),
+    ],
+)
+def test_the_exception_is_chosen_by_the_sqlstate(statement: str, kind: type[dbapi.Error], sqlstate: str) -> None:
+    with dbapi.connect() as connection:
+        cursor = connection.cursor()
+        cursor.execute("CREATE TABLE t (k BIGINT, n BIGINT, PRIMARY KEY (k))")
+        cursor.execute("INSERT INTO t VALUES (1, 1)")
+        with pytest.raises(dbapi.Error) as caught:
+            cursor.execute(statement).fetchall()
+        assert type(caught.value) is kind
+        assert caught.value.sqlstate == sqlstate
+        assert caught.value.__cause__.sqlstate == sqlstate  # type: ignore[union-attr]

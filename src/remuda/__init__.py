@@ -18,7 +18,15 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from remuda.errors import ErrorCode, OutcomeUnknownError, RemudaError, SqlError, StorageError
+from remuda.errors import (
+    ConstraintError,
+    ErrorCode,
+    FolderInUseError,
+    OutcomeUnknownError,
+    RemudaError,
+    SqlError,
+    StorageError,
+)
 
 if sys.platform == "win32":
     raise ImportError(
@@ -34,7 +42,9 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "ConstraintError",
     "ErrorCode",
+    "FolderInUseError",
     "Grid",
     "Map",
     "OutcomeUnknownError",

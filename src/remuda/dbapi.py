@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from remuda import errors
-from remuda.errors import ErrorCode
 from remuda.grid import Grid, open_grid
 from remuda.types import Kind
 
@@ -81,7 +80,13 @@ class Warning(Exception):  # noqa: A001, N818  (PEP 249's name)
 
 
 class Error(Exception):
-    """Its `__cause__` is the grid's own error, with code, position and suggestion."""
+    """Its `__cause__` is the grid's own error, with position and suggestion.
+
+    `sqlstate` and `code` are those of that error; None where this module itself refuses a call.
+    """
+
+    sqlstate: str | None = None
+    code: errors.ErrorCode | None = None
 
 
 class InterfaceError(Error):
@@ -116,19 +121,31 @@ class NotSupportedError(DatabaseError):
     pass
 
 
+_BY_STATE_CLASS: dict[str, type[Error]] = {
+    "07": ProgrammingError,
+    "08": OperationalError,
+    "0A": NotSupportedError,
+    "21": ProgrammingError,
+    "22": DataError,
+    "23": IntegrityError,
+    "25": OperationalError,
+    "3F": ProgrammingError,
+    "40": OperationalError,
+    "42": ProgrammingError,
+    "53": OperationalError,
+    "54": OperationalError,
+    "55": OperationalError,
+    "57": OperationalError,
+    "58": OperationalError,
+    "XX": InternalError,
+}
+"""The exception of PEP 249 by the first two characters of the SQLSTATE, as PostgreSQL's drivers have it."""
+
+
 def _translated(error: errors.RemudaError) -> Error:
-    match error:
-        case errors.ConstraintError():
-            kind: type[Error] = IntegrityError
-        case errors.SqlError(code=ErrorCode.PARSING | ErrorCode.OBJECT_NOT_FOUND):
-            kind = ProgrammingError
-        case errors.SqlError(code=ErrorCode.DATA_EXCEPTION):
-            kind = DataError
-        case errors.SqlError(code=ErrorCode.GENERIC):
-            kind = DatabaseError
-        case _:
-            kind = OperationalError
-    return kind(str(error))
+    told = _BY_STATE_CLASS[error.sqlstate[:2]](str(error))
+    told.sqlstate, told.code = error.sqlstate, error.code
+    return told
 
 
 @contextmanager

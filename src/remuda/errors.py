@@ -7,6 +7,8 @@ This module knows nothing of the rest of the engine.
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import IntEnum
 from errno import EACCES, EDQUOT, ENOENT, ENOSPC, EPERM, EROFS
@@ -126,6 +128,12 @@ class StorageError(RemudaError):
         return self._sqlstate
 
 
+class FolderInUseError(StorageError):
+    """A grid, in this process or in another one, has the folder open for writing."""
+
+    _sqlstate = "55006"
+
+
 class OutcomeUnknownError(StorageError):
     """A commit was written and its sync failed: a crash, or the next opening, may find it or not.
 
@@ -242,7 +250,8 @@ def render(error: SqlError) -> str:
         lines[0] += f", at line {position.line}, column {position.column}"
         line = error.text.split("\n")[position.line - 1]
         source, start = excerpt(line, position.column - 1)
-        width = max(1, min(error.span.end - error.span.start, len(source) - start))
+        span = with_parentheses(error.text, error.span)
+        width = max(1, min(span.end - span.start, len(source) - start))
         # A tab stays a tab in the caret line, so that both lines are indented alike on any terminal.
         indent = "".join("\t" if character == "\t" else " " for character in source[:start])
         lines += ["  " + source, "  " + indent + "^" * width]
@@ -251,8 +260,31 @@ def render(error: SqlError) -> str:
     return "\n".join(lines)
 
 
+_QUOTED = re.compile(r"'[^']*'")
+_CLOSING = re.compile(r"\s*\)")
+_NO_ARGUMENTS = re.compile(r"\(\s*\)")
+
 LONGEST_LINE = 120
 """What is longer, a list of a thousand keys for instance, would hide the message that stands above it."""
+
+
+def with_parentheses(text: str, span: Span) -> Span:
+    """Extend the span of a call to the parenthesis that ends it: the syntax tree has only its arguments.
+
+    >>> text = "SELECT upper(a, lower(')')) FROM t"
+    >>> span = with_parentheses(text, Span(7, 25))
+    >>> text[span.start : span.end]
+    "upper(a, lower(')'))"
+    """
+    written = _QUOTED.sub(lambda quoted: "_" * len(quoted[0]), text[span.start : span.end])
+    end = span.end
+    for _ in range(written.count("(") - written.count(")")):
+        closing = _CLOSING.match(text, end)
+        if closing is None:
+            return span
+        end = closing.end()
+    empty = _NO_ARGUMENTS.match(text, end) if written.isidentifier() else None
+    return Span(span.start, end if empty is None else empty.end())
 
 
 def excerpt(line: str, place: int) -> tuple[str, int]:

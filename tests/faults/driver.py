@@ -93,6 +93,8 @@ class Run:
             self.errors.append(f"{name}: {error}")
             if error.path is None:
                 self.problems.append(f"{name}: an error without a path: {error}")
+            if error.sqlstate[:2] not in {"08", "40", "42", "53", "58", "XX"} or error.sqlstate == "XX000":
+                self.problems.append(f"{name}: the SQLSTATE {error.sqlstate}: {error}")
             return ("unknown" if error.code is ErrorCode.OUTCOME_UNKNOWN else "refused"), error
         except RemudaError as error:
             # What an earlier statement that was refused should have made is missing.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from contextlib import suppress
 from decimal import Decimal
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,7 @@ import duckdb
 import pytest
 
 import remuda
-from remuda.errors import SqlError
+from remuda.errors import ErrorCode, SqlError
 from tests.harness import random_expressions, random_literals
 from tests.harness.databases import DuckDatabase
 from tests.harness.generated import rows_of
@@ -177,9 +176,15 @@ def _is_answered(grid: remuda.Grid, text: str) -> bool:
     reads = text.lstrip("( ").upper().startswith(READS) and not any(
         verb in text.upper() for verb in ("INSERT", "UPDATE", "DELETE")
     )
-    with suppress(SqlError):
+    try:
         grid.sql(text if reads else f"EXPLAIN {text}").fetchall()
+    except SqlError as error:
+        refusal = error
+    else:
         return True
+    # A statement can not be at fault for what has no other code, or for a fault of the engine.
+    assert refusal.code is not ErrorCode.GENERIC, text
+    assert refusal.sqlstate[:2] not in {"XX", "58"}, text
     return False
 
 

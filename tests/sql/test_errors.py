@@ -1,4 +1,7 @@
-"""Bad statements: each is refused with its code, its message and its exact place, and with nothing but a `SqlError`."""
+"""Bad statements: each is refused with its code, SQLSTATE, message and exact span, and with nothing but a `SqlError`.
+
+`pytest --rewrite tests/sql/test_errors.py` writes what is under each statement of `errors.txt` anew.
+"""
 
 from __future__ import annotations
 
@@ -9,39 +12,48 @@ from pathlib import Path
 import pytest
 
 from remuda.catalog import DEFAULT_SCHEMA
-from remuda.errors import ErrorCode, Position, SqlError
+from remuda.errors import ErrorCode, Position, SqlError, with_parentheses
 from remuda.sql import Explain, Query, bind, parse
 from remuda.sql.parse.tokens import DIALECT
 from tests.sql.catalogs import CATALOG
 
+CASES_FILE = Path(__file__).with_name("errors.txt")
+
 
 @dataclass(frozen=True, slots=True)
 class BadStatement:
+    """`lines` are those of the block: the statement, with what is said below the line that has the mistake."""
+
     text: str
-    position: Position
-    code: ErrorCode
-    message: str
-    suggestion: str | None
+    lines: tuple[str, ...]
 
 
-def read_cases(path: Path) -> list[BadStatement]:
-    blocks = path.read_text(encoding="utf-8").split("\n\n")
+def read_cases() -> list[BadStatement]:
+    blocks = CASES_FILE.read_text(encoding="utf-8").split("\n\n")
     return [_read_case(block.rstrip("\n")) for block in blocks if not block.startswith("# ")]
 
 
 def _read_case(block: str) -> BadStatement:
     lines = block.split("\n")
-    at = next(number for number, line in enumerate(lines) if line.lstrip().startswith("^ "))
-    indent, _, rest = lines.pop(at).partition("^ ")
-    message, _, suggestion = rest.partition(" | ")
-    code = ErrorCode.PARSING
-    if message.startswith("["):
-        name, _, message = message[1:].partition("] ")
-        code = ErrorCode[name]
-    return BadStatement("\n".join(lines), Position(at, len(indent) + 1), code, message, suggestion or None)
+    return BadStatement("\n".join(line for line in lines if not line.lstrip().startswith("^")), tuple(lines))
 
 
-CASES = read_cases(Path(__file__).with_name("errors.txt"))
+def drawn(text: str, error: SqlError) -> list[str]:
+    """Return the block of a statement with its error, as `errors.txt` has it."""
+    lines = text.split("\n")
+    position = error.position
+    assert position is not None, f"no place: {error}"
+    assert error.span is not None
+    rest = len(lines[position.line - 1]) - position.column + 1
+    span = with_parentheses(text, error.span)
+    carets = "^" * max(1, min(span.end - span.start, rest))
+    code = "" if error.code is ErrorCode.PARSING else f"[{error.code.name}] "
+    hint = "" if error.suggestion is None else f" | {error.suggestion}"
+    said = f"{' ' * (position.column - 1)}{carets} {error.sqlstate} {code}{error.message}{hint}"
+    return [*lines[: position.line], said, *lines[position.line :]]
+
+
+CASES = read_cases()
 
 
 def refuse(text: str) -> SqlError | None:
@@ -60,8 +72,21 @@ def refuse(text: str) -> SqlError | None:
 def test_bad_statement(case: BadStatement) -> None:
     error = refuse(case.text)
     assert error is not None
-    found = BadStatement(case.text, error.position or Position(0, 0), error.code, error.message, error.suggestion)
-    assert found == case
+    assert "\n".join(drawn(case.text, error)) == "\n".join(case.lines)
+
+
+def test_rewrite(pytestconfig: pytest.Config) -> None:
+    if not pytestconfig.getoption("--rewrite"):
+        pytest.skip("nothing to write")
+    blocks = CASES_FILE.read_text(encoding="utf-8").rstrip("\n").split("\n\n")
+    cases = iter(CASES)
+    written = [block if block.startswith("# ") else "\n".join(_redrawn(next(cases))) for block in blocks]
+    CASES_FILE.write_text("\n\n".join(written) + "\n", encoding="utf-8")
+
+
+def _redrawn(case: BadStatement) -> list[str]:
+    error = refuse(case.text)
+    return list(case.lines) if error is None else drawn(case.text, error)
 
 
 @pytest.mark.parametrize("text", ["", "  \n ", ";;"])

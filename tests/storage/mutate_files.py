@@ -141,6 +141,8 @@ def main(template: str, scratch: str, first: str, count: str, verified: str) -> 
             answers = use(path)
         except RemudaError as error:
             outcome["refused"] = str(error)
+            if error.sqlstate == "XX000":
+                outcome["foreign"] = f"a damage without its SQLSTATE: {error}"
         except Exception as error:  # noqa: BLE001 - which is what is looked for
             outcome["foreign"] = f"{type(error).__name__}: {error}"
         else:

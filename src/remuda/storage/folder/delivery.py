@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from remuda.dataclass import dataclass
-from remuda.errors import ErrorCode, SqlError, StorageError
+from remuda.errors import ErrorCode, FolderInUseError, SqlError, StorageError
 from remuda.storage.folder.folder_lock import FolderInUseError
 from remuda.storage.folder.inbox import ANSWER, FOLDER, GONE, LEVELS, OWN, REQUEST, Answer, Delivery
 from remuda.storage.folder.manifest import map_entry

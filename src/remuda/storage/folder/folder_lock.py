@@ -8,17 +8,11 @@ import weakref
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from remuda.errors import StorageError
+from remuda.errors import FolderInUseError
 from remuda.storage.folder.store_files import open_file
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-
-class FolderInUseError(StorageError):
-    """Another process has the folder open for writing."""
-
-    _sqlstate = "55006"
 
 
 class FolderLock:
@@ -39,11 +33,11 @@ class FolderLock:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             holder = os.read(self._descriptor, 20).decode("ascii", "replace").strip()
-            raise FolderInUseError(
-                f"the folder is open for writing in process {holder or 'unknown'}; "
-                "open it with read_only=True to read it",
-                path.parent,
-            ) from error
+            if holder == str(os.getpid()):
+                message = "the folder is open for writing by this process already: use that grid, or close it first"
+            else:
+                message = f"the folder is open for writing in process {holder or 'unknown'}"
+            raise FolderInUseError(f"{message}; open it with read_only=True to read it", path.parent) from error
         # Whose it is helps those who find it taken; the lock holds without it.
         with suppress(OSError):
             os.ftruncate(self._descriptor, 0)

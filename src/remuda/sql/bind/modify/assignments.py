@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from remuda.errors import Span, SqlError, column_twice, data_error, not_supported, parsing_error, type_error
+from remuda.errors import (
+    Condition,
+    ErrorCode,
+    Span,
+    SqlError,
+    column_twice,
+    not_supported,
+    parsing_error,
+    type_error,
+)
 from remuda.expr import Cast, Column, Expression, Literal, can_cast, coerce, evaluate_constant
 from remuda.sql.bind.expression.exact_comparison import adapt_literal
 from remuda.sql.bind.expression.row_comparison import is_row
@@ -38,7 +47,7 @@ def store(value: Expression, column: ColumnDefinition, span: Span | None) -> Exp
             return Literal(to_stored(column.type, to_python(value.type, value.value)), column.type)
         except SqlError as error:
             are_numbers = value.type.is_numeric and column.type.is_numeric
-            refused = data_error if are_numbers else parsing_error
+            refused = Condition(ErrorCode.DATA_EXCEPTION if are_numbers else ErrorCode.PARSING, error.sqlstate)
             raise refused(f"column {column.name}: {error.message}", span=span, suggestion=error.suggestion) from error
     if _is_checked(value.type, column.type) or _is_written_out(value.type, column.type):
         return Cast(value, column.type, span)
