@@ -5,7 +5,8 @@ out to be stale.
 from __future__ import annotations
 
 import time
-from datetime import UTC, datetime
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
@@ -24,6 +25,7 @@ from remuda.grid.garbage import full_collections_put_off
 from remuda.grid.parameters import arrange, to_stored_values
 from remuda.grid.result import Result
 from remuda.runtime.execution import as_told
+from remuda.types import is_list
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -114,7 +116,18 @@ class QueryRun:
                 given = arrange(query.parameters.names, len(query.parameters), call.positional, call.named)
                 literals = {number: given[number] for number in error.numbers}
                 self._entry = session.plan(call.text, query, literals)
+            except SqlError:
+                literals = self._intervals(query)
+                if not literals:
+                    raise
+                self._entry = session.plan(call.text, query, literals)
         return self._entry
+
+    def _intervals(self, query: Query) -> dict[int, timedelta]:
+        """Return the values that are INTERVALs, by number: in `now() - ? < ts` only the value tells that it is one."""
+        call = self._call
+        given = arrange(query.parameters.names, len(query.parameters), call.positional, call.named)
+        return {number: value for number, value in enumerate(given) if isinstance(value, timedelta)}
 
     def _parsed(self) -> Query:
         if self._query is None:
@@ -142,8 +155,8 @@ class QueryRun:
             return self._session.plan(self._call.text, query, {number: given[number] for number in errors})
         except SqlError as error:
             number = query.parameters.blamed(tuple(errors), error.span)
-            message, span = f"parameter {number + 1}: {errors[number].message}", query.parameters.spans[number]
-            raise errors[number].restated(message, span) from error
+            told = error if is_list(given[number]) else errors[number]  # of a list, the item that is wrong
+            raise told.restated(f"parameter {number + 1}: {told.message}", query.parameters.spans[number]) from error
 
     def _start(self, entry: CachedPlan, stored: tuple[Any, ...]) -> Execution:
         session = self._session

@@ -42,6 +42,7 @@ from remuda.types.sql_type import (
 from remuda.types.stored_values import (
     EPOCH,
     EPOCH_UTC,
+    is_list,
     python_converter,
     stored_as_is,
     stored_converter,
@@ -86,6 +87,7 @@ __all__ = [
     "from_arrow",
     "interval_text",
     "interval_words",
+    "is_list",
     "parse_interval",
     "python_column_converter",
     "python_converter",

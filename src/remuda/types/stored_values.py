@@ -122,7 +122,8 @@ def type_of_value(value: Any) -> SqlType:
     for python_type, sql_type in _PYTHON_TYPES:
         if isinstance(value, python_type):
             return sql_type(value) if callable(sql_type) else sql_type
-    raise value_error(f"a value of Python type {type(value).__name__} cannot be used in SQL")
+    hint = "A list is given for IN (?), = ANY(?) or <> ALL(?)." if is_list(value) else None
+    raise value_error(f"a value of Python type {type(value).__name__} cannot be used in SQL", suggestion=hint)
 
 
 def _decimal_type_of(value: Decimal) -> SqlType:
@@ -159,6 +160,11 @@ _PYTHON_TYPES: tuple[tuple[type, SqlType | Callable[[Any], SqlType]], ...] = (
     (dt.timedelta, INTERVAL_TIME),
     (bytes, VARBINARY),
 )
+
+
+def is_list(value: object) -> bool:
+    """Whether a value of a parameter stands for several: a list, tuple, set, or one-dimensional array."""
+    return isinstance(value, list | tuple | set | frozenset) or getattr(value, "ndim", 0) == 1
 
 
 _WRITTEN_FORMS = {
@@ -287,7 +293,7 @@ _JSON = msgspec.json.Encoder(enc_hook=_plain, decimal_format="number")
 
 
 def _store_bytes(target: SqlType, value: Any) -> bytes:
-    if isinstance(value, str | int):
+    if isinstance(value, str | int) or is_list(value):  # of a list of numbers Python would make bytes
         raise _cannot_store(target, value)
     return bytes(value)
 

@@ -113,7 +113,7 @@ class BindContext:
         """The parameter that a placeholder means, with the type that its first use gives it."""
         index = self.parameters.index_of(written)
         if index in self.values:
-            return _literal_of(self.values[index], self.parameters.spans[index])
+            return literal_of(self.values[index], self.parameters.spans[index])
         known = self.parameter_types[index]
         if known.kind is Kind.NULL and expected is not None and expected.kind is not Kind.NULL:
             known = self.parameter_types[index] = expected
@@ -125,7 +125,8 @@ class BindContext:
         return Parameter(len(self.parameters), TIMESTAMP_TZ, clock=True)
 
 
-def _literal_of(value: Any, span: Span) -> Literal:
+def literal_of(value: Any, span: Span | None) -> Literal:
+    """Return a value that was given for a parameter as a literal of its own type."""
     try:
         natural = type_of_value(value)
         return Literal(to_stored(natural, value), natural)

@@ -23,16 +23,22 @@ BITS: dict[type[exp.Expression], str] = {exp.BitwiseAnd: "&", exp.BitwiseOr: "|"
 SHIFTS: dict[type[exp.Expression], str] = {exp.BitwiseLeftShift: "<<", exp.BitwiseRightShift: ">>"}
 
 
-def _bind_arithmetic(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
+def _bind_arithmetic(self: ExpressionBinder, node: Any, expected: SqlType | None) -> Expression:
     is_told = is_untyped_text(node.this) and not isinstance(node.expression, exp.Placeholder)
     if is_told or isinstance(node.this, exp.Placeholder):
         right = self.bind(node.expression)
         left = self.bind(node.this, _beside(right.type, node))
     else:
         left = self.bind(node.this)
-        right = self.bind(node.expression, _beside(left.type, node))
+        right = self.bind(node.expression, _subtracted(left.type, node, expected) or _beside(left.type, node))
     left, right = _adapt_number(left, right.type), _adapt_number(right, left.type)
     return self.call(BINARY[type(node)], node, left, right)
+
+
+def _subtracted(left: SqlType, node: Any, expected: SqlType | None) -> SqlType | None:
+    """The type of a parameter in `now() - ?` where the place needs a moment: an INTERVAL. None in other places."""
+    is_moment = expected is not None and expected.is_temporal and left.is_temporal and left.kind is not Kind.DATE
+    return INTERVAL_TIME if is_moment and isinstance(node, exp.Sub) else None
 
 
 def _beside(other: SqlType, node: Any) -> SqlType:

@@ -11,6 +11,13 @@ from remuda.errors import parsing_error, type_error
 from remuda.expr import Call, Case, Column, Expression, Literal, coerce
 from remuda.sql.bind.bind_context import COMMON_PARTS, Binders, Parts
 from remuda.sql.bind.expression.exact_comparison import compare
+from remuda.sql.bind.expression.lists import (
+    bind_items,
+    bind_quantified_list,
+    combined,
+    has_list,
+    quantified_parameter,
+)
 from remuda.sql.bind.expression.literals import is_untyped_text
 from remuda.sql.bind.expression.row_comparison import compare_rows, is_row, key_row
 from remuda.sql.bind.expression.subqueries import bind_in_query, bind_quantified, bind_row_query
@@ -65,6 +72,9 @@ COMPARISONS: dict[type[exp.Expression], str] = {
 
 def _bind_comparison(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
     operator = COMPARISONS[type(node)]
+    quantified = quantified_parameter(node.expression)
+    if quantified is not None:
+        return bind_quantified_list(self, node, operator, quantified)
     if isinstance(node.expression, exp.Any | exp.All):
         return bind_quantified(self, node, operator)
     if is_row(node.this) and isinstance(node.expression, exp.Subquery):
@@ -141,15 +151,19 @@ def _bind_in(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression
         return _bind_row_in(self, node)
     if not node.expressions:
         raise parsing_error("IN needs at least one value", span=span_of(node))
-    operand, *values = _bind_beside(self, node.this, node.expressions)
     span = span_of(node)
+    if has_list(self, node.expressions):
+        operand = self.bind(node.this)
+        values = bind_items(self, operand, node.expressions)
+    else:
+        operand, *values = _bind_beside(self, node.this, node.expressions)
     equalities = [compare("=", operand, value, span) for value in values]
     plain = all(isinstance(part, Call) and part.arguments[0] == operand for part in equalities)
     if plain and len(equalities) > 1:
         # Every value already has the column's type: the list stays a list.
         candidates = tuple(part.arguments[1] for part in equalities if isinstance(part, Call))
         return Call("in", (operand, *dict.fromkeys(candidates)), BOOLEAN, span)
-    return equalities[0] if len(equalities) == 1 else Call("or", tuple(equalities), BOOLEAN)
+    return combined(equalities, "or")
 
 
 def _bind_beside(self: ExpressionBinder, operand: Any, values: Sequence[Any]) -> list[Expression]:
