@@ -8,16 +8,14 @@ This module knows nothing of the rest of the engine.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from difflib import get_close_matches
 from enum import IntEnum
 from errno import EACCES, EDQUOT, ENOENT, ENOSPC, EPERM, EROFS
 from typing import TYPE_CHECKING
 
 from remuda.dataclass import dataclass
+from remuda.nearest import nearest as nearest  # noqa: PLC0414  (where its callers find it)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from pathlib import Path
 
 
@@ -307,17 +305,6 @@ def excerpt(line: str, place: int) -> tuple[str, int]:
 def suggestion_sentence(suggestion: str) -> str:
     """A bare name becomes a question; a whole sentence stays as it is."""
     return suggestion if " " in suggestion else f'Did you mean "{suggestion}"?'
-
-
-def nearest(name: str, names: Iterable[str]) -> str | None:
-    """The existing name that a mistyped one most probably meant.
-
-    >>> nearest("ordesr", ["orders", "customers"])
-    'orders'
-    """
-    by_folded = {candidate.casefold(): candidate for candidate in names}
-    matches = get_close_matches(name.casefold(), by_folded, n=1, cutoff=0.6)
-    return by_folded[matches[0]] if matches else None
 
 
 LONGEST_VALUE = 200

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self, get_args
 from weakref import WeakSet
 
 from remuda.cluster import Cluster
-from remuda.errors import closed_error, not_found, option_error
+from remuda.errors import closed_error, nearest, not_found, option_error, wrong_object
 from remuda.grid.files.inputs import TABLE_ROWS, ProgressBar, is_spark_dataframe, open_source, suggest_create, with_keys
 from remuda.grid.map import Map
 from remuda.grid.query_engine import QueryEngine
@@ -250,7 +250,12 @@ class Grid:
             raise not_text("the name of a map", name)
         found = self.store.catalog.find_map(name, self.search_path)
         if found is None:
-            hint = suggestion or f"Create it with: CREATE TABLE {name} (..., PRIMARY KEY (...))"
+            if self.store.catalog.find_view(name, self.search_path) is not None:
+                raise wrong_object(
+                    f"{name} is a view, not a map", suggestion=f"Query it: grid.sql('SELECT * FROM {name}')."
+                )
+            known = nearest(name, [each.name for each in self.store.catalog.maps.values()])
+            hint = suggestion or known or f"Create it with: CREATE TABLE {name} (..., PRIMARY KEY (...))"
             raise not_found(f"unknown table: {name}", suggestion=hint)
         return found
 

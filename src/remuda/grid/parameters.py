@@ -30,8 +30,18 @@ def arrange(
     if named:
         raise parameter_error(f"there is no parameter named {next(iter(named))}: the parameters are written ?")
     if len(positional) != expected:
-        raise parameter_error(f"{expected} parameters are expected, {len(positional)} are given")
+        wanted = (
+            "no parameter is" if not expected else "1 parameter is" if expected == 1 else f"{expected} parameters are"
+        )
+        given = "none was" if not positional else "1 was" if len(positional) == 1 else f"{len(positional)} were"
+        hint = "Give the values one by one: grid.sql(text, *values)." if _is_all_at_once(expected, positional) else None
+        raise parameter_error(f"{wanted} expected, {given} given", suggestion=hint)
     return tuple(positional)
+
+
+def _is_all_at_once(expected: int, positional: Sequence[Any]) -> bool:
+    """Whether the values are given in one list, as PEP 249 has it."""
+    return expected > 1 and len(positional) == 1 and isinstance(positional[0], list | tuple)
 
 
 def to_stored_values(types: Sequence[SqlType], values: Sequence[Any]) -> tuple[tuple[Any, ...], dict[int, SqlError]]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from remuda.dataclass import dataclass
 from remuda.errors import Span, SqlError, nearest, not_found, too_complex, wrong_object
 from remuda.expr import Column, Expression, Folding, Literal, Parameter
+from remuda.sql.parse.other_names import table_hint
 from remuda.types import NULL, TIMESTAMP_TZ, Kind, SqlType, to_stored, type_of_value
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ class BindContext:
             written = name if schema is None else f"{schema}.{name}"
             known = [definition.name for definition in self.catalog.maps.values()]
             known += [view.name for view in self.catalog.views.values()]
-            hint = nearest(name, known) or f"Create it with: CREATE TABLE {name} (..., PRIMARY KEY (...))"
+            hint = nearest(name, known) or table_hint(name, schema)
             raise not_found(f"unknown table: {written}", span=span, suggestion=hint)
         return found
 

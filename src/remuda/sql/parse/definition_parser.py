@@ -42,7 +42,8 @@ if TYPE_CHECKING:
     from remuda.errors import Span
     from remuda.sql.parse.cursor import Cursor
 
-_CONSTRAINTS = ("DEFAULT", "UNIQUE", "CHECK", "REFERENCES", "GENERATED", "COLLATE", "CONSTRAINT", "AUTO_INCREMENT")
+_GENERATED = ("GENERATED", "AUTO_INCREMENT", "AUTOINCREMENT", "IDENTITY")
+_CONSTRAINTS = ("DEFAULT", "UNIQUE", "CHECK", "REFERENCES", "COLLATE", "CONSTRAINT", *_GENERATED)
 _BEGIN_CONSTRAINTS = frozenset({"PRIMARY", "NOT", "NULL", "UNIQUE", "CHECK", "FOREIGN", "REFERENCES", "DEFAULT"})
 SHOWN = ("TABLES", "VIEWS", "INDEXES", "PARTITIONS", "MEMBERS", "PLANS")
 
@@ -106,6 +107,9 @@ def _column_list(cursor: Cursor) -> tuple[tuple[ColumnDefinition, ...], tuple[Na
             if key:
                 raise bad_definition("there is a PRIMARY KEY already", span=span)
             key = cursor.names()
+        elif cursor.at("LIKE"):
+            hint = "Copy it without its rows: CREATE TABLE name (PRIMARY KEY (...)) AS SELECT * FROM other WHERE FALSE."
+            raise not_supported("LIKE is not supported in CREATE TABLE", span=span, suggestion=hint)
         elif any(cursor.at(word, "(") for word in ("UNIQUE", "CHECK")) or cursor.at("FOREIGN", "KEY"):
             raise cursor.unsupported("a table has a PRIMARY KEY and no other constraint")
         else:
@@ -133,7 +137,9 @@ def _column(cursor: Cursor) -> tuple[ColumnDefinition, bool]:
         elif cursor.accept("PRIMARY", "KEY"):
             is_key = True
         elif any(cursor.at(word) for word in _CONSTRAINTS):
-            raise cursor.unsupported("a column may be NOT NULL, and the PRIMARY KEY is unique")
+            is_generated = any(cursor.at(word) for word in _GENERATED)
+            key = "leave out the PRIMARY KEY for a generated one"
+            raise cursor.unsupported(key if is_generated else "a column may be NOT NULL, and the PRIMARY KEY is unique")
         elif not cursor.accept("NULL"):
             return ColumnDefinition(name.text, type_, nullable, length=length), is_key
 
@@ -167,24 +173,33 @@ def _mapping_options(cursor: Cursor) -> None:
 
 
 def parse_create_index(cursor: Cursor) -> CreateIndex:
-    """`CREATE INDEX name ON map (c [ASC | DESC], ...) [TYPE SORTED | HASH]`; SORTED where nothing is said."""
+    """`CREATE INDEX name ON map (c [ASC | DESC], ...) [TYPE SORTED | HASH]`; SORTED where nothing is said.
+
+    PostgreSQL's `ON map USING HASH (c)` is understood as well; BTREE is SORTED.
+    """
     if_not_exists = cursor.accept("IF", "NOT", "EXISTS")
     name = cursor.name("the name of an index")
     cursor.expect("ON")
     map_name = cursor.name("the name of a table")
+    kind = _index_kind(cursor) if cursor.accept("USING") else IndexKind.SORTED
     columns, direction = _index_columns(cursor)
-    kind = IndexKind.SORTED
-    if cursor.accept("TYPE"):
-        span = cursor.span
-        written = cursor.take("SORTED or HASH").text.upper()
-        if written not in IndexKind.__members__:
-            raise unknown_object(
-                f"unknown index type: {written}", span=span, suggestion="Index types are SORTED and HASH."
-            )
-        kind = IndexKind[written]
+    if cursor.accept("TYPE") or cursor.accept("USING"):
+        kind = _index_kind(cursor)
     if kind is IndexKind.HASH and direction is not None:
         raise not_supported("a HASH index has no order", span=direction)
     return CreateIndex(name, map_name, columns, kind, if_not_exists)
+
+
+_INDEX_KINDS = {**IndexKind.__members__, "BTREE": IndexKind.SORTED, "ART": IndexKind.SORTED}
+"""The types of indexes, and what other systems call them."""
+
+
+def _index_kind(cursor: Cursor) -> IndexKind:
+    span = cursor.span
+    written = cursor.take("SORTED or HASH").text.upper()
+    if written not in _INDEX_KINDS:
+        raise unknown_object(f"unknown index type: {written}", span=span, suggestion="Index types are SORTED and HASH.")
+    return _INDEX_KINDS[written]
 
 
 def _index_columns(cursor: Cursor) -> tuple[tuple[Name, ...], Span | None]:

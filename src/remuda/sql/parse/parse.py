@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from remuda.errors import Span, nearest, parsing_error, too_complex
+from remuda.errors import Span, SqlError, nearest, not_supported, parsing_error, too_complex
+from remuda.sql.parse import other_names
 from remuda.sql.parse.cursor import Cursor
 from remuda.sql.parse.definition_parser import DEFINITIONS
+from remuda.sql.parse.misspelled import refuse_missing_from, with_keyword
 from remuda.sql.parse.parse_query import QUERIES, begins_query, parse_query
 from remuda.sql.parse.statements import Explain, ExplainFormat, ExplainMode
 from remuda.sql.parse.tokens import span_of, tokenize
@@ -17,7 +19,6 @@ if TYPE_CHECKING:
 
     from sqlglot.tokens import Token
 
-    from remuda.errors import SqlError
     from remuda.sql.parse.statements import Statement
 
 
@@ -37,7 +38,11 @@ def parse(text: str) -> Statement:
     if cursor.at("EXPLAIN"):
         return _parse_explain(cursor)
     if begins_query(cursor):
-        return parse_query(tokens, text)
+        try:
+            refuse_missing_from(tokens)
+            return parse_query(tokens, text)
+        except SqlError as error:
+            raise with_keyword(error, tokens) from error.__cause__
     for keywords, parse_definition in DEFINITIONS:
         if cursor.accept(*keywords):
             statement = parse_definition(cursor)
@@ -64,8 +69,12 @@ def _unknown_statement(tokens: Sequence[Token]) -> SqlError:
         hint = kinds.get(nearest(tokens[1].text, kinds) or "")
     else:
         written = first
-        hint = nearest(first, [*QUERIES, "EXPLAIN", *(keywords[0] for keywords, _ in DEFINITIONS)])
+        known = [*QUERIES, "EXPLAIN", *(keywords[0] for keywords, _ in DEFINITIONS)]
+        hint = nearest(first, known)
     span = span_of(tokens[1] if written != first else tokens[0])
+    if written.upper() in other_names.STATEMENTS:
+        hint = other_names.STATEMENTS[written.upper()]
+        return not_supported(f"{written.upper()} is not supported", span=span, suggestion=hint)
     return parsing_error(f"unknown statement: {written}", span=span, suggestion=hint)
 
 

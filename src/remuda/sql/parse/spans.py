@@ -16,6 +16,7 @@ from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
 
 from remuda.errors import Span, SqlError, not_supported, parsing_error
+from remuda.sql.parse import other_names
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -287,7 +288,8 @@ def span_of(node: exp.Expression) -> Span | None:
 
 
 def unsupported(node: exp.Expression, what: str) -> SqlError:
-    return not_supported(f"{what} is not supported yet", span=span_of(node))
+    hint = other_names.FUNCTIONS.get(str(node.meta.get("word", "")).casefold())
+    return not_supported(f"{what} is not supported yet", span=span_of(node), suggestion=hint)
 
 
 def readable(node: exp.Expression) -> str:

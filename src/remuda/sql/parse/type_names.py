@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from remuda import types
 from remuda.errors import Span, SqlError, nearest, not_supported, number_too_long, parsing_error, unknown_object
+from remuda.sql.parse import other_names
 
 if TYPE_CHECKING:
     from remuda.sql.parse.cursor import Cursor
@@ -75,6 +76,10 @@ def parse_type(cursor: Cursor) -> tuple[SqlType, int | None]:
         return types.TIMESTAMP_TZ, None
     if written in {"TIMESTAMP", "TIME"}:
         cursor.accept("WITHOUT", "TIME", "ZONE")
+    if cursor.at("["):
+        raise not_supported(
+            f"an array, {written}[], is not supported", span=span, suggestion=other_names.TYPES["ARRAY"]
+        )
     return type_, length_of(written, arguments) if type_ == types.VARCHAR else None
 
 
@@ -94,7 +99,8 @@ def type_named(written: str, arguments: list[int], span: Span | None) -> SqlType
             raise number_too_long(error.message, span=span) from None
     known = TYPE_NAMES.get(written)
     if known is None:
-        raise unknown_object(f"unknown type: {written}", span=span, suggestion=nearest(written, TYPE_NAMES))
+        hint = other_names.TYPES.get(written) or nearest(written, TYPE_NAMES)
+        raise unknown_object(f"unknown type: {written}", span=span, suggestion=hint)
     if known == types.VARCHAR and arguments and (len(arguments) > 1 or arguments[0] < 1):
         raise parsing_error(f"the length of {written} is one number, from 1", span=span)
     if arguments and not (known == types.VARCHAR or (known.is_temporal and arguments == [6])):

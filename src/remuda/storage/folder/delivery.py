@@ -12,7 +12,6 @@ import msgspec
 
 from remuda.dataclass import dataclass
 from remuda.errors import ErrorCode, FolderInUseError, SqlError, StorageError
-from remuda.storage.folder.folder_lock import FolderInUseError
 from remuda.storage.folder.inbox import ANSWER, FOLDER, GONE, LEVELS, OWN, REQUEST, Answer, Delivery
 from remuda.storage.folder.manifest import map_entry
 from remuda.storage.folder.store_files import create_file, make_folder, read_file

@@ -97,9 +97,11 @@ def open_address(
             filesystem, path = pf.FileSystem.from_uri(address)
         except (OSError, ValueError) as error:
             # pa.ArrowInvalid is a ValueError. Its message repeats the URI, and the secrets in it.
+            is_secret = isinstance(error, pa.ArrowInvalid)
+            reason = "" if is_secret else f": {str(error).splitlines()[0][:300]}"
             raise StorageError(
-                "this is not the address of a file system that can be reached", _shown(address), sqlstate="08001"
-            ) from (None if isinstance(error, pa.ArrowInvalid) else error)
+                f"the address of the store cannot be reached{reason}", _shown(address), sqlstate="08001"
+            ) from (None if is_secret else error)
     else:
         path = address.partition("://")[2] or address
     if isinstance(filesystem, pf.LocalFileSystem):

@@ -9,14 +9,14 @@ from sqlglot import exp
 
 from remuda.dataclass import dataclass
 from remuda.errors import ErrorCode, UntypedParametersError, not_supported, parsing_error, type_error, unknown_function
-from remuda.expr import FUNCTIONS, Expression, Parameter, call, coerce, hints_of
+from remuda.expr import FUNCTIONS, Expression, Function, Parameter, call, coerce, hints_of
 from remuda.sql.bind import grouping
 from remuda.sql.bind.bind_context import COMMON_PARTS, Binders, Parts
 from remuda.sql.bind.expression import arithmetic, casts, literals, predicates, subqueries
 from remuda.sql.bind.functions import aggregates, functions, windows
 from remuda.sql.bind.scope import table_of
 from remuda.sql.parse.spans import readable, refuse_unknown_parts, span_of, unsupported
-from remuda.types import BOOLEAN, NULL, Kind, SqlType, common_type
+from remuda.types import BOOLEAN, NULL, VARCHAR, Kind, SqlType, common_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -103,9 +103,10 @@ class ExpressionBinder:
         bound = call(name, *arguments, span=span_of(node))
         if bound is None:
             self.refuse_untyped(arguments)
-            name = FUNCTIONS[name].symbol or name
+            registered, name = name, FUNCTIONS[name].symbol or name
             types = ", ".join(str(argument.type) for argument in arguments)
-            raise unknown_function(f"{name} does not take ({types})", span=span_of(node))
+            hint = _what_it_takes(FUNCTIONS[registered], arguments)
+            raise unknown_function(f"{name} does not take ({types})", span=span_of(node), suggestion=hint)
         return bound
 
     def call_with(
@@ -137,6 +138,24 @@ class ExpressionBinder:
         )
 
 
+def _what_it_takes(function: Function, arguments: Sequence[Expression]) -> str | None:
+    """Say what the arguments should be, where that is known."""
+    types = [argument.type for argument in arguments]
+    if (
+        function.name in {"+", "-"}
+        and len(types) == 2
+        and types[0].is_temporal
+        and types[1].is_numeric
+        and not types[0].is_interval
+    ):
+        return f"Use an INTERVAL: {function.name} INTERVAL '1' DAY."
+    hints = hints_of(function)
+    is_of_text = bool(hints) and hints[0] == VARCHAR and function.symbol != "AT TIME ZONE"
+    if is_of_text and 0 < len(types) <= len(hints) and types[0] not in {VARCHAR, NULL}:
+        return "Its first argument is a text: use CAST(... AS VARCHAR)."
+    return f"It takes ({', '.join(map(str, hints))})." if hints and function.symbol is None else None
+
+
 _OF_ANY_TYPES = frozenset({"xxhash64"})
 """Functions whose arguments have nothing to do with each other."""
 
@@ -166,11 +185,20 @@ def _bind_column(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expres
     if alias is not None and self.scope.find(node.name, None, span) is None:
         return _bind_alias(self, alias, node)
     quoted = node.this.args.get("quoted") and not node.table
-    hint = f"Text is written in single quotes: '{node.name}'." if quoted else None
+    is_text = quoted or (not node.table and _stands_for_value(node))
+    hint = f"Text is written in single quotes: '{node.name}'." if is_text else None
     column = self.scope.resolve(node.name, table_of(node), span, hint)
     if span is not None:
         self.binding.spans[column.id] = span
     return column
+
+
+def _stands_for_value(node: Any) -> bool:
+    """Whether it stands where a value is likely: `customer = C1`, `IN (A, B)`, `VALUES (1, x)`."""
+    parent = node.parent
+    if isinstance(parent, exp.EQ | exp.NEQ | exp.GT | exp.GTE | exp.LT | exp.LTE | exp.Like | exp.ILike):
+        return parent.expression is node and isinstance(parent.this, exp.Column)
+    return isinstance(parent, exp.Tuple | exp.In) and parent.this is not node
 
 
 def _bind_alias(self: ExpressionBinder, alias: Alias, node: Any) -> Expression:

@@ -152,7 +152,8 @@ def _one_of(node: Any, written: str, known: frozenset[str], what: str) -> str:
     for candidate in (name, name.removesuffix("s"), _SHORT.get(name, name)):
         if candidate in known:
             return candidate
-    raise bad_argument(f"unknown {what}: {written}", span=span_of(node), suggestion=nearest(name, sorted(known)))
+    hint = nearest(name, sorted(known)) or f"It is one of {', '.join(sorted(known))}."
+    raise bad_argument(f"unknown {what}: {written}", span=span_of(node), suggestion=hint)
 
 
 FORMS: dict[str, Binder] = {

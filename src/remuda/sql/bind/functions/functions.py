@@ -19,6 +19,7 @@ from remuda.sql.bind.functions import (
     date_functions,
     special_forms,
 )
+from remuda.sql.parse import other_names
 from remuda.sql.parse.spans import span_of
 
 if TYPE_CHECKING:
@@ -80,7 +81,8 @@ def _bind_by_name(self: ExpressionBinder, node: Any, expected: SqlType | None) -
     if written in NAMES:
         return self.call_with(name, node, node.expressions, expected)
     known = sorted({*NAMES, *AGGREGATES})
-    raise unknown_function(f"unknown function: {node.name}", span=span_of(node), suggestion=nearest(node.name, known))
+    hint = other_names.FUNCTIONS.get(written) or nearest(written, known)
+    raise unknown_function(f"unknown function: {node.name}", span=span_of(node), suggestion=hint)
 
 
 NODES: Binders = {
