@@ -7,13 +7,14 @@ This module knows nothing of the rest of the engine.
 
 from __future__ import annotations
 
-import re
 from enum import IntEnum
 from errno import EACCES, EDQUOT, ENOENT, ENOSPC, EPERM, EROFS
 from typing import TYPE_CHECKING
 
-from remuda.dataclass import dataclass
 from remuda.nearest import nearest as nearest  # noqa: PLC0414  (where its callers find it)
+from remuda.source_text import Position as Position  # noqa: PLC0414
+from remuda.source_text import Span as Span  # noqa: PLC0414
+from remuda.source_text import excerpt, position_of, with_parentheses
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -63,22 +64,6 @@ _SYSTEM_ERRORS = {ENOSPC: "53100", EDQUOT: "53100", ENOENT: "58P01", EACCES: "42
 
 INVALIDATING_CODES = frozenset({ErrorCode.PARTITION_DISTRIBUTION, ErrorCode.MAP_DESTROYED, ErrorCode.INDEX_INVALID})
 """An error with one of these codes says that the plan is stale: it is removed from the plan cache and made anew."""
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """A place in the SQL text: characters `start` to `end` (exclusive)."""
-
-    start: int
-    end: int
-
-
-@dataclass(frozen=True, slots=True)
-class Position:
-    """Line and column, both counted from 1, as editors show them."""
-
-    line: int
-    column: int
 
 
 class RemudaError(Exception):
@@ -230,15 +215,6 @@ def _restore(
     return error
 
 
-def position_of(text: str, offset: int) -> Position:
-    """
-    >>> position_of("SELECT a\\nFROM t", 9)
-    Position(line=2, column=1)
-    """
-    before = text[:offset]
-    return Position(before.count("\n") + 1, offset - (before.rfind("\n") + 1) + 1)
-
-
 def render(error: SqlError) -> str:
     """The message with its code and, where the place is known, the line of SQL with carets under it."""
     head = f"[{int(error.code)} {error.code.name}] {error.message}"
@@ -256,50 +232,6 @@ def render(error: SqlError) -> str:
     if error.suggestion:
         lines.append("  " + suggestion_sentence(error.suggestion))
     return "\n".join(lines)
-
-
-_QUOTED = re.compile(r"'[^']*'")
-_CLOSING = re.compile(r"\s*\)")
-_NO_ARGUMENTS = re.compile(r"\(\s*\)")
-
-LONGEST_LINE = 120
-"""What is longer, a list of a thousand keys for instance, would hide the message that stands above it."""
-
-
-def with_parentheses(text: str, span: Span) -> Span:
-    """Extend the span of a call to the parenthesis that ends it: the syntax tree has only its arguments.
-
-    >>> text = "SELECT upper(a, lower(')')) FROM t"
-    >>> span = with_parentheses(text, Span(7, 25))
-    >>> text[span.start : span.end]
-    "upper(a, lower(')'))"
-    """
-    written = _QUOTED.sub(lambda quoted: "_" * len(quoted[0]), text[span.start : span.end])
-    end = span.end
-    for _ in range(written.count("(") - written.count(")")):
-        closing = _CLOSING.match(text, end)
-        if closing is None:
-            return span
-        end = closing.end()
-    empty = _NO_ARGUMENTS.match(text, end) if written.isidentifier() else None
-    return Span(span.start, end if empty is None else empty.end())
-
-
-def excerpt(line: str, place: int) -> tuple[str, int]:
-    """The part of a line that is shown around a place, and the place in it.
-
-    >>> excerpt("SELECT amont", 7)
-    ('SELECT amont', 7)
-    >>> part, place = excerpt("x" * 500 + "here" + "x" * 500, 500)
-    >>> len(part), part[0], part[-1], part[place : place + 4]
-    (120, '…', '…', 'here')
-    """
-    if len(line) <= LONGEST_LINE:
-        return line, place
-    first = max(0, min(place - LONGEST_LINE // 2, len(line) - LONGEST_LINE))
-    last = first + LONGEST_LINE
-    head, tail = first > 0, last < len(line)
-    return "…" * head + line[first + head : last - tail] + "…" * tail, place - first
 
 
 def suggestion_sentence(suggestion: str) -> str:
@@ -327,15 +259,17 @@ def shown(value: object) -> str:
     return text if len(text) <= LONGEST_VALUE else f"{text[: LONGEST_VALUE - 1]}…"
 
 
-@dataclass(frozen=True, slots=True)
 class Condition:
     """A kind of mistake: `raise unknown_column("unknown column: x", span=span)` makes the error with code and SQLSTATE.
 
     The SQLSTATEs are PostgreSQL's; `docs/errors.md` describes each of them.
     """
 
-    code: ErrorCode
-    sqlstate: str
+    __slots__ = ("code", "sqlstate")
+
+    def __init__(self, code: ErrorCode, sqlstate: str) -> None:
+        self.code = code
+        self.sqlstate = sqlstate
 
     def __call__(self, message: str, *, span: Span | None = None, suggestion: str | None = None) -> SqlError:
         return SqlError(self.code, message, span=span, suggestion=suggestion, sqlstate=self.sqlstate)
