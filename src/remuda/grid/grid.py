@@ -109,6 +109,9 @@ def _check_options(path: object, **counts: object) -> None:
         raise option_error(f"the path is text or a pathlib.Path, not a {type(path).__name__}")
     if path == "" or "\0" in str(path):
         raise option_error("the path is empty" if path == "" else "the path has a character that no file name has")
+    if path is not None and "://" not in str(path) and Path(path).is_file():
+        hint = "Open a folder, new or old, and load the file into a table: COPY ... FROM, or grid.load."
+        raise option_error(f"{path} is a file: a grid is kept in a folder", suggestion=hint)
     for name, value in counts.items():
         if not isinstance(value, int):
             raise option_error(f"{name} must be a whole number, not {value!r}")

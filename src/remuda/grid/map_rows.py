@@ -67,7 +67,9 @@ def _value_reader(columns: Sequence[str]) -> Callable[[Value], Iterable[Any]]:
         if not isinstance(value, tuple | list):
             raise value_error(f"the value is a tuple or a mapping of {', '.join(columns)}")
         if len(value) != count:
-            raise value_error(f"{count} values are expected ({', '.join(columns)}), {len(value)} are given")
+            wanted = "1 value is" if count == 1 else f"{count} values are"
+            given = "1 is" if len(value) == 1 else f"{len(value)} are"
+            raise value_error(f"{wanted} expected ({', '.join(columns)}), {given} given")
         return value
 
     def by_name(value: Mapping[str, Any]) -> Iterable[Any]:

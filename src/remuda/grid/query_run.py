@@ -125,6 +125,8 @@ class QueryRun:
     def _intervals(self, query: Query) -> dict[int, timedelta]:
         """Return the values that are INTERVALs, by number: in `now() - ? < ts` only the value tells that it is one."""
         call = self._call
+        if not any(isinstance(value, timedelta) for value in (*call.positional, *call.named.values())):
+            return {}
         given = arrange(query.parameters.names, len(query.parameters), call.positional, call.named)
         return {number: value for number, value in enumerate(given) if isinstance(value, timedelta)}
 

@@ -340,7 +340,8 @@ class MapState:
 
     def refuse_unwritable(self) -> None:
         if self.refusal is not None:
-            raise StorageError(self.refusal, self.directory.folder)
+            state = "25006" if self._unreadable_because is None else "08003"
+            raise StorageError(self.refusal, self.directory.folder, sqlstate=state)
         if self.damage is not None:
             self.refuse_unreadable()
         if self._wal is not None:

@@ -102,7 +102,10 @@ def _unit(written: str) -> str:
 
 
 def _not_an_interval(text: str) -> SqlError:
-    return moment_error(f"{shown(text)} is not an INTERVAL")
+    return moment_error(
+        f"{shown(text)} is not an INTERVAL",
+        suggestion="An INTERVAL is written INTERVAL '3' DAY, or INTERVAL '1 day 2 hours'.",
+    )
 
 
 def interval_text(type_: SqlType, stored: int) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, assert_never
 
 import pyarrow as pa
 
-from remuda.errors import SqlError, overflow_error
+from remuda.errors import SqlError, division_error, overflow_error
 from remuda.expr.cast.cast import cast_batch, try_cast_batch
 from remuda.expr.evaluate.conditional import Part, evaluate_case, evaluate_in_turn
 from remuda.expr.evaluate.dictionary import apply_to_dictionaries, as_array
@@ -100,7 +100,8 @@ def _apply(
 def _located(error: Exception, expression: Call | Cast) -> SqlError:
     """Return the error as the user sees it, with the span of the innermost expression that raised it."""
     if not isinstance(error, SqlError):
-        return overflow_error(_arrow_message(error, expression.type), span=expression.span)
+        message = _arrow_message(error, expression.type)
+        return (division_error if message == DIVISION_BY_ZERO else overflow_error)(message, span=expression.span)
     known = error.span is not None or expression.span is None
     return error if known else error.restated(span=expression.span)
 

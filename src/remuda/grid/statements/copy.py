@@ -63,7 +63,7 @@ def copy_to(call: Call, statement: sql.CopyTo) -> int:
     kind = statement.format or FORMATS.get(path.suffix)
     if kind is None:
         known = ", ".join(FORMATS)
-        raise option_error(f"{path} says not what it is: name it {known} or give FORMAT", span=statement.span)
+        raise option_error(f"the format of {path} is unknown: name it {known}, or give FORMAT", span=statement.span)
     result = _run(call, statement)
     # Its own: a statement whose time is over may still be writing when the next one begins.
     part = path.with_name(f"{path.name}.{token_hex(4)}.part")

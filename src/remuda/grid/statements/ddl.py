@@ -61,7 +61,8 @@ def is_there(store: Store, name: Name, schema: str, *, allowed: bool) -> bool:
     if store.catalog.find_map(name.text, (schema,)) is None:
         return False
     if not allowed:
-        raise table_exists(f"the table {name.text} exists already", span=name.span)
+        hint = "Use CREATE TABLE IF NOT EXISTS, or CREATE OR REPLACE TABLE."
+        raise table_exists(f"the table {name.text} exists already", span=name.span, suggestion=hint)
     return True
 
 

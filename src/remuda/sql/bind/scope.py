@@ -99,6 +99,8 @@ class Scope:
         if table is not None and not any(relation.answers_to(table) for relation in self._visible()):
             raise self._unknown_table(table, span)
         names = [column.name for column in self._visible_columns(table)]
+        if not names:
+            hint = hint or "The query has no FROM."
         raise unknown_column(f"unknown column: {name}", span=span, suggestion=nearest(name, names) or hint)
 
     def find(self, name: str, table: TableName | None, span: Span | None) -> Column | None:

@@ -257,7 +257,9 @@ def parse_show(cursor: Cursor) -> Show | Describe:
     span = cursor.span
     what = cursor.take(", ".join(SHOWN)).text.upper()
     if what not in SHOWN:
-        raise unknown_object(f"SHOW {what} is not known", span=span, suggestion=nearest(what, SHOWN))
+        raise unknown_object(
+            f"SHOW {what} is not known", span=span, suggestion=nearest(what, SHOWN) or f"SHOW takes {', '.join(SHOWN)}."
+        )
     return Show(what)
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import TokenType
 
-from remuda.errors import SqlError, nearest, parsing_error
+from remuda.errors import SqlError, nearest, not_supported, parsing_error
 from remuda.sql.parse.tokens import span_of
 
 if TYPE_CHECKING:
@@ -27,6 +27,13 @@ def with_keyword(error: SqlError, tokens: Sequence[Token]) -> SqlError:
     at = _index_at(tokens, error.span)
     if at is None:
         return error
+    if tokens[at - 1].text.upper() == "TOP" and tokens[at].token_type is TokenType.NUMBER:
+        hint = f"Use LIMIT {tokens[at].text} at the end of the query."
+        return not_supported("TOP is not supported", span=span_of(tokens[at - 1]), suggestion=hint)
+    if tokens[0].token_type is TokenType.DELETE and tokens[at].token_type is TokenType.STAR:
+        return parsing_error(
+            "'*' is not expected here", span=span_of(tokens[at]), suggestion="Write DELETE FROM table."
+        )
     if not error.message.endswith("is not expected here"):
         return error
     for place in (at - 1, at):

@@ -111,6 +111,7 @@ STATEMENTS = {
     "KILL": "Cancel a query by closing its result.",
     "LOAD": "Use COPY table FROM 'file.csv', or grid.load in Python.",
     "LOCK": "There is nothing to lock: each statement is all or nothing by itself.",
+    "PIVOT": "Use an aggregate for each column: SUM(x) FILTER (WHERE y = 'a') AS a.",
     "PRAGMA": "Use SET option = value, DESCRIBE table, or SHOW TABLES.",
     "PREPARE": "Plans are kept by their text: give values as parameters, grid.sql(text, value).",
     "REINDEX": "Indexes are always up to date.",

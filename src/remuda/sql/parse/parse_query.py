@@ -131,7 +131,6 @@ def _located(error: ParseError, tokens: Sequence[Token]) -> Exception:
     return parsing_error(
         description.replace("Expecting", "expected").replace("Expected", "expected"),
         span=span_of(blamed),
-        suggestion='A name is quoted with ".' if blamed.text == "`" else None,
     )
 
 

@@ -289,6 +289,8 @@ def span_of(node: exp.Expression) -> Span | None:
 
 def unsupported(node: exp.Expression, what: str) -> SqlError:
     hint = other_names.FUNCTIONS.get(str(node.meta.get("word", "")).casefold())
+    if isinstance(node, exp.Array):
+        hint = 'There are no arrays. A name is quoted with ".'
     return not_supported(f"{what} is not supported yet", span=span_of(node), suggestion=hint)
 
 

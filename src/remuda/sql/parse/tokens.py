@@ -86,6 +86,8 @@ def tokenize(text: str) -> list[Token]:
     for token in tokens:
         if token.token_type is TokenType.SEMICOLON:
             raise parsing_error("one statement at a time", span=span_of(token))
+        if token.text == "`":
+            raise parsing_error("'`' is not expected here", span=span_of(token), suggestion='A name is quoted with ".')
     _refuse_stray_commas(tokens)
     _refuse_empty_lists(tokens)
     _refuse_run_on_numbers(tokens, text)
@@ -131,7 +133,8 @@ def _unreadable(text: str, error: TokenError) -> SqlError:
     """sqlglot says in the cause of its error where the token began that it could not read; of a comment, nothing."""
     unclosed = _unclosed(text)
     if unclosed is not None:
-        return parsing_error(f"{unclosed[0]} is never closed", span=Span(unclosed[1], len(text)))
+        hint = "A ' within a text is written twice: 'O''Brien'." if unclosed[0] == "'" and text.count("'") > 1 else None
+        return parsing_error(f"{unclosed[0]} is never closed", span=Span(unclosed[1], len(text)), suggestion=hint)
     found = re.fullmatch(r"(.*) from \d+:(\d+)", str(error.__context__ or ""))
     return parsing_error("this is not a number", span=Span(int(found[2]) if found else 0, len(text)))
 

@@ -149,6 +149,8 @@ def _what_it_takes(function: Function, arguments: Sequence[Expression]) -> str |
         and not types[0].is_interval
     ):
         return f"Use an INTERVAL: {function.name} INTERVAL '1' DAY."
+    if function.name == "+" and VARCHAR in types:
+        return "Texts are joined by ||."
     hints = hints_of(function)
     is_of_text = bool(hints) and hints[0] == VARCHAR and function.symbol != "AT TIME ZONE"
     if is_of_text and 0 < len(types) <= len(hints) and types[0] not in {VARCHAR, NULL}:
@@ -186,7 +188,8 @@ def _bind_column(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expres
         return _bind_alias(self, alias, node)
     quoted = node.this.args.get("quoted") and not node.table
     is_text = quoted or (not node.table and _stands_for_value(node))
-    hint = f"Text is written in single quotes: '{node.name}'." if is_text else None
+    text = node.name.strip("\u2018\u2019\u201c\u201d")  # quotes of word processors
+    hint = f"Text is written in single quotes: '{text}'." if is_text else None
     column = self.scope.resolve(node.name, table_of(node), span, hint)
     if span is not None:
         self.binding.spans[column.id] = span

@@ -68,7 +68,8 @@ def _bind_aggregate(binder: ExpressionBinder, node: Any, _: SqlType | None) -> E
     call = bind_arguments(binder, written, "an aggregate")
     owner, crossed = _owner(binder, columns_of(*call.arguments, *(entry.expression for entry in call.order)))
     if owner.calls is None:
-        raise grouping_error(f"{written.title} is not allowed in {owner.clause}", span=span)
+        hint = "Use HAVING, or a sub-query." if owner.clause == "WHERE" else None
+        raise grouping_error(f"{written.title} is not allowed in {owner.clause}", span=span, suggestion=hint)
     if owner is binder:
         return _computed_once(owner, call)
     for level, free in zip(levels, before, strict=True):

@@ -161,7 +161,8 @@ def _bind_window(binder: ExpressionBinder, node: Any, _: SqlType | None) -> Expr
     refuse_unknown_parts(node, _WINDOW_PARTS)
     span = span_of(node.this) or span_of(node)
     if binder.windows is None:
-        raise window_error(f"a window function is not allowed in {binder.clause}", span=span)
+        hint = "Use QUALIFY, or a sub-query." if binder.clause == "WHERE" else None
+        raise window_error(f"a window function is not allowed in {binder.clause}", span=span, suggestion=hint)
     windows, clause = binder.windows, binder.clause
     partition_nodes, order_nodes, spec = _definition(binder, node)
     binder.windows, binder.clause = None, "a window function"

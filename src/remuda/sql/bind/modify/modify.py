@@ -107,7 +107,9 @@ def _bind_values(binding: BindContext, node: Any, given: Sequence[ColumnDefiniti
 
 
 def _wrong_width(expected: int, found: int, span: Span | None) -> SqlError:
-    return parsing_error(f"{expected} values are expected, {found} are given", span=span)
+    wanted = "1 value is" if expected == 1 else f"{expected} values are"
+    given = "1 is" if found == 1 else f"{found} are"
+    return parsing_error(f"{wanted} expected, {given} given", span=span)
 
 
 def _complete_row(

@@ -40,11 +40,10 @@ def bind_table_function(binding: BindContext, node: Any, level: QueryLevel) -> t
     """The rows of a function in FROM, their column, and the function's name."""
     name = str(node.this).lower() if isinstance(node, exp.Anonymous) else ""
     if name not in TABLE_FUNCTIONS:
-        raise unknown_function(
-            "this function gives no rows",
-            span=span_of(node),
-            suggestion=f"Functions in FROM are {' and '.join(TABLE_FUNCTIONS)}.",
-        )
+        hint = f"Functions in FROM are {' and '.join(TABLE_FUNCTIONS)}."
+        if "read" in type(node).__name__.lower() or name.startswith("read"):
+            hint = "Load the file into a table first: COPY ... FROM, or grid.load in Python."
+        raise unknown_function("this function gives no rows", span=span_of(node), suggestion=hint)
     subqueries: list[Subquery] = []
     start, stop, step = _bind_arguments(binding, node, name, level, subqueries)
     column = binding.new_column(name, start.type, nullable=False)
