@@ -124,9 +124,9 @@ def test_named_parameters(grid: Any) -> None:
 
 def test_values_that_do_not_fit_are_refused_as_by_the_query(grid: Any) -> None:
     query = "SELECT id FROM orders WHERE amount > ?"
-    with pytest.raises(SqlError, match="1 parameters are expected, 2 are given"):
+    with pytest.raises(SqlError, match="1 parameter is expected, 2 were given"):
         grid.explain(query, 1, 2)
-    with pytest.raises(SqlError, match="0 parameters are expected, 1 are given"):
+    with pytest.raises(SqlError, match="no parameter is expected, 1 was given"):
         grid.sql("EXPLAIN SELECT id FROM orders", 1)
     assert "0 rows of" in grid.explain("SELECT id FROM orders WHERE id = ?", 2.5), "no id is 2.5: an exact comparison"
     assert grid.explain("SELECT ?", "x").endswith("parameters: ?0 = 'x'"), "its type is that of the value"

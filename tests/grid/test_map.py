@@ -105,7 +105,7 @@ def test_errors_of_values_and_keys_say_what_is_wrong(grid: Any) -> None:
     m = grid.map("m")
     with pytest.raises(SqlError, match=r"unknown column: nam(.|\n)*Did you mean \"name\""):
         m.put(1, {"nam": "x"})
-    with pytest.raises(SqlError, match=r"2 values are expected \(name, day\), 1 are given"):
+    with pytest.raises(SqlError, match=r"2 values are expected \(name, day\), 1 is given"):
         m.put(1, ("x",))
     with pytest.raises(SqlError, match="overflows BIGINT"):
         m.get(2**63)

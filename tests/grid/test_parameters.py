@@ -14,6 +14,9 @@ import pytest
 import remuda
 from remuda.errors import ErrorCode, SqlError
 
+WANTED = {0: "no parameter is", 1: "1 parameter is"}
+GIVEN = {0: "none"}
+
 
 @pytest.fixture(params=[1, 3], ids=["1 member", "3 members"])
 def grid(request: pytest.FixtureRequest) -> Iterator[Any]:
@@ -82,7 +85,10 @@ def test_the_number_of_values(grid: Any) -> None:
             if given == expected:
                 continue
             for _ in range(2):
-                with pytest.raises(SqlError, match=f"{expected} parameters are expected, {given} are given") as caught:
+                with pytest.raises(
+                    SqlError,
+                    match=rf"{WANTED.get(expected, expected)}.* expected, {GIVEN.get(given, given)} w\w+ given",
+                ) as caught:
                     grid.sql(text, *range(100, 100 + given))
                 assert caught.value.code is ErrorCode.DATA_EXCEPTION
     with pytest.raises(SqlError, match="takes no parameters"):
@@ -192,7 +198,7 @@ def test_the_value_tells_the_type_where_the_place_does_not(
 def test_values_of_other_types_for_the_same_text(grid: Any) -> None:
     for value in (1, "x", None, 2.5, dt.datetime(2024, 1, 31), b"\x00", True):
         assert grid.sql("SELECT ? AS given", value).fetchall() == [(value,)]
-    with pytest.raises(SqlError, match="1 parameters are expected, 0 are given"):
+    with pytest.raises(SqlError, match="1 parameter is expected, none was given"):
         grid.sql("SELECT ? AS given")
 
 

@@ -158,7 +158,7 @@ def test_opening_is_refused_with_a_reason(s3: S3Server, place: str, tmp_path: Pa
         remuda.open(s3.uri(place), cache=tmp_path)
     with pytest.raises(StorageError, match=r"there is no store in this folder \(s3://stores/[^?@]*shop.remuda\)"):
         remuda.open(s3.uri(place), read_only=True, cache=tmp_path)
-    with pytest.raises(StorageError, match="not the address of a file system"):
+    with pytest.raises(StorageError, match="the address of the store cannot be reached"):
         remuda.open("nowhere://user:password@host/shop", read_only=True, cache=tmp_path)
     assert s3.files(place) == set()
     assert list((tmp_path / "mirrors").iterdir()) == []
