@@ -29,6 +29,7 @@ FOREIGN = {
     ("AssertionError", "cli/output.py"),
     ("AssertionError", "exec/aggregate/aggregate_calls.py"),
     ("AssertionError", "exec/build.py"),
+    ("AssertionError", "grid/statements/explain_statement.py"),
     ("AssertionError", "optimizer/group_properties.py"),
     ("AssertionError", "optimizer/optimize.py"),
     ("AssertionError", "rules/decorrelate/push_domain.py"),
@@ -42,7 +43,9 @@ FOREIGN = {
     ("KeyError", "grid/map.py"),
     ("KeyError", "grid/rows.py"),
     ("StopIteration", "dbapi.py"),
+    ("UsageError", "notebook.py"),
     ("argparse.ArgumentTypeError", "cli/arguments.py"),
+    ("dataclasses.FrozenInstanceError", "dataclass.py"),
     # Caught by the module that raises them, or by its only caller.
     ("CancelledError", "expr/cancellation.py"),
     ("FileNotFoundError", "storage/wal/log_file.py"),

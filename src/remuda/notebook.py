@@ -118,7 +118,8 @@ class SqlMagics(Magics):
         path = names[0] if names else None
         if path is not None and not create and "://" not in path and not Path(path).expanduser().exists():
             raise RemudaError(
-                f"there is neither a folder nor a grid called {path}. New folder: %remuda --create {path}"
+                f"there is neither a folder nor a grid called {path}. New folder: %remuda --create {path}",
+                sqlstate="58P01",
             )
         opened = open_grid(path, **options)
         self.disconnect()
