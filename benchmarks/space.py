@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import remuda
-from benchmarks.data import CREATE_TABLE, INDEXES
+from remuda.bench.data import CREATE_TABLE, INDEXES
 from remuda.catalog import IndexKind
 
 if TYPE_CHECKING:
-    from benchmarks.data import Data
+    from remuda.bench.data import Data
 
 KEY_BYTES, SORTED_BYTES, HASH_BYTES = 7, 12, 4
 """For each row: what an index over arrays must take, measured on a prototype before there was an engine."""

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import remuda
-from remuda.cli.output import as_table, counted, duration, printable
+from remuda.cli.output import as_table, counted, printable
 from remuda.cli.script import is_blank, run_script, run_statement, show_statement, split
+from remuda.durations import duration
 from remuda.errors import RemudaError
 
 if TYPE_CHECKING:

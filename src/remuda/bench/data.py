@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +13,7 @@ STATUSES = ["NEW", "OPEN", "PAID", "SENT", "DONE"]
 MOST_CUSTOMERS = 100_000
 HIGHEST_QUANTITY = 100
 MICROSECONDS_OF_2024 = 366 * 86_400_000_000
+NULL_SHARES = {"customer": 0.02, "status": 0.02, "amount": 0.01, "created": 0.01, "qty": 0.01}
 LOOKUPS = 10_000
 """How many different values the look-ups go through."""
 
@@ -44,7 +44,7 @@ class Data:
 
     @property
     def rows(self) -> int:
-        return self.table.num_rows
+        return int(self.table.num_rows)
 
     @property
     def customer_table(self) -> pa.Table:
@@ -64,25 +64,29 @@ def customer_count(rows: int) -> int:
     return min(MOST_CUSTOMERS, max(1, rows // 10))
 
 
-@functools.cache
-def make(rows: int) -> Data:
+def make(rows: int, *, nulls: bool = False) -> Data:
+    """Make the rows; with `nulls`, one to two percent of the values that are no keys are NULL."""
     random = np.random.default_rng(42)
     customer = random.integers(0, customer_count(rows), rows)
     amount = random.random(rows) * 1_000_000
     since = random.integers(0, MICROSECONDS_OF_2024, rows).astype("timedelta64[us]")
-    table = pa.table(
-        {
-            "id": pa.array(np.arange(rows, dtype=np.int64)),
-            "customer": pc.binary_join_element_wise("C", pc.cast(pa.array(customer), pa.string()), ""),
-            "status": pa.array(STATUSES).take(pa.array(random.integers(0, len(STATUSES), rows))),
-            "amount": pa.array(amount),
-            "created": pa.array(np.datetime64("2024-01-01", "us") + since),
-            "qty": pa.array(random.integers(0, HIGHEST_QUANTITY, rows).astype(np.int32)),
-        }
-    )
-    return Data(
-        table=table,
-        keys=random.integers(0, rows, LOOKUPS).tolist(),
-        customers=[f"C{number}" for number in customer[random.integers(0, rows, LOOKUPS)]],
-        sorted_amounts=np.sort(amount),
-    )
+    columns = {
+        "id": pa.array(np.arange(rows, dtype=np.int64)),
+        "customer": pc.binary_join_element_wise("C", pc.cast(pa.array(customer), pa.string()), ""),
+        "status": pa.array(STATUSES).take(pa.array(random.integers(0, len(STATUSES), rows))),
+        "amount": pa.array(amount),
+        "created": pa.array(np.datetime64("2024-01-01", "us") + since),
+        "qty": pa.array(random.integers(0, HIGHEST_QUANTITY, rows).astype(np.int32)),
+    }
+    keys = random.integers(0, rows, LOOKUPS).tolist()
+    customers = [f"C{number}" for number in customer[random.integers(0, rows, LOOKUPS)]]
+    if nulls:
+        for name, share in NULL_SHARES.items():
+            is_null = pa.array(random.random(rows) < share)
+            columns[name] = pc.if_else(is_null, pa.scalar(None, columns[name].type), columns[name])
+    return Data(pa.table(columns), keys, customers, np.sort(amount))
+
+
+def plain(column: pa.Array) -> pa.Array:
+    """Turn a timestamp into microseconds, for peers that have no such type."""
+    return column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import remuda
-from benchmarks.case import REMUDA, Case, Setting, over
+from remuda.bench.case import REMUDA, Case, Setting, over
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Times several functions in turn, so that whatever else the machine does meets all of them alike."""
+"""Time several functions in turn, so that other work of the machine meets all of them alike."""
 
 from __future__ import annotations
 
@@ -14,11 +14,26 @@ if TYPE_CHECKING:
 
 SHORTEST_TURN = 0.005
 """Seconds: a turn makes as many calls as fill it, so that the clock's own cost does not count."""
-SECONDS_FOR_EACH = 1.0
-FEWEST_TURNS = 3
 MOST_TURNS = 200
-SLOW_CALL = 2.0
-"""Seconds: a function slower than this has one turn beyond its first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """How long each function is measured."""
+
+    seconds: float
+    fewest_turns: int
+    slow_call: float
+    """Seconds: a function slower than this has one turn beyond its first."""
+
+    def is_spent(self, samples: list[float], spent: float) -> bool:
+        if samples[0] >= self.slow_call:
+            return True
+        return len(samples) >= self.fewest_turns and (spent >= self.seconds or len(samples) >= MOST_TURNS)
+
+
+FULL = Budget(seconds=1.0, fewest_turns=3, slow_call=2.0)
+QUICK = Budget(seconds=0.1, fewest_turns=3, slow_call=1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,18 +44,18 @@ class Timing:
     median: float
 
 
-def interleave(functions: Mapping[str, Callable[[], object]]) -> dict[str, Timing]:
-    """The times of each function, from turns taken one after the other.
+def interleave(functions: Mapping[str, Callable[[], object]], budget: Budget = FULL) -> dict[str, Timing]:
+    """Time each function, in turns taken one after the other.
 
-    Whoever comes first in a round finds the processor's caches full of something else, so every turn begins with a
+    The first function of a round finds the processor's caches full of something else, so every turn begins with a
     call that is not counted, and the order rotates: the same function twice gives the same time twice.
     """
-    calls = {name: _calls_in_a_turn(function) for name, function in functions.items()}
+    calls = {name: _calls_in_a_turn(function, budget) for name, function in functions.items()}
     samples: dict[str, list[float]] = {name: [] for name in functions}
     spent = dict.fromkeys(functions, 0.0)
     waiting = dict(functions)
     gc.collect()
-    gc.disable()  # a collection would be charged to whoever happens to run
+    gc.disable()  # a collection would be charged to the function that happens to run
     try:
         for beginning in itertools.count():
             if not waiting:
@@ -51,22 +66,18 @@ def interleave(functions: Mapping[str, Callable[[], object]]) -> dict[str, Timin
                 taken = _turn(function, calls[name])
                 samples[name].append(taken / calls[name])
                 spent[name] += taken
-                if _is_enough(samples[name], spent[name]):
+                if budget.is_spent(samples[name], spent[name]):
                     del waiting[name]
     finally:
         gc.enable()
     return {name: Timing(min(times), statistics.median(times)) for name, times in samples.items()}
 
 
-def _is_enough(samples: list[float], spent: float) -> bool:
-    if samples[0] >= SLOW_CALL:
-        return True
-    return len(samples) >= FEWEST_TURNS and (spent >= SECONDS_FOR_EACH or len(samples) >= MOST_TURNS)
-
-
-def _calls_in_a_turn(function: Callable[[], object]) -> int:
-    """Also the warm-up: caches, lazily built columns and plans are there before anything is measured."""
-    taken = min(_turn(function, 1) for _ in range(2))
+def _calls_in_a_turn(function: Callable[[], object], budget: Budget) -> int:
+    """Count the calls of a turn by a warm-up, after which caches, lazily built columns and plans are there."""
+    taken = _turn(function, 1)
+    if taken < budget.slow_call:
+        taken = min(taken, _turn(function, 1))
     return max(1, round(SHORTEST_TURN / max(taken, 1e-7)))
 
 

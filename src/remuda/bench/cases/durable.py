@@ -1,4 +1,4 @@
-"""Folders: writes that survive a power failure, opening, and the size on disk."""
+"""Writes that survive a power failure: one thread, and many at once."""
 
 from __future__ import annotations
 
@@ -10,18 +10,16 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import duckdb
-
-import remuda
-from benchmarks.case import REMUDA, Case, Setting
-from benchmarks.data import CREATE_TABLE
-from benchmarks.peers import duckdb_peer, remuda_peer, sqlite_peer
+from remuda.bench.case import REMUDA, Case, Setting, if_installed
+from remuda.bench.peers import remuda_peer, sqlite_peer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
+
+    from remuda.bench.case import Ask
 
 THREADS = 32
-PUTS = 50
+PUTS = 10
 """By each thread in one call."""
 
 LONGEST_WAIT = 120.0
@@ -29,26 +27,46 @@ LONGEST_WAIT = 120.0
 
 ROW = ("C1", "NEW", 1.5, None, 1)
 INSERT = "INSERT INTO orders VALUES (?, ?, ?, ?, ?, ?)"
-ROW_BY_KEY = "SELECT * FROM orders WHERE id = ?"
 
 
-def cases(setting: Setting) -> Iterator[Case]:
+def cases(_: Setting) -> Iterator[Case]:
     with tempfile.TemporaryDirectory(prefix="remuda-bench-") as name, ThreadPoolExecutor(THREADS) as pool:
         folder = Path(name)
+        yield Case(
+            "durable put, 1 thread",
+            {
+                REMUDA: _put(folder / "put.remuda"),
+                "SQLite": _sqlite_puts(folder / "put.sqlite", 1),
+                "LMDB": if_installed("LMDB", lambda: _lmdb_put(folder / "put.lmdb")),
+                "one sync of the disk": _syncs(folder / "sync", 1),
+            },
+            same_answers=False,
+        )
         yield Case(
             f"{THREADS * PUTS} durable puts, {THREADS} threads",
             {
                 REMUDA: _puts(folder / "puts.remuda", pool),
-                "SQLite, 1 thread": _sqlite_puts(folder / "puts.sqlite"),
+                "SQLite, 1 thread": _sqlite_puts(folder / "puts.sqlite", THREADS * PUTS),
                 f"SQLite, {THREADS} threads": _sqlite_puts_by_threads(folder / "threads.sqlite", pool),
-                "the disk's syncs alone": _syncs(folder / "syncs"),
+                "the disk's syncs alone": _syncs(folder / "syncs", THREADS * PUTS),
             },
             same_answers=False,
         )
-        yield _opening(setting, folder)
 
 
-def _puts(path: Path, pool: ThreadPoolExecutor) -> Callable[[], object]:
+def _put(path: Path) -> Ask:
+    orders, keys = remuda_peer.create(str(path)).map("orders"), itertools.count()
+    return lambda: orders.set(next(keys), ROW)
+
+
+def _lmdb_put(path: Path) -> Ask:
+    from remuda.bench.peers import lmdb_peer
+
+    environment, keys = lmdb_peer.create(path, durable=True), itertools.count()
+    return lambda: lmdb_peer.put(environment, next(keys), ROW)
+
+
+def _puts(path: Path, pool: ThreadPoolExecutor) -> Ask:
     orders, keys = remuda_peer.create(str(path)).map("orders"), itertools.count()
 
     def put(_: int) -> None:
@@ -73,7 +91,7 @@ def _sqlite_created(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def _sqlite_puts_by_threads(path: Path, pool: ThreadPoolExecutor) -> Callable[[], object]:
+def _sqlite_puts_by_threads(path: Path, pool: ThreadPoolExecutor) -> Ask:
     """The same work by as many threads, a connection for each: SQLite lets in one writer at a time, the others wait."""
     _sqlite_created(path).close()
     connections, keys = [_sqlite_connection(path) for _ in range(THREADS)], itertools.count()
@@ -86,59 +104,29 @@ def _sqlite_puts_by_threads(path: Path, pool: ThreadPoolExecutor) -> Callable[[]
     return lambda: list(pool.map(put, range(THREADS)))
 
 
-def _sqlite_puts(path: Path) -> Callable[[], object]:
-    """What a single thread does in the time: nobody waits for anybody."""
+def _sqlite_puts(path: Path, count: int) -> Ask:
+    """Put as many rows by a single thread, which waits for no other."""
     connection, keys = _sqlite_created(path), itertools.count()
 
     def puts() -> None:
-        for _ in range(THREADS * PUTS):
+        for _ in range(count):
             connection.execute(INSERT, (next(keys), *ROW))
 
     return puts
 
 
-def _syncs(path: Path) -> Callable[[], object]:
-    """One sync for each put, over bytes that are there already: what a single writer cannot be faster than."""
+def _syncs(path: Path, count: int) -> Ask:
+    """One sync for each put, over bytes that are there already: the lower bound of a single writer."""
     record, room = b"x" * 100, bytes(1 << 20)
     path.write_bytes(room)
     descriptor = os.open(path, os.O_WRONLY)
     os.fsync(descriptor)
-    places = itertools.cycle(range(0, len(room) - len(record), len(record)))
+    offsets = itertools.cycle(range(0, len(room) - len(record), len(record)))
+    sync_data = getattr(os, "fdatasync", os.fsync)  # macOS has no fdatasync
 
     def sync() -> None:
-        for _ in range(THREADS * PUTS):
-            os.pwrite(descriptor, record, next(places))
-            os.fdatasync(descriptor)
+        for _ in range(count):
+            os.pwrite(descriptor, record, next(offsets))
+            sync_data(descriptor)
 
     return sync
-
-
-def _opening(setting: Setting, folder: Path) -> Case:
-    """From nothing to the first row by key."""
-    ours, duck = folder / "all.remuda", folder / "all.duckdb"
-    with remuda_peer.create(str(ours)) as grid:
-        grid.load("orders", setting.data.table)
-    with duckdb.connect(str(duck)) as connection:
-        connection.execute(CREATE_TABLE)
-        duckdb_peer.load(connection, setting.data.table)
-    key = setting.data.keys[0]
-
-    def open_ours() -> None:
-        with remuda.open(str(ours)) as grid:
-            assert grid.map("orders").get(key) is not None
-
-    def open_duck() -> None:
-        with duckdb.connect(str(duck)) as connection:
-            assert connection.execute(ROW_BY_KEY, (key,)).fetchone() is not None
-
-    rows = setting.data.rows
-    sizes = [_bytes(ours) / rows, _bytes(duck) / rows]
-    return Case(
-        f"open, first key ({sizes[0]:.0f}, {sizes[1]:.0f} bytes a row)",
-        {REMUDA: open_ours, "DuckDB": open_duck},
-        same_answers=False,
-    )
-
-
-def _bytes(path: Path) -> int:
-    return path.stat().st_size if path.is_file() else sum(each.stat().st_size for each in path.rglob("*"))

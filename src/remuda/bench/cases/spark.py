@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import remuda
-from benchmarks.case import REMUDA, Case, Setting
-from benchmarks.peers import remuda_peer
-from benchmarks.peers.spark_peer import SparkPeer
+from remuda.bench.case import REMUDA, Case, Setting
+from remuda.bench.peers import remuda_peer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
+
+    from remuda.bench.peers.spark_peer import SparkPeer
 
 ONE_PERCENT = "SELECT id, amount FROM orders WHERE qty < 1"
 GROUPS = {
@@ -37,35 +36,33 @@ BY_INDEX = "SELECT id, amount FROM orders WHERE customer = 'C47'"
 
 
 def cases(setting: Setting) -> Iterator[Case]:
-    if not setting.with_spark:
+    spark = setting.peers.find("Spark")
+    if spark is None:
         return
-    with tempfile.TemporaryDirectory(prefix="remuda-bench-") as name:
-        spark = SparkPeer(setting.data, Path(name))
-        path = str(Path(name) / "grid.remuda")
-        with remuda_peer.create(path, spark=spark.session) as grid:
-            yield from _loads(grid, spark, path)
-            grid.load("orders", spark.dataframe, mode="replace")
-            grid.sql("SET engine = spark")
-            yield from _gathers(grid, spark)
-            for title, sql in MEETINGS.items():
-                yield _against_spark(f"Spark, rows that meet: {title}", sql, grid, spark)
-            source = spark.read_maps(path)
-            yield Case(
-                "Spark data source: by key",
-                {
-                    REMUDA: lambda: source.where("id = 4711").collect(),
-                    "Spark Parquet": lambda: spark.dataframe.where("id = 4711").collect(),
-                },
-            )
-            grid.sql("SET engine = auto")
-            yield from _without_a_job(grid, spark, path)
-        spark.session.stop()
+    path = str(spark.folder / "grid.remuda")
+    with remuda_peer.create(path, spark=spark.session) as grid:
+        yield from _loads(grid, spark, path)
+        grid.load("orders", spark.dataframe, mode="replace")
+        grid.sql("SET engine = spark")
+        yield from _gathers(grid, spark)
+        for title, sql in MEETINGS.items():
+            yield _against_spark(f"Spark, rows that meet: {title}", sql, grid, spark)
+        source = spark.read_maps(path)
+        yield Case(
+            "Spark data source: by key",
+            {
+                REMUDA: lambda: source.where("id = 4711").collect(),
+                "Spark Parquet": lambda: spark.dataframe.where("id = 4711").collect(),
+            },
+        )
+        grid.sql("SET engine = auto")
+        yield from _without_a_job(grid, spark, path)
 
 
 def _loads(grid: Any, spark: SparkPeer, path: str) -> Iterator[Case]:
     """Tasks read Parquet files themselves; the rows of a query come through Spark, and those of `df.write` always do.
 
-    "computing" is the query alone, its rows thrown away: what nobody who asks Spark for them can be faster than.
+    "computing" is the query alone, its rows thrown away: the lower bound of each load that asks Spark for them.
     """
     query = spark.dataframe.where(EVERY_ROW)
     yield Case(

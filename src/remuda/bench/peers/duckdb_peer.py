@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 
-from benchmarks.data import CREATE_TABLE
+from remuda.bench.data import CREATE_TABLE
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from benchmarks.data import Data
+    from remuda.bench.data import Data
 
 INDEXES = (
     "CREATE INDEX orders_customer ON orders (customer)",
@@ -21,8 +21,8 @@ INDEXES = (
 )
 
 
-def create() -> duckdb.DuckDBPyConnection:
-    connection = duckdb.connect(":memory:")
+def create(path: str | Path = ":memory:") -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect(path)
     connection.execute(CREATE_TABLE)
     return connection
 
@@ -48,6 +48,9 @@ class DuckPeer:
     def arrow(self, sql: str, *parameters: Any) -> Any:
         return self.connection.sql(sql, params=parameters or None).to_arrow_table()
 
+    def close(self) -> None:
+        self.connection.close()
+
 
 class DuckFilePeer(DuckPeer):
     """Scans of a file's compressed columns are the faster ones now and then; indexes would not help them."""
@@ -60,7 +63,7 @@ class DuckFilePeer(DuckPeer):
         self.connection.execute("CHECKPOINT")
 
     def close(self) -> None:
-        self.connection.close()
+        super().close()
         self._folder.cleanup()
 
 

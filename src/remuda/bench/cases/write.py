@@ -1,69 +1,91 @@
-"""One row after the other, and all of them at once."""
+"""One row after the other, and all of them at once; none of it survives a power failure."""
 
 from __future__ import annotations
 
 import datetime as dt
 import itertools
+import tempfile
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from benchmarks.case import REMUDA, Case, Setting, over
-from benchmarks.peers import duckdb_peer, remuda_peer, sqlite_peer
+from remuda.bench.case import REMUDA, Case, Setting, if_installed, over
+from remuda.bench.peers import remuda_peer, sqlite_peer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
+    from typing import Any
+
+    from remuda.bench.case import Ask
 
 MOMENT = dt.datetime(2024, 1, 1)
 MICROSECONDS = 1_704_067_200_000_000
+STORED = ("C1", "NEW", 1.5, MICROSECONDS, 1)
 SINK = "SINK INTO orders VALUES (?, ?, ?, ?, ?, ?)"
 REPLACE = "INSERT OR REPLACE INTO orders VALUES (?, ?, ?, ?, ?, ?)"
 
 
 def cases(setting: Setting) -> Iterator[Case]:
+    with tempfile.TemporaryDirectory(prefix="remuda-bench-") as folder:
+        yield Case(
+            "put one row: map.set",
+            {REMUDA: _put("set"), "LMDB": if_installed("LMDB", lambda: _lmdb_put(folder)), "SQLite": _sqlite_put()},
+            same_answers=False,
+        )
     yield Case("put one row: map.put", {REMUDA: _put("put"), "SQLite": _sqlite_put()}, same_answers=False)
-    yield Case("put one row: map.set", {REMUDA: _put("set"), "SQLite": _sqlite_put()}, same_answers=False)
     yield Case(
-        "put one row: grid.sql", {REMUDA: _sink(), "SQLite": _sqlite_put(), "DuckDB": _duckdb_put()}, same_answers=False
+        "put one row: grid.sql",
+        {REMUDA: _sink(), "SQLite": _sqlite_put(), "DuckDB": if_installed("DuckDB", _duckdb_put)},
+        same_answers=False,
     )
     yield _put_over(setting)
     yield _load(setting)
 
 
-def _put(method: str) -> Callable[[], object]:
+def _put(method: str) -> Ask:
     put, keys = getattr(remuda_peer.create().map("orders"), method), itertools.count()
     value = {"customer": "C1", "status": "NEW", "amount": 1.5, "created": MOMENT, "qty": 1}
     return lambda: put(next(keys), value)
 
 
-def _sink() -> Callable[[], object]:
+def _sink() -> Ask:
     sql, keys = remuda_peer.create().sql, itertools.count()
     return lambda: sql(SINK, next(keys), "C1", "NEW", 1.5, MOMENT, 1)
 
 
-def _sqlite_put() -> Callable[[], object]:
+def _lmdb_put(folder: str) -> Ask:
+    from remuda.bench.peers import lmdb_peer
+
+    environment, keys = lmdb_peer.create(folder, durable=False), itertools.count()
+    return lambda: lmdb_peer.put(environment, next(keys), STORED)
+
+
+def _sqlite_put() -> Ask:
     execute, keys = sqlite_peer.create().execute, itertools.count()
-    return lambda: execute(REPLACE, (next(keys), "C1", "NEW", 1.5, MICROSECONDS, 1))
+    return lambda: execute(REPLACE, (next(keys), *STORED))
 
 
-def _duckdb_put() -> Callable[[], object]:
+def _duckdb_put() -> Ask:
+    from remuda.bench.peers import duckdb_peer
+
     execute, keys = duckdb_peer.create().execute, itertools.count()
     return lambda: execute(REPLACE, (next(keys), "C1", "NEW", 1.5, MOMENT, 1))
 
 
 def _put_over(setting: Setting) -> Case:
-    """Rows in the place of those with their keys, all of them as they were: who reads them later sees no difference."""
+    """Replace rows by themselves: the cases that follow find the same rows."""
     chosen = setting.data.table.take(pa.array(setting.data.keys))
     microseconds = chosen.column("created").cast(pa.int64()).to_pylist()
     rows = [tuple(row.values()) for row in chosen.to_pylist()]
     stored = [(*row[:4], moment, row[5]) for row, moment in zip(rows, microseconds, strict=True)]
-    put, execute = setting.peers.remuda.orders.put, setting.peers.sqlite.connection.execute
+    put = setting.peers.remuda.orders.put
+
+    def ask(sqlite: Any) -> Ask:
+        return over(stored, lambda row: sqlite.connection.execute(REPLACE, row))
+
     return Case(
         "put over a row: map.put",
-        {
-            REMUDA: over(rows, lambda row: put(row[0], row[1:])),
-            "SQLite": over(stored, lambda row: execute(REPLACE, row)),
-        },
+        {REMUDA: over(rows, lambda row: put(row[0], row[1:])), **setting.contenders(["SQLite"], ask)},
         same_answers=False,
     )
 
@@ -80,11 +102,20 @@ def _load(setting: Setting) -> Case:
         sqlite_peer.load(connection, table)
         connection.close()
 
-    def duck() -> None:
+    return Case(
+        "load all rows, 2 indexes",
+        {REMUDA: ours, "SQLite": sqlite, "DuckDB": if_installed("DuckDB", lambda: _duckdb_load(table))},
+        same_answers=False,
+        grows=True,
+    )
+
+
+def _duckdb_load(table: pa.Table) -> Ask:
+    from remuda.bench.peers import duckdb_peer
+
+    def load() -> None:
         connection = duckdb_peer.create()
         duckdb_peer.load(connection, table)
         connection.close()
 
-    return Case(
-        f"load {table.num_rows:,} rows, 2 indexes", {REMUDA: ours, "SQLite": sqlite, "DuckDB": duck}, same_answers=False
-    )
+    return load

@@ -5,10 +5,14 @@ from __future__ import annotations
 import sqlite3
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
+from remuda.bench.data import plain
 
 if TYPE_CHECKING:
-    from benchmarks.data import Data
+    from pathlib import Path
+
+    import pyarrow as pa
+
+    from remuda.bench.data import Data
 
 CREATE = """
     CREATE TABLE orders (
@@ -19,22 +23,21 @@ INDEXES = (
     "CREATE INDEX orders_customer ON orders (customer)",
     "CREATE INDEX orders_amount ON orders (amount)",
 )
+BATCH_ROWS = 1 << 16
 
 
-def create() -> sqlite3.Connection:
-    connection = sqlite3.connect(":memory:", isolation_level=None, cached_statements=1_000)
+def create(path: str | Path = ":memory:") -> sqlite3.Connection:
+    connection = sqlite3.connect(path, isolation_level=None, cached_statements=1_000)
     for statement in (CREATE, *INDEXES):
         connection.execute(statement)
     return connection
 
 
 def load(connection: sqlite3.Connection, table: pa.Table) -> None:
-    columns = [
-        (column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column).to_pylist()
-        for column in table.columns
-    ]
     connection.execute("BEGIN")
-    connection.executemany("INSERT INTO orders VALUES (?, ?, ?, ?, ?, ?)", zip(*columns, strict=True))
+    for batch in table.to_batches(BATCH_ROWS):
+        columns = [plain(column).to_pylist() for column in batch.columns]
+        connection.executemany("INSERT INTO orders VALUES (?, ?, ?, ?, ?, ?)", zip(*columns, strict=True))
     connection.execute("COMMIT")
 
 
@@ -46,3 +49,6 @@ class SqlitePeer:
 
     def rows(self, sql: str, *parameters: Any) -> list[Any]:
         return self.connection.execute(sql, parameters).fetchall()
+
+    def close(self) -> None:
+        self.connection.close()

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import remuda
-from benchmarks.data import CREATE_CUSTOMERS, CREATE_TABLE, INDEXES
+from remuda.bench.data import CREATE_CUSTOMERS, CREATE_TABLE, INDEXES
 
 if TYPE_CHECKING:
-    from benchmarks.data import Data
+    from remuda.bench.data import Data
 
 
 def create(path: str | None = None, **options: Any) -> Any:
@@ -32,3 +32,6 @@ class RemudaPeer:
 
     def arrow(self, sql: str, *parameters: Any) -> Any:
         return self.grid.sql(sql, *parameters).to_arrow()
+
+    def close(self) -> None:
+        self.grid.close()

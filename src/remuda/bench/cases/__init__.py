@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from benchmarks.cases import durable, lookup, members, scan, series, spark, write
+from remuda.bench.cases import durable, lookup, members, scan, series, spark, startup, write
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from benchmarks.case import Case, Setting
+    from remuda.bench.case import Case, Setting
 
 GROUPS: dict[str, Callable[[Setting], Iterator[Case]]] = {
     "lookup": lookup.cases,
@@ -18,5 +18,6 @@ GROUPS: dict[str, Callable[[Setting], Iterator[Case]]] = {
     "members": members.cases,
     "write": write.cases,
     "durable": durable.cases,
+    "start-up": startup.cases,
     "spark": spark.cases,  # last: a Java beside them would disturb the others
 }

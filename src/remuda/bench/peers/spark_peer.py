@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import re
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from benchmarks.data import Data
+    from remuda.bench.data import Data
 
 SLOTS = 2
 PARTITIONS = 271
 
 
 class SparkPeer:
-    def __init__(self, data: Data, folder: Path) -> None:
+    def __init__(self, data: Data) -> None:
         import remuda.spark
 
         self.session: Any = remuda.spark.session(master=f"local[{SLOTS}]")
-        self._folder = folder
+        self._temporary = tempfile.TemporaryDirectory(prefix="remuda-bench-")
+        self.folder = folder = Path(self._temporary.name)
         self.dataframe = self.session.read.parquet(_write(data, folder / "orders"))
         self.dataframe.createOrReplaceTempView("orders_parquet")
         # Other files: of those that it has once cached, Spark takes every data frame from its cache.
@@ -44,7 +45,7 @@ class SparkPeer:
 
     def write_buckets(self, dataframe: Any) -> None:
         """Spark's own way to keep rows together by key and in order: a table of as many buckets as we have parts."""
-        write = dataframe.write.mode("overwrite").format("parquet").option("path", str(self._folder / "buckets"))
+        write = dataframe.write.mode("overwrite").format("parquet").option("path", str(self.folder / "buckets"))
         write.bucketBy(PARTITIONS, "id").sortBy("id").saveAsTable("orders_buckets")
 
     def write_map(self, dataframe: Any, path: str) -> None:
@@ -61,6 +62,10 @@ class SparkPeer:
     def empty_job(self) -> Any:
         """The least that any Spark job with Python tasks costs: one task in each slot that does nothing."""
         return self.session.sparkContext.runJob(self._slots, _nothing)
+
+    def close(self) -> None:
+        self.session.stop()
+        self._temporary.cleanup()
 
 
 def _write(data: Data, folder: Path) -> str:

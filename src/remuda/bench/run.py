@@ -1,0 +1,104 @@
+"""Run the cases: each group at one size, the scans also with NULLs, and a few cases at several sizes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from remuda.bench import data
+from remuda.bench.case import Case, Setting, size_of
+from remuda.bench.cases import GROUPS
+from remuda.bench.measure import FULL, Budget, Timing, interleave
+from remuda.bench.peers import Peers
+from remuda.errors import RemudaError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+WITH_NULLS = ("scan",)
+"""The groups that also run over rows with NULLs."""
+SPARK = "spark"
+START_UP = "start-up"
+GROWTH = "growth"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to measure."""
+
+    rows: int
+    sizes: tuple[int, ...] = ()
+    """Further numbers of rows for the cases that grow."""
+    budget: Budget = FULL
+    only: str = ""
+    """The name of a group, or a part of the name of cases; all if empty."""
+    with_spark: bool = True
+
+    def has_group(self, group: str) -> bool:
+        if group == SPARK and not self.with_spark:
+            return False
+        return self.only == group or self.only not in (*GROUPS, GROWTH)
+
+    def has_case(self, group: str, case: Case) -> bool:
+        return self.only in ("", group) or self.only.casefold() in case.name.casefold()
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """One case at one size; None is the timing of a peer that is not installed."""
+
+    group: str
+    name: str
+    rows: int
+    nulls: bool
+    timings: dict[str, Timing | None]
+
+
+def run(plan: Plan) -> Iterator[Measurement]:
+    """Measure all cases of the plan, in the order of the report."""
+    for group in GROUPS:
+        if plan.has_group(group):
+            yield from _run_group(plan, group)
+    if plan.has_group(GROWTH):
+        for size in sorted({*plan.sizes, plan.rows} if plan.sizes else ()):
+            yield from _grow(plan, size)
+
+
+def _run_group(plan: Plan, group: str) -> Iterator[Measurement]:
+    settings = [_setting(plan.rows, nulls=nulls) for nulls in ((False, True) if group in WITH_NULLS else (False,))]
+    try:
+        # The same case without and with NULLs, one after the other.
+        for cases in zip(*(GROUPS[group](setting) for setting in settings), strict=True):
+            for nulls, case in enumerate(cases):
+                if plan.has_case(group, case):
+                    yield _measured(plan, group, case, plan.rows, nulls=bool(nulls))
+    finally:
+        for setting in settings:
+            setting.peers.close()
+
+
+def _grow(plan: Plan, size: int) -> Iterator[Measurement]:
+    """Measure anew at each size, the main one included: its neighbours are from the same minutes."""
+    setting = _setting(size, nulls=False)
+    try:
+        for group in ("lookup", "scan", "write"):
+            for case in GROUPS[group](setting):
+                if case.grows and plan.has_case(GROWTH, case):
+                    yield _measured(plan, GROWTH, case, size, nulls=False)
+    finally:
+        setting.peers.close()
+
+
+def _setting(rows: int, *, nulls: bool) -> Setting:
+    made = data.make(rows, nulls=nulls)
+    return Setting(made, Peers(made))
+
+
+def _measured(plan: Plan, group: str, case: Case, rows: int, *, nulls: bool) -> Measurement:
+    present = {name: ask for name, ask in case.contenders.items() if ask is not None}
+    if case.same_answers:
+        sizes = {name: size_of(ask()) for name, ask in present.items()}
+        if len(set(sizes.values())) > 1:
+            raise RemudaError(f"{case.name}: answers of different size: {sizes}")
+    timings = interleave(present, plan.budget)
+    return Measurement(group, case.name, rows, nulls, {name: timings.get(name) for name in case.contenders})
