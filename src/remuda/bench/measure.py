@@ -7,10 +7,12 @@ import itertools
 import statistics
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+Name = TypeVar("Name")
 
 SHORTEST_TURN = 0.005
 """Seconds: a turn makes as many calls as fill it, so that the clock's own cost does not count."""
@@ -44,14 +46,14 @@ class Timing:
     median: float
 
 
-def interleave(functions: Mapping[str, Callable[[], object]], budget: Budget = FULL) -> dict[str, Timing]:
+def interleave(functions: Mapping[Name, Callable[[], object]], budget: Budget = FULL) -> dict[Name, Timing]:
     """Time each function, in turns taken one after the other.
 
     The first function of a round finds the processor's caches full of something else, so every turn begins with a
     call that is not counted, and the order rotates: the same function twice gives the same time twice.
     """
     calls = {name: _calls_in_a_turn(function, budget) for name, function in functions.items()}
-    samples: dict[str, list[float]] = {name: [] for name in functions}
+    samples: dict[Name, list[float]] = {name: [] for name in functions}
     spent = dict.fromkeys(functions, 0.0)
     waiting = dict(functions)
     gc.collect()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -26,9 +27,12 @@ STYLES = {
 REFERENCE = Style("grey", "bar")
 """What is no peer, such as an empty process."""
 
-LEFT, RIGHT, ROW = 270.0, 30.0, 22.0
-WIDTH = 860.0
+WIDTH, RIGHT, ROW = 880.0, 34.0, 24.0
+LETTER = 6.6
+"""Pixels of an average letter."""
 LEGEND_STEP = 26.0
+OFFSETS = (-4.0, 0.0, 4.0)
+"""Pixels by which contenders are moved up and down in turn: equal values stay visible beside each other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +128,8 @@ def _frame(title: str, rows: Sequence[Row], extra: Sequence[float] = ()) -> tupl
     picture.text(16, 24, title, kind="head")
     _legend(picture, contenders, 44, WIDTH)
     values = [value for row in rows for value in row.values.values()]
-    return picture, LogAxis.around([*values, *extra], LEFT, WIDTH - RIGHT), top
+    left = 24 + LETTER * max(len(row.name) for row in rows)
+    return picture, LogAxis.around([*values, *extra], left, WIDTH - RIGHT), top
 
 
 def _draw_rows(
@@ -136,6 +141,7 @@ def _draw_rows(
     print_value: Callable[[float], str],
 ) -> None:
     bottom = top + ROW * len(rows)
+    offsets = dict(zip(_names(row.values for row in rows), itertools.cycle(OFFSETS), strict=False))
     for tick, label in zip(axis.decades(), labels, strict=True):
         picture.line(axis.at(tick), top, axis.at(tick), bottom)
         picture.text(axis.at(tick), bottom + 16, label, anchor="middle", kind="small")
@@ -144,7 +150,8 @@ def _draw_rows(
         picture.line(axis.start, y, axis.end, y)
         picture.text(axis.start - 10, y + 4, row.name, anchor="end")
         for contender, value in row.values.items():
-            picture.mark(axis.at(value), y, style_of(contender), f"{row.name}, {contender}: {print_value(value)}")
+            title = f"{row.name}, {contender}: {print_value(value)}"
+            picture.mark(axis.at(value), y + offsets[contender], style_of(contender), title)
 
 
 def _draw_panel(picture: Picture, panel: Panel, left: float, top: float, width: float, height: float) -> None:
@@ -167,14 +174,17 @@ def _draw_panel(picture: Picture, panel: Panel, left: float, top: float, width: 
             picture.mark(x, y, style_of(contender), f"{contender}, {size:,} rows: {duration(time)}")
 
 
+def _names(groups: Iterable[Iterable[str]]) -> list[str]:
+    return list(dict.fromkeys(name for group in groups for name in group))
+
+
 def _contenders(groups: Iterable[Iterable[str]]) -> list[str]:
     """Name the entries of the legend: contenders of one style share the first name that has it."""
     found: dict[Style, str] = {}
-    for group in groups:
-        for contender in group:
-            style = style_of(contender)
-            known = [name for name, each in STYLES.items() if each == style]
-            found.setdefault(style, known[0] if known else contender)
+    for contender in _names(groups):
+        style = style_of(contender)
+        known = [name for name, each in STYLES.items() if each == style]
+        found.setdefault(style, known[0] if known else contender)
     return list(found.values())
 
 
@@ -194,7 +204,7 @@ def _legend_lines(contenders: Sequence[str], width: float) -> list[list[tuple[fl
     lines: list[list[tuple[float, str]]] = [[]]
     x = 22.0
     for contender in contenders:
-        needed = 30 + 7.0 * len(contender)
+        needed = 36 + LETTER * len(contender)
         if x + needed > width - 10 and lines[-1]:
             lines.append([])
             x = 22.0

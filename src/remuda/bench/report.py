@@ -113,8 +113,8 @@ def _caveats(report: Report, found: dict[str, str]) -> Iterator[str]:
     missing = [name for name, number in found.items() if number == NOT_INSTALLED]
     if missing:
         yield _prose(f"Not installed, and so not measured: {', '.join(missing)}.")
-    if not report.plan.with_spark:
-        yield "Run without Spark."
+    if not report.group(SPARK):
+        yield "Spark was not measured in this run."
 
 
 def _losses(report: Report) -> Iterator[str]:

@@ -13,7 +13,7 @@ from remuda.bench.peers import Peers
 from remuda.errors import RemudaError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 WITH_NULLS = ("scan",)
 """The groups that also run over rows with NULLs."""
@@ -67,11 +67,9 @@ def run(plan: Plan) -> Iterator[Measurement]:
 def _run_group(plan: Plan, group: str) -> Iterator[Measurement]:
     settings = [_setting(plan.rows, nulls=nulls) for nulls in ((False, True) if group in WITH_NULLS else (False,))]
     try:
-        # The same case without and with NULLs, one after the other.
         for cases in zip(*(GROUPS[group](setting) for setting in settings), strict=True):
-            for nulls, case in enumerate(cases):
-                if plan.has_case(group, case):
-                    yield _measured(plan, group, case, plan.rows, nulls=bool(nulls))
+            if plan.has_case(group, cases[0]):
+                yield from _measured(plan, group, cases, plan.rows)
     finally:
         for setting in settings:
             setting.peers.close()
@@ -84,7 +82,7 @@ def _grow(plan: Plan, size: int) -> Iterator[Measurement]:
         for group in ("lookup", "scan", "write"):
             for case in GROUPS[group](setting):
                 if case.grows and plan.has_case(GROWTH, case):
-                    yield _measured(plan, GROWTH, case, size, nulls=False)
+                    yield from _measured(plan, GROWTH, [case], size)
     finally:
         setting.peers.close()
 
@@ -94,11 +92,23 @@ def _setting(rows: int, *, nulls: bool) -> Setting:
     return Setting(made, Peers(made))
 
 
-def _measured(plan: Plan, group: str, case: Case, rows: int, *, nulls: bool) -> Measurement:
-    present = {name: ask for name, ask in case.contenders.items() if ask is not None}
-    if case.same_answers:
-        sizes = {name: size_of(ask()) for name, ask in present.items()}
-        if len(set(sizes.values())) > 1:
-            raise RemudaError(f"{case.name}: answers of different size: {sizes}")
-    timings = interleave(present, plan.budget)
-    return Measurement(group, case.name, rows, nulls, {name: timings.get(name) for name in case.contenders})
+def _measured(plan: Plan, group: str, cases: Sequence[Case], rows: int) -> Iterator[Measurement]:
+    """Measure a case without NULLs and, where there is one, its form with NULLs in the same turns."""
+    asks = {
+        (nulls, name): ask
+        for nulls, case in enumerate(cases)
+        for name, ask in case.contenders.items()
+        if ask is not None
+    }
+    for nulls, case in enumerate(cases):
+        if case.same_answers:
+            _check_sizes(case.name, {name: size_of(ask()) for (of, name), ask in asks.items() if of == nulls})
+    timings = interleave(asks, plan.budget)
+    for nulls, case in enumerate(cases):
+        found = {name: timings.get((nulls, name)) for name in case.contenders}
+        yield Measurement(group, case.name, rows, bool(nulls), found)
+
+
+def _check_sizes(name: str, sizes: dict[str, int | None]) -> None:
+    if len(set(sizes.values())) > 1:
+        raise RemudaError(f"{name}: answers of different size: {sizes}")

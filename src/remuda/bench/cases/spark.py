@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import remuda
 from remuda.bench.case import REMUDA, Case, Setting
 from remuda.bench.peers import remuda_peer
+from remuda.errors import RemudaError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,7 +37,11 @@ BY_INDEX = "SELECT id, amount FROM orders WHERE customer = 'C47'"
 
 
 def cases(setting: Setting) -> Iterator[Case]:
-    spark = setting.peers.find("Spark")
+    try:
+        spark = setting.peers.find("Spark")
+    except RemudaError as error:  # pyspark without a Java
+        print(f"Spark is left out: {error}")
+        return
     if spark is None:
         return
     path = str(spark.folder / "grid.remuda")
