@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from dataclasses import dataclass
 
-from remuda.bench.cases.startup import SELECT_ONE
+from remuda.bench.cases.startup import SELECT_ONE, new_process
 
 RUNS = 3
 
@@ -27,8 +25,7 @@ def import_costs(contender: str) -> list[ImportCost]:
 
 
 def _costs(code: str) -> list[ImportCost]:
-    command = [sys.executable, "-X", "importtime", "-c", code]
-    return parse(subprocess.run(command, check=True, capture_output=True, text=True).stderr)
+    return parse(new_process("-X", "importtime", "-c", code).stderr)
 
 
 def parse(printed: str) -> list[ImportCost]:

@@ -34,8 +34,8 @@ class Budget:
         return len(samples) >= self.fewest_turns and (spent >= self.seconds or len(samples) >= MOST_TURNS)
 
 
-FULL = Budget(seconds=1.0, fewest_turns=3, slow_call=2.0)
-QUICK = Budget(seconds=0.1, fewest_turns=3, slow_call=1.0)
+FULL = Budget(seconds=1.0, fewest_turns=3, slow_call=5.0)
+QUICK = Budget(seconds=0.1, fewest_turns=3, slow_call=3.0)
 
 
 @dataclass(frozen=True, slots=True)

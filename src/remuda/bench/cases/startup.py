@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -63,8 +64,13 @@ def _processes(codes: dict[str, str]) -> dict[str, Ask | None]:
 
 
 def _process(code: str) -> Ask:
-    command = [sys.executable, "-c", code]
-    return lambda: subprocess.run(command, check=True, capture_output=True)
+    return lambda: new_process("-c", code)
+
+
+def new_process(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run Python with bytecode, which an installed program has: the first run writes what is missing."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return subprocess.run([sys.executable, *arguments], check=True, capture_output=True, text=True, env=environment)
 
 
 def _store(table: pa.Table, paths: dict[str, Path]) -> None:
