@@ -137,7 +137,7 @@ def test_the_description_renders_and_links_nowhere_that_is_not_there(distributio
     assert distribution.metadata["Description-Content-Type"] == "text/markdown"
     assert "pip install remudadb" in text
     assert "docs/queries.md" in text, "the text of a link stays"
-    links = re.findall(r"\]\(([^)]*)\)", text)
+    links = [*re.findall(r"\]\(([^)]*)\)", text), *re.findall(r'(?:href|src|srcset)="([^"]*)"', text)]
     assert not [link for link in links if not link.startswith("https://")]
 
 
