@@ -185,11 +185,19 @@ def _measured(plan: Plan) -> list[Measurement]:
 
 
 def test_only_selects_groups_and_cases() -> None:
-    series = _measured(Plan(ROWS, budget=SHORT, only="series"))
+    series = _measured(Plan(ROWS, budget=SHORT, only="series", with_spark=False))
     assert {each.group for each in series} == {"series"}
-    gets = _measured(Plan(ROWS, sizes=(1_000,), budget=SHORT, only="map.get"))
+    gets = _measured(Plan(ROWS, sizes=(1_000,), budget=SHORT, only="map.get", with_spark=False))
     assert [(each.group, each.rows) for each in gets] == [("lookup", ROWS), ("growth", 1_000), ("growth", ROWS)]
     assert all(REMUDA in each.timings for each in gets)
+
+
+def test_a_name_that_no_case_has_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(arguments, "run", lambda _: iter(()))
+    assert main(["bench", "--only", "lokup"]) == 1
+    assert "no group is called 'lokup'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("value", ["10", "many", "1000,x"])

@@ -14,6 +14,7 @@ from remuda.bench.measure import FULL, QUICK
 from remuda.bench.run import GROWTH, Plan, run
 from remuda.bench.terminal import heading, line
 from remuda.durations import duration
+from remuda.errors import RemudaError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,6 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for measurement in run(plan):
         measurements.append(measurement)
         print(line(measurement), flush=True)
+    if not measurements:
+        raise RemudaError(f"no group is called {plan.only!r} and no case has that in its name")
     if machine is not None:
         from remuda.bench.report import Report, write
 
