@@ -119,14 +119,14 @@ def _syncs(path: Path, count: int) -> Ask:
     """One sync for each put, over bytes that are there already: the lower bound of a single writer."""
     record, room = b"x" * 100, bytes(1 << 20)
     path.write_bytes(room)
-    descriptor = os.open(path, os.O_WRONLY)
-    os.fsync(descriptor)
+    file = path.open("r+b", buffering=0)
+    os.fsync(file.fileno())
     offsets = itertools.cycle(range(0, len(room) - len(record), len(record)))
     sync_data = getattr(os, "fdatasync", os.fsync)  # macOS has no fdatasync
 
     def sync() -> None:
         for _ in range(count):
-            os.pwrite(descriptor, record, next(offsets))
-            sync_data(descriptor)
+            os.pwrite(file.fileno(), record, next(offsets))
+            sync_data(file.fileno())
 
     return sync
