@@ -7,6 +7,7 @@ import os
 import sqlite3
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,15 +31,19 @@ INSERT = "INSERT INTO orders VALUES (?, ?, ?, ?, ?, ?)"
 
 
 def cases(_: Setting) -> Iterator[Case]:
-    with tempfile.TemporaryDirectory(prefix="remuda-bench-") as name, ThreadPoolExecutor(THREADS) as pool:
+    with (
+        tempfile.TemporaryDirectory(prefix="remuda-bench-") as name,
+        ThreadPoolExecutor(THREADS) as pool,
+        ExitStack() as opened,
+    ):
         folder = Path(name)
         yield Case(
             "durable put, 1 thread",
             {
                 REMUDA: _put(folder / "put.remuda"),
-                "SQLite": _sqlite_puts(folder / "put.sqlite", 1),
+                "SQLite": _sqlite_puts(opened, folder / "put.sqlite", 1),
                 "LMDB": if_installed("LMDB", lambda: _lmdb_put(folder / "put.lmdb")),
-                "one sync of the disk": _syncs(folder / "sync", 1),
+                "one sync of the disk": _syncs(opened, folder / "sync", 1),
             },
             same_answers=False,
         )
@@ -46,9 +51,9 @@ def cases(_: Setting) -> Iterator[Case]:
             f"{THREADS * PUTS} durable puts, {THREADS} threads",
             {
                 REMUDA: _puts(folder / "puts.remuda", pool),
-                "SQLite, 1 thread": _sqlite_puts(folder / "puts.sqlite", THREADS * PUTS),
-                f"SQLite, {THREADS} threads": _sqlite_puts_by_threads(folder / "threads.sqlite", pool),
-                "the disk's syncs alone": _syncs(folder / "syncs", THREADS * PUTS),
+                "SQLite, 1 thread": _sqlite_puts(opened, folder / "puts.sqlite", THREADS * PUTS),
+                f"SQLite, {THREADS} threads": _sqlite_puts_by_threads(opened, folder / "threads.sqlite", pool),
+                "the disk's syncs alone": _syncs(opened, folder / "syncs", THREADS * PUTS),
             },
             same_answers=False,
         )
@@ -91,10 +96,13 @@ def _sqlite_created(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def _sqlite_puts_by_threads(path: Path, pool: ThreadPoolExecutor) -> Ask:
+def _sqlite_puts_by_threads(opened: ExitStack, path: Path, pool: ThreadPoolExecutor) -> Ask:
     """The same work by as many threads, a connection for each: SQLite lets in one writer at a time, the others wait."""
     _sqlite_created(path).close()
-    connections, keys = [_sqlite_connection(path) for _ in range(THREADS)], itertools.count()
+    connections, keys = (
+        [opened.enter_context(closing(_sqlite_connection(path))) for _ in range(THREADS)],
+        itertools.count(),
+    )
 
     def put(number: int) -> None:
         connection = connections[number]
@@ -104,9 +112,9 @@ def _sqlite_puts_by_threads(path: Path, pool: ThreadPoolExecutor) -> Ask:
     return lambda: list(pool.map(put, range(THREADS)))
 
 
-def _sqlite_puts(path: Path, count: int) -> Ask:
+def _sqlite_puts(opened: ExitStack, path: Path, count: int) -> Ask:
     """Put as many rows by a single thread, which waits for no other."""
-    connection, keys = _sqlite_created(path), itertools.count()
+    connection, keys = opened.enter_context(closing(_sqlite_created(path))), itertools.count()
 
     def puts() -> None:
         for _ in range(count):
@@ -115,11 +123,11 @@ def _sqlite_puts(path: Path, count: int) -> Ask:
     return puts
 
 
-def _syncs(path: Path, count: int) -> Ask:
+def _syncs(opened: ExitStack, path: Path, count: int) -> Ask:
     """One sync for each put, over bytes that are there already: the lower bound of a single writer."""
     record, room = b"x" * 100, bytes(1 << 20)
     path.write_bytes(room)
-    file = path.open("r+b", buffering=0)
+    file = opened.enter_context(path.open("r+b", buffering=0))
     os.fsync(file.fileno())
     offsets = itertools.cycle(range(0, len(room) - len(record), len(record)))
     sync_data = getattr(os, "fdatasync", os.fsync)  # macOS has no fdatasync

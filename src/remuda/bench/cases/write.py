@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import itertools
 import tempfile
+from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -26,18 +27,26 @@ REPLACE = "INSERT OR REPLACE INTO orders VALUES (?, ?, ?, ?, ?, ?)"
 
 
 def cases(setting: Setting) -> Iterator[Case]:
-    with tempfile.TemporaryDirectory(prefix="remuda-bench-") as folder:
+    with tempfile.TemporaryDirectory(prefix="remuda-bench-") as folder, ExitStack() as opened:
         yield Case(
             "put one row: map.set",
-            {REMUDA: _put("set"), "LMDB": if_installed("LMDB", lambda: _lmdb_put(folder)), "SQLite": _sqlite_put()},
+            {
+                REMUDA: _put("set"),
+                "LMDB": if_installed("LMDB", lambda: _lmdb_put(opened, folder)),
+                "SQLite": _sqlite_put(opened),
+            },
             same_answers=False,
         )
-    yield Case("put one row: map.put", {REMUDA: _put("put"), "SQLite": _sqlite_put()}, same_answers=False)
-    yield Case(
-        "put one row: grid.sql",
-        {REMUDA: _sink(), "SQLite": _sqlite_put(), "DuckDB": if_installed("DuckDB", _duckdb_put)},
-        same_answers=False,
-    )
+        yield Case("put one row: map.put", {REMUDA: _put("put"), "SQLite": _sqlite_put(opened)}, same_answers=False)
+        yield Case(
+            "put one row: grid.sql",
+            {
+                REMUDA: _sink(),
+                "SQLite": _sqlite_put(opened),
+                "DuckDB": if_installed("DuckDB", lambda: _duckdb_put(opened)),
+            },
+            same_answers=False,
+        )
     yield _put_over(setting)
     yield _load(setting)
 
@@ -53,22 +62,22 @@ def _sink() -> Ask:
     return lambda: sql(SINK, next(keys), "C1", "NEW", 1.5, MOMENT, 1)
 
 
-def _lmdb_put(folder: str) -> Ask:
+def _lmdb_put(opened: ExitStack, folder: str) -> Ask:
     from remuda.bench.peers import lmdb_peer
 
-    environment, keys = lmdb_peer.create(folder, durable=False), itertools.count()
+    environment, keys = opened.enter_context(lmdb_peer.create(folder, durable=False)), itertools.count()
     return lambda: lmdb_peer.put(environment, next(keys), STORED)
 
 
-def _sqlite_put() -> Ask:
-    execute, keys = sqlite_peer.create().execute, itertools.count()
+def _sqlite_put(opened: ExitStack) -> Ask:
+    execute, keys = opened.enter_context(closing(sqlite_peer.create())).execute, itertools.count()
     return lambda: execute(REPLACE, (next(keys), *STORED))
 
 
-def _duckdb_put() -> Ask:
+def _duckdb_put(opened: ExitStack) -> Ask:
     from remuda.bench.peers import duckdb_peer
 
-    execute, keys = duckdb_peer.create().execute, itertools.count()
+    execute, keys = opened.enter_context(duckdb_peer.create()).execute, itertools.count()
     return lambda: execute(REPLACE, (next(keys), "C1", "NEW", 1.5, MOMENT, 1))
 
 
