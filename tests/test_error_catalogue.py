@@ -26,7 +26,8 @@ PAGE = Path(__file__).parents[1] / "docs" / "errors.md"
 
 FOREIGN = {
     # Faults of the engine itself: a statement can not cause them.
-    ("AssertionError", "cli/output.py"),
+    ("AssertionError", "bench/plots.py"),
+    ("AssertionError", "durations.py"),
     ("AssertionError", "exec/aggregate/aggregate_calls.py"),
     ("AssertionError", "exec/build.py"),
     ("AssertionError", "grid/statements/explain_statement.py"),
@@ -44,6 +45,7 @@ FOREIGN = {
     ("KeyError", "grid/rows.py"),
     ("StopIteration", "dbapi.py"),
     ("UsageError", "notebook.py"),
+    ("argparse.ArgumentTypeError", "bench/arguments.py"),
     ("argparse.ArgumentTypeError", "cli/arguments.py"),
     ("dataclasses.FrozenInstanceError", "dataclass.py"),
     # Caught by the module that raises them, or by its only caller.

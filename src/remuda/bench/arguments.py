@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         measurements.append(measurement)
         print(line(measurement), flush=True)
     if not measurements:
-        raise RemudaError(f"no group is called {plan.only!r} and no case has that in its name")
+        raise RemudaError(f"no group is called {plan.only!r} and no case has that in its name", sqlstate="22023")
     if machine is not None:
         from remuda.bench.report import Report, write
 

@@ -111,4 +111,4 @@ def _measured(plan: Plan, group: str, cases: Sequence[Case], rows: int) -> Itera
 
 def _check_sizes(name: str, sizes: dict[str, int | None]) -> None:
     if len(set(sizes.values())) > 1:
-        raise RemudaError(f"{name}: answers of different size: {sizes}")
+        raise RemudaError(f"{name}: answers of different size: {sizes}", sqlstate="XX000")

@@ -50,7 +50,9 @@ def _run(options: argparse.Namespace) -> int:
 
             return run_demo(options.rows, with_spark=options.spark)
         case "bench":
-            raise RemudaError("`bench` takes no options before it: write `remuda bench`, then its options")
+            raise RemudaError(
+                "`bench` takes no options before it: write `remuda bench`, then its options", sqlstate="22023"
+            )
         case _:
             from remuda.cli.shell import run_shell
 
