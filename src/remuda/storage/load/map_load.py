@@ -42,7 +42,7 @@ def load_table(target: MapStore, table: pa.Table, mode: LoadMode) -> int:
         rows = list(zip(*lists, strict=True))
         target.insert(rows) if mode == "append" else target.put(rows)
         return int(table.num_rows)
-    _adopt(target, target.directory.add_all(build_segments(target.definition, arrays)), mode)
+    _adopt(target, target.state.directory.add_all(build_segments(target.definition, arrays)), mode)
     return int(table.num_rows)
 
 
@@ -61,12 +61,12 @@ def load_tables(
             arrays = conform(target.definition, table, rows)
             if mode == "upsert":
                 arrays = last_of_each_key(target.definition, arrays)
-            fresh.extend(target.directory.add_all(build_segments(target.definition, arrays)))
+            fresh.extend(target.state.directory.add_all(build_segments(target.definition, arrays)))
             rows += table.num_rows
             if progress is not None:
                 progress(rows)
     except BaseException:
-        target.directory.discard(fresh, target.stored)
+        target.state.directory.discard(fresh, target.stored)
         raise
     _adopt(target, fresh, mode)
     return rows
@@ -75,20 +75,20 @@ def load_tables(
 def take_over_segments(target: MapStore, infos: Sequence[SegmentInfo], mode: LoadMode, delivery: str | None) -> int:
     """Adds segments that others have written into the map's folder, all or none; returns how many rows they have."""
     target.refuse_unwritable()
-    _adopt(target, [target.directory.take_over(target.definition, info) for info in infos], mode, delivery)
+    _adopt(target, [target.state.directory.take_over(target.definition, info) for info in infos], mode, delivery)
     return sum(info.rows for info in infos)
 
 
 def _adopt(target: MapStore, fresh: Sequence[StoredSegment], mode: LoadMode, delivery: str | None = None) -> None:
     """Installs new segments. Writers are kept out only while that is done, not while it is prepared."""
     try:
-        with target.structure:
+        with target.state.structure:
             target.refuse_unreadable()
             if not any(_try_to_adopt(target, fresh, mode, delivery) for _ in range(ADOPTION_TRIES)):
                 with target.writing():
                     _try_to_adopt(target, fresh, mode, delivery)
     except BaseException:
-        target.directory.discard(fresh, target.stored)
+        target.state.directory.discard(fresh, target.stored)
         raise
 
 
@@ -100,15 +100,15 @@ def _try_to_adopt(target: MapStore, fresh: Sequence[StoredSegment], mode: LoadMo
     """
     if mode != "replace":
         target.checkpoint()
-    stored = merge_load(target.directory, target.definition, target.stored, fresh, mode)
+    stored = merge_load(target.state.directory, target.definition, target.stored, fresh, mode)
     with target.writing():
-        log = target.log
+        log = target.state.version.log
         if mode == "replace":
-            target.install(stored, target.applied, (log.committed, log.committed), fresh, delivery)
+            target.state.install(stored, target.state.applied, (log.committed, log.committed), fresh, delivery)
             return True
         loaded = version_of(target.definition, fresh)
         if any(loaded.locate(key) is not None for key in log.keys):
-            target.directory.discard(stored, [*target.stored, *fresh])
+            target.state.directory.discard(stored, [*target.stored, *fresh])
             return False
-        target.install(stored, target.folded, (0, log.committed), fresh, delivery)
+        target.state.install(stored, target.state.folded, (0, log.committed), fresh, delivery)
         return True
