@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from dataclasses import field, replace
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from remuda.dataclass import dataclass
 
@@ -24,9 +24,34 @@ def new_id() -> str:
     return uuid.uuid4().hex[:16]
 
 
-class IndexKind(Enum):
-    HASH = "HASH"
-    SORTED = "SORTED"
+@dataclass(frozen=True, slots=True)
+class IndexService:
+    """What an index serves beside equalities of all its columns."""
+
+    ranges: bool = False
+    """A range of one column, behind equalities of the columns before it."""
+    order: bool = False
+    """Rows in the order of its columns, in both directions."""
+    leading_columns: bool = False
+    """Equalities of its first columns alone. Without it, an index needs all of its columns."""
+
+
+class IndexType(Enum):
+    """The types of indexes. The name of one is what `TYPE` takes and what a manifest says.
+
+    How a type is built and opened is in `storage/index/index_types.py`, what it costs in `optimizer/cost.py`.
+    """
+
+    serves: IndexService
+
+    SORTED = ("SORTED", IndexService(ranges=True, order=True, leading_columns=True))
+    HASH = ("HASH", IndexService())
+
+    def __new__(cls, name: str, serves: IndexService) -> Self:
+        made = object.__new__(cls)
+        made._value_ = name
+        made.serves = serves
+        return made
 
     __hash__ = object.__hash__
 
@@ -47,7 +72,7 @@ class IndexDefinition:
     id: str
     name: str
     columns: tuple[str, ...]
-    kind: IndexKind
+    type: IndexType
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from remuda.catalog import IndexKind
 from remuda.exec.scan.concrete_bounds import compile_lookups, pruned_partitions
 from remuda.expr import Parameter
 from remuda.grid.result import Result
@@ -117,8 +116,8 @@ Ends = tuple[int, bool, int, bool]
 
 
 def _ends(scan: physical.IndexScan) -> Ends | None:
-    """Of one range, or one value, of a SORTED index's first column; None for everything else."""
-    if scan.pruning is not None or scan.index.kind is not IndexKind.SORTED:
+    """Of one range, or one value, of the first column of an index that serves ranges; None for everything else."""
+    if scan.pruning is not None or not scan.index.type.serves.ranges:
         return None
     match scan.bounds:
         case (Interval(lows=(End(Parameter() as low, from_low),), highs=(End(Parameter() as high, to_high),)),):

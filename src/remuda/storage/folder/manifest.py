@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from remuda.catalog import ColumnDefinition, IndexDefinition, IndexKind, MapDefinition, ViewDefinition
+from remuda.catalog import ColumnDefinition, IndexDefinition, IndexType, MapDefinition, ViewDefinition
 from remuda.errors import OutcomeUnknownError, StorageError, damage_error
 from remuda.storage.folder.store_files import (
     DELIVERY_ID,
@@ -240,7 +240,7 @@ def map_entry(definition: MapDefinition, folded: int, segments: list[tuple[Segme
         definition.partitioned_by,
         definition.partitions,
         definition.replicated,
-        [IndexEntry(each.id, each.name, each.columns, each.kind.value) for each in definition.indexes],
+        [IndexEntry(each.id, each.name, each.columns, each.type.value) for each in definition.indexes],
         folded,
         [_segment_entry(info, deletion_file, types) for info, deletion_file in segments],
     )
@@ -261,7 +261,7 @@ def map_definition(entry: MapEntry) -> MapDefinition:
         entry.partitioned_by,
         entry.partitions,
         entry.replicated,
-        tuple(IndexDefinition(each.id, each.name, each.columns, IndexKind(each.kind)) for each in entry.indexes),
+        tuple(IndexDefinition(each.id, each.name, each.columns, IndexType[each.kind]) for each in entry.indexes),
     )
 
 

@@ -15,8 +15,10 @@ Each kind translates a value into the range of places [first, end) that its equa
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable
+from math import inf
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,17 +32,24 @@ from remuda.storage.segment.block_guard import view_of
 from remuda.storage.segment.column_reader import ColumnReader, bytes_reader
 from remuda.storage.segment.row_memory import rows_of
 from remuda.storage.segment.row_order import BLOCK, order_in_place, stable_order, taken
+from remuda.storage.source import FIRST_PIECE, LARGEST_PIECE
 from remuda.types.arrow_arrays import code_values, is_dictionary, null_mask
 from remuda.types.normalized_key import GREATEST_KEY, NULL_KEY, comparable, normalized_key, nullable_keys
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from remuda.storage.index.index_types import IndexedColumns
     from remuda.storage.segment.block_guard import Array
     from remuda.types import SqlType
 
+POSITIONS = "order"
+"""The array of positions: the one that `Segment` checks in a file that is not proven."""
+
 _NULL_CODE = -1
 _NEAR = 128
+_FEW = 64
+"""So many new entries of a memtable are inserted into a sorted list one by one; more are appended and sorted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,26 +101,18 @@ class SortedIndex:
 
     __slots__ = ("_columns", "_length", "direct_keys", "first_column", "key_slots", "numbers", "positions")
 
-    def __init__(
-        self,
-        arrays: Mapping[str, Array],
-        first_column: int,
-        columns: Sequence[pa.Array],
-        readers: Sequence[ColumnReader],
-        types: Sequence[SqlType],
-        hold: object,
-    ) -> None:
-        self.first_column = first_column
+    def __init__(self, arrays: Mapping[str, Array], columns: IndexedColumns) -> None:
+        self.first_column = columns.ordinals[0]
         """Its number in the definition."""
-        self.positions = arrays["order"]
+        self.positions = arrays[POSITIONS]
         self._length = len(self.positions)
         self._columns = tuple(
-            _open_column(arrays.get(f"keys{number}"), self.positions, *parts, hold)
-            for number, parts in enumerate(zip(columns, readers, types, strict=True))
+            _open_column(arrays.get(f"keys{number}"), self.positions, *parts, columns.hold)
+            for number, parts in enumerate(zip(columns.arrays, columns.readers, columns.types, strict=True))
         )
-        self.direct_keys = None if is_dictionary(columns[0]) else arrays.get("keys0")
+        self.direct_keys = None if is_dictionary(columns.arrays[0]) else arrays.get("keys0")
         """The `normalized_key`s of the first column in index order; None where it has none."""
-        self.numbers = _numbers(self.direct_keys, types[0])
+        self.numbers = _numbers(self.direct_keys, columns.types[0])
         """The first column's values in index order, where the keys are what is stored: numbers, none of them NULL."""
         self.key_slots = arrays.get("slots0")
         """The table for the keys (`key_slots`); None where it would not help, or the index is older than tables."""
@@ -134,6 +135,84 @@ def _numbers(keys: Array | None, sql_type: SqlType) -> Array | None:
     return searched if sql_type.is_integer or searched.dtype.kind == "f" else None
 
 
+class MemtableSortedIndex:
+    """Over a memtable: tuples of comparable values that end in the entry, sorted; see `comparable` for NULL and NaN."""
+
+    __slots__ = ("_columns", "_length", "_lock", "_order")
+
+    def __init__(self, columns: tuple[int, ...]) -> None:
+        self._columns = columns
+        self._order: list[tuple[Any, ...]] = []
+        self._length = 0
+        self._lock = Lock()
+
+    def extend(self, rows: Sequence[tuple[Any, ...] | None], length: int) -> None:
+        with self._lock:
+            fresh = []
+            for entry in range(self._length, length):
+                row = rows[entry]
+                if row is not None:
+                    fresh.append((*_parts(row[column] for column in self._columns), entry))
+            self._length = max(self._length, length)
+            if len(fresh) <= _FEW:
+                for item in fresh:
+                    insort(self._order, item)
+            else:
+                self._order += fresh
+                self._order.sort()
+
+    def count(self, lookup: Lookup) -> int:
+        with self._lock:
+            low, high = self._span(lookup)
+            return high - low
+
+    def find(self, lookup: Lookup) -> list[int]:
+        with self._lock:
+            low, high = self._span(lookup)
+            return [item[-1] for item in self._order[low:high]]
+
+    def pieces(self, lookup: Lookup, *, descending: bool) -> Iterator[list[int]]:
+        """The entries in order or against it. Others are added meanwhile: a piece begins where the last one ended, by
+        the item that stood there, not by its number."""
+        size, last = FIRST_PIECE, None
+        while True:
+            with self._lock:
+                low, high = self._span(lookup)
+                if last is not None:
+                    place = bisect_left(self._order, last)
+                    low, high = (low, place) if descending else (place + 1, high)
+                low, high = (max(low, high - size), high) if descending else (low, min(high, low + size))
+                items = self._order[low:high]
+            if not items:
+                return
+            last = items[0 if descending else -1]
+            entries = [item[-1] for item in items]
+            yield entries[::-1] if descending else entries
+            size = min(size * 4, LARGEST_PIECE)
+
+    def _span(self, lookup: Lookup) -> tuple[int, int]:
+        """A prefix of a tuple is below the tuple; with infinity behind it, above all that begin with it."""
+        prefix = _parts(lookup.prefix)
+        low: tuple[Any, ...] = prefix
+        high: tuple[Any, ...] = (*prefix, inf)
+        wanted = lookup.range
+        if wanted is not None:
+            if wanted.low is None or wanted.high is None:
+                return 0, 0
+            # Flag 1 begins the values: NULLs, flag 0, stay outside of every range.
+            low = (*prefix, 1)
+            if wanted.low is not UNBOUNDED:
+                low = (*prefix, *comparable(wanted.low)) + (() if wanted.low_inclusive else (inf,))
+            if wanted.high is not UNBOUNDED:
+                high = (*prefix, *comparable(wanted.high)) + ((inf,) if wanted.high_inclusive else ())
+        start = bisect_left(self._order, low)
+        return start, max(start, bisect_left(self._order, high))
+
+
+def _parts(values: Any) -> tuple[Any, ...]:
+    return tuple(part for value in values for part in comparable(value))
+
+
 def build_sorted_index(columns: Sequence[pa.Array], types: Sequence[SqlType]) -> dict[str, np.ndarray]:
     """The arrays of the index, from flat columns of one segment."""
     if len(columns) == 1 and not is_dictionary(columns[0]) and normalized_key(types[0]) is not None:
@@ -146,7 +225,7 @@ def build_sorted_index(columns: Sequence[pa.Array], types: Sequence[SqlType]) ->
     ]
     order = stable_order(keys[0]) if len(keys) == 1 else np.lexsort(tuple(reversed(keys)))
     order = order.astype(np.uint32)
-    arrays = {"order": order}
+    arrays = {POSITIONS: order}
     for number, stored_key in enumerate(stored):
         if stored_key is not None:
             arrays[f"keys{number}"] = taken(stored_key, order)
@@ -173,7 +252,7 @@ def _index_of_numbers(column: pa.Array, sql_type: SqlType) -> dict[str, np.ndarr
     ordered = np.empty(len(order), np.int64)
     for start in range(0, len(order), BLOCK):
         ordered[start : start + BLOCK] = keys_at(order[start : start + BLOCK])
-    return {"order": order, "keys0": ordered, **_slots(ordered, sql_type)}
+    return {POSITIONS: order, "keys0": ordered, **_slots(ordered, sql_type)}
 
 
 def _slots(keys: np.ndarray, sql_type: SqlType) -> dict[str, np.ndarray]:

@@ -29,10 +29,11 @@ from remuda.types.normalized_key import GREATEST_KEY, NULL_KEY, normalized_key
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from remuda.storage.index.index_types import SegmentIndex
     from remuda.storage.map_version import MapVersion
     from remuda.storage.segment.block_guard import Array
     from remuda.storage.segment.deletion_vector import DeletionVector
-    from remuda.storage.segment.segment import Index, Segment
+    from remuda.storage.segment.segment import Segment
     from remuda.types import SqlType
 
 # From entries of an index, which stand side by side, to their rows, which lie anywhere.
@@ -50,7 +51,7 @@ EntryReader = Callable[[int, int, int], Rows]
 """From a span of an index and a length of the log to the rows that are live at it."""
 
 
-def entry_reader(segment: Segment, index: Index, hidden: DeletionVector, form: RowProjection) -> EntryReader:
+def entry_reader(segment: Segment, index: SegmentIndex, hidden: DeletionVector, form: RowProjection) -> EntryReader:
     if isinstance(index, SortedIndex) and index.numbers is not None and index.first_column in form.columns:
         return _reader_with_numbers(segment, index, index.numbers, hidden, form)
     positions, places = index.positions, view_of(index.positions)
@@ -128,7 +129,7 @@ class IndexLookup:
         self._finish = row_finisher(version.definition, read.form)
         self._index = index_definition(version.definition, read.index)
         self._spans: list[tuple[Callable[[Lookup], tuple[int, int]], EntryReader]] = []
-        indexes: list[Index] = []
+        indexes: list[SegmentIndex] = []
         for segment, hidden in zip(version.segments, version.hidden, strict=True):
             opened = segment.index(self._index)
             self._spans.append((opened.span, entry_reader(segment, opened, hidden, read.form)))

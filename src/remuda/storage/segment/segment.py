@@ -12,11 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from remuda.catalog import IndexDefinition, IndexKind, MapDefinition
 from remuda.errors import StorageError, damage_error
-from remuda.storage.index.hash_index import HashIndex, build_hash_index
+from remuda.storage.index.index_types import POSITION_ARRAYS, STORAGE, IndexedColumns, build_index
 from remuda.storage.index.key_index import prober
-from remuda.storage.index.sorted_index import SortedIndex, build_sorted_index
 from remuda.storage.segment.block_guard import (
     Array,
     Values,
@@ -34,11 +32,10 @@ from remuda.types.normalized_key import hashable
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from remuda.catalog import IndexDefinition, MapDefinition
+    from remuda.storage.index.index_types import SegmentIndex
     from remuda.storage.segment.column_summary import ColumnSummary
 
-Index = HashIndex | SortedIndex
-POSITION_ARRAYS = frozenset({"order", "positions"})
-"""The arrays of an index that hold positions of rows."""
 CHECKED_ROWS = 1 << 16
 """Rows of a block that is checked at its first use: a millisecond where they are texts."""
 
@@ -232,7 +229,7 @@ class Segment:
     def key_at(self, position: int) -> Any:
         return key_access(self)[1](position)
 
-    def index(self, definition: IndexDefinition) -> Index:
+    def index(self, definition: IndexDefinition) -> SegmentIndex:
         """The open index. Built here and now only for segments that were made without any, which are small."""
         indexes = self.access.indexes
         found = indexes.get(definition.id)
@@ -277,14 +274,16 @@ class Segment:
             self.hold,
         )
 
-    def _open(self, definition: IndexDefinition, arrays: Mapping[str, Array]) -> Index:
-        numbers = self.definition.positions(definition.columns)
-        readers = [self.reader(number) for number in numbers]
-        types = [self.definition.columns[number].type for number in numbers]
-        if definition.kind is IndexKind.HASH:
-            return HashIndex(arrays, readers, types)
-        columns = [self.batch.column(number) for number in numbers]
-        return SortedIndex(arrays, numbers[0], columns, readers, types, self.hold)
+    def _open(self, definition: IndexDefinition, arrays: Mapping[str, Array]) -> SegmentIndex:
+        ordinals = self.definition.positions(definition.columns)
+        columns = IndexedColumns(
+            ordinals,
+            [self.batch.column(ordinal) for ordinal in ordinals],
+            [self.reader(ordinal) for ordinal in ordinals],
+            [self.definition.columns[ordinal].type for ordinal in ordinals],
+            self.hold,
+        )
+        return STORAGE[definition.type].open(arrays, columns)
 
 
 class _Access:
@@ -294,17 +293,8 @@ class _Access:
 
     def __init__(self) -> None:
         self.readers: dict[int, ColumnReader] = {}
-        self.indexes: dict[str, Index] = {}
+        self.indexes: dict[str, SegmentIndex] = {}
         self.probe: Callable[[Any, int], int] | None = None
-
-
-def build_index(index: IndexDefinition, definition: MapDefinition, batch: pa.RecordBatch) -> dict[str, np.ndarray]:
-    """The arrays of one index over the rows of a segment."""
-    numbers = definition.positions(index.columns)
-    columns = [batch.column(number) for number in numbers]
-    types = [definition.columns[number].type for number in numbers]
-    build = build_hash_index if index.kind is IndexKind.HASH else build_sorted_index
-    return build(columns, types)
 
 
 def key_access(segment: Segment) -> tuple[Values | None, Callable[[int], Any]]:

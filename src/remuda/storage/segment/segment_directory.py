@@ -12,9 +12,9 @@ from remuda.catalog import IndexDefinition, MapDefinition, new_id
 from remuda.dataclass import dataclass
 from remuda.errors import StorageError, damage_error
 from remuda.storage.folder.store_files import SEGMENT_FILE, list_files
+from remuda.storage.index.index_types import build_index
 from remuda.storage.segment.array_file import array_file_damages, open_array_file, write_array_file
 from remuda.storage.segment.checksum import no_pause
-from remuda.storage.segment.segment import Segment, build_index
 from remuda.storage.segment.segment_file import (
     LEVELS,
     SegmentFiles,
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from remuda.storage.folder.disposal import Disposal
     from remuda.storage.remote.remote_location import RemoteLocation
+    from remuda.storage.segment.segment import Segment
 
 
 @dataclass(frozen=True, slots=True)
