@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from remuda.catalog import IndexType
 from remuda.errors import option_error
 from remuda.grid.map_rows import MapRows, Value
 from remuda.grid.rows import NamedRow, RowShape
@@ -160,15 +161,15 @@ class Map:
     entries = items
 
     def add_index(self, columns: str | Iterable[str], kind: str = "SORTED", name: str | None = None) -> str:
-        """Creates an index, SORTED or HASH, and returns its name."""
+        """Creates an index of an `IndexType`, SORTED or HASH, and returns its name."""
         try:
             chosen = [columns] if isinstance(columns, str) else list(columns)
         except TypeError:
             chosen = []
         if not chosen or not all(isinstance(column, str) for column in chosen):
             raise option_error("the columns of an index are given by their names")
-        if str(kind).upper() not in {"SORTED", "HASH"}:
-            raise option_error(f"an index is SORTED or HASH, not {kind}")
+        if str(kind).upper() not in IndexType.__members__:
+            raise option_error(f"an index is {' or '.join(IndexType.__members__)}, not {kind}")
         if not isinstance(name, str | None):
             raise option_error(f"the name of an index is text, not a {type(name).__name__}")
         called = name or "_".join([self.name, *chosen, kind.lower()])
