@@ -1,23 +1,22 @@
-"""Functions that make rows, written out for their form: an expression for each column, and no loop over them.
+"""Generates the functions that read the rows of a segment: an expression for each column, and no loop over them.
 
     lambda position: make((c0[position], (c1_kept[c1_codes[position]] or c1(position)), convert_2(c2[position]), ))
 
 A loop over functions, one for each column, takes twice as long: for the six columns of a row 1.5 µs against 0.7. The
-text is made of numbers and of what `ColumnReader.written` says, never of a name or a value that users give; it is the
-same for all segments whose columns are alike, and compiled once.
+text is made of numbers and of what `ColumnReader.written` says; it is the same for all segments whose columns are
+alike, and compiled once (`types/generated_code.py`).
 """
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from remuda.storage.lookup.row_projection import ColumnRows
 from remuda.types import python_converter
+from remuda.types.generated_code import generate, tuple_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
-    from types import CodeType, FunctionType
 
     from remuda.catalog import MapDefinition
     from remuda.storage.lookup.row_projection import Row, RowProjection
@@ -48,18 +47,17 @@ def rows_reader(segment: Segment, form: RowProjection, known: int | None = None)
     parts: list[str] = []
     for place, column in enumerate(form.columns):
         if column == known:
-            parts.append("values.tolist(), ")
+            parts.append("values.tolist()")
             continue
         reader = segment.reader(column)
         text, stands_for = reader.written_values(f"c{place}", python=form.make is not None)
         names.update(stands_for)
-        parts.append(f"{text}, ")
-    rows = f"zip({''.join(parts)})" if parts else "[()] * len(positions)"
+        parts.append(text)
+    rows = f"zip{tuple_of(parts)}" if parts else "[()] * len(positions)"
     if form.make is not None:
         names |= {"make": form.make, "ColumnRows": ColumnRows}
-        rows = f"ColumnRows(make, {''.join(parts)})" if parts else f"map(make, {rows})"
-    arguments = "positions" if known is None else "positions, values"
-    return _function_of(f"lambda {arguments}: {rows}", names)
+        rows = f"ColumnRows{tuple_of(['make', *parts])}" if parts else f"map(make, {rows})"
+    return generate("positions" if known is None else "positions, values", rows, names)
 
 
 def row_finisher(definition: MapDefinition, form: RowProjection) -> Callable[[Row], Any]:
@@ -79,31 +77,15 @@ def _function(
     for place, (column, (text, can_be_null)) in enumerate(zip(form.columns, values, strict=True)):
         convert = None if form.make is None else python_converter(definition.columns[column].type)
         if convert is None:
-            parts.append(f"({text}), ")
+            parts.append(f"({text})")
             continue
         names[f"convert_{place}"] = convert
         if can_be_null:
-            parts.append(f"(None if (stored := {text}) is None else convert_{place}(stored)), ")
+            parts.append(f"(None if (stored := {text}) is None else convert_{place}(stored))")
         else:
-            parts.append(f"convert_{place}({text}), ")
-    row = f"({''.join(parts)})"
+            parts.append(f"convert_{place}({text})")
+    row = tuple_of(parts)
     if form.make is not None:
         names["make"] = form.make
         row = f"make({row})"
-    return _function_of(f"lambda {arguments}: {row}", names)
-
-
-def _function_of(text: str, names: dict[str, Any]) -> Callable[..., Any]:
-    """The function of this text, in which the names stand for these values.
-
-    It has a copy of the code for itself. The interpreter notes in the code where it has found a name, and would have to
-    look again each time the function of another segment, or of another map, has run in between.
-    """
-    made: FunctionType = eval(_compiled(text), names)
-    made.__code__ = made.__code__.replace()
-    return made
-
-
-@lru_cache(maxsize=1024)
-def _compiled(text: str) -> CodeType:
-    return compile(text, "<rows>", "eval")
+    return generate(arguments, row, names)
