@@ -136,7 +136,7 @@ DECISIONS = (
     Decision("expr.cast.cast", "_FEW", (0, NEVER)),
     # Where rows lie: in the log or in segments, in how many, which keys newer segments may have.
     Decision("storage.load.map_load", "SMALL_LOAD", (0, NEVER)),
-    Decision("storage.map_store", "FOLD_ENTRIES", (4, 40)),
+    Decision("storage.map_store", "FLUSH_ENTRIES", (4, 40)),
     Decision("storage.load.compaction", "MOST_SEGMENTS", (2,)),
     Decision("storage.load.compaction", "DELETED_SHARE", (0.0, 1.1)),
     Decision("storage.lookup.dirty_keys", "TOUCHED_SHARE", (0.0, 1.1)),

@@ -284,7 +284,7 @@ def test_nothing_is_checked_after_the_proof(template: Path, sound: dict[str, Any
         grid.store.verification.wait()
         (segment,) = held.state.version.segments
         assert segment.proven
-        assert held.state.version.finders == {}
+        assert held.state.version.point_lookups == {}
         assert grid.map("t").get(KEY) == before
         assert isinstance(segment.reader(0).numbers, memoryview)
         assert isinstance(segment.key_slots, memoryview)

@@ -43,7 +43,7 @@ def _run(*workers: Callable[[], None], seconds: float = 1.5, enough: Callable[[]
 
 def test_transfers_are_seen_whole_whatever_else_happens(monkeypatch: pytest.MonkeyPatch) -> None:
     """Money moves between accounts, two rows a statement: the sum is the same at every moment, by every path."""
-    monkeypatch.setattr(map_store, "FOLD_ENTRIES", 400)
+    monkeypatch.setattr(map_store, "FLUSH_ENTRIES", 400)
     store = Store.open()
     definition = orders_map()
     store.create_map(definition)

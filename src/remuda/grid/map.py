@@ -37,7 +37,7 @@ class Map:
         self._put_one, self._exchange = store.put_one, store.exchange
         self._find = store.find
         self._value_positions = self._rows.value_positions
-        self._form = row_projection(self._value_positions, self._shape.row_class)
+        self._projection = row_projection(self._value_positions, self._shape.row_class)
 
     @property
     def name(self) -> str:
@@ -46,7 +46,7 @@ class Map:
     def get(self, key: Any, default: Any = None) -> NamedRow | Any:
         """The row's columns outside the key; `default` where there is no such key."""
         stored = self._stored_key(key)
-        found = None if stored is None else self._find(stored, self._form)
+        found = None if stored is None else self._find(stored, self._projection)
         return default if found is None else found
 
     def get_all(self, keys: Iterable[Any]) -> dict[Any, NamedRow]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from remuda.expr.cancellation import cancelled_by
-from remuda.storage.load.compaction import fold
+from remuda.storage.load.compaction import flush_memtable
 
 if TYPE_CHECKING:
     from remuda.storage.map_state import MapState
@@ -28,21 +28,21 @@ class MapFlush:
         state = self._state
         with state.structure:
             with state.writer:
-                version, length, folded = state.version, state.version.log.committed, state.applied
+                version, length, flushed = state.version, state.version.log.committed, state.applied
             if length == 0:
                 return False
             if state.wal is not None:
                 # A statement that could still be refused must not get into a segment.
-                state.wal.wait(folded)
+                state.wal.wait(flushed)
             try:
                 with cancelled_by(self._refuse_needless):
-                    stored = fold(state.directory, version, state.stored, length)
+                    stored = flush_memtable(state.directory, version, state.stored, length)
             except _NeedlessFlushError:
                 return False
             with state.writer:
                 self._superseded.append(state.stored)
                 state.replace_version(stored, version.definition, carried=(length, state.version.log.committed))
-                state.folded = folded
+                state.flushed = flushed
             return True
 
     def discard_superseded(self) -> None:

@@ -36,7 +36,7 @@ class MapState:
         "applied",
         "commit",
         "directory",
-        "folded",
+        "flushed",
         "snapshot",
         "stored",
         "structure",
@@ -60,7 +60,7 @@ class MapState:
         self.commit = commit
         self.attach(wal)
         self.unsafe = UnsafeRecords()
-        self.folded = 0
+        self.flushed = 0
         """The last write-ahead record whose effect is in the segments."""
         self.applied = 0
         """The last one whose effect is in the segments or the log."""
@@ -104,12 +104,12 @@ class MapState:
         """Install the state that the files describe, at opening and at a refresh; the writer lock is held."""
         self.stored = recovered.stored
         self.use(recovered.version)
-        self.folded, self.applied = recovered.folded, recovered.applied
+        self.flushed, self.applied = recovered.flushed, recovered.applied
 
     def install(
         self,
         stored: Sequence[StoredSegment],
-        folded: int,
+        flushed: int,
         carried: tuple[int, int],
         fresh: Sequence[StoredSegment] = (),
         delivery: str | None = None,
@@ -118,13 +118,13 @@ class MapState:
 
         `delivery` is the one that brought the segments: the manifest says in the same moment that it is applied.
         """
-        before, version, unsafe, folded_before = self.stored, self.version, self.unsafe, self.folded
+        before, version, unsafe, flushed_before = self.stored, self.version, self.unsafe, self.flushed
         self.replace_version(stored, version.definition, carried=carried)
-        self.folded = folded
+        self.flushed = flushed
         try:
             self.commit(delivery)
         except BaseException:
-            self.stored, self.unsafe, self.folded = before, unsafe, folded_before
+            self.stored, self.unsafe, self.flushed = before, unsafe, flushed_before
             self.use(version)
             raise
         self.directory.discard([*before, *fresh], stored)
@@ -150,7 +150,7 @@ class MapState:
             version = MapVersion(
                 definition,
                 segments,
-                present.hidden,
+                present.deletions,
                 present.columns,
                 [each.info for each in stored if each.info is not None],
             )

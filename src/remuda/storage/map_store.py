@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from remuda.storage.segment.segment_file import SegmentInfo
     from remuda.storage.wal.log import WriteAheadLog
 
-FOLD_ENTRIES = 65_536
+FLUSH_ENTRIES = 65_536
 """A log of so many entries is folded into a segment in the background."""
 
 Answer = TypeVar("Answer")
@@ -98,14 +98,14 @@ class MapStore:
         found: Row | None = self.find(key, row_projection(columns))
         return found
 
-    def find(self, key: Any, form: RowProjection) -> Any:
+    def find(self, key: Any, projection: RowProjection) -> Any:
         """The newest committed row of a key in this form, None if there is none. No lock, no snapshot."""
         if not self.availability.readable:
             self.refuse_unreadable()
         version = self.state.version
         try:
             # The common case without a call.
-            find = version.finders.get(form) or version.finder(form)
+            find = version.point_lookups.get(projection) or version.point_lookup(projection)
             return find(key)
         except UnicodeEncodeError as error:
             raise unencodable(self.definition, ", ".join(self.definition.key), key) from error
@@ -186,9 +186,9 @@ class MapStore:
 
     def delete(self, keys: Sequence[Any]) -> int:
         """Removes rows and returns how many there were."""
-        wanted = [canonical_key(key) for key in keys]
+        canonical = [canonical_key(key) for key in keys]
         with naming_columns(self.definition, self.definition.key):
-            return self._write(DELETE, wanted, erase_keys, wanted)
+            return self._write(DELETE, canonical, erase_keys, canonical)
 
     def _write(self, kind: int, values: Sequence[Any], apply: Callable[..., Answer], *given: Any) -> Answer:
         """Applies a statement in memory, appends its record, makes it visible: in this order, all or nothing.
@@ -218,7 +218,7 @@ class MapStore:
                 version.roll_back()
                 raise
             version.commit()
-        if log.committed >= FOLD_ENTRIES:
+        if log.committed >= FLUSH_ENTRIES:
             self._request_checkpoint()
         return answer
 
@@ -387,7 +387,7 @@ class MapStore:
             yield
         finally:
             if any(map(is_verified, unproven)):
-                self.state.version.forget_finders()
+                self.state.version.forget_lookups()
 
 
 def _leave_uncommitted(_delivery: str | None) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from remuda.storage.lookup.dirty_keys import dirty_keys
 from remuda.storage.lookup.generated_readers import row_reader
 from remuda.storage.lookup.index_lookup import IndexLookup
-from remuda.storage.lookup.point_lookup import make_finder, make_search
+from remuda.storage.lookup.point_lookup import make_point_lookup, make_search
 from remuda.storage.lookup.row_projection import row_projection
 from remuda.storage.memtable.memtable import Memtable
 from remuda.storage.memtable.memtable_columns import MemtableColumns
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from remuda.storage.segment.segment import Segment
     from remuda.storage.segment.segment_file import SegmentInfo
 
-MOST_FINDERS = 4096
+MOST_LOOKUPS = 4096
 """Statements come and go while a version stays."""
 
 
@@ -42,20 +42,20 @@ class MapVersion:
     __slots__ = (
         "__weakref__",
         "_before",
+        "_dirty",
         "_key_hash",
-        "_touched",
         "added",
         "columns",
         "covering",
         "definition",
-        "finders",
-        "hidden",
+        "deletions",
         "hold",
         "index_lookups",
         "infos",
         "live",
         "log",
         "partition_of_key",
+        "point_lookups",
         "segments",
     )
 
@@ -63,26 +63,30 @@ class MapVersion:
         self,
         definition: MapDefinition,
         segments: Sequence[Segment] = (),
-        hidden: Sequence[DeletionVector] | None = None,
+        deletions: Sequence[DeletionVector] | None = None,
         columns: MemtableColumns | None = None,
         infos: Sequence[SegmentInfo] = (),
     ) -> None:
         self.definition = definition
         self.segments = tuple(segments)
-        self.hidden = tuple(hidden) if hidden is not None else tuple(DeletionVector(each.rows) for each in segments)
+        self.deletions = (
+            tuple(deletions) if deletions is not None else tuple(DeletionVector(each.rows) for each in segments)
+        )
         self.columns = columns or MemtableColumns(definition, Memtable())
         self.log = self.columns.log
         self.infos = tuple(infos)
         self.hold: object = None
-        self.live = sum(each.rows - gone.deleted for each, gone in zip(self.segments, self.hidden, strict=True))
+        self.live = sum(
+            each.rows - deletions.deleted for each, deletions in zip(self.segments, self.deletions, strict=True)
+        )
         self.added = 0
         self._key_hash = key_hasher(definition)
-        self.partition_of_key = partition_finder(definition)
+        self.partition_of_key = key_partitioner(definition)
         self.covering = _covering(definition.partitions, self.segments)
-        self.finders: dict[RowProjection, Callable[[Any], Any]] = {}
+        self.point_lookups: dict[RowProjection, Callable[[Any], Any]] = {}
         self.index_lookups: dict[IndexRead, IndexLookup] = {}
         self._before = _RowsBefore()
-        self._touched: tuple[DirtyKeys | None] | None = None
+        self._dirty: tuple[DirtyKeys | None] | None = None
 
     @property
     def key_hash(self) -> Callable[[Any], int]:
@@ -91,15 +95,15 @@ class MapVersion:
     @property
     def dirty(self) -> DirtyKeys | None:
         """Of the keys in the segments; made when it is first asked for."""
-        if self._touched is None:
-            self._touched = (dirty_keys(self),)
-        return self._touched[0]
+        if self._dirty is None:
+            self._dirty = (dirty_keys(self),)
+        return self._dirty[0]
 
     def write(self, key: Any, row: Row) -> bool:
         """Appends a row, uncommitted, and tells whether the key was there."""
         log = self.log
         previous = log.newest.get(key, -1)
-        existed = log.rows[previous] is not None if previous >= 0 else self._hide(key) is not None
+        existed = log.rows[previous] is not None if previous >= 0 else self._delete(key) is not None
         log.append(key, row, previous)
         if not existed:
             self.added += 1
@@ -115,9 +119,9 @@ class MapVersion:
             if held is not None:
                 old = tuple([held[column] for column in columns])
         else:
-            place = self._hide(key)
-            if place is not None:
-                number, position = place
+            location = self._delete(key)
+            if location is not None:
+                number, position = location
                 readers = self._before.readers
                 read = readers.get((number, columns))
                 if read is None:
@@ -132,7 +136,7 @@ class MapVersion:
         """Appends a tombstone, uncommitted, if the key is there, and tells whether it was."""
         log = self.log
         previous = log.newest.get(key, -1)
-        existed = log.rows[previous] is not None if previous >= 0 else self._hide(key) is not None
+        existed = log.rows[previous] is not None if previous >= 0 else self._delete(key) is not None
         if existed:
             log.append(key, None, previous)
             self.added -= 1
@@ -146,36 +150,36 @@ class MapVersion:
 
     def roll_back(self) -> None:
         """Takes back all that was appended since the last commit."""
-        for hidden in self.hidden:
-            hidden.roll_back(self.log.committed)
+        for deletions in self.deletions:
+            deletions.roll_back(self.log.committed)
         self.log.roll_back()
         self.added = 0
 
-    def forget_finders(self) -> None:
+    def forget_lookups(self) -> None:
         """Let go of all that was made to read the segments.
 
-        A thread that makes a finder in this moment puts it where nobody looks any more.
+        A thread that makes a lookup in this moment puts it into a dictionary that is not read any more.
         """
-        self.finders = {}
+        self.point_lookups = {}
         self.index_lookups = {}
         self._before = _RowsBefore()
 
-    def finder(self, form: RowProjection) -> Callable[[Any], Any]:
-        """The function from a key to its newest committed row in this form; made once, and then found in `finders`."""
-        finders = self.finders
-        found = finders.get(form)
+    def point_lookup(self, projection: RowProjection) -> Callable[[Any], Any]:
+        """Return the function from a key to its newest committed row; made once, and then kept in `point_lookups`."""
+        lookups = self.point_lookups
+        found = lookups.get(projection)
         if found is None:
-            _make_room(finders)
-            found = finders[form] = make_finder(self, form)
+            _make_room(lookups)
+            found = lookups[projection] = make_point_lookup(self, projection)
         return found
 
     def index_lookup(self, read: IndexRead) -> IndexLookup:
-        """What finds rows through an index; made once, and then found in `index_lookups`."""
-        finders = self.index_lookups
-        found = finders.get(read)
+        """Return what finds rows through an index; made once, and then kept in `index_lookups`."""
+        lookups = self.index_lookups
+        found = lookups.get(read)
         if found is None:
-            _make_room(finders)
-            found = finders[read] = IndexLookup(self, read)
+            _make_room(lookups)
+            found = lookups[read] = IndexLookup(self, read)
         return found
 
     def locate(self, key: Any) -> tuple[int, int] | None:
@@ -184,18 +188,18 @@ class MapVersion:
             return None
         before = self._before
         if before.locate is None:
-            before.locate = make_search(self, [_place_in(number) for number in range(len(self.segments))])
+            before.locate = make_search(self, [_location_in(number) for number in range(len(self.segments))])
         return before.locate(key)
 
-    def _hide(self, key: Any) -> tuple[int, int] | None:
-        """Hides the row that a segment has under the key from now on, that is by the entry which is appended next."""
+    def _delete(self, key: Any) -> tuple[int, int] | None:
+        """Delete the row that a segment has under the key, from the entry on which is appended next."""
         if not self.segments:
             return None
-        place = self.locate(key)
-        if place is not None:
-            number, position = place
-            self.hidden[number].hide(position, len(self.log.keys))
-        return place
+        location = self.locate(key)
+        if location is not None:
+            number, position = location
+            self.deletions[number].delete(position, len(self.log.keys))
+        return location
 
 
 class _RowsBefore:
@@ -208,13 +212,13 @@ class _RowsBefore:
         self.readers: dict[tuple[int, tuple[int, ...]], Callable[[int], Row]] = {}
 
 
-def _make_room(finders: dict[Any, Any]) -> None:
-    """All go where there are too many: those that are needed are made again sooner than the others are found."""
-    if len(finders) >= MOST_FINDERS:
-        finders.clear()
+def _make_room(lookups: dict[Any, Any]) -> None:
+    """Drop all where there are too many: those that are needed are made again sooner than the others are found."""
+    if len(lookups) >= MOST_LOOKUPS:
+        lookups.clear()
 
 
-def _place_in(number: int) -> Callable[[int], tuple[int, int]]:
+def _location_in(number: int) -> Callable[[int], tuple[int, int]]:
     return lambda position: (number, position)
 
 
@@ -231,7 +235,7 @@ def key_maker(definition: MapDefinition) -> Callable[[Row], Any]:
     return pick
 
 
-def partition_finder(definition: MapDefinition) -> Callable[[Any, int], int]:
+def key_partitioner(definition: MapDefinition) -> Callable[[Any, int], int]:
     """The function from a key and its unsigned hash to its partition."""
     partitions = definition.partitions
     if definition.partitioned_by == definition.key:

@@ -50,12 +50,12 @@ class DamagedMap:
 
 @dataclass(slots=True)
 class RecoveredMap:
-    """`folded` is the last record whose effect is in the segments, `applied` the last that was applied at all."""
+    """`flushed` is the last record whose effect is in the segments, `applied` the last that was applied at all."""
 
     definition: MapDefinition
     stored: tuple[StoredSegment, ...]
     version: MapVersion
-    folded: int
+    flushed: int
     applied: int
     damaged: DamagedMap | None = None
 
@@ -127,7 +127,7 @@ def _replay(maps: dict[str, RecoveredMap], entries: Sequence[MapEntry], payload:
     record = decode_record(payload)
     found = maps.get(record.map_id)
     # A record of a map that is not in the manifest: the map was dropped later.
-    if found is not None and found.damaged is None and sequence > found.folded:
+    if found is not None and found.damaged is None and sequence > found.flushed:
         try:
             found.replay(record.kind, restore(found.definition, record), sequence)
         except StorageError as error:
@@ -138,9 +138,9 @@ def _replay(maps: dict[str, RecoveredMap], entries: Sequence[MapEntry], payload:
 
 def version_of(definition: MapDefinition, stored: Sequence[StoredSegment]) -> MapVersion:
     """A version with an empty log."""
-    hidden = [DeletionVector(each.segment.rows, each.deleted) for each in stored]
+    deletions = [DeletionVector(each.segment.rows, each.deleted) for each in stored]
     infos = [each.info for each in stored if each.info is not None]
-    return MapVersion(definition, [each.segment for each in stored], hidden, infos=infos)
+    return MapVersion(definition, [each.segment for each in stored], deletions, infos=infos)
 
 
 def _understood(path: Path, make: Callable[..., Made], *given: Any) -> Made:
@@ -178,13 +178,13 @@ def _recovered_map(
             raise
         damage = error
     else:
-        return RecoveredMap(definition, stored, version, entry.folded, entry.folded)
+        return RecoveredMap(definition, stored, version, entry.flushed, entry.flushed)
     return _damaged_map(definition, entry, damage)
 
 
 def _damaged_map(definition: MapDefinition, entry: MapEntry, error: StorageError) -> RecoveredMap:
     damaged = DamagedMap(error, entry)
-    return RecoveredMap(definition, (), version_of(definition, ()), entry.folded, entry.folded, damaged)
+    return RecoveredMap(definition, (), version_of(definition, ()), entry.flushed, entry.flushed, damaged)
 
 
 def _opened_segments(

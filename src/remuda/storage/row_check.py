@@ -20,9 +20,9 @@ _SHOWN = 80
 
 
 def too_long(definition: MapDefinition, column: ColumnDefinition, value: str) -> SqlError:
-    place = f"{definition.name}.{column.name} (VARCHAR({column.length}))"
+    column_name = f"{definition.name}.{column.name} (VARCHAR({column.length}))"
     shown = repr(value if len(value) <= _SHOWN else f"{value[:_SHOWN]}…")
-    return length_error(f"{place} cannot hold {shown}: it has {len(value)} characters")
+    return length_error(f"{column_name} cannot hold {shown}: it has {len(value)} characters")
 
 
 def _checking_lengths(definition: MapDefinition, key_of: Callable[[Row], Any]) -> Callable[[Row], Any]:
@@ -62,7 +62,7 @@ class RowCheck:
             return [self.key_of(row) for row in rows]
         except ConstraintError as error:
             error.row = next(
-                place for place, row in enumerate(rows) if any(row[number] is None for number in self._required)
+                ordinal for ordinal, row in enumerate(rows) if any(row[number] is None for number in self._required)
             )
             raise
 

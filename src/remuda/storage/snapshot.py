@@ -32,13 +32,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotDescription:
-    """A snapshot as plain data that pickles. `hidden` has the hidden positions of each segment; `remote` is where the
-    segments come from that are in no folder which the others see."""
+    """Describes a snapshot as plain data that pickles.
+
+    `deletions` has the deleted positions of each segment; `remote` is where the segments come from that are in no
+    folder which the other processes see.
+    """
 
     folder: str
     definition: MapDefinition
     segments: tuple[SegmentInfo, ...]
-    hidden: tuple[np.ndarray, ...]
+    deletions: tuple[np.ndarray, ...]
     log_rows: bytes
     remote: RemoteLocation | None = None
 
@@ -65,8 +68,8 @@ class MapSnapshot:
         if self._sources is None:
             version = self.version
             sources: list[Source] = [
-                SegmentSource(version.definition, segment, hidden, self.length, version.key_hash)
-                for segment, hidden in zip(version.segments, version.hidden, strict=True)
+                SegmentSource(version.definition, segment, deletions, self.length, version.key_hash)
+                for segment, deletions in zip(version.segments, version.deletions, strict=True)
             ]
             if self.length:
                 sources.append(MemtableSource(version.definition, version.columns, self.length))
@@ -92,9 +95,9 @@ class MapSnapshot:
         if self.length:
             batch = self.sources[-1].read(names, 0, self.length)
             log_rows = batch_to_bytes(batch) if batch.num_rows else b""
-        hidden = tuple(each.positions(self.length) for each in self.version.hidden)
+        deletions = tuple(each.positions(self.length) for each in self.version.deletions)
         folder, remote = str(self._directory.folder), self._directory.remote
-        return SnapshotDescription(folder, self.definition, self.version.infos, hidden, log_rows, remote)
+        return SnapshotDescription(folder, self.definition, self.version.infos, deletions, log_rows, remote)
 
 
 def open_snapshot(description: SnapshotDescription) -> MapSnapshot:
@@ -103,14 +106,15 @@ def open_snapshot(description: SnapshotDescription) -> MapSnapshot:
     if description.remote is not None:
         folder = description.remote.fetch_segments(definition.id, description.segments)
     segments = [_cached_segment(folder, definition, info) for info in description.segments]
-    hidden = [
-        DeletionVector(segment.rows, positions) for segment, positions in zip(segments, description.hidden, strict=True)
+    deletions = [
+        DeletionVector(segment.rows, positions)
+        for segment, positions in zip(segments, description.deletions, strict=True)
     ]
     if description.log_rows:
         recent = build_segment(definition, batch_from_bytes(description.log_rows), indexes=False)
         segments.append(recent)
-        hidden.append(DeletionVector(recent.rows))
-    version = MapVersion(definition, segments, hidden, infos=description.segments)
+        deletions.append(DeletionVector(recent.rows))
+    version = MapVersion(definition, segments, deletions, infos=description.segments)
     return MapSnapshot(version, 0, SegmentDirectory(folder, remote=description.remote))
 
 

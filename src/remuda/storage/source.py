@@ -43,8 +43,8 @@ class Source(Protocol):
     def ranges(self, partitions: np.ndarray | None) -> list[tuple[int, int]]:
         """The ranges [start, stop) to read for these partitions (ascending ids; None: all), neighbours joined."""
 
-    def blocks(self, partitions: np.ndarray | None, column: str, wanted: Range) -> list[tuple[int, int]]:
-        """Those parts of `ranges` in which a value of the column may be within the wanted range."""
+    def blocks(self, partitions: np.ndarray | None, column: str, range_: Range) -> list[tuple[int, int]]:
+        """Return those parts of `ranges` in which a value of the column may be within this range."""
 
     def zone_maxima(self, column: str, *, descending: bool, nulls_first: bool) -> np.ndarray | None:
         """How far ahead in an order the rows of each block of `ZONE_ROWS` positions can be: integers, greater first,

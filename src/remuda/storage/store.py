@@ -179,7 +179,7 @@ class Store:
                 self._writer.begin_change()
                 replaced = self._of_that_name(definition, expected=replaces)
                 wal = self.state.wal
-                created.state.folded = created.state.applied = wal.sequence if wal is not None else 0
+                created.state.flushed = created.state.applied = wal.sequence if wal is not None else 0
                 self._exchange_maps(replaced, created)
                 self._writer.change_catalog(
                     self.catalog.with_map(definition), lambda: self._exchange_maps(created, replaced)

@@ -131,7 +131,7 @@ class StoreWriter:
                 maps = [
                     each for each in state.maps.values() if each.log_length or each.availability.damaged is not None
                 ]
-                waiting = [each.state.folded + 1 for each in maps]
+                waiting = [each.state.flushed + 1 for each in maps]
                 folder.drop_old_logs(waiting, self.commit_manifest)
 
     def _flush_all(self) -> None:
@@ -166,7 +166,7 @@ class StoreWriter:
 def _entry_of(each: MapStore) -> MapEntry:
     if each.availability.damaged is not None:
         return each.availability.damaged.entry
-    return map_entry(each.definition, each.state.folded, _saved(each.stored))
+    return map_entry(each.definition, each.state.flushed, _saved(each.stored))
 
 
 def _saved(stored: Sequence[StoredSegment]) -> list[tuple[SegmentInfo, str | None]]:

@@ -36,16 +36,16 @@ def compile_key_select(
     row = RowComputation(lookup, assignments)
     read_key, convert, shape = key_reader(lookup), value_converter(plan), RowShape(plan.columns)
     compute, finish = row.compute, shape.row
-    form = row_projection(row.positions, shape.row_class if compute is None else None)
+    projection = row_projection(row.positions, shape.row_class if compute is None else None)
     if compute is None and len(lookup.key) == 1 and isinstance(only := lookup.key[0].values[0], Parameter):
-        return _compile_point_select(only.index, form, find, convert, shape)
+        return _compile_point_select(only.index, projection, find, convert, shape)
 
     def run(given: Values) -> Result | None:
         values = convert(given)
         if values is None:
             return None
         key = read_key(values)
-        found = None if key is None else find(key, form)
+        found = None if key is None else find(key, projection)
         if found is None:
             return Result(shape, ())
         if compute is not None:
@@ -60,7 +60,7 @@ def compile_key_select(
 
 def _compile_point_select(
     index: int,
-    form: RowProjection,
+    projection: RowProjection,
     find: Callable[[Any, RowProjection], Any],
     convert: Callable[[Values], Values | None],
     shape: RowShape,
@@ -72,7 +72,7 @@ def _compile_point_select(
         if values is None:
             return None
         key = values[index]
-        found = None if key is None else find(key, form)
+        found = None if key is None else find(key, projection)
         return Result(shape, ()) if found is None else Result(shape, None, (found,))
 
     return run
@@ -98,7 +98,7 @@ def compile_index_select(
             return None
         taken = snapshot()
         version = taken.version
-        # The finder without a call where it is there already, as it nearly always is.
+        # The lookup without a call where it is there already, as it nearly always is.
         found = find(version.index_lookups.get(read) or version.index_lookup(read), taken, values)
         if found is None:
             return None
@@ -146,8 +146,8 @@ def _compile_range_select(
             return Result(shape, ())
         taken = snapshot()
         version = taken.version
-        finder = version.index_lookups.get(read) or version.index_lookup(read)
-        found = finder.between(start, from_low, stop, to_high, taken.length, MOST_ROWS)
+        lookup = version.index_lookups.get(read) or version.index_lookup(read)
+        found = lookup.between(start, from_low, stop, to_high, taken.length, MOST_ROWS)
         return None if found is None else Result(shape, None, found)
 
     return run
@@ -158,20 +158,20 @@ def _compile_find(scan: physical.IndexScan, read: IndexRead) -> Find:
     if ends is not None:
         first, from_low, last, to_high = ends
 
-        def find_between(finder: IndexLookup, snapshot: MapSnapshot, values: Values) -> Rows | None:
+        def find_between(lookup: IndexLookup, snapshot: MapSnapshot, values: Values) -> Rows | None:
             start, stop = values[first], values[last]
             if start is None or stop is None:
                 return ()
-            return finder.between(start, from_low, stop, to_high, snapshot.length, MOST_ROWS)
+            return lookup.between(start, from_low, stop, to_high, snapshot.length, MOST_ROWS)
 
         return find_between
     lookups_of = compile_lookups(scan.bounds)
 
-    def find(finder: IndexLookup, snapshot: MapSnapshot, values: Values) -> Rows | None:
+    def find(lookup: IndexLookup, snapshot: MapSnapshot, values: Values) -> Rows | None:
         partitions = None if pruning is None else pruned_partitions(scan.map, pruning, values)
         if partitions is not None:
             return _find_in_partitions(snapshot, read, lookups_of(values), partitions)
-        return finder.find(lookups_of(values), snapshot.length, MOST_ROWS)
+        return lookup.find(lookups_of(values), snapshot.length, MOST_ROWS)
 
     return find
 
@@ -185,5 +185,5 @@ def _find_in_partitions(
             entries = source.positions(read.index, lookup, partitions)
             if len(entries) + len(found) > MOST_ROWS:
                 return None
-            found.extend(source.rows_at(read.form.columns, entries))
+            found.extend(source.rows_at(read.projection.columns, entries))
     return found

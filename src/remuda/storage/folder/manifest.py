@@ -88,7 +88,7 @@ class MapEntry(msgspec.Struct, frozen=True):
     partitions: int
     replicated: bool
     indexes: list[IndexEntry]
-    folded: int
+    flushed: int = msgspec.field(name="folded")
     segments: list[SegmentEntry]
 
 
@@ -218,7 +218,7 @@ def named_files(manifest: Manifest) -> Iterator[tuple[str, SegmentEntry | None]]
             yield from ((str(other), None) for other in others)
 
 
-def map_entry(definition: MapDefinition, folded: int, segments: list[tuple[SegmentInfo, str | None]]) -> MapEntry:
+def map_entry(definition: MapDefinition, flushed: int, segments: list[tuple[SegmentInfo, str | None]]) -> MapEntry:
     types = {column.name: column.type for column in definition.columns}
     return MapEntry(
         definition.id,
@@ -241,7 +241,7 @@ def map_entry(definition: MapDefinition, folded: int, segments: list[tuple[Segme
         definition.partitions,
         definition.replicated,
         [IndexEntry(each.id, each.name, each.columns, each.type.value) for each in definition.indexes],
-        folded,
+        flushed,
         [_segment_entry(info, deletion_file, types) for info, deletion_file in segments],
     )
 

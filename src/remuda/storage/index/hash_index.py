@@ -59,8 +59,8 @@ class HashIndex:
     def span(self, lookup: Lookup) -> tuple[int, int]:
         """Where in `positions` the matches stand. Positions ascend."""
         assert lookup.range is None, "a HASH index serves equalities"
-        wanted = tuple(hashable(value) for value in lookup.prefix)
-        group = self._probe(wanted, self._hash(wanted))
+        values = tuple(hashable(value) for value in lookup.prefix)
+        group = self._probe(values, self._hash(values))
         return (0, 0) if group < 0 else (self._starts[group], self._starts[group + 1])
 
 

@@ -1,8 +1,8 @@
-"""A table in front of a SORTED index: where a key stands, to within a few dozen places, from its size alone.
+"""A table in front of a SORTED index: where a key stands, to within a few dozen sequence, from its size alone.
 
 The range from the least key to the greatest is cut into equally wide *slots*, and for each the table has the number of
-keys below it. Binary search in millions of keys touches a score of places, most of them in no cache; through the table
-it is one entry and one or two lines of keys:
+keys below it. Binary search in millions of keys touches a score of entries, most of them in no cache; through the
+table it is one entry and one or two lines of keys:
 
     keys 3 4 7 8 8 | 12 | 27 29      slots of width 10: 0, 5, 6, 8      16 is looked for in keys[5:6]
 
@@ -93,21 +93,21 @@ def key_search(keys: Array, table: Array | None) -> KeySearch:
         return search
     first, count = int(table[0]), len(keys)
     least, greatest, factor = keys[first].item(), keys[-1].item(), _factor(keys, first, len(table) - 2)
-    places, below = view_of(keys), view_of(table)
+    sequence, below = view_of(keys), view_of(table)
 
     def search_slots(begin: Any, end: Any) -> tuple[int, int]:
         if not least < begin <= greatest:
             return search(begin, end)
         slot = int((begin - least) * factor)
-        low = bisect_left(places, begin, below[slot], below[slot + 1])
-        if end <= places[low]:
+        low = bisect_left(sequence, begin, below[slot], below[slot + 1])
+        if end <= sequence[low]:
             return low, low
         if not end <= greatest:
             return low, count
         following = low + 1
-        if end <= places[following]:
+        if end <= sequence[following]:
             return low, following
-        return low, bisect_left(places, end, following, below[int((end - least) * factor) + 1])
+        return low, bisect_left(sequence, end, following, below[int((end - least) * factor) + 1])
 
     return search_slots
 

@@ -2,9 +2,9 @@
 
 A slot holds position + 1, zero is empty. The slot of a key comes from the *high* bits of its hash (partition ids use
 the hash modulo the partitions), so sorting the rows by hash sorts them by slot, and the table is filled in one pass:
-each row goes to its slot or to the first free place behind it. The table ends in a tail instead of wrapping around.
+each row goes to its slot or to the first free slot behind it. The table ends in a tail instead of wrapping around.
 
-    hash bits   slots wanted   0 1 1 1 4      places   0 1 2 3 4      table   r0 r1 r2 r3 r4 - - - (tail)
+    hash bits   slots by hash  0 1 1 1 4      slots    0 1 2 3 4      table   r0 r1 r2 r3 r4 - - - (tail)
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class TableBuilder:
         self._bits = table_bits(entries)
         self._table = np.zeros((1 << self._bits) + TAIL, np.uint32)
         self._free = 0
-        """The first place behind all that are taken."""
+        """The first slot behind all that are taken."""
 
     def add(self, hashes: np.ndarray, values: np.ndarray) -> None:
         if len(hashes) == 0:
@@ -53,12 +53,12 @@ class TableBuilder:
         slots = (hashes >> np.uint64(64 - self._bits)).astype(np.int64)
         slots[0] = max(int(slots[0]), self._free)
         steps = np.arange(len(slots))
-        places = np.maximum.accumulate(slots - steps) + steps
-        self._free = int(places[-1]) + 1
+        taken = np.maximum.accumulate(slots - steps) + steps
+        self._free = int(taken[-1]) + 1
         missing = self._free + 1 - len(self._table)
         if missing > 0:
             self._table = np.concatenate([self._table, np.zeros(missing, np.uint32)])
-        self._table[places] = values
+        self._table[taken] = values
 
     def finish(self) -> np.ndarray:
         """The table; its last slot is empty."""

@@ -7,10 +7,10 @@
 - *referenced*: nothing; the value is read from the row itself. For strings that are mostly distinct, long decimals, and
   the rare column in which the least BIGINT and NULL both occur.
 
-Each kind translates a value into the range of places [first, end) that its equals take, so one bisection serves all:
+Each kind translates a value into the range of keys [first, end) that its equals have, so one bisection serves all:
 
-    SORTED(a, b), a = 1 AND b > 2      a: places of 1 in the whole index       -> [lo, hi)
-                                       b: end of the places of 2 in [lo, hi)   -> [lo', hi)
+    SORTED(a, b), a = 1 AND b > 2      a: entries of 1 in the whole index      -> [lo, hi)
+                                       b: end of the entries of 2 in [lo, hi)  -> [lo', hi)
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ _FEW = 64
 class _SortedColumn:
     """A sequence in index order (within equal columns before it), and how values are translated to find them there.
 
-    `begin` gives the first place that a value's equals can take, `end` the first one behind them. `keys` are the places
+    `begin` gives the first key that a value's equals can have, `end` the first one behind them. `keys` is the sequence
     as an array, where they are numbers: in a whole column numpy finds both ends faster than Python's bisection does.
     """
 
-    places: Any
+    sequence: Any
     keys: Array | None
     begin: Callable[[Any], Any]
     end: Callable[[Any], Any]
@@ -69,19 +69,19 @@ class _SortedColumn:
     def equal(self, value: Any, low: int, high: int) -> tuple[int, int]:
         return self._between(self.begin(value), self.end(value), low, high)
 
-    def within(self, wanted: Range, low: int, high: int) -> tuple[int, int]:
-        least, most = wanted.low, wanted.high
+    def within(self, range_: Range, low: int, high: int) -> tuple[int, int]:
+        least, most = range_.low, range_.high
         if least is None or most is None:
             return low, low
         begin = self.after_null
         if least is not UNBOUNDED:
-            begin = (self.begin if wanted.low_inclusive else self.end)(least)
+            begin = (self.begin if range_.low_inclusive else self.end)(least)
         if most is not UNBOUNDED:
-            return self._between(begin, (self.end if wanted.high_inclusive else self.begin)(most), low, high)
-        return (low if begin is None else bisect_left(self.places, begin, low, high)), high
+            return self._between(begin, (self.end if range_.high_inclusive else self.begin)(most), low, high)
+        return (low if begin is None else bisect_left(self.sequence, begin, low, high)), high
 
     def _between(self, begin: Any, end: Any, low: int, high: int) -> tuple[int, int]:
-        """Where in [low, high) the places from `begin` (None: the first) up to `end`, left out, stand.
+        """Find where in [low, high) the keys from `begin` (None: the first) up to `end`, left out, stand.
 
         Crossed ends need no care: the end is looked for behind the beginning, and stands there at once.
         """
@@ -89,11 +89,11 @@ class _SortedColumn:
             low, high = self.keys.searchsorted(np.array((begin, end), self.keys.dtype)).tolist()
             return low, max(low, high)
         if begin is not None:
-            low = bisect_left(self.places, begin, low, high)
+            low = bisect_left(self.sequence, begin, low, high)
         near = low + _NEAR  # few rows are what an index is asked for
-        if near < high and self.places[near] >= end:
+        if near < high and self.sequence[near] >= end:
             high = near
-        return low, bisect_left(self.places, end, low, high)
+        return low, bisect_left(self.sequence, end, low, high)
 
 
 class SortedIndex:
@@ -179,8 +179,8 @@ class MemtableSortedIndex:
             with self._lock:
                 low, high = self._span(lookup)
                 if last is not None:
-                    place = bisect_left(self._order, last)
-                    low, high = (low, place) if descending else (place + 1, high)
+                    begin = bisect_left(self._order, last)
+                    low, high = (low, begin) if descending else (begin + 1, high)
                 low, high = (max(low, high - size), high) if descending else (low, min(high, low + size))
                 items = self._order[low:high]
             if not items:
@@ -195,16 +195,16 @@ class MemtableSortedIndex:
         prefix = _parts(lookup.prefix)
         low: tuple[Any, ...] = prefix
         high: tuple[Any, ...] = (*prefix, inf)
-        wanted = lookup.range
-        if wanted is not None:
-            if wanted.low is None or wanted.high is None:
+        range_ = lookup.range
+        if range_ is not None:
+            if range_.low is None or range_.high is None:
                 return 0, 0
             # Flag 1 begins the values: NULLs, flag 0, stay outside of every range.
             low = (*prefix, 1)
-            if wanted.low is not UNBOUNDED:
-                low = (*prefix, *comparable(wanted.low)) + (() if wanted.low_inclusive else (inf,))
-            if wanted.high is not UNBOUNDED:
-                high = (*prefix, *comparable(wanted.high)) + ((inf,) if wanted.high_inclusive else ())
+            if range_.low is not UNBOUNDED:
+                low = (*prefix, *comparable(range_.low)) + (() if range_.low_inclusive else (inf,))
+            if range_.high is not UNBOUNDED:
+                high = (*prefix, *comparable(range_.high)) + ((inf,) if range_.high_inclusive else ())
         start = bisect_left(self._order, low)
         return start, max(start, bisect_left(self._order, high))
 
@@ -291,16 +291,16 @@ def _open_column(
     if keys is None:
         return _referenced(order, reader)
     if is_dictionary(column):
-        return _SortedColumn(view_of(keys), keys, *code_places(column.dictionary, hold), 0)
+        return _SortedColumn(view_of(keys), keys, *code_bounds(column.dictionary, hold), 0)
     key_of = normalized_key(sql_type)
     assert key_of is not None, f"values of {sql_type} have direct keys"
-    return _SortedColumn(view_of(keys), keys, *_direct_places(key_of, nullable), NULL_KEY + 1 if nullable else None)
+    return _SortedColumn(view_of(keys), keys, *_direct_bounds(key_of, nullable), NULL_KEY + 1 if nullable else None)
 
 
-Place = Callable[[Any], Any]
+Bound = Callable[[Any], Any]
 
 
-def _direct_places(key_of: Callable[[Any], int], nullable: bool) -> tuple[Place, Place]:
+def _direct_bounds(key_of: Callable[[Any], int], nullable: bool) -> tuple[Bound, Bound]:
     if not nullable:
         return (
             lambda value: NULL_KEY if value is None else key_of(value),
@@ -313,9 +313,8 @@ def _direct_places(key_of: Callable[[Any], int], nullable: bool) -> tuple[Place,
     )
 
 
-def code_places(dictionary: pa.Array, hold: object = None) -> tuple[Place, Place]:
-    """The functions from a string to the ends of the range of codes that equal it: empty, but in its place, where there
-    is none."""
+def code_bounds(dictionary: pa.Array, hold: object = None) -> tuple[Bound, Bound]:
+    """Return the functions from a string to the ends of the range of codes that equal it: empty where there is none."""
     entries = _Sequence(len(dictionary), bytes_reader(dictionary, hold))
     return (
         lambda value: _NULL_CODE if value is None else bisect_left(entries, _raw(value)),
@@ -329,9 +328,9 @@ def _raw(value: str | bytes) -> bytes:
 
 def _referenced(order: Array, reader: ColumnReader) -> _SortedColumn:
     positions, value = view_of(order), reader.value
-    places = _Sequence(len(order), lambda index: comparable(value(positions[index])))
+    sequence = _Sequence(len(order), lambda index: comparable(value(positions[index])))
     # A longer tuple is above the shorter one that begins it: (1, v, 0) is behind every (1, v).
-    return _SortedColumn(places, None, comparable, lambda value: (*comparable(value), 0), (1,))
+    return _SortedColumn(sequence, None, comparable, lambda value: (*comparable(value), 0), (1,))
 
 
 class _Sequence:

@@ -121,17 +121,17 @@ def common_keys(held: Segment, given: Segment) -> tuple[np.ndarray, np.ndarray]:
 def _same_hashes(larger: Segment, smaller: Segment) -> tuple[np.ndarray, np.ndarray]:
     """The positions of rows whose keys have the same hash, found in the larger segment's key table, many at a time."""
     table, hashes = larger.whole_key_table(), _hashes(larger)
-    wanted = _hashes(smaller)
+    sought = _hashes(smaller)
     shift = np.uint64(64 - table_bits(larger.rows))
     found: list[tuple[np.ndarray, np.ndarray]] = [(np.empty(0, np.int64), np.empty(0, np.int64))]
-    for start in range(0, len(wanted), BLOCK):
-        rows = np.arange(start, min(start + BLOCK, len(wanted)))
-        slots = (wanted[rows] >> shift).astype(np.int64)
+    for start in range(0, len(sought), BLOCK):
+        rows = np.arange(start, min(start + BLOCK, len(sought)))
+        slots = (sought[rows] >> shift).astype(np.int64)
         while len(rows):
             entries = table[slots].astype(np.int64)
             going_on = entries > 0
             rows, slots, positions = rows[going_on], slots[going_on] + 1, entries[going_on] - 1
-            same = hashes[positions] == wanted[rows]
+            same = hashes[positions] == sought[rows]
             found.append((positions[same], rows[same]))
     mine, theirs = (np.concatenate(each) for each in zip(*found, strict=True))
     order = np.argsort(mine, kind="stable")
@@ -155,6 +155,6 @@ def _cut(offsets: np.ndarray) -> list[tuple[int, int]]:
     """Ranges [first, end) of partitions with about equally many rows each."""
     rows, partitions = int(offsets[-1]), len(offsets) - 1
     parts = min(MOST_PARTS, partitions, max(1, round(rows / PART_ROWS)))
-    wanted = [rows * part // parts for part in range(1, parts)]
-    ends = sorted({int(each) for each in np.searchsorted(offsets, wanted)} | {0, partitions})
+    targets = [rows * part // parts for part in range(1, parts)]
+    ends = sorted({int(each) for each in np.searchsorted(offsets, targets)} | {0, partitions})
     return [(first, end) for first, end in itertools.pairwise(ends) if offsets[end] > offsets[first]]

@@ -63,15 +63,15 @@ def _make_way(
 ) -> StoredSegment:
     """Duplicates between what is there and what is loaded: refused, or deleted from what is there."""
     positions, _ = common_keys(held.segment, fresh.segment)
-    hidden = DeletionVector(held.segment.rows, held.deleted)
-    alive = [position for position in positions.tolist() if not hidden.is_deleted(position)]
+    deletions = DeletionVector(held.segment.rows, held.deleted)
+    alive = [position for position in positions.tolist() if not deletions.is_deleted(position)]
     if not alive:
         return held
     if mode != "upsert":
         raise duplicate_key(definition, held.segment.key_at(alive[0]))
     for position in alive:
-        hidden.hide(position, 0)
-    return directory.with_deleted(held, hidden.positions(1))
+        deletions.delete(position, 0)
+    return directory.with_deleted(held, deletions.positions(1))
 
 
 MOST_SEGMENTS = 16
@@ -79,15 +79,15 @@ DELETED_SHARE = 0.3
 """A segment with more deleted rows than this is written anew."""
 
 
-def fold(
+def flush_memtable(
     directory: SegmentDirectory, version: MapVersion, stored: Sequence[StoredSegment], length: int
 ) -> tuple[StoredSegment, ...]:
-    """The segments of a version with the first `length` entries of its log, of which there are some, folded in."""
+    """Return the segments of a version with the first `length` entries of its memtable, at least one, flushed in."""
     kept: list[StoredSegment] = []
     try:
-        for each, hidden in zip(stored, version.hidden, strict=True):
-            if hidden.count(length) < each.segment.rows:
-                kept.append(directory.with_deleted(each, hidden.positions(length)))
+        for each, deletions in zip(stored, version.deletions, strict=True):
+            if deletions.count(length) < each.segment.rows:
+                kept.append(directory.with_deleted(each, deletions.positions(length)))
         names = [column.name for column in version.definition.columns]
         recent = MapSnapshot(version, length).sources[-1].read(names, 0, length)
         check_cancelled()

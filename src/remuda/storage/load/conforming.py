@@ -115,8 +115,8 @@ def _cast(
     if array.null_count == len(array):
         return pa.nulls(len(array), target)
     if not can_hold(column.type.kind, array.type):
-        place = f"{definition.name}.{column.name} ({column.type})"
-        raise value_error(f"{place} cannot hold values of type {array.type}")
+        column_name = f"{definition.name}.{column.name} ({column.type})"
+        raise value_error(f"{column_name} cannot hold values of type {array.type}")
     try:
         result = pc.cast(array, target, safe=True)
     except pa.ArrowException as error:
@@ -133,8 +133,8 @@ def _named(
 ) -> SqlError:
     row = _first_that_fails(array, column.type.arrow)
     if row is None:
-        place = f"{definition.name}.{column.name} ({column.type})"
-        return value_error(f"{place} cannot hold values of type {array.type}: {error}")
+        column_name = f"{definition.name}.{column.name} ({column.type})"
+        return value_error(f"{column_name} cannot hold values of type {array.type}: {error}")
     return _cannot_hold(definition, column, array[row], first_row + row)
 
 
@@ -181,8 +181,8 @@ def _refuse_bad_json(
         try:
             to_stored(column.type, value)
         except SqlError as error:
-            place = f"{definition.name}.{column.name} ({column.type})"
-            raise value_error(f"{place} cannot hold {shown(value)}, row {row}: {_reason(error)}") from error
+            column_name = f"{definition.name}.{column.name} ({column.type})"
+            raise value_error(f"{column_name} cannot hold {shown(value)}, row {row}: {_reason(error)}") from error
 
 
 def _reason(error: SqlError) -> str:
@@ -215,9 +215,9 @@ def _refuse_far_dates(
         return
     outside = pc.or_(pc.less(numbers, ends[0]), pc.greater(numbers, ends[1]))
     row = pc.index(outside, True).as_py()
-    place = f"{definition.name}.{column.name} ({column.type})"
+    column_name = f"{definition.name}.{column.name} ({column.type})"
     raise calendar_error(
-        f"{place} cannot hold {array[row].cast(pa.string())}: years go from 1 to 9999, row {first_row + row + 1}"
+        f"{column_name} cannot hold {array[row].cast(pa.string())}: years go from 1 to 9999, row {first_row + row + 1}"
     )
 
 
@@ -235,5 +235,5 @@ def _refuse_damaged_text(
         held = (
             "text that is not valid Unicode" if row is None else f"{shown(texts[row].as_py())}: it is not valid Unicode"
         )
-        place = "" if row is None or is_dictionary(array) else f", row {first_row + row + 1}"
-        raise value_error(f"{definition.name}.{column.name} cannot hold {held}{place}") from error
+        where = "" if row is None or is_dictionary(array) else f", row {first_row + row + 1}"
+        raise value_error(f"{definition.name}.{column.name} cannot hold {held}{where}") from error

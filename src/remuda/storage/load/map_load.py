@@ -110,5 +110,5 @@ def _try_to_adopt(target: MapStore, fresh: Sequence[StoredSegment], mode: LoadMo
         if any(loaded.locate(key) is not None for key in log.keys):
             target.state.directory.discard(stored, [*target.stored, *fresh])
             return False
-        target.state.install(stored, target.state.folded, (0, log.committed), fresh, delivery)
+        target.state.install(stored, target.state.flushed, (0, log.committed), fresh, delivery)
         return True

@@ -23,69 +23,73 @@ if TYPE_CHECKING:
     from remuda.storage.segment.segment import Segment
 
 
-def row_reader(segment: Segment, form: RowProjection, known: int | None = None) -> Callable[..., Any]:
-    """The function from a position to the row there; from a position and a value where one column's, a number, is
-    `known` to whoever asks."""
+def row_reader(segment: Segment, projection: RowProjection, known: int | None = None) -> Callable[..., Any]:
+    """Return the function from a position to the row there.
+
+    Where the caller knows the value of one column, a number, `known` is that column, and the value a second argument.
+    """
     names: dict[str, Any] = {}
     values: list[tuple[str, bool]] = []
-    for place, column in enumerate(form.columns):
+    for ordinal, column in enumerate(projection.columns):
         if column == known:
             values.append(("value", False))
             continue
         reader = segment.reader(column)
-        text, stands_for = reader.written(f"c{place}")
+        text, stands_for = reader.written(f"c{ordinal}")
         names.update(stands_for)
         values.append((text, reader.has_nulls))
     arguments = "position" if known is None else "position, value"
-    return _function(arguments, segment.definition, form, values, names)
+    return _function(arguments, segment.definition, projection, values, names)
 
 
-def rows_reader(segment: Segment, form: RowProjection, known: int | None = None) -> Callable[..., Iterable[Any]]:
-    """The function from many positions, which are `intp`, to the rows there, put together as they are read; from
-    positions and values where one column's, numbers, are `known` to whoever asks."""
+def rows_reader(segment: Segment, projection: RowProjection, known: int | None = None) -> Callable[..., Iterable[Any]]:
+    """Return the function from many positions, which are `intp`, to the rows there, put together as they are read.
+
+    Where the caller knows the values of one column, numbers, `known` is that column, and they are a second argument.
+    """
     names: dict[str, Any] = {}
     parts: list[str] = []
-    for place, column in enumerate(form.columns):
+    for ordinal, column in enumerate(projection.columns):
         if column == known:
             parts.append("values.tolist()")
             continue
         reader = segment.reader(column)
-        text, stands_for = reader.written_values(f"c{place}", python=form.make is not None)
+        text, stands_for = reader.written_values(f"c{ordinal}", python=projection.make is not None)
         names.update(stands_for)
         parts.append(text)
     rows = f"zip{tuple_of(parts)}" if parts else "[()] * len(positions)"
-    if form.make is not None:
-        names |= {"make": form.make, "ColumnRows": ColumnRows}
+    if projection.make is not None:
+        names |= {"make": projection.make, "ColumnRows": ColumnRows}
         rows = f"ColumnRows{tuple_of(['make', *parts])}" if parts else f"map(make, {rows})"
     return generate("positions" if known is None else "positions, values", rows, names)
 
 
-def row_finisher(definition: MapDefinition, form: RowProjection) -> Callable[[Row], Any]:
-    """The function from a whole stored row to the row as it is wanted."""
-    return _function("row", definition, form, [(f"row[{column}]", True) for column in form.columns], {})
+def row_finisher(definition: MapDefinition, projection: RowProjection) -> Callable[[Row], Any]:
+    """Return the function from a whole stored row to its projection."""
+    return _function("row", definition, projection, [(f"row[{column}]", True) for column in projection.columns], {})
 
 
 def _function(
     arguments: str,
     definition: MapDefinition,
-    form: RowProjection,
+    projection: RowProjection,
     values: Sequence[tuple[str, bool]],
     names: dict[str, Any],
 ) -> Callable[..., Any]:
     """`values` has an expression for each column, and whether it can be NULL."""
     parts: list[str] = []
-    for place, (column, (text, can_be_null)) in enumerate(zip(form.columns, values, strict=True)):
-        convert = None if form.make is None else python_converter(definition.columns[column].type)
+    for ordinal, (column, (text, can_be_null)) in enumerate(zip(projection.columns, values, strict=True)):
+        convert = None if projection.make is None else python_converter(definition.columns[column].type)
         if convert is None:
             parts.append(f"({text})")
             continue
-        names[f"convert_{place}"] = convert
+        names[f"convert_{ordinal}"] = convert
         if can_be_null:
-            parts.append(f"(None if (stored := {text}) is None else convert_{place}(stored))")
+            parts.append(f"(None if (stored := {text}) is None else convert_{ordinal}(stored))")
         else:
-            parts.append(f"convert_{place}({text})")
+            parts.append(f"convert_{ordinal}({text})")
     row = tuple_of(parts)
-    if form.make is not None:
-        names["make"] = form.make
+    if projection.make is not None:
+        names["make"] = projection.make
         row = f"make({row})"
     return generate(arguments, row, names)

@@ -41,7 +41,7 @@ class MemtableSource:
         _, offsets = self._partitioned()
         return [(self._length + start, self._length + stop) for start, stop in coalesced(offsets, partitions)]
 
-    def blocks(self, partitions: np.ndarray | None, column: str, wanted: Range) -> list[tuple[int, int]]:  # noqa: ARG002
+    def blocks(self, partitions: np.ndarray | None, column: str, range_: Range) -> list[tuple[int, int]]:  # noqa: ARG002
         """The log is short, and in no order: there is nothing to leave out."""
         return self.ranges(partitions)
 
@@ -96,9 +96,9 @@ class MemtableSource:
         """Those of the entries that are in one of the partitions."""
         if partitions is None or len(entries) == 0:
             return entries
-        wanted = np.zeros(self._definition.partitions, np.bool_)
-        wanted[partitions] = True
-        inside: np.ndarray = entries[wanted[self._columns.partitions(self._length)[entries]]]
+        chosen = np.zeros(self._definition.partitions, np.bool_)
+        chosen[partitions] = True
+        inside: np.ndarray = entries[chosen[self._columns.partitions(self._length)[entries]]]
         return inside
 
     def _batch(self, columns: Sequence[str]) -> pa.RecordBatch:

@@ -111,8 +111,8 @@ class ColumnReader:
         if self._numbers is not None:
             found: list[Any] = self._numbers[positions].tolist()
             if self._nulls is not None:
-                for place in np.flatnonzero(self._nulls[positions]).tolist():
-                    found[place] = None
+                for ordinal in np.flatnonzero(self._nulls[positions]).tolist():
+                    found[ordinal] = None
             return found
         if self._codes is not None:
             if self._nulls is None:
@@ -150,7 +150,7 @@ def _string_views(array: pa.Array, hold: object) -> tuple[Values, Values]:
 
 
 def _kept_value_reader(codes: Values, kept: list[Any], entry: Callable[[int], Any]) -> Callable[[int], Any]:
-    """`kept` has a place for each entry of the dictionary, None as long as it was not read."""
+    """`kept` has an item for each entry of the dictionary, None as long as it was not read."""
 
     def read(position: int) -> Any:
         code = codes[position]

@@ -40,8 +40,8 @@ def histogram_of(array: pa.Array, sql_type: SqlType, minimum: Any, maximum: Any)
     if len(array) == 0:
         return ()
     order = pc.sort_indices(array).to_numpy()
-    places = np.linspace(0, len(order) - 1, SEGMENT_BUCKETS + 1).round().astype(np.int64)
-    inner = stored_list(array.take(pa.array(order[places[1:-1]])), sql_type)
+    ordinals = np.linspace(0, len(order) - 1, SEGMENT_BUCKETS + 1).round().astype(np.int64)
+    inner = stored_list(array.take(pa.array(order[ordinals[1:-1]])), sql_type)
     if any(isinstance(end, str | bytes) and len(end) > LONGEST_END for end in inner):
         return ()
     return (minimum, *inner, maximum)
@@ -56,6 +56,6 @@ def combined_histogram(parts: Sequence[tuple[int, tuple[Any, ...]]], buckets: in
     weighted = [(comparable(end), end, rows / (len(ends) - 1)) for rows, ends in parts for end in ends[1:]]
     weighted.sort(key=lambda each: each[0])
     below = np.cumsum([weight for _, _, weight in weighted])
-    places = np.searchsorted(below, np.linspace(0, below[-1], buckets + 1)[1:-1])
+    ordinals = np.searchsorted(below, np.linspace(0, below[-1], buckets + 1)[1:-1])
     least = min((ends[0] for _, ends in parts), key=comparable)
-    return (least, *(weighted[min(place, len(weighted) - 1)][1] for place in places.tolist()), weighted[-1][1])
+    return (least, *(weighted[min(ordinal, len(weighted) - 1)][1] for ordinal in ordinals.tolist()), weighted[-1][1])

@@ -57,11 +57,11 @@ def _order(words: np.ndarray, low: int, high: int, keys_at: KeysAt) -> np.ndarra
         return np.argsort(keys_at(np.arange(rows)), kind="stable")
     words &= positions
     order = words.view(np.int64)
-    # The places of all runs, one run behind the other, and the rows there in order of run and key.
+    # The positions of all runs, one run behind the other, and the rows there in order of run and key.
     runs = np.repeat(np.arange(len(starts)), lengths)
-    places = np.arange(len(runs)) + np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
-    wrong = order[places]
-    order[places] = wrong[np.lexsort((keys_at(wrong), runs))]
+    positions = np.arange(len(runs)) + np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
+    wrong = order[positions]
+    order[positions] = wrong[np.lexsort((keys_at(wrong), runs))]
     return order
 
 

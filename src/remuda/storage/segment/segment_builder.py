@@ -65,11 +65,11 @@ def finish_segment(
     arrays = [compacted(columns.pop(0)) for _ in definition.columns]
     types = [column.type for column in definition.columns]
     batch = pa.RecordBatch.from_arrays(arrays, names=[column.name for column in definition.columns])
-    wanted = definition.indexes if indexes else ()
+    built_indexes = definition.indexes if indexes else ()
     # The key table is behind the indexes: of all steps it holds the least beside what it leaves.
     *built, key_table, summaries, zones = _done(
         [
-            *(partial(build_index, index, definition, batch) for index in wanted),
+            *(partial(build_index, index, definition, batch) for index in built_indexes),
             partial(_key_table, definition, arrays),
             partial(_summaries, definition, arrays),
             partial(build_zones, arrays, types),
@@ -82,7 +82,7 @@ def finish_segment(
         batch,
         np.concatenate([[0], np.cumsum(partition_rows)]).astype(np.int64),
         key_table,
-        {index.id: arrays for index, arrays in zip(wanted, built, strict=True)},
+        {index.id: arrays for index, arrays in zip(built_indexes, built, strict=True)},
         summaries,
         zones,
     )
@@ -229,9 +229,9 @@ def _with_sorted_dictionary(array: pa.DictionaryArray) -> pa.Array:
     order = pc.sort_indices(dictionary).to_numpy()
     if bool(np.all(order[1:] > order[:-1])) and array.indices.type == pa.int32():
         return array
-    places = np.empty(len(order), np.int32)
-    places[order] = np.arange(len(order), dtype=np.int32)
-    return _dictionary_array(places, code_values(array), null_mask(array), dictionary.take(pa.array(order)))
+    codes = np.empty(len(order), np.int32)
+    codes[order] = np.arange(len(order), dtype=np.int32)
+    return _dictionary_array(codes, code_values(array), null_mask(array), dictionary.take(pa.array(order)))
 
 
 def _dictionary_array(

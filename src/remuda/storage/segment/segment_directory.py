@@ -97,8 +97,8 @@ class SegmentDirectory:
 
     def take_over(self, definition: MapDefinition, info: SegmentInfo) -> StoredSegment:
         """Opens a segment that others wrote, with just the indexes that the map has by now."""
-        wanted = {index.id for index in definition.indexes}
-        stored = self.open(definition, replace(info, indexes=tuple(each for each in info.indexes if each in wanted)))
+        present = {index.id for index in definition.indexes}
+        stored = self.open(definition, replace(info, indexes=tuple(each for each in info.indexes if each in present)))
         for index in definition.indexes:
             if index.id not in info.indexes:
                 stored = self.with_index(stored, index)

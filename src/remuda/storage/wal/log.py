@@ -414,9 +414,9 @@ def _make(path: Path, header: bytes) -> int:
     return descriptor
 
 
-def _write_all(descriptor: int, chunk: bytes, place: int) -> None:
+def _write_all(descriptor: int, chunk: bytes, offset: int) -> None:
     left = memoryview(chunk)
     while left:
-        written = os.pwrite(descriptor, left, place)
-        place += written
+        written = os.pwrite(descriptor, left, offset)
+        offset += written
         left = left[written:]

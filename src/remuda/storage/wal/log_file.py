@@ -114,7 +114,7 @@ def record_header(payload: bytes, synced: int, sequence: int, salt: int) -> byte
     return start + _pack_checksums(_checksum(start, salt), _checksum(payload))
 
 
-def write_at(descriptor: int, chunk: bytes, place: int, *, sync: bool) -> bool:
+def write_at(descriptor: int, chunk: bytes, offset: int, *, sync: bool) -> bool:
     """Writes all of the chunk, and says whether it is synced as well: where that is asked for, and can be done at once.
 
     A sync after it does the same, but after each call a thread has to get the interpreter's lock back, for which
@@ -122,21 +122,21 @@ def write_at(descriptor: int, chunk: bytes, place: int, *, sync: bool) -> bool:
     """
     if sync and _SYNCED_WRITE is not None:
         try:
-            _write(descriptor, chunk, place, _SYNCED_WRITE)
+            _write(descriptor, chunk, offset, _SYNCED_WRITE)
         except OSError as error:
             if error.errno != EOPNOTSUPP:
                 raise
         else:
             return True
-    _write(descriptor, chunk, place, 0)
+    _write(descriptor, chunk, offset, 0)
     return False
 
 
-def _write(descriptor: int, chunk: bytes, place: int, flags: int) -> None:
+def _write(descriptor: int, chunk: bytes, offset: int, flags: int) -> None:
     left = memoryview(chunk)
     while left:
-        written = os.pwritev(descriptor, (left,), place, flags)
-        place += written
+        written = os.pwritev(descriptor, (left,), offset, flags)
+        offset += written
         left = left[written:]
 
 
@@ -194,12 +194,12 @@ def read_log(folder: Path, first: int, known_safe: tuple[int, int]) -> Iterator[
         least = _previous_length(log_path(folder, numbers.pop()))
     found = [_read_header(log_path(folder, number)) for number in numbers]
     expected = None
-    for place, number in enumerate(numbers):
+    for ordinal, number in enumerate(numbers):
         path = log_path(folder, number)
-        if place and number != numbers[place - 1] + 1:
-            raise FileNotFoundError(ENOENT, "missing", str(log_path(folder, numbers[place - 1] + 1)))
-        proven = max(known_safe[1] if known_safe[0] == number else 0, least if place + 1 == len(numbers) else 0)
-        following = found[place + 1] if place + 1 < len(found) else None
+        if ordinal and number != numbers[ordinal - 1] + 1:
+            raise FileNotFoundError(ENOENT, "missing", str(log_path(folder, numbers[ordinal - 1] + 1)))
+        proven = max(known_safe[1] if known_safe[0] == number else 0, least if ordinal + 1 == len(numbers) else 0)
+        following = found[ordinal + 1] if ordinal + 1 < len(found) else None
         file = _read_file(path, number, proven, following)
         if expected is not None and file.first_sequence < expected:
             raise damage_error(f"the write-ahead log has a gap before record {file.first_sequence}", path, 0)

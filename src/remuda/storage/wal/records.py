@@ -63,7 +63,7 @@ def restore(definition: MapDefinition, record: Record) -> list[Any]:
 
 
 def _restored(values: list[Any], columns: Sequence[int], definition: MapDefinition) -> tuple[Any, ...]:
-    for place, column in enumerate(columns):
-        if definition.columns[column].type.kind is Kind.DECIMAL and values[place] is not None:
-            values[place] = Decimal(values[place])
+    for ordinal, column in enumerate(columns):
+        if definition.columns[column].type.kind is Kind.DECIMAL and values[ordinal] is not None:
+            values[ordinal] = Decimal(values[ordinal])
     return tuple(values)
