@@ -44,7 +44,7 @@ def filled(*, nulls: bool, repeated: bool) -> tuple[MapStore, list[tuple[Any, ..
     store.create_map(definition)
     kept = store.map(definition)
     kept.load(table_of(definition, rows), "replace")
-    assert kept.log_length == 0
+    assert kept.memtable_length == 0
     return kept, rows
 
 

@@ -20,7 +20,7 @@ GENERATED_KEY = "__key"
 
 
 def new_id() -> str:
-    """An identity that is never used again: a map dropped and created anew is another map."""
+    """Return an identity that is never used again: a map dropped and created anew is another map."""
     return uuid.uuid4().hex[:16]
 
 
@@ -105,7 +105,7 @@ class MapDefinition:
 
     @property
     def value_columns(self) -> tuple[ColumnDefinition, ...]:
-        """The columns outside the key: what a `Map.get` returns."""
+        """Return the columns outside the key: what a `Map.get` returns."""
         return tuple(column for column in self.columns if column.name not in self.key)
 
     def find_column(self, name: str) -> ColumnDefinition | None:

@@ -56,7 +56,10 @@ class MapAvailability:
         self.readable = False
 
     def mark_destroyed(self) -> None:
-        """The map is gone from the catalog: reads and writes say so."""
+        """Refuse reads and writes of a map that was dropped.
+
+        The map is gone from the catalog: reads and writes say so.
+        """
         self.destroyed = True
         self.readable = False
 

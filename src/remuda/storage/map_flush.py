@@ -28,7 +28,7 @@ class MapFlush:
         state = self._state
         with state.structure:
             with state.writer:
-                version, length, flushed = state.version, state.version.log.committed, state.applied
+                version, length, flushed = state.version, state.version.memtable.committed, state.applied
             if length == 0:
                 return False
             if state.wal is not None:
@@ -41,12 +41,12 @@ class MapFlush:
                 return False
             with state.writer:
                 self._superseded.append(state.stored)
-                state.replace_version(stored, version.definition, carried=(length, state.version.log.committed))
+                state.replace_version(stored, version.definition, carried=(length, state.version.memtable.committed))
                 state.flushed = flushed
             return True
 
     def discard_superseded(self) -> None:
-        """After a commit: remove the segments that the flushes before it have replaced."""
+        """Remove the segments that flushes before the last commit have replaced."""
         state = self._state
         with state.structure:
             while self._superseded:

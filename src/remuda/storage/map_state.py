@@ -63,7 +63,7 @@ class MapState:
         self.flushed = 0
         """The last write-ahead record whose effect is in the segments."""
         self.applied = 0
-        """The last one whose effect is in the segments or the log."""
+        """The last one whose effect is in the segments or the memtable."""
         self.stored: tuple[StoredSegment, ...] = ()
         self.use(MapVersion(definition))
 
@@ -98,7 +98,7 @@ class MapState:
         """Put this version in force."""
         self.version = version
         # The snapshot kept for the next reader would keep the version before it, and its files.
-        self.snapshot = MapSnapshot(version, version.log.committed, self.directory)
+        self.snapshot = MapSnapshot(version, version.memtable.committed, self.directory)
 
     def restore(self, recovered: RecoveredMap) -> None:
         """Install the state that the files describe, at opening and at a refresh; the writer lock is held."""
@@ -114,7 +114,7 @@ class MapState:
         fresh: Sequence[StoredSegment] = (),
         delivery: str | None = None,
     ) -> None:
-        """Install segments and these entries of the log in place of the present version; both locks are held.
+        """Install segments and these entries of the memtable in place of the present version; both locks are held.
 
         `delivery` is the one that brought the segments: the manifest says in the same moment that it is applied.
         """
@@ -132,18 +132,18 @@ class MapState:
     def replace_version(
         self, stored: Sequence[StoredSegment], definition: MapDefinition, *, carried: tuple[int, int]
     ) -> None:
-        """Install a version of these segments and of the entries [start, stop) of the log; the lock is held."""
+        """Install a version of these segments and of the entries [start, stop) of the memtable; the lock is held."""
         start, stop = carried
         version = version_of(definition, stored)
-        write_again(version, self.version.log.entries(start, stop))
+        write_again(version, self.version.memtable.entries(start, stop))
         version.commit()
         self.unsafe = self.unsafe.carried(start, stop)
         self.stored = tuple(stored)
         self.use(version)
 
     def change_definition(self, definition: MapDefinition, stored: tuple[StoredSegment, ...]) -> MapDefinition:
-        """Install a definition with other indexes: positions stay, so the log and what it hides are shared with the
-        version before."""
+        """Install a definition with other indexes: positions stay, so the memtable and the deletion vectors are
+        shared with the version before."""
         with self.writer:
             present = self.version
             segments = [each.segment for each in stored]

@@ -12,8 +12,8 @@ from remuda.storage.snapshot import MapSnapshot
 if TYPE_CHECKING:
     from remuda.storage.map_version import MapVersion
 
-LOG_GROWTH = 1.25
-"""The log is summarised again when it has grown by this factor: statistics guide, they need not be exact."""
+MEMTABLE_GROWTH = 1.25
+"""The memtable is summarised again when it has grown by this factor: statistics guide, they need not be exact."""
 
 
 class StatisticsKeeper:
@@ -27,10 +27,10 @@ class StatisticsKeeper:
         self._columns: dict[str, ColumnStatistics] = {}
 
     def of(self, version: MapVersion) -> MapStatistics:
-        length = version.log.committed
-        if self._version is None or self._version() is not version or length > self._length * LOG_GROWTH:
+        length = version.memtable.committed
+        if self._version is None or self._version() is not version or length > self._length * MEMTABLE_GROWTH:
             self._columns = _combined(version, length)
-            # Not held: an old version keeps files that nobody else needs.
+            # Not held: an old version keeps files that no reader needs.
             self._version, self._length = weakref.ref(version), length
         return MapStatistics(version.live, self._columns)
 

@@ -42,13 +42,13 @@ if TYPE_CHECKING:
     from remuda.storage.wal.log import WriteAheadLog
 
 FLUSH_ENTRIES = 65_536
-"""A log of so many entries is folded into a segment in the background."""
+"""A memtable of so many entries is flushed into a segment in the background."""
 
 Answer = TypeVar("Answer")
 
 
 class MapStore:
-    """Reads and writes one map. Made by `Store`, which gives it its place among the others.
+    """Reads and writes one map. Made by `Store`.
 
     `state` is what is in force, `availability` whether it may be used.
     """
@@ -76,30 +76,30 @@ class MapStore:
 
     @property
     def stored(self) -> tuple[StoredSegment, ...]:
-        """The segments in force."""
+        """Return the segments in force."""
         return self.state.stored
 
     @property
     def folder(self) -> Path | None:
-        """Where the segments are; None in memory."""
+        """Return the folder of the segments; None in memory."""
         return self.state.directory.folder
 
     path = folder
 
     @property
-    def log_length(self) -> int:
-        """How many entries were written since the last checkpoint."""
-        return self.state.version.log.committed
+    def memtable_length(self) -> int:
+        """Return how many entries were written since the last checkpoint."""
+        return self.state.version.memtable.committed
 
     # Reading
 
     def lookup(self, key: Any, columns: tuple[int, ...]) -> Row | None:
-        """These columns of the newest committed row of a key in stored form, None if there is none."""
+        """Return these columns of the newest committed row of a key in stored form, None if there is none."""
         found: Row | None = self.find(key, row_projection(columns))
         return found
 
     def find(self, key: Any, projection: RowProjection) -> Any:
-        """The newest committed row of a key in this form, None if there is none. No lock, no snapshot."""
+        """Return the newest committed row of a key in this projection, None if there is none. No lock, no snapshot."""
         if not self.availability.readable:
             self.refuse_unreadable()
         version = self.state.version
@@ -119,7 +119,7 @@ class MapStore:
             self.refuse_unreadable()
         state = self.state
         version, newest = state.version, state.snapshot
-        length = version.log.committed
+        length = version.memtable.committed
         if newest.version is version and newest.length == length:
             return newest
         state.snapshot = newest = MapSnapshot(version, length, state.directory)
@@ -164,7 +164,7 @@ class MapStore:
         return self._write(PUT, rows, insert_rows, self._check.keys_of(rows), rows)
 
     def insert_one(self, row: Row) -> None:
-        """`insert` of one row."""
+        """Insert one row; refuse a key that exists."""
         self._write(PUT, (row,), insert_row, self._check.key_of(row), row)
 
     def put(self, rows: Sequence[Row]) -> None:
@@ -172,11 +172,14 @@ class MapStore:
         self._write(PUT, rows, put_rows, self._check.keys_of(rows), rows)
 
     def put_one(self, row: Row) -> None:
-        """`put` of one row."""
+        """Put one row; of an equal key the last counts."""
         self._write(PUT, (row,), MapVersion.write, self._check.key_of(row), row)
 
     def exchange(self, row: Row, columns: tuple[int, ...]) -> Row | None:
-        """`put_one` that gives these columns of the row which was there before; None if there was none."""
+        """Put one row and return what it replaces.
+
+        `put_one` that gives these columns of the row which was there before; None if there was none.
+        """
         try:
             return self._write(PUT, (row,), MapVersion.exchange, self._check.key_of(row), row, columns)
         except (IndexError, UnicodeDecodeError):
@@ -205,20 +208,20 @@ class MapStore:
             if not self.availability.readable:
                 self.refuse_unreadable()
             version = state.version
-            log = version.log
+            memtable = version.memtable
             try:
                 answer = apply(version, *given)
                 if self._token is not None:
                     self._token.begin_commit()
-                if wal is not None and lock is not None and len(log.keys) > log.committed:
+                if wal is not None and lock is not None and len(memtable.keys) > memtable.committed:
                     sequence = wal.append(payload, lock.epoch)
                     state.applied = lock.pending = sequence
-                    state.unsafe.add(sequence, log.committed, wal.durable_sequence)
+                    state.unsafe.add(sequence, memtable.committed, wal.durable_sequence)
             except BaseException:
                 version.roll_back()
                 raise
             version.commit()
-        if log.committed >= FLUSH_ENTRIES:
+        if memtable.committed >= FLUSH_ENTRIES:
             self._request_checkpoint()
         return answer
 
@@ -252,10 +255,10 @@ class MapStore:
             state.structure.release()
 
     def _truncate(self) -> int:
-        """Under both locks."""
+        """Install an empty version; both locks are held."""
         self._flush.is_needless = False
         self.refuse_unwritable()
-        count, end = len(self), self.log_length
+        count, end = len(self), self.memtable_length
         self.state.install((), self.state.applied, (end, end))
         return count
 
@@ -294,7 +297,7 @@ class MapStore:
             self.availability.restore(recovered.damaged, recovered.stored)
 
     def checkpoint(self) -> None:
-        """Folds the log into segments. Writers go on meanwhile: what they write is carried over."""
+        """Flush the memtable into segments and commit. Writers go on meanwhile: what they write is carried over."""
         with self.state.structure:
             if self._flush.run():
                 self.state.commit(None)
@@ -305,17 +308,20 @@ class MapStore:
         return self._flush.run()
 
     def discard_superseded(self) -> None:
-        """After a commit: remove the segments that the flushes before it have replaced."""
+        """Remove the segments that flushes before the last commit have replaced."""
         self._flush.discard_superseded()
 
     def fill_unseen(self, fill: Callable[[MapStore], None]) -> None:
-        """For a map that is not in the catalog yet: what is loaded is committed together with it."""
+        """Load rows into a map that is not in the catalog yet.
+
+        For a map that is not in the catalog yet: what is loaded is committed together with it.
+        """
         commit, self.state.commit = self.state.commit, _leave_uncommitted
         fill(self)
         self.state.commit = commit
 
     def create_index(self, index: IndexDefinition, token: CancellationToken | None = None) -> MapDefinition:
-        """Builds the index over all segments while writes go on; the log indexes itself when asked."""
+        """Builds the index over all segments while writes go on; the memtable indexes itself when asked."""
         state = self.state
         with state.structure:
             stored = state.directory.with_index_everywhere(state.stored, index)
@@ -381,7 +387,10 @@ class MapStore:
 
     @contextmanager
     def _using_proven(self) -> Iterator[None]:
-        """If a segment is proven meanwhile, let go of the finders that verify the blocks they read."""
+        """Rebuild lookups when a segment has been proven meanwhile.
+
+        If a segment is proven meanwhile, let go of the lookups that verify the blocks they read.
+        """
         unproven = [each for each in self.stored if not is_verified(each)]
         try:
             yield

@@ -1,7 +1,7 @@
-"""A version of a map: its segments, what is hidden in them, and the write log on top.
+"""A version of a map: its segments, the deletion vector of each, and the memtable on top.
 
 Segments change only by installing another version (checkpoint, load, new index); a snapshot keeps the version it was
-taken from. Of all rows with one key, in all segments and the log, at most one is live at any length.
+taken from. Of all rows with one key, in all segments and the memtable, at most one is live at any length.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class MapVersion:
         "index_lookups",
         "infos",
         "live",
-        "log",
+        "memtable",
         "partition_of_key",
         "point_lookups",
         "segments",
@@ -73,7 +73,7 @@ class MapVersion:
             tuple(deletions) if deletions is not None else tuple(DeletionVector(each.rows) for each in segments)
         )
         self.columns = columns or MemtableColumns(definition, Memtable())
-        self.log = self.columns.log
+        self.memtable = self.columns.memtable
         self.infos = tuple(infos)
         self.hold: object = None
         self.live = sum(
@@ -94,28 +94,31 @@ class MapVersion:
 
     @property
     def dirty(self) -> DirtyKeys | None:
-        """Of the keys in the segments; made when it is first asked for."""
+        """Return the dirty-key filter of the segments.
+
+        Of the keys in the segments; made when it is first asked for.
+        """
         if self._dirty is None:
             self._dirty = (dirty_keys(self),)
         return self._dirty[0]
 
     def write(self, key: Any, row: Row) -> bool:
         """Appends a row, uncommitted, and tells whether the key was there."""
-        log = self.log
-        previous = log.newest.get(key, -1)
-        existed = log.rows[previous] is not None if previous >= 0 else self._delete(key) is not None
-        log.append(key, row, previous)
+        memtable = self.memtable
+        previous = memtable.newest.get(key, -1)
+        existed = memtable.rows[previous] is not None if previous >= 0 else self._delete(key) is not None
+        memtable.append(key, row, previous)
         if not existed:
             self.added += 1
         return existed
 
     def exchange(self, key: Any, row: Row, columns: tuple[int, ...]) -> Row | None:
         """`write` for those who want to see these columns of what was there; None if nothing was."""
-        log = self.log
-        previous = log.newest.get(key, -1)
+        memtable = self.memtable
+        previous = memtable.newest.get(key, -1)
         old: Row | None = None
         if previous >= 0:
-            held = log.rows[previous]
+            held = memtable.rows[previous]
             if held is not None:
                 old = tuple([held[column] for column in columns])
         else:
@@ -127,18 +130,18 @@ class MapVersion:
                 if read is None:
                     read = readers[number, columns] = row_reader(self.segments[number], row_projection(columns))
                 old = read(position)
-        log.append(key, row, previous)
+        memtable.append(key, row, previous)
         if old is None:
             self.added += 1
         return old
 
     def erase(self, key: Any) -> bool:
         """Appends a tombstone, uncommitted, if the key is there, and tells whether it was."""
-        log = self.log
-        previous = log.newest.get(key, -1)
-        existed = log.rows[previous] is not None if previous >= 0 else self._delete(key) is not None
+        memtable = self.memtable
+        previous = memtable.newest.get(key, -1)
+        existed = memtable.rows[previous] is not None if previous >= 0 else self._delete(key) is not None
         if existed:
-            log.append(key, None, previous)
+            memtable.append(key, None, previous)
             self.added -= 1
         return existed
 
@@ -146,13 +149,13 @@ class MapVersion:
         """Makes all that was appended visible at once."""
         self.live += self.added
         self.added = 0
-        self.log.committed = len(self.log.keys)
+        self.memtable.committed = len(self.memtable.keys)
 
     def roll_back(self) -> None:
         """Takes back all that was appended since the last commit."""
         for deletions in self.deletions:
-            deletions.roll_back(self.log.committed)
-        self.log.roll_back()
+            deletions.roll_back(self.memtable.committed)
+        self.memtable.roll_back()
         self.added = 0
 
     def forget_lookups(self) -> None:
@@ -183,7 +186,7 @@ class MapVersion:
         return found
 
     def locate(self, key: Any) -> tuple[int, int] | None:
-        """The segment and position that hold the key, whether or not the log hides it; deleted rows do not count."""
+        """Find the segment and position of a key, also if the memtable has a newer row; deleted rows do not count."""
         if not self.segments:
             return None
         before = self._before
@@ -198,7 +201,7 @@ class MapVersion:
         location = self.locate(key)
         if location is not None:
             number, position = location
-            self.deletions[number].delete(position, len(self.log.keys))
+            self.deletions[number].delete(position, len(self.memtable.keys))
         return location
 
 
@@ -223,12 +226,12 @@ def _location_in(number: int) -> Callable[[int], tuple[int, int]]:
 
 
 def key_hasher(definition: MapDefinition) -> Callable[[Any], int]:
-    """The unsigned hash of a whole key."""
+    """Return the unsigned hash of a whole key."""
     return unsigned_hasher([definition.column(name).type for name in definition.key])
 
 
 def key_maker(definition: MapDefinition) -> Callable[[Row], Any]:
-    """The function from a row to its key."""
+    """Return the function from a row to its key."""
     pick = itemgetter(*definition.positions(definition.key))
     if any(definition.column(name).type.is_floating for name in definition.key):
         return lambda row: canonical_key(pick(row))
@@ -236,7 +239,7 @@ def key_maker(definition: MapDefinition) -> Callable[[Row], Any]:
 
 
 def key_partitioner(definition: MapDefinition) -> Callable[[Any, int], int]:
-    """The function from a key and its unsigned hash to its partition."""
+    """Return the function from a key and its unsigned hash to its partition."""
     partitions = definition.partitions
     if definition.partitioned_by == definition.key:
         return lambda _key, hashed: partition_of(to_signed(hashed), partitions)
@@ -249,7 +252,10 @@ def key_partitioner(definition: MapDefinition) -> Callable[[Any, int], int]:
 
 
 def _covering(partitions: int, segments: Sequence[Segment]) -> list[tuple[int, ...]]:
-    """For each partition the numbers of the segments to search, newest first; one entry where there is no choice."""
+    """List the segments that cover each partition.
+
+    For each partition the numbers of the segments to search, newest first; one entry where there is no choice.
+    """
     if len(segments) <= 1:
         return [tuple(range(len(segments)))]
     spans = [(number, each.first_partition, each.last_partition) for number, each in enumerate(segments)]

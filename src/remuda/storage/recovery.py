@@ -81,7 +81,7 @@ class Recovered:
     sequence: int
 
     def catalog(self) -> Catalog:
-        """The one that the manifest describes."""
+        """Build the catalog that the manifest describes."""
         catalog = Catalog()
         for found in self.maps.values():
             catalog = catalog.with_map(found.definition)
@@ -97,7 +97,9 @@ def recover(
     *,
     missing_is_damage: bool,
 ) -> Recovered:
-    """`opened` gives the segments of a map that are open already, and need not be opened again.
+    """Read the state of a folder.
+
+    `opened` gives the segments of a map that are open already, and need not be opened again.
 
     A file that is missing is damage for a writer. A reader may have been overtaken by the writer, and tries again.
     """
@@ -137,7 +139,7 @@ def _replay(maps: dict[str, RecoveredMap], entries: Sequence[MapEntry], payload:
 
 
 def version_of(definition: MapDefinition, stored: Sequence[StoredSegment]) -> MapVersion:
-    """A version with an empty log."""
+    """Make a version with an empty memtable."""
     deletions = [DeletionVector(each.segment.rows, each.deleted) for each in stored]
     infos = [each.info for each in stored if each.info is not None]
     return MapVersion(definition, [each.segment for each in stored], deletions, infos=infos)
@@ -159,7 +161,9 @@ def _recovered_map(
     *,
     missing_is_damage: bool,
 ) -> RecoveredMap:
-    """A map with a damaged file is there, and says so when it is used: the other maps of the store go on.
+    """Open the segments of a map.
+
+    A map with a damaged file is there, and says so when it is used: the other maps of the store go on.
 
     A file that the system cannot open just now is not damaged: opening the store fails, and can be tried again.
     """

@@ -26,7 +26,10 @@ def too_long(definition: MapDefinition, column: ColumnDefinition, value: str) ->
 
 
 def _checking_lengths(definition: MapDefinition, key_of: Callable[[Row], Any]) -> Callable[[Row], Any]:
-    """`key_of`, which first compares the texts with the lengths of their columns; maps without any lose no time."""
+    """Add the check of text lengths to `key_of`.
+
+    `key_of`, which first compares the texts with the lengths of their columns; maps without any lose no time.
+    """
     limited = [(number, each.length) for number, each in enumerate(definition.columns) if each.length is not None]
     if not limited:
         return key_of
@@ -57,7 +60,7 @@ class RowCheck:
         )
 
     def keys_of(self, rows: Sequence[Row]) -> list[Any]:
-        """The keys of the rows, each of which may be written."""
+        """Return the keys of the rows, each of which may be written."""
         try:
             return [self.key_of(row) for row in rows]
         except ConstraintError as error:
@@ -67,7 +70,7 @@ class RowCheck:
             raise
 
     def key_of(self, row: Row) -> Any:
-        """The key of the row, which may be written."""
+        """Return the key of the row, which may be written."""
         for number in self._texts:
             value = row[number]
             if value is not None and not value.isascii():

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from remuda.storage.wal.log_file import DroppedTail
 
 CLOSING_ENTRIES = 4096
-"""A log of at least so many entries is folded at closing: the next opening need not replay it."""
+"""Memtables of at least so many entries are flushed at closing: the next opening need not replay them."""
 
 
 class Store:
@@ -82,12 +82,12 @@ class Store:
 
     @property
     def remote(self) -> RemoteLocation | None:
-        """What the path is a mirror of, if it is one: then no other machine sees it."""
+        """Return what the path is a mirror of, if it is one: then no other machine sees it."""
         return self.state.remote
 
     @property
     def dropped_tail(self) -> DroppedTail | None:
-        """What the opening cut off of the write-ahead log."""
+        """Return what the opening cut off of the write-ahead log."""
         return None if self._loader is None else self._loader.dropped_tail
 
     def map(self, definition: MapDefinition) -> MapStore:
@@ -110,8 +110,8 @@ class Store:
     ) -> Store:
         """Opens a folder, made if absent, or memory (`path` is None). An existing folder keeps its own partitions.
 
-        A remote folder is opened by its mirror, which stands in the place of `path`. Who opens it only for a moment, to
-        look at the catalog, does not want all files read in the background: `verifies` is False then.
+        A remote folder is opened by its mirror, which stands in the place of `path`. A caller that opens it only
+        to look at the catalog passes `verifies=False`: all files would be read in the background.
         """
         if remote is not None:
             path = remote.local
@@ -191,7 +191,7 @@ class Store:
             replaced.destroy()
 
     def _of_that_name(self, definition: MapDefinition, *, expected: bool) -> MapStore | None:
-        """The map that has the name of a new one, which is an error where it is not expected."""
+        """Return the map that has the name of a new one, which is an error where it is not expected."""
         found = self.catalog.find_map(definition.name, (definition.schema,))
         if found is None:
             return None
@@ -220,7 +220,9 @@ class Store:
     def create_index(
         self, definition: MapDefinition, index: IndexDefinition, token: CancellationToken | None = None
     ) -> MapDefinition:
-        """The index is complete when the new definition is returned; until then the old one stays in force.
+        """Build an index and commit it.
+
+        The index is complete when the new definition is returned; until then the old one stays in force.
 
         `token` guards its commit: when the index is built it may still be refused.
         """
@@ -288,14 +290,19 @@ class Store:
         return found.damages() if damaged is None else [damaged.error]
 
     def refuse_reads(self, reason: str) -> None:
-        """From now on maps answer nothing, for this reason; snapshots that somebody has stay readable."""
+        """Refuse all reads and writes.
+
+        Maps answer nothing, for this reason; snapshots that readers hold stay readable.
+        """
         for each in list(self.state.maps.values()):
             each.refuse_reads(reason)
 
     def leave(self, reason: str) -> None:
-        """In a process that was forked off: neither reads nor writes, and the lock is that of the other one alone.
+        """Give the store up in a forked process.
 
-        No lock of threads is taken here, as whoever held one is not in this process.
+        In a process that was forked off: neither reads nor writes, and the lock is that of the other one alone.
+
+        No lock of threads is taken here, as the thread that held one is not in this process.
         """
         self.state.closed = True
         self.refuse_reads(reason)
@@ -324,7 +331,7 @@ class Store:
         wal = self.state.wal
         if self.path is None or self.read_only or (wal is not None and wal.failed):
             return
-        entries = sum(each.log_length for each in self.state.maps.values())
+        entries = sum(each.memtable_length for each in self.state.maps.values())
         if entries >= CLOSING_ENTRIES or (wal is None and entries):
             self.checkpoint()
         if wal is not None:

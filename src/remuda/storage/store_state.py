@@ -57,7 +57,7 @@ class StoreState:
 
     @property
     def remote(self) -> RemoteLocation | None:
-        """What the path is a mirror of, if it is one: then no other machine sees it."""
+        """Return what the path is a mirror of, if it is one: then no other machine sees it."""
         return None if self.folder is None or self.folder.remote is None else self.folder.remote.place
 
     @property

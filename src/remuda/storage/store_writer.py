@@ -23,7 +23,7 @@ _logger = logging.getLogger("remuda.storage")
 
 
 class BackgroundCheckpoint:
-    """Runs a checkpoint on a thread of its own, for a write that finds its map's log too long.
+    """Runs a checkpoint on a thread of its own, for a write that finds its map's memtable too long.
 
     At most one runs at a time; what is asked for meanwhile is not queued, since the next write asks again.
     """
@@ -41,7 +41,7 @@ class BackgroundCheckpoint:
         try:
             self._checkpoint()
         except Exception:
-            # Nothing is lost: the log and its records stay, and the next write that finds it too long tries again.
+            # Nothing is lost: the memtable and its records stay, and the next write that finds it too long tries again.
             _logger.exception("a checkpoint in the background failed")
         finally:
             self._running.release()
@@ -81,7 +81,9 @@ class StoreWriter:
     # Changes of the catalog
 
     def begin_change(self) -> None:
-        """Before the catalog changes: refuses where nothing may be written.
+        """Prepare for a change of the catalog.
+
+        Before the catalog changes: refuses where nothing may be written.
 
         Without a write-ahead log, what was written before is committed first: the change must not be found without it.
         """
@@ -111,14 +113,14 @@ class StoreWriter:
     # Commits
 
     def checkpoint(self) -> None:
-        """Folds every write log into segments and lets go of the write-ahead files that are not needed any more."""
+        """Flush every memtable into segments and remove the WAL files that are not needed any more."""
         state, folder = self._state, self._state.folder
         with state.structure:
             if state.closed or state.read_only:
                 return
             if folder is not None:
                 folder.refuse_after_failure()
-                if any(each.log_length for each in state.maps.values()):
+                if any(each.memtable_length for each in state.maps.values()):
                     folder.begin_log_file()
             if state.wal is None:
                 self._flush_all()
@@ -129,13 +131,15 @@ class StoreWriter:
                 folder.sweep()
                 # Records of a map that cannot be opened stay too.
                 maps = [
-                    each for each in state.maps.values() if each.log_length or each.availability.damaged is not None
+                    each
+                    for each in state.maps.values()
+                    if each.memtable_length or each.availability.damaged is not None
                 ]
                 waiting = [each.state.flushed + 1 for each in maps]
                 folder.drop_old_logs(waiting, self.commit_manifest)
 
     def _flush_all(self) -> None:
-        """Folds every write log and commits once.
+        """Flush every memtable and commit once.
 
         Without a write-ahead log nothing would make up for the maps that a crash between two commits leaves behind.
         """
@@ -148,7 +152,10 @@ class StoreWriter:
     def commit_manifest(
         self, delivery: str | None = None, *, only_changes: bool = False, changed: str | None = None
     ) -> None:
-        """`changed` is the id of the map that has changed its segments, where it was only one."""
+        """Write the manifest of the present state.
+
+        `changed` is the id of the map that has changed its segments, where it was only one.
+        """
         state = self._state
         if state.folder is None:
             return

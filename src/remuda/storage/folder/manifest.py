@@ -159,7 +159,10 @@ def encode_manifest(manifest: Manifest) -> bytes:
 
 
 def decode_manifest(raw: bytes, path: Path | str) -> Manifest:
-    """`path` is where it was read, for errors."""
+    """Decode a manifest.
+
+    `path` is where it was read, for errors.
+    """
     head, _, body = raw.partition(b"\n")
     words = head.decode("ascii", "replace").split()
     if len(words) != 3 or words[0] != _HEAD:
@@ -179,7 +182,7 @@ def decode_manifest(raw: bytes, path: Path | str) -> Manifest:
 def _check_names(manifest: Manifest) -> None:
     """Raise `ValueError` for an id that was not made by `new_id`: names of files are made of ids.
 
-    A checksum guards against damage, not against a stranger who writes a manifest by hand.
+    A checksum guards against damage, not against an attacker who writes a manifest by hand.
     """
     for entry in manifest.maps:
         check_map_names(entry)
@@ -207,7 +210,7 @@ def _check_form(form: re.Pattern[str], name: str) -> None:
 
 
 def named_files(manifest: Manifest) -> Iterator[tuple[str, SegmentEntry | None]]:
-    """The files of all segments by their names within the store; the rows of a segment with its entry."""
+    """Yield the files of all segments by their names within the store; the rows of a segment with its entry."""
     for held in manifest.maps:
         folder = PurePosixPath("maps", held.id)
         for segment in held.segments:
@@ -305,7 +308,10 @@ def _segment_entry(info: SegmentInfo, deletion_file: str | None, types: dict[str
 
 
 def _to_text(sql_type: SqlType, value: Any) -> Any:
-    """Values that JSON cannot hold, or not exactly, become strings."""
+    """Encode values for JSON.
+
+    Values that JSON cannot hold, or not exactly, become strings.
+    """
     if value is None:
         return None
     match sql_type.kind:

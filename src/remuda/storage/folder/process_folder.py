@@ -3,7 +3,7 @@
     <id>/           the folder
     <id>.lock       held by its process
 
-The system gives the lock of a process free when that ends: a folder whose lock can be taken is nobody's.
+The system gives the lock of a process free when that ends: a folder whose lock can be taken is abandoned.
 """
 
 from __future__ import annotations
@@ -39,7 +39,10 @@ class ProcessFolder:
         self._end = weakref.finalize(self, _remove, descriptor, self.path, lock, os.getpid())
 
     def release(self) -> None:
-        """Files that are mapped stay readable."""
+        """Remove the folder.
+
+        Files that are mapped stay readable.
+        """
         self._end()
 
 

@@ -57,7 +57,7 @@ class HashIndex:
         self._probe = prober(arrays["table"], groups, None, _group_reader(arrays, columns.readers))
 
     def span(self, lookup: Lookup) -> tuple[int, int]:
-        """Where in `positions` the matches stand. Positions ascend."""
+        """Return where in `positions` the matches stand. Positions ascend."""
         assert lookup.range is None, "a HASH index serves equalities"
         values = tuple(hashable(value) for value in lookup.prefix)
         group = self._probe(values, self._hash(values))
@@ -99,7 +99,7 @@ class MemtableHashIndex:
 
 
 def build_hash_index(columns: Sequence[pa.Array], types: Sequence[SqlType]) -> dict[str, np.ndarray]:
-    """The arrays of the index, from flat columns of one segment."""
+    """Return the arrays of the index, from flat columns of one segment."""
     if len(columns) == 1 and is_dictionary(columns[0]):
         return _index_of_codes(columns[0], types[0])
     hashes = hash_columns(columns, types, null_is_value=True).view(np.uint64)
@@ -116,7 +116,10 @@ def build_hash_index(columns: Sequence[pa.Array], types: Sequence[SqlType]) -> d
 
 
 def _index_of_codes(column: pa.DictionaryArray, sql_type: SqlType) -> dict[str, np.ndarray]:
-    """Each entry of the dictionary is a group, and NULL is one more: counting takes the place of comparing."""
+    """Build the index of a dictionary column.
+
+    Each entry of the dictionary is a group, and NULL is one more: counting takes the place of comparing.
+    """
     entries = pa.concat_arrays([column.dictionary, pa.nulls(1, column.dictionary.type)])
     hashes = hash_columns([entries], [sql_type], null_is_value=True).view(np.uint64)
     by_hash = stable_order(hashes)
@@ -144,7 +147,7 @@ def _arrays(order: np.ndarray, starts: np.ndarray, hashes: np.ndarray) -> dict[s
 
 
 def value_hasher(types: Sequence[SqlType]) -> Callable[[tuple[Any, ...]], int]:
-    """The unsigned hash of values in stored form, NULLs among them."""
+    """Return the unsigned hash of values in stored form, NULLs among them."""
     encoders = tuple(hashed_bytes(sql_type) for sql_type in types)
 
     def hash_of(values: tuple[Any, ...]) -> int:
@@ -168,7 +171,7 @@ def _group_reader(arrays: Mapping[str, Array], readers: Sequence[ColumnReader]) 
 
 
 def _same_within_groups(column: pa.Array, sql_type: SqlType, order: np.ndarray, fresh: np.ndarray) -> bool:
-    """Whether each row equals the row before it, wherever the two share a hash."""
+    """Tell whether each row equals the row before it, wherever the two share a hash."""
     same = _comparison(column, sql_type)
     for start in range(1, len(order), BLOCK):
         later = np.flatnonzero(~fresh[start : start + BLOCK]) + start
@@ -178,7 +181,7 @@ def _same_within_groups(column: pa.Array, sql_type: SqlType, order: np.ndarray, 
 
 
 def _comparison(column: pa.Array, sql_type: SqlType) -> Callable[[np.ndarray, np.ndarray], bool]:
-    """The function that tells whether the rows at some positions equal, one by one, those at others."""
+    """Return the function that tells whether the rows at some positions equal, one by one, those at others."""
     if not is_dictionary(column) and not is_fixed_width(sql_type):
         # Mostly distinct strings and long decimals: few rows share a group, so few are compared.
         return lambda left, right: bool(column.take(pa.array(left)).equals(column.take(pa.array(right))))
@@ -199,7 +202,7 @@ def _comparison(column: pa.Array, sql_type: SqlType) -> Callable[[np.ndarray, np
 def _split_by_value(
     columns: Sequence[pa.Array], types: Sequence[SqlType], hashes: np.ndarray, order: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The order by hash and then by value, and where a new value begins."""
+    """Return the order by hash and then by value, and where a new value begins."""
     keys = [sort_keys(column, sql_type)[order] for column, sql_type in zip(columns, types, strict=True)]
     within = np.lexsort((*keys, hashes))
     fresh = np.ones(len(order), np.bool_)

@@ -6,7 +6,7 @@ table it is one entry and one or two lines of keys:
 
     keys 3 4 7 8 8 | 12 | 27 29      slots of width 10: 0, 5, 6, 8      16 is looked for in keys[5:6]
 
-Whoever made the table and whoever asks it must compute the same slot for a key, to the last bit: both take the distance
+Building the table and searching by it must compute the same slot for a key, to the last bit: both take the distance
 from the least key, exactly, as a double, times the same factor. The function never falls, so that all keys of lower
 slots are less than a key, and all keys of higher ones greater, however it rounds.
 """
@@ -39,8 +39,8 @@ KeySearch = Callable[[Any, Any], tuple[int, int]]
 
 
 def searched_keys(keys: Array, sql_type: SqlType) -> Array:
-    """The keys as what they are searched by: numbers above zero and below infinity by themselves, whose bits have their
-    order, so that nothing is translated.
+    """Return the keys as what they are searched by: numbers above zero and below infinity by themselves, whose bits
+    have their order, so that nothing is translated.
 
     Below zero the order of the bits is the other way round, zero has two signs, NULL and NaN are no numbers.
     """
@@ -50,7 +50,8 @@ def searched_keys(keys: Array, sql_type: SqlType) -> Array:
 
 
 def build_key_slots(keys: np.ndarray) -> np.ndarray | None:
-    """The table for keys in order, `searched_keys`; None where it would not help. NULLs stand before its first slot."""
+    """Return the table for keys in order, `searched_keys`; None where it would not help. NULLs stand before its first
+    slot."""
     nulls = 0 if keys.dtype.kind == "f" else int(keys.searchsorted(NULL_KEY + 1))
     rows = len(keys) - nulls
     count = rows // ROWS_IN_A_SLOT
@@ -78,7 +79,7 @@ def build_key_slots(keys: np.ndarray) -> np.ndarray | None:
 
 
 def key_search(keys: Array, table: Array | None) -> KeySearch:
-    """The search in `searched_keys`, by the table where there is one; outside of it, and without, by numpy.
+    """Return the search in `searched_keys`, by the table where there is one; outside of it, and without, by numpy.
 
     The second end is looked for behind the first one: nearly always it is near.
     """
@@ -113,6 +114,9 @@ def key_search(keys: Array, table: Array | None) -> KeySearch:
 
 
 def _factor(keys: Array, first: int, slots: int) -> float:
-    """From the distance of a key to its slot; the greatest key's may be one above the last."""
+    """Compute the factor from the distance of a key to its slot.
+
+    From the distance of a key to its slot; the greatest key's may be one above the last.
+    """
     distance: float = keys[-1].item() - keys[first].item()
     return slots / distance

@@ -29,7 +29,7 @@ TAIL = 1024
 
 
 def build_table(sorted_hashes: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """The table for unsigned hashes in ascending order, each with the number (one or more) to be found under it."""
+    """Build the table for unsigned hashes in ascending order, each with the number (one or more) that it finds."""
     table = TableBuilder(len(sorted_hashes))
     for start in range(0, len(sorted_hashes), BLOCK):
         table.add(sorted_hashes[start : start + BLOCK], values[start : start + BLOCK])
@@ -61,19 +61,22 @@ class TableBuilder:
         self._table[taken] = values
 
     def finish(self) -> np.ndarray:
-        """The table; its last slot is empty."""
+        """Return the table; its last slot is empty."""
         return self._table[: max(self._free, 1 << self._bits) + 1]
 
 
 def table_bits(entries: int) -> int:
-    """At least one bit: a shift by all 64 is not defined in numpy."""
+    """Compute how many bits of a hash choose a slot.
+
+    At least one bit: a shift by all 64 is not defined in numpy.
+    """
     return max(1, (int(entries / LOAD)).bit_length())
 
 
 def prober(
     table: Array, entries: int, numbers: Values | None, value: Callable[[int], Any]
 ) -> Callable[[Any, int], int]:
-    """The function from a key and its unsigned hash to the position, or -1.
+    """Return the function from a key and its unsigned hash to the position, or -1.
 
     `numbers` gives the keys as raw values where they are one column of numbers that `==` compares well; otherwise
     `value` reads a key. NaN differs from itself, so the one NaN that keys are made with is found by identity.

@@ -118,7 +118,7 @@ class SortedIndex:
         """The table for the keys (`key_slots`); None where it would not help, or the index is older than tables."""
 
     def span(self, lookup: Lookup) -> tuple[int, int]:
-        """Where in `positions` the matches stand, in index order."""
+        """Return where in `positions` the matches stand, in index order."""
         low, high, number = 0, self._length, 0
         for value in lookup.prefix:
             low, high = self._columns[number].equal(value, low, high)
@@ -172,8 +172,8 @@ class MemtableSortedIndex:
             return [item[-1] for item in self._order[low:high]]
 
     def pieces(self, lookup: Lookup, *, descending: bool) -> Iterator[list[int]]:
-        """The entries in order or against it. Others are added meanwhile: a piece begins where the last one ended, by
-        the item that stood there, not by its number."""
+        """Yield the entries in order or against it. Others are added meanwhile: a piece begins where the last one
+        ended, by the item that stood there, not by its number."""
         size, last = FIRST_PIECE, None
         while True:
             with self._lock:
@@ -191,7 +191,10 @@ class MemtableSortedIndex:
             size = min(size * 4, LARGEST_PIECE)
 
     def _span(self, lookup: Lookup) -> tuple[int, int]:
-        """A prefix of a tuple is below the tuple; with infinity behind it, above all that begin with it."""
+        """Find the entries of a lookup.
+
+        A prefix of a tuple is below the tuple; with infinity behind it, above all that begin with it.
+        """
         prefix = _parts(lookup.prefix)
         low: tuple[Any, ...] = prefix
         high: tuple[Any, ...] = (*prefix, inf)
@@ -214,7 +217,7 @@ def _parts(values: Any) -> tuple[Any, ...]:
 
 
 def build_sorted_index(columns: Sequence[pa.Array], types: Sequence[SqlType]) -> dict[str, np.ndarray]:
-    """The arrays of the index, from flat columns of one segment."""
+    """Return the arrays of the index, from flat columns of one segment."""
     if len(columns) == 1 and not is_dictionary(columns[0]) and normalized_key(types[0]) is not None:
         index = _index_of_numbers(columns[0], types[0])
         if index is not None:
@@ -235,7 +238,10 @@ def build_sorted_index(columns: Sequence[pa.Array], types: Sequence[SqlType]) ->
 
 
 def _index_of_numbers(column: pa.Array, sql_type: SqlType) -> dict[str, np.ndarray] | None:
-    """For one *direct* column: its keys are sorted in their own memory, and made again in the order that was found."""
+    """Build the index of one *direct* column.
+
+    For one *direct* column: its keys are sorted in their own memory, and made again in the order that was found.
+    """
 
     def keys_at(positions: np.ndarray) -> np.ndarray:
         made = nullable_keys(rows_of(column, pa.array(positions)), sql_type)
@@ -263,13 +269,13 @@ def _slots(keys: np.ndarray, sql_type: SqlType) -> dict[str, np.ndarray]:
 
 
 def sort_keys(column: pa.Array, sql_type: SqlType) -> np.ndarray:
-    """Integers that order the rows of this column as its values do, NULLs first."""
+    """Return integers that order the rows of this column as its values do, NULLs first."""
     stored = _stored_keys(column, sql_type)
     return _ranks(column) if stored is None else stored
 
 
 def _stored_keys(column: pa.Array, sql_type: SqlType) -> np.ndarray | None:
-    """The keys of a *direct* or *codes* column; None for a *referenced* one."""
+    """Return the keys of a *direct* or *codes* column; None for a *referenced* one."""
     if is_dictionary(column):
         codes = code_values(column).astype(np.int32, copy=False)
         nulls = null_mask(column)

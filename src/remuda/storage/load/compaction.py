@@ -1,8 +1,8 @@
-"""Folding the write log into segments, and keeping the segments few.
+"""Flushes a memtable into segments, and keeps the segments few.
 
-A checkpoint makes one small segment of the log's live rows and turns what the log hid in older segments into deletions.
-Small segments and half-empty ones are merged when there are too many, so that a key is looked for in a handful of
-tables however long the map lives.
+A checkpoint makes one small segment of the memtable's live rows and writes what the memtable deleted in older segments
+into files of deletions. Small segments and half-empty ones are merged when there are too many, so that a key is looked
+for in a handful of tables however long the map lives.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ def merge_load(
     fresh: Sequence[StoredSegment],
     mode: LoadMode,
 ) -> tuple[StoredSegment, ...]:
-    """The segments of a map after a load: `held` has what was there, `fresh` what is loaded, each key once in each."""
+    """Return the segments of a map after a load: `held` has what was there, `fresh` what is loaded, each key once in
+    each."""
     kept = [] if mode == "replace" else list(held)
     try:
         for each in fresh:
@@ -51,7 +52,10 @@ def merge_load(
 
 
 def _with_all_indexes(directory: SegmentDirectory, definition: MapDefinition, stored: StoredSegment) -> StoredSegment:
-    """An index created while the segments were being built elsewhere is made up for."""
+    """Add the indexes that the segments do not have yet.
+
+    An index created while the segments were being built elsewhere is made up for.
+    """
     for index in definition.indexes:
         if index.id not in stored.segment.index_arrays:
             stored = directory.with_index(stored, index)
@@ -61,7 +65,10 @@ def _with_all_indexes(directory: SegmentDirectory, definition: MapDefinition, st
 def _make_way(
     directory: SegmentDirectory, definition: MapDefinition, held: StoredSegment, fresh: StoredSegment, mode: LoadMode
 ) -> StoredSegment:
-    """Duplicates between what is there and what is loaded: refused, or deleted from what is there."""
+    """Resolve duplicates between held and loaded rows.
+
+    Duplicates between what is there and what is loaded: refused, or deleted from what is there.
+    """
     positions, _ = common_keys(held.segment, fresh.segment)
     deletions = DeletionVector(held.segment.rows, held.deleted)
     alive = [position for position in positions.tolist() if not deletions.is_deleted(position)]
@@ -122,7 +129,10 @@ def merge_small(
 
 
 def _live_rows(stored: StoredSegment) -> pa.RecordBatch:
-    """Strings decoded, so that parts with and without dictionaries can be put together."""
+    """Read the live rows of segments.
+
+    Strings decoded, so that parts with and without dictionaries can be put together.
+    """
     batch = stored.segment.batch
     if len(stored.deleted):
         live = np.ones(batch.num_rows, np.bool_)

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 
 def can_hold(kind: Kind, given: pa.DataType) -> bool:
-    """Whether values of an Arrow type are loaded into a column. Arrow's cast would take a moment for the number that
-    it is inside, and the other way round, and every number that is not zero for true."""
+    """Tell whether values of an Arrow type are loaded into a column. Arrow's cast would take a moment for the number
+    that it is inside, and the other way round, and every number that is not zero for true."""
     read = bool(pa.types.is_string(given) or pa.types.is_large_string(given) or pa.types.is_string_view(given))
     match kind:
         case Kind.VARCHAR | Kind.VARBINARY:
@@ -50,8 +50,8 @@ def can_hold(kind: Kind, given: pa.DataType) -> bool:
 
 
 def what_is_lost(kind: Kind, array: pa.Array, result: pa.Array) -> pa.Array | None:
-    """The rows that Arrow's cast has changed without a word: a time that a DATE has no place for, a number that is too
-    large for a REAL."""
+    """Return the rows that Arrow's cast has changed without a word: a time that a DATE has no place for, a number that
+    is too large for a REAL."""
     if kind is Kind.DATE and pa.types.is_timestamp(array.type):
         return pc.not_equal(result.cast(pa.timestamp(array.type.unit)), array.cast(pa.timestamp(array.type.unit)))
     if kind is Kind.REAL and (pa.types.is_floating(array.type) or pa.types.is_decimal(array.type)):
@@ -67,7 +67,7 @@ _CALENDAR = {
 
 
 def conform(definition: MapDefinition, table: pa.Table, first_row: int = 0) -> list[pa.Array | pa.ChunkedArray]:
-    """The columns of the map, in declared order. A nullable column may be missing; what fits is not copied.
+    """Return the columns of the map, in declared order. A nullable column may be missing; what fits is not copied.
 
     `first_row` is how many rows of the same load came before, so that errors count on.
     """
@@ -147,7 +147,10 @@ def _cannot_hold(definition: MapDefinition, column: ColumnDefinition, value: pa.
 
 
 def _first_that_fails(array: pa.Array | pa.ChunkedArray, target: pa.DataType) -> int | None:
-    """By halving: the first half that cannot be cast holds the first such row."""
+    """Find the first row that cannot be cast.
+
+    By halving: the first half that cannot be cast holds the first such row.
+    """
     low, high = 0, len(array)
     while high - low > 1:
         middle = (low + high) // 2
@@ -186,7 +189,10 @@ def _refuse_bad_json(
 
 
 def _reason(error: SqlError) -> str:
-    """The last part of what is said about a document, which is quoted already."""
+    """Extract the reason from an error about a document.
+
+    The last part of what is said about a document, which is quoted already.
+    """
     return error.message.rpartition(" is not JSON: ")[2][:200]
 
 
@@ -205,7 +211,10 @@ def _refuse_long_texts(
 def _refuse_far_dates(
     definition: MapDefinition, column: ColumnDefinition, array: pa.Array | pa.ChunkedArray, first_row: int
 ) -> None:
-    """Arrow counts further than the calendar of SQL and Python goes, from year 1 to 9999."""
+    """Refuse dates outside of the calendar.
+
+    Arrow counts further than the calendar of SQL and Python goes, from year 1 to 9999.
+    """
     ends = _CALENDAR.get(column.type.kind)
     if ends is None:
         return
@@ -224,7 +233,10 @@ def _refuse_far_dates(
 def _refuse_damaged_text(
     definition: MapDefinition, column: ColumnDefinition, array: pa.Array | pa.ChunkedArray, first_row: int
 ) -> None:
-    """Arrow takes any bytes for a string; what is not UTF-8 could be stored, but never be read again."""
+    """Refuse texts that are not UTF-8.
+
+    Arrow takes any bytes for a string; what is not UTF-8 could be stored, but never be read again.
+    """
     if column.type.kind is not Kind.VARCHAR:
         return
     try:

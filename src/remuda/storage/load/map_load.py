@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from remuda.storage.segment.segment_file import SegmentInfo
 
 SMALL_LOAD = 10_000
-"""Fewer rows are written through the log: a segment of its own would only have to be merged soon."""
+"""Fewer rows are written through the memtable: a segment of its own would only have to be merged soon."""
 
 ADOPTION_TRIES = 3
 """How often a load makes way for writers of the same keys before it keeps them out."""
@@ -93,22 +93,26 @@ def _adopt(target: MapStore, fresh: Sequence[StoredSegment], mode: LoadMode, del
 
 
 def _try_to_adopt(target: MapStore, fresh: Sequence[StoredSegment], mode: LoadMode, delivery: str | None) -> bool:
-    """False if a key of the load was written meanwhile.
+    """Compare and install new segments beside the writers of the map.
 
-    What was written since the checkpoint stays in the log, and so on top of the load. Statements on other keys do not
-    mind which came first; one on a loaded key must be in a segment before the load is compared with it.
+    False if a key of the load was written meanwhile.
+
+    What was written since the checkpoint stays in the memtable, and so on top of the load. Statements on other keys do
+    not mind which came first; one on a loaded key must be in a segment before the load is compared with it.
     """
     if mode != "replace":
         target.checkpoint()
     stored = merge_load(target.state.directory, target.definition, target.stored, fresh, mode)
     with target.writing():
-        log = target.state.version.log
+        memtable = target.state.version.memtable
         if mode == "replace":
-            target.state.install(stored, target.state.applied, (log.committed, log.committed), fresh, delivery)
+            target.state.install(
+                stored, target.state.applied, (memtable.committed, memtable.committed), fresh, delivery
+            )
             return True
         loaded = version_of(target.definition, fresh)
-        if any(loaded.locate(key) is not None for key in log.keys):
+        if any(loaded.locate(key) is not None for key in memtable.keys):
             target.state.directory.discard(stored, [*target.stored, *fresh])
             return False
-        target.state.install(stored, target.state.flushed, (0, log.committed), fresh, delivery)
+        target.state.install(stored, target.state.flushed, (0, memtable.committed), fresh, delivery)
         return True

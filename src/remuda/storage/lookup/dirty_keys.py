@@ -41,7 +41,10 @@ class DirtyKeys:
 
 
 def dirty_keys(version: MapVersion) -> DirtyKeys | None:
-    """None where too many keys are dirty."""
+    """Build the dirty-key filter of a version.
+
+    None where too many keys are dirty.
+    """
     settled = _disjoint(version.segments)
     dirty: list[np.ndarray] = []
     for number, (segment, deletions) in enumerate(zip(version.segments, version.deletions, strict=True)):
@@ -60,7 +63,7 @@ def dirty_keys(version: MapVersion) -> DirtyKeys | None:
 
 
 def _disjoint(segments: Sequence[Segment]) -> tuple[int, ...]:
-    """The largest segments, each without a partition of a larger one."""
+    """Return the largest segments, each without a partition of a larger one."""
     chosen: list[int] = []
     for number in sorted(range(len(segments)), key=lambda number: -segments[number].rows):
         first, last = segments[number].first_partition, segments[number].last_partition

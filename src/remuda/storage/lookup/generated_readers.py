@@ -76,7 +76,10 @@ def _function(
     values: Sequence[tuple[str, bool]],
     names: dict[str, Any],
 ) -> Callable[..., Any]:
-    """`values` has an expression for each column, and whether it can be NULL."""
+    """Generate a function that makes a row.
+
+    `values` has an expression for each column, and whether it can be NULL.
+    """
     parts: list[str] = []
     for ordinal, (column, (text, can_be_null)) in enumerate(zip(projection.columns, values, strict=True)):
         convert = None if projection.make is None else python_converter(definition.columns[column].type)

@@ -1,8 +1,8 @@
 """The hot path of indexes: from what an index is asked to the rows it finds, made once for a version.
 
 As in `point_lookup`, what does not depend on the question is bound when the function is made: the arrays of each
-segment's index, how rows are read, what the log hides in it. Rows come as an iterable, put together from columns while
-it is read, so that each row is made only once, as what the caller asked for.
+segment's index, how rows are read, which of its rows are deleted. Rows come as an iterable, put together from columns
+while it is read, so that each row is made only once, as what the caller asked for.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ FEW_ENTRIES = 6
 
 Rows = Iterable[Any]
 EntryReader = Callable[[int, int, int], Rows]
-"""From a span of an index and a length of the log to the rows that are live at it."""
+"""From a span of an index and a length of the memtable to the rows that are live at it."""
 
 
 def entry_reader(
@@ -116,7 +116,10 @@ class IndexRead:
 
 @lru_cache(maxsize=MOST_PROJECTIONS)
 def index_read(index: str, projection: RowProjection) -> IndexRead:
-    """The same one each time: what was made for it is found again."""
+    """Return the `IndexRead` of an index and a projection.
+
+    The same one each time: what was made for it is found again.
+    """
     return IndexRead(index, projection)
 
 
@@ -127,12 +130,12 @@ class IndexLookup:
     there are more than `most` entries the answer is None.
     """
 
-    __slots__ = ("_definition", "_finish", "_floats", "_index", "_key_of", "_log", "_searches", "_spans")
+    __slots__ = ("_definition", "_finish", "_floats", "_index", "_key_of", "_memtable", "_searches", "_spans")
 
     def __init__(self, version: MapVersion, read: IndexRead) -> None:
         # Not the version itself, which keeps its lookups: it goes, and its files with it, with the last who holds it.
         self._definition = version.definition
-        self._log = version.columns
+        self._memtable = version.columns
         self._finish = row_finisher(version.definition, read.projection)
         self._index = index_definition(version.definition, read.index)
         self._spans: list[tuple[Callable[[Lookup], tuple[int, int]], EntryReader]] = []
@@ -154,7 +157,7 @@ class IndexLookup:
     def between(
         self, start: Any, start_inclusive: bool, stop: Any, stop_inclusive: bool, length: int, most: int
     ) -> Rows | None:
-        """The rows between two values of the first column, neither of them NULL. Crossed ends find nothing.
+        """Return the rows between two values of the first column, neither of them NULL. Crossed ends find nothing.
 
         Keys are the same in all segments, so the ends are translated once: into the first key of the range and the
         first one behind it.
@@ -179,14 +182,14 @@ class IndexLookup:
                     return None
                 found.append(read(low, high, length))
         if length:
-            entries = self._in_log(Lookup((), Range(start, start_inclusive, stop, stop_inclusive)), length)
+            entries = self._in_memtable(Lookup((), Range(start, start_inclusive, stop, stop_inclusive)), length)
             if len(entries) > most:
                 return None
             found.append(entries)
         return found[0] if len(found) == 1 else chain.from_iterable(found)
 
     def find(self, lookups: Sequence[Lookup], length: int, most: int) -> Rows | None:
-        """The rows of disjoint lookups, one lookup after the other."""
+        """Return the rows of disjoint lookups, one lookup after the other."""
         found: list[Rows] = []
         try:
             for lookup in lookups:
@@ -198,7 +201,7 @@ class IndexLookup:
                             return None
                         found.append(read(low, high, length))
                 if length:
-                    entries = self._in_log(lookup, length)
+                    entries = self._in_memtable(lookup, length)
                     most -= len(entries)
                     if most < 0:
                         return None
@@ -207,14 +210,14 @@ class IndexLookup:
             raise unencodable(self._definition, ", ".join(self._index.columns), error.object) from error
         return found[0] if len(found) == 1 else chain.from_iterable(found)
 
-    def _in_log(self, lookup: Lookup, length: int) -> list[Any]:
-        log, finish = MemtableSource(self._definition, self._log, length), self._finish
-        rows = self._log.log.rows
-        return [finish(row) for at in log.entries(self._index.id, lookup) if (row := rows[at]) is not None]
+    def _in_memtable(self, lookup: Lookup, length: int) -> list[Any]:
+        source, finish = MemtableSource(self._definition, self._memtable, length), self._finish
+        rows = self._memtable.memtable.rows
+        return [finish(row) for at in source.entries(self._index.id, lookup) if (row := rows[at]) is not None]
 
 
 def _searches(indexes: Sequence[SortedIndex], sql_type: SqlType) -> tuple[bool, list[KeySearch]]:
-    """Whether all indexes are searched by floating-point numbers, and how each is searched.
+    """Tell whether all indexes are searched by floating-point numbers, and how each is searched.
 
     Where only some could be, all are searched by keys, and the tables of numbers are of no use.
     """

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from remuda.storage.memtable.memtable import Memtable
     from remuda.storage.segment.block_guard import Values
 
-# From a key to its row in the segments, whether or not the log hides it. Rows that are deleted for good do not count.
+# From a key to its row in the segments, whether or not the memtable has a newer one. Rows that are deleted for good do
+# not count.
 #
 # What does not depend on the key is bound once, and of the segments only those that cover the key's partition are
 # searched, newest first.
@@ -36,7 +37,8 @@ Probe = TypeVar("Probe")
 
 
 def make_search(version: MapVersion, outcomes: Sequence[Callable[[int], Found]]) -> Callable[[Any], Found | None]:
-    """The function from a key to what the outcome of its segment makes of its position; None where it is not there."""
+    """Return the function from a key to what the outcome of its segment makes of its position; None where it is not
+    there."""
     # Rows deleted for good are known from the start.
     probes = tuple(
         (segment.probe, deletions.view if deletions.deleted else None, outcome)
@@ -82,17 +84,17 @@ def make_point_lookup(version: MapVersion, projection: RowProjection) -> PointLo
     key_types = [version.definition.column(name).type for name in version.definition.key]
     readers = [row_reader(segment, projection) for segment in version.segments]
     in_segments = make_search(version, readers)
-    in_log = _in_log(version.log, row_finisher(version.definition, projection), in_segments)
-    newest = version.log.newest.get
-    in_one = _in_one_of(version, readers, newest, in_log, in_segments)
+    in_memtable = _in_memtable(version.memtable, row_finisher(version.definition, projection), in_segments)
+    newest = version.memtable.newest.get
+    in_one = _in_one_of(version, readers, newest, in_memtable, in_segments)
     if in_one is not None:
         return in_one
-    several = _in_several(version, readers, newest, in_log)
+    several = _in_several(version, readers, newest, in_memtable)
     if several is not None:
         return several
 
     def find(key: Any) -> Any:
-        return in_segments(key) if newest(key) is None else in_log(key)
+        return in_segments(key) if newest(key) is None else in_memtable(key)
 
     if any(sql_type.is_floating for sql_type in key_types):
         return lambda key: find(canonical_key(key))
@@ -103,10 +105,13 @@ def _in_one_of(
     version: MapVersion,
     readers: Sequence[Callable[[int], Any]],
     newest: Callable[[Any], int | None],
-    in_log: PointLookup,
+    in_memtable: PointLookup,
     in_segments: PointLookup,
 ) -> PointLookup | None:
-    """Where keys are whole numbers and nearly all of them can be in one segment only; None elsewhere."""
+    """Make the lookup for keys that are nearly all in one segment.
+
+    Where keys are whole numbers and nearly all of them can be in one segment only; None elsewhere.
+    """
     if not version.segments or key_access(version.segments[0])[0] is None:
         return None
     dirty = version.dirty
@@ -119,8 +124,8 @@ def _in_one_of(
         return None
     encode = hashed_bytes(version.definition.column(version.definition.key[0]).type)
     if len(version.segments) == 1 and not version.deletions[only].deleted:
-        return _in_one(segment, numbers, encode, read, newest, in_log)
-    return _in_one_or_dirty(segment, numbers, encode, read, newest, in_log, dirty, in_segments)
+        return _in_one(segment, numbers, encode, read, newest, in_memtable)
+    return _in_one_or_dirty(segment, numbers, encode, read, newest, in_memtable, dirty, in_segments)
 
 
 def _in_one(
@@ -129,14 +134,17 @@ def _in_one(
     encode: Callable[[Any], bytes],
     read: Callable[[int], Any],
     newest: Callable[[Any], int | None],
-    in_log: PointLookup,
+    in_memtable: PointLookup,
 ) -> PointLookup:
-    """One segment without deletions, keys that are whole numbers: `key_index.prober` with everything in place."""
+    """Make the lookup in one segment.
+
+    One segment without deletions, keys that are whole numbers: `key_index.prober` with everything in place.
+    """
     slots, shift, digest = segment.key_slots, 64 - table_bits(segment.rows), xxh64_intdigest
 
     def find(key: Any) -> Any:
         if newest(key) is not None:
-            return in_log(key)
+            return in_memtable(key)
         slot = digest(encode(key), SEED) >> shift
         while found := slots[slot]:
             if numbers[found - 1] == key:
@@ -153,17 +161,20 @@ def _in_one_or_dirty(
     encode: Callable[[Any], bytes],
     read: Callable[[int], Any],
     newest: Callable[[Any], int | None],
-    in_log: PointLookup,
+    in_memtable: PointLookup,
     dirty: DirtyKeys,
     in_segments: PointLookup,
 ) -> PointLookup:
-    """`_in_one` for a large segment, some rows of which are deleted_at, behind small ones."""
+    """Make the lookup in one large segment behind small ones.
+
+    `_in_one` for a large segment, some rows of which are deleted, behind small ones.
+    """
     slots, shift, digest = segment.key_slots, 64 - table_bits(segment.rows), xxh64_intdigest
     table, dirty_shift = dirty.table, dirty.shift
 
     def find(key: Any) -> Any:
         if newest(key) is not None:
-            return in_log(key)
+            return in_memtable(key)
         hashed = digest(encode(key), SEED)
         if table[hashed >> dirty_shift]:
             return in_segments(key)
@@ -181,10 +192,13 @@ def _in_several(
     version: MapVersion,
     readers: Sequence[Callable[[int], Any]],
     newest: Callable[[Any], int | None],
-    in_log: PointLookup,
+    in_memtable: PointLookup,
 ) -> PointLookup | None:
-    """The same for two segments or more, of which those that cover the key's partition are searched; None where keys
-    are no whole numbers, or partitions have to be found by something else than the hash of the key."""
+    """Make the lookup in several segments.
+
+    The same for two segments or more, of which those that cover the key's partition are searched; None where keys
+    are no whole numbers, or partitions have to be found by something else than the hash of the key.
+    """
     definition = version.definition
     if not version.segments or definition.partitioned_by != definition.key:
         return None
@@ -201,7 +215,7 @@ def _in_several(
 
     def find(key: Any) -> Any:
         if newest(key) is not None:
-            return in_log(key)
+            return in_memtable(key)
         hashed = digest(encode(key), SEED)
         chosen = without_sign if hashed < SIGN else with_sign
         for slots, shift, numbers, deleted_at, read in chosen[hashed % partitions]:
@@ -217,13 +231,13 @@ def _in_several(
     return find
 
 
-def _in_log(log: Memtable, finish: Callable[[Row], Any], in_segments: PointLookup) -> PointLookup:
+def _in_memtable(memtable: Memtable, finish: Callable[[Row], Any], in_segments: PointLookup) -> PointLookup:
     def find(key: Any) -> Any:
-        entry = log.entry_at(key, log.committed)
+        entry = memtable.entry_at(key, memtable.committed)
         if entry < 0:
             # All its entries belong to a statement that is not committed yet.
             return in_segments(key)
-        row = log.rows[entry]
+        row = memtable.rows[entry]
         return None if row is None else finish(row)
 
     return find

@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 
 def insert_row(version: MapVersion, key: Any, row: Row) -> None:
-    """Raises if the key is there; whoever applies the statement rolls the version back."""
+    """Append a row with a new key.
+
+    Raises if the key is there; the caller, which applies the statement, rolls the version back.
+    """
     if version.write(key, row):
         raise duplicate_key(version.definition, key)
 
@@ -26,7 +29,7 @@ def insert_rows(version: MapVersion, keys: Sequence[Any], rows: Sequence[Row]) -
             insert_row(version, key, row)
     except ConstraintError as error:
         # The row that met another one has been appended like those before it.
-        error.row = len(version.log.keys) - version.log.committed - 1
+        error.row = len(version.memtable.keys) - version.memtable.committed - 1
         raise
     return len(keys)
 
@@ -37,12 +40,18 @@ def put_rows(version: MapVersion, keys: Sequence[Any], rows: Sequence[Row]) -> N
 
 
 def erase_keys(version: MapVersion, keys: Sequence[Any]) -> int:
-    """How many of them were there."""
+    """Append tombstones for keys.
+
+    How many of them were there.
+    """
     return sum([version.erase(key) for key in keys])
 
 
 def write_again(version: MapVersion, entries: Iterable[tuple[Any, Row | None]]) -> None:
-    """Entries of another version's log: rows, and None for what was erased."""
+    """Append entries of another memtable.
+
+    Entries of another version's memtable: rows, and None for what was erased.
+    """
     for key, row in entries:
         if row is None:
             version.erase(key)

@@ -1,6 +1,6 @@
-"""The write log as Arrow columns, and the indexes over it: made when first asked, then only extended by the new tail.
+"""The memtable as Arrow columns, and the indexes over it: made when first asked, then only extended by the new tail.
 
-A scan over a log of 100,000 rows that are turned into columns for each query costs nine times the scan; kept, nothing.
+Turning a memtable of 100,000 rows into columns for each query costs nine times the scan; keeping them costs nothing.
 """
 
 from __future__ import annotations
@@ -27,36 +27,36 @@ if TYPE_CHECKING:
 class MemtableColumns:
     """The columns of all entries, tombstones as rows of NULLs, and the partition of each."""
 
-    __slots__ = ("_batch", "_indexes", "_lock", "_partitions", "definition", "log")
+    __slots__ = ("_batch", "_indexes", "_lock", "_partitions", "definition", "memtable")
 
-    def __init__(self, definition: MapDefinition, log: Memtable) -> None:
+    def __init__(self, definition: MapDefinition, memtable: Memtable) -> None:
         self.definition = definition
-        self.log = log
+        self.memtable = memtable
         self._lock = Lock()
         self._batch: pa.RecordBatch | None = None
         self._partitions = np.empty(0, np.int64)
         self._indexes: dict[str, MemtableIndex] = {}
 
     def batch(self, length: int) -> pa.RecordBatch:
-        """The first `length` entries."""
+        """Return the first `length` entries."""
         return self._extended(length)[0].slice(0, length)
 
     def partitions(self, length: int) -> np.ndarray:
         return self._extended(length)[1][:length]
 
     def index(self, definition: IndexDefinition, length: int) -> MemtableIndex:
-        """The index over at least the first `length` entries."""
+        """Return the index over at least the first `length` entries."""
         with self._lock:
             found = self._indexes.get(definition.id)
             if found is None:
                 found = self._indexes[definition.id] = open_memtable_index(definition, self.definition)
-        found.extend(self.log.rows, length)
+        found.extend(self.memtable.rows, length)
         return found
 
     def in_order(
         self, definition: IndexDefinition, length: int, lookup: Lookup, *, descending: bool
     ) -> Iterator[list[int]]:
-        """The entries that match, piece by piece in the order of an index that has one, or against it."""
+        """Return the entries that match, piece by piece in the order of an index that has one, or against it."""
         return self.index(definition, length).pieces(lookup, descending=descending)
 
     def _extended(self, length: int) -> tuple[pa.RecordBatch, np.ndarray]:
@@ -73,6 +73,6 @@ class MemtableColumns:
     def _columns(self, start: int, stop: int) -> pa.RecordBatch:
         columns = self.definition.columns
         nothing = (None,) * len(columns)
-        rows = [nothing if row is None else row for row in self.log.rows[start:stop]]
+        rows = [nothing if row is None else row for row in self.memtable.rows[start:stop]]
         arrays = [stored_array([row[number] for row in rows], column.type) for number, column in enumerate(columns)]
         return pa.RecordBatch.from_arrays(arrays, names=[column.name for column in columns])

@@ -1,4 +1,4 @@
-"""The write log at a snapshot."""
+"""The memtable at a snapshot."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 class MemtableSource:
-    """Positions below `length` are entries of the log. The log is not ordered by partition, so the ranges of some
-    partitions lie behind that: position `length + k` is the k-th live entry in order of partitions."""
+    """Positions below `length` are entries of the memtable. The memtable is not ordered by partition, so the ranges of
+    some partitions lie behind that: position `length + k` is the k-th live entry in order of partitions."""
 
     __slots__ = ("_by_partition", "_columns", "_definition", "_length", "_live")
 
@@ -42,7 +42,10 @@ class MemtableSource:
         return [(self._length + start, self._length + stop) for start, stop in coalesced(offsets, partitions)]
 
     def blocks(self, partitions: np.ndarray | None, column: str, range_: Range) -> list[tuple[int, int]]:  # noqa: ARG002
-        """The log is short, and in no order: there is nothing to leave out."""
+        """Return all ranges.
+
+        The memtable is short, and in no order: there is nothing to leave out.
+        """
         return self.ranges(partitions)
 
     def zone_maxima(self, column: str, *, descending: bool, nulls_first: bool) -> np.ndarray | None:  # noqa: ARG002
@@ -60,10 +63,10 @@ class MemtableSource:
         return self._columns.index(index_definition(self._definition, index_id), self._length).count(lookup)
 
     def entries(self, index_id: str, lookup: Lookup) -> list[int]:
-        """The live entries that match, in ascending index order where the index is SORTED."""
+        """Return the live entries that match, in ascending index order where the index is SORTED."""
         index = self._columns.index(index_definition(self._definition, index_id), self._length)
-        log, length = self._columns.log, self._length
-        return [at for at in index.find(lookup) if at < length and log.is_live(at, length)]
+        memtable, length = self._columns.memtable, self._length
+        return [at for at in index.find(lookup) if at < length and memtable.is_live(at, length)]
 
     def positions(self, index_id: str, lookup: Lookup, partitions: np.ndarray | None = None) -> np.ndarray:
         return self._inside(np.array(self.entries(index_id, lookup), np.int64), partitions)
@@ -71,10 +74,10 @@ class MemtableSource:
     def ordered_positions(
         self, index_id: str, lookup: Lookup, partitions: np.ndarray | None, *, descending: bool
     ) -> Iterator[np.ndarray]:
-        log, length = self._columns.log, self._length
+        memtable, length = self._columns.memtable, self._length
         definition = index_definition(self._definition, index_id)
         for piece in self._columns.in_order(definition, length, lookup, descending=descending):
-            live = [at for at in piece if at < length and log.is_live(at, length)]
+            live = [at for at in piece if at < length and memtable.is_live(at, length)]
             found = self._inside(np.array(live, np.int64), partitions)
             if len(found):
                 yield found
@@ -83,17 +86,17 @@ class MemtableSource:
         return self._batch(columns).take(pa.array(positions))
 
     def rows_at(self, columns: Sequence[int], positions: Sequence[int] | np.ndarray) -> list[tuple[Any, ...]]:
-        rows = self._columns.log.rows
+        rows = self._columns.memtable.rows
         chosen = positions.tolist() if isinstance(positions, np.ndarray) else positions
         return [tuple([row[column] for column in columns]) for at in chosen if (row := rows[at]) is not None]
 
     def key_positions(self, keys: Sequence[Any]) -> np.ndarray:
-        log, length = self._columns.log, self._length
-        found = [log.entry_at(canonical_key(key), length) for key in keys]
-        return np.array([at for at in found if at >= 0 and log.rows[at] is not None], np.int64)
+        memtable, length = self._columns.memtable, self._length
+        found = [memtable.entry_at(canonical_key(key), length) for key in keys]
+        return np.array([at for at in found if at >= 0 and memtable.rows[at] is not None], np.int64)
 
     def _inside(self, entries: np.ndarray, partitions: np.ndarray | None) -> np.ndarray:
-        """Those of the entries that are in one of the partitions."""
+        """Return those of the entries that are in one of the partitions."""
         if partitions is None or len(entries) == 0:
             return entries
         chosen = np.zeros(self._definition.partitions, np.bool_)
@@ -106,11 +109,11 @@ class MemtableSource:
 
     def _live_entries(self) -> np.ndarray:
         if self._live is None:
-            self._live = self._columns.log.live(self._length)
+            self._live = self._columns.memtable.live(self._length)
         return self._live
 
     def _partitioned(self) -> tuple[np.ndarray, np.ndarray]:
-        """The live entries in order of partitions, and where each partition begins among them."""
+        """Return the live entries in order of partitions, and where each partition begins among them."""
         if self._by_partition is None:
             live = np.flatnonzero(self._live_entries())
             ids = self._columns.partitions(self._length)[live]

@@ -103,7 +103,10 @@ class BlockGuard:
         return [damaged_range(self._path, *each) for each in ranges]
 
     def _unfit(self) -> StorageError:
-        """Of an array file, which has the checksums behind what is guarded."""
+        """Make the error for checksums that do not fit.
+
+        Of an array file, which has the checksums behind what is guarded.
+        """
         return damage_error("the checksums of the blocks are damaged", self._path, self._first + len(self._mapped))
 
 
@@ -144,7 +147,10 @@ class GuardedArray:
         return self._array[key]
 
     def searchsorted(self, keys: Iterable[Any]) -> np.ndarray:
-        """`ndarray.searchsorted`, which touches what it does not hand out, by Python's bisection."""
+        """Find keys in order.
+
+        `ndarray.searchsorted`, which touches what it does not hand out, by Python's bisection.
+        """
         return np.array([bisect_left(self.values, each) for each in keys], np.intp)
 
     def view(self, dtype: Any) -> GuardedArray:
@@ -182,12 +188,12 @@ Array = np.ndarray | GuardedArray
 
 
 def is_proven(hold: object) -> bool:
-    """Whether the files of a segment were verified: see `Segment.proven`. What is in memory has no files."""
+    """Tell whether the files of a segment were verified: see `Segment.proven`. What is in memory has no files."""
     return getattr(hold, "verified", True)
 
 
 def guarded(array: np.ndarray, hold: object) -> Array:
-    """The array, guarded where it lies in a file of an unproven segment that has checksums of blocks."""
+    """Return the array, guarded where it lies in a file of an unproven segment that has checksums of blocks."""
     if is_proven(hold):
         return array
     found = _guarded_place(_address(array), array.nbytes, hold)
@@ -202,7 +208,7 @@ def guarded(array: np.ndarray, hold: object) -> Array:
 
 
 def view_of(array: Array) -> Values:
-    """The values as Python's numbers."""
+    """Return the values as Python's numbers."""
     return array.values if isinstance(array, GuardedArray) else memoryview(array)
 
 

@@ -58,7 +58,7 @@ def summarise(array: pa.Array, sql_type: SqlType) -> ColumnSummary:
 
 
 def combine(summaries: Sequence[ColumnSummary]) -> ColumnStatistics:
-    """The statistics of the union of disjoint segments."""
+    """Return the statistics of the union of disjoint segments."""
     rows = sum(summary.rows for summary in summaries)
     if rows == 0:
         return ColumnStatistics(distinct=0)
@@ -77,12 +77,13 @@ def combine(summaries: Sequence[ColumnSummary]) -> ColumnStatistics:
 
 
 def expected_distinct(domain: float, rows: float) -> float:
-    """How many of `domain` equally frequent values show up in `rows` rows."""
+    """Return how many of `domain` equally frequent values show up in `rows` rows."""
     return domain * -math.expm1(-rows / domain) if domain > 0 else 0.0
 
 
 def domain_of(distinct: int, rows: int) -> float:
-    """The number of equally frequent values of which `rows` rows show `distinct`; infinite where all rows differ."""
+    """Return the number of equally frequent values of which `rows` rows show `distinct`; infinite where all rows
+    differ."""
     if distinct >= rows:
         return math.inf
     low, high = float(distinct), float(distinct)
@@ -123,7 +124,10 @@ def _distinct(array: pa.Array, sql_type: SqlType) -> int:
 
 
 def _exactly_distinct(values: pa.Array, sql_type: SqlType) -> int:
-    """Sorting numbers takes a tenth of the time that Arrow's hashing takes."""
+    """Count distinct values exactly.
+
+    Sorting numbers takes a tenth of the time that Arrow's hashing takes.
+    """
     if not is_fixed_width(sql_type) or len(values) == 0:
         return int(pc.count_distinct(values).as_py())
     numbers = fixed_values(values, sql_type)
@@ -132,7 +136,10 @@ def _exactly_distinct(values: pa.Array, sql_type: SqlType) -> int:
 
 
 def _sample(rows: int) -> pa.Array:
-    """Evenly spread positions: rows are ordered by partition, so neighbours have nothing in common but their hash."""
+    """Choose the positions of a sample.
+
+    Evenly spread positions: rows are ordered by partition, so neighbours have nothing in common but their hash.
+    """
     return pa.array(np.linspace(0, rows - 1, SAMPLE_ROWS).astype(np.int64))
 
 

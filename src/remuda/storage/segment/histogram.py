@@ -31,7 +31,7 @@ LONGEST_END = 200
 
 
 def histogram_of(array: pa.Array, sql_type: SqlType, minimum: Any, maximum: Any) -> tuple[Any, ...]:
-    """The ends of a column that has a value; `minimum` and `maximum` are exact, the rest comes from a sample."""
+    """Return the ends of a column that has a value; `minimum` and `maximum` are exact, the rest comes from a sample."""
     if len(array) > SAMPLE_ROWS:
         array = array.take(pa.array(np.linspace(0, len(array) - 1, SAMPLE_ROWS).astype(np.int64)))
     array = array.drop_null()
@@ -48,7 +48,7 @@ def histogram_of(array: pa.Array, sql_type: SqlType, minimum: Any, maximum: Any)
 
 
 def combined_histogram(parts: Sequence[tuple[int, tuple[Any, ...]]], buckets: int) -> tuple[Any, ...]:
-    """The ends over disjoint sets of rows, each given by their number and their ends."""
+    """Return the ends over disjoint sets of rows, each given by their number and their ends."""
     if not parts or not all(ends for _, ends in parts):
         return ()
     if len(parts) == 1:

@@ -69,7 +69,10 @@ class SegmentDirectory:
         return self.open(segment.definition, save_segment(self.folder, segment), verified=True)
 
     def add_all(self, segments: Iterable[Segment]) -> list[StoredSegment]:
-        """All of them or none. No segment is held here while the next one is built."""
+        """Add segments.
+
+        All of them or none. No segment is held here while the next one is built.
+        """
         added: list[StoredSegment] = []
         try:
             for segment in segments:
@@ -105,7 +108,7 @@ class SegmentDirectory:
         return stored
 
     def with_deleted(self, stored: StoredSegment, deleted: np.ndarray) -> StoredSegment:
-        """The same segment with more rows deleted. The list is a file of its own, never changed."""
+        """Return the same segment with more rows deleted. The list is a file of its own, never changed."""
         if len(deleted) == len(stored.deleted):
             return stored
         name = None
@@ -126,7 +129,10 @@ class SegmentDirectory:
     def with_index_everywhere(
         self, stored: Iterable[StoredSegment], index: IndexDefinition
     ) -> tuple[StoredSegment, ...]:
-        """The index in all segments or in none."""
+        """Build an index in all segments.
+
+        The index in all segments or in none.
+        """
         made: list[StoredSegment] = []
         try:
             made.extend(self.with_index(each, index) for each in stored)
@@ -138,14 +144,17 @@ class SegmentDirectory:
         return tuple(made)
 
     def without_index(self, stored: StoredSegment, index: IndexDefinition) -> StoredSegment:
-        """Its file stays as long as the segment: a snapshot that others have been told of may still want it."""
+        """Leave an index out of a segment.
+
+        Its file stays as long as the segment: a snapshot that others have been told of may still want it.
+        """
         info = stored.info
         if info is not None:
             info = replace(info, indexes=tuple(each for each in info.indexes if each != index.id))
         return replace(stored, segment=stored.segment.without_index(index), info=info)
 
     def discard(self, before: Iterable[StoredSegment], after: Iterable[StoredSegment]) -> None:
-        """Lets go of what the committed state no longer names: files are removed when nobody reads them."""
+        """Discard what the committed state no longer names: files are removed when no reader has them."""
         if self.folder is None or self.disposal is None:
             return
         needed = {each.segment.id: each for each in after}
@@ -196,7 +205,10 @@ class SegmentDirectory:
                 stored.segment.use_proven()
 
     def verify_once(self, stored: StoredSegment) -> None:
-        """Before rows are copied into other files: the checksums made there would vouch for damaged ones."""
+        """Verify a segment unless that was done.
+
+        Before rows are copied into other files: the checksums made there would vouch for damaged ones.
+        """
         if not is_verified(stored):
             self.verify(stored)
 

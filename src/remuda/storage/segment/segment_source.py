@@ -120,7 +120,7 @@ class SegmentSource:
         return np.array([at for at in found if at >= 0 and not deletions.is_deleted_at(at, length)], np.int64)
 
     def _span(self, index_id: str, lookup: Lookup) -> tuple[Array, int, int]:
-        """The positions of an index, and from where to where among them the matches stand."""
+        """Return the positions of an index, and from where to where among them the matches stand."""
         index = self.segment.access.indexes.get(index_id)
         if index is None:
             index = self.segment.index(index_definition(self._definition, index_id))
@@ -131,7 +131,7 @@ class SegmentSource:
             raise unencodable(self._definition, ", ".join(columns), error.object) from error
 
     def _live(self, positions: np.ndarray, ends: tuple[np.ndarray, np.ndarray] | None) -> np.ndarray:
-        """Those of the positions that are not hidden and lie between two of the ends (None: anywhere)."""
+        """Return the live positions that lie between two of the ends (None: anywhere)."""
         if not self.segment.proven:
             self.segment.check_positions(positions)
         if ends is not None and len(positions):
@@ -140,13 +140,13 @@ class SegmentSource:
         return positions if deleted_at is None else positions[deleted_at.take(positions) > self._length]
 
     def _ends(self, partitions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Where the ranges of the partitions start, and where they stop."""
+        """Return where the ranges of the partitions start, and where they stop."""
         ranges = coalesced(self.segment.partition_offsets, partitions)
         return np.array([start for start, _ in ranges], np.int64), np.array([stop for _, stop in ranges], np.int64)
 
 
 def _inside(positions: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> np.ndarray:
-    """Whether each position is in one of the ranges."""
+    """Tell whether each position is in one of the ranges."""
     if len(starts) == 0:
         return np.zeros(len(positions), np.bool_)
     nearest = np.searchsorted(starts, positions, side="right") - 1

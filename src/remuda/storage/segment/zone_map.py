@@ -43,7 +43,7 @@ class ZoneMap:
         self._bounds_of = bounds_of
 
     def runs(self, range_: Range, rows: int) -> list[tuple[int, int]]:
-        """The ranges of positions outside of which no row has a value within the range."""
+        """Return the ranges of positions outside of which no row has a value within the range."""
         if range_.low is None or range_.high is None:
             return []
         matching = self._lows <= self._highs
@@ -64,7 +64,7 @@ class ZoneMap:
 
 
 def build_zones(columns: Sequence[pa.Array], types: Sequence[SqlType]) -> dict[str, np.ndarray]:
-    """The arrays of all columns that have zones, by names that `open_zones` knows."""
+    """Return the arrays of all columns that have zones, by names that `open_zones` knows."""
     arrays = {}
     for number, (column, sql_type) in enumerate(zip(columns, types, strict=True)):
         if len(column) and _has_zones(column, sql_type):
@@ -74,7 +74,7 @@ def build_zones(columns: Sequence[pa.Array], types: Sequence[SqlType]) -> dict[s
 
 
 def zone_names(number: int) -> tuple[str, str]:
-    """The names of the two arrays of a column."""
+    """Return the names of the two arrays of a column."""
     return f"low{number}", f"high{number}"
 
 
@@ -92,7 +92,7 @@ def open_zones(arrays: Mapping[str, np.ndarray], number: int, column: pa.Array, 
 
 
 def common_ranges(left: Sequence[tuple[int, int]], right: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The positions that are in both of two ascending lists of ranges.
+    """Return the positions that are in both of two ascending lists of ranges.
 
     >>> common_ranges([(0, 10), (20, 30)], [(5, 25)])
     [(5, 10), (20, 25)]

@@ -97,7 +97,10 @@ class LogFile:
 
     @property
     def last_sequence(self) -> int:
-        """One below the first where there is no record."""
+        """Return the number of the last record.
+
+        One below the first where there is no record.
+        """
         return self.records[-1][0] if self.records else self.first_sequence - 1
 
 
@@ -178,7 +181,7 @@ def log_numbers(folder: Path) -> list[int]:
 
 
 def read_log(folder: Path, first: int, known_safe: tuple[int, int]) -> Iterator[LogFile]:
-    """The files from number `first` on, but for those at the end that no record was ever written to.
+    """Yield the files from number `first` on, but for those at the end that no record was ever written to.
 
     `known_safe` is a file's number and a length of it that a manifest has recorded. Only the last file may have a
     tail: a new one is begun when the one before is synced.
@@ -208,7 +211,7 @@ def read_log(folder: Path, first: int, known_safe: tuple[int, int]) -> Iterator[
 
 
 def holds_nothing(path: Path) -> bool:
-    """Whether a log file was begun, perhaps not even its header, and no record was ever written to it."""
+    """Tell whether a log file was begun, perhaps not even its header, and no record was ever written to it."""
     raw = read_file(path, levels=LEVELS)
     if raw.startswith(_FAMILY) and raw[len(_FAMILY) : len(MAGIC)] not in (b"", b"\0", b"1", b"2"):
         return False  # A later format: there may be anything in it.
@@ -308,7 +311,7 @@ def _parse_format_1(path: Path, number: int, raw: bytes, proven: int, *, is_last
 
 
 def _records_of(raw: bytes, header: _Header) -> tuple[list[tuple[int, bytes]], int, int]:
-    """The records, where the last of them ends, and the synced length they tell."""
+    """Return the records, where the last of them ends, and the synced length they tell."""
     assert header.salt is not None, "format 1 has its own reader"
     records: list[tuple[int, bytes]] = []
     last, claimed = header.first_sequence - 1, 0
@@ -324,7 +327,7 @@ def _records_of(raw: bytes, header: _Header) -> tuple[list[tuple[int, bytes]], i
 
 
 def _record_at(raw: bytes, offset: int, salt: int) -> tuple[int, int, bytes] | None:
-    """The synced length it tells, its sequence number and its payload; None where there is no whole record."""
+    """Return the synced length it tells, its sequence number and its payload; None where there is no whole record."""
     head = _head_at(raw, offset, salt)
     if head is None:
         return None
@@ -348,7 +351,7 @@ def _head_at(raw: bytes, offset: int, salt: int) -> tuple[int, int, int] | None:
 
 
 def _claim_beyond(raw: bytes, start: int, salt: int) -> int:
-    """The greatest synced length that a whole record from `start` on tells."""
+    """Return the greatest synced length that a whole record from `start` on tells."""
     claimed, found = 0, raw.find(_MARK, start)
     while found >= 0:
         record = _record_at(raw, found, salt)
@@ -359,7 +362,10 @@ def _claim_beyond(raw: bytes, start: int, salt: int) -> int:
 
 
 def _heads_in(raw: bytes, start: int, salt: int) -> Iterator[bool]:
-    """True for each head of a record that can be recognised from `start` on."""
+    """Find heads of records.
+
+    True for each head of a record that can be recognised from `start` on.
+    """
     found = raw.find(_MARK, start)
     while found >= 0:
         if _head_at(raw, found, salt) is not None:
@@ -368,7 +374,7 @@ def _heads_in(raw: bytes, start: int, salt: int) -> Iterator[bool]:
 
 
 def _lacks_a_sector(raw: bytes, offset: int, salt: int) -> bool:
-    """Whether the record here was never written in full: the file ends inside it, or a sector of it is all zeros."""
+    """Tell whether the record here was never written in full: the file ends inside it, or a sector of it is zero."""
     head = _head_at(raw, offset, salt)
     end = offset + RECORD_HEADER_BYTES + (0 if head is None else head[0])
     if end > len(raw):

@@ -37,7 +37,10 @@ class Record:
 
 
 def encode_record(map_id: str, kind: int, values: Sequence[Any]) -> bytes:
-    """Many values in pieces, between which other threads have their turn; the bytes are the same."""
+    """Encode the record of a statement.
+
+    Many values in pieces, between which other threads have their turn; the bytes are the same.
+    """
     if len(values) <= VALUES_AT_ONCE:
         return _encoder.encode((map_id, kind, values))
     parts = [_encoder.encode((map_id, kind, []))[:-1], _LONG_ARRAY + len(values).to_bytes(4, "big")]
@@ -52,7 +55,7 @@ def decode_record(payload: bytes) -> Record:
 
 
 def restore(definition: MapDefinition, record: Record) -> list[Any]:
-    """The rows or keys as they were: tuples again, and decimals, which travel as strings."""
+    """Return the rows or keys as they were: tuples again, and decimals, which travel as strings."""
     if record.kind == DELETE:
         columns = definition.positions(definition.key)
         if len(columns) == 1:

@@ -75,18 +75,22 @@ class UnsafeRecords:
         self._records: deque[tuple[int, int]] = deque()
 
     def add(self, sequence: int, length: int, durable: int) -> None:
-        """A new record; those up to `durable` are safe by now."""
+        """Remember a record.
+
+        A new record; those up to `durable` are safe by now.
+        """
         records = self._records
         while records and records[0][0] <= durable:
             records.popleft()
         records.append((sequence, length))
 
     def carried(self, start: int, stop: int) -> UnsafeRecords:
-        """The same when only the entries [start, stop) of the log go on, in a new log."""
+        """Return the same when only the entries [start, stop) of the log go on, in a new log."""
         kept = UnsafeRecords()
         kept._records.extend((sequence, length - start) for sequence, length in self._records if start <= length < stop)
         return kept
 
     def first_refused(self, is_refused: Callable[[int], bool]) -> tuple[int, int] | None:
-        """The first record that will never be durable, with the length of the log before it; None if there is none."""
+        """Return the first record that will never be durable, with the length of the log before it; None if there is
+        none."""
         return next((record for record in self._records if is_refused(record[0])), None)
