@@ -37,7 +37,7 @@ class IndexService:
 
 
 class IndexType(Enum):
-    """The types of indexes. The name of one is what `TYPE` takes and what a manifest says.
+    """Names the types of indexes. The name of one is what `TYPE` takes and what a manifest says.
 
     How a type is built and opened is in `storage/index/index_types.py`, what it costs in `optimizer/cost.py`.
     """
@@ -153,7 +153,9 @@ class ViewDefinition:
 
 @dataclass(frozen=True, slots=True)
 class ColumnStatistics:
-    """`minimum` and `maximum` are in stored form; None where no value is known.
+    """Describes the values of a column, for estimates.
+
+    `minimum` and `maximum` are in stored form; None where no value is known.
 
     `histogram` has the ends of ranges with about equally many rows each, ascending, the first and the last being the
     least and the greatest value that is not NULL; it is empty where nothing is known.

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PartitionTable:
-    """Who owns which partition, as a value with a version."""
+    """Tells which member owns which partition, as a value with a version."""
 
     version: int
     owners: tuple[str, ...]
@@ -28,10 +28,7 @@ class PartitionTable:
         return len(self.owners)
 
     def owned_by(self, member: str) -> tuple[int, ...]:
-        """List the partitions of a member.
-
-        In ascending order; empty for a member that is not in the table.
-        """
+        """List the partitions of a member, ascending; none for one that is not in the table."""
         return dict(self.partition_map().owned).get(member, ())
 
     def partition_map(self) -> PartitionMap:
@@ -104,20 +101,14 @@ class Cluster:
         return found
 
     def add_member(self) -> Member:
-        """Add a member.
-
-        A member joins and takes over its share of the partitions.
-        """
+        """Add a member, which takes over its share of the partitions."""
         with self._lock:
             member = self._new_member()
             self._change((*self._members, member))
             return member
 
     def remove_member(self, id_: str) -> None:
-        """Remove a member.
-
-        A member leaves; the others take over its partitions.
-        """
+        """Remove a member; the others take over its partitions."""
         with self._lock:
             remaining = tuple(member for member in self._members if member.id != id_)
             if len(remaining) == len(self._members):

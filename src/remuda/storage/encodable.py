@@ -38,10 +38,7 @@ def refuse_unencodable(definition: MapDefinition, column: int, value: str) -> No
 
 @contextmanager
 def naming_columns(definition: MapDefinition, names: Sequence[str]) -> Iterator[None]:
-    """Name these columns in an error about a text that cannot be encoded.
-
-    Around reads by the values of these columns: the error names them.
-    """
+    """Name these columns in the error of a read by a text that cannot be encoded."""
     try:
         yield
     except UnicodeEncodeError as error:

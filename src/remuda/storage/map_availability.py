@@ -19,7 +19,7 @@ verified in the background, and until then by the block, at first touch (`block_
 
 
 class MapAvailability:
-    """Why a map is not available: dropped, damaged, closed, or not verified yet.
+    """Tells why a map is not available: dropped, damaged, closed, or not verified yet.
 
     `readable` is false where any of these keeps readers out: the one test of the hot path.
     """
@@ -56,10 +56,7 @@ class MapAvailability:
         self.readable = False
 
     def mark_destroyed(self) -> None:
-        """Refuse reads and writes of a map that was dropped.
-
-        The map is gone from the catalog: reads and writes say so.
-        """
+        """Refuse reads and writes: the map is gone from the catalog."""
         self.destroyed = True
         self.readable = False
 

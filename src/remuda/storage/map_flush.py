@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 
 
 class MapFlush:
-    """`is_needless` is set while a statement waits to remove all rows: a flush of them would be for nothing."""
+    """Flushes the memtable of one map.
+
+    `is_needless` is set while a statement waits to remove all rows: a flush of them would be for nothing.
+    """
 
     __slots__ = ("_state", "_superseded", "is_needless")
 

@@ -17,7 +17,7 @@ MEMTABLE_GROWTH = 1.25
 
 
 class StatisticsKeeper:
-    """The columns of the version last asked for; the number of rows is always exact."""
+    """Keeps the statistics of the version last asked for; the number of rows is always exact."""
 
     __slots__ = ("_columns", "_length", "_version")
 

@@ -176,10 +176,7 @@ class MapStore:
         self._write(PUT, (row,), MapVersion.write, self._check.key_of(row), row)
 
     def exchange(self, row: Row, columns: tuple[int, ...]) -> Row | None:
-        """Put one row and return what it replaces.
-
-        `put_one` that gives these columns of the row which was there before; None if there was none.
-        """
+        """Put one row and return these columns of the row that it replaces; None if there was none."""
         try:
             return self._write(PUT, (row,), MapVersion.exchange, self._check.key_of(row), row, columns)
         except (IndexError, UnicodeDecodeError):
@@ -312,10 +309,7 @@ class MapStore:
         self._flush.discard_superseded()
 
     def fill_unseen(self, fill: Callable[[MapStore], None]) -> None:
-        """Load rows into a map that is not in the catalog yet.
-
-        For a map that is not in the catalog yet: what is loaded is committed together with it.
-        """
+        """Load rows into a map that is not in the catalog yet; they are committed together with it."""
         commit, self.state.commit = self.state.commit, _leave_uncommitted
         fill(self)
         self.state.commit = commit
@@ -387,10 +381,7 @@ class MapStore:
 
     @contextmanager
     def _using_proven(self) -> Iterator[None]:
-        """Rebuild lookups when a segment has been proven meanwhile.
-
-        If a segment is proven meanwhile, let go of the lookups that verify the blocks they read.
-        """
+        """Drop the lookups that verify the blocks they read, if a segment is proven meanwhile."""
         unproven = [each for each in self.stored if not is_verified(each)]
         try:
             yield

@@ -35,9 +35,12 @@ MOST_LOOKUPS = 4096
 
 
 class MapVersion:
-    """`live` is the number of live rows at the committed length, `added` what uncommitted entries will add to it;
+    """Holds the segments and the memtable of a map, and writes into the memtable.
+
+    `live` is the number of live rows at the committed length, `added` what uncommitted entries will add to it;
     `infos` describe segments that are in a folder; `hold` is whatever must live as long as the version does: the lease
-    of a reader."""
+    of a reader.
+    """
 
     __slots__ = (
         "__weakref__",
@@ -94,10 +97,7 @@ class MapVersion:
 
     @property
     def dirty(self) -> DirtyKeys | None:
-        """Return the dirty-key filter of the segments.
-
-        Of the keys in the segments; made when it is first asked for.
-        """
+        """Return the dirty-key filter of the segments, made when it is first asked for."""
         if self._dirty is None:
             self._dirty = (dirty_keys(self),)
         return self._dirty[0]
@@ -252,10 +252,7 @@ def key_partitioner(definition: MapDefinition) -> Callable[[Any, int], int]:
 
 
 def _covering(partitions: int, segments: Sequence[Segment]) -> list[tuple[int, ...]]:
-    """List the segments that cover each partition.
-
-    For each partition the numbers of the segments to search, newest first; one entry where there is no choice.
-    """
+    """List for each partition the segments to search, newest first; one entry where there is no choice."""
     if len(segments) <= 1:
         return [tuple(range(len(segments)))]
     spans = [(number, each.first_partition, each.last_partition) for number, each in enumerate(segments)]

@@ -50,7 +50,10 @@ class DamagedMap:
 
 @dataclass(slots=True)
 class RecoveredMap:
-    """`flushed` is the last record whose effect is in the segments, `applied` the last that was applied at all."""
+    """Holds the state of a map as the files tell it.
+
+    `flushed` is the last record whose effect is in the segments, `applied` the last that was applied at all.
+    """
 
     definition: MapDefinition
     stored: tuple[StoredSegment, ...]
@@ -73,7 +76,10 @@ class RecoveredMap:
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """`sequence` is the last record number that was ever given."""
+    """Holds the state of a folder as its files tell it.
+
+    `sequence` is the last record number that was ever given.
+    """
 
     manifest: Manifest
     maps: Mapping[str, RecoveredMap]

@@ -45,7 +45,10 @@ def _checking_lengths(definition: MapDefinition, key_of: Callable[[Row], Any]) -
 
 
 class RowCheck:
-    """For one map; its columns never change."""
+    """Checks rows before they are written, and gives their keys.
+
+    For one map; its columns never change.
+    """
 
     __slots__ = ("_definition", "_key_of", "_required", "_texts")
 

@@ -47,7 +47,10 @@ class SnapshotDescription:
 
 
 class MapSnapshot:
-    """`version` and `length` say all; everything else is made when first asked for."""
+    """Reads a map as it was at one moment.
+
+    `version` and `length` say all; everything else is made when first asked for.
+    """
 
     __slots__ = ("_directory", "_rows", "_sources", "length", "version")
 
@@ -64,10 +67,7 @@ class MapSnapshot:
 
     @property
     def sources(self) -> tuple[Source, ...]:
-        """Return the sources of a scan.
-
-        One for each segment, then the memtable if it has entries.
-        """
+        """Return a source for each segment, then one for the memtable if it has entries."""
         if self._sources is None:
             version = self.version
             sources: list[Source] = [

@@ -290,17 +290,12 @@ class Store:
         return found.damages() if damaged is None else [damaged.error]
 
     def refuse_reads(self, reason: str) -> None:
-        """Refuse all reads and writes.
-
-        Maps answer nothing, for this reason; snapshots that readers hold stay readable.
-        """
+        """Refuse all reads and writes, for this reason; snapshots that readers hold stay readable."""
         for each in list(self.state.maps.values()):
             each.refuse_reads(reason)
 
     def leave(self, reason: str) -> None:
-        """Give the store up in a forked process.
-
-        In a process that was forked off: neither reads nor writes, and the lock is that of the other one alone.
+        """Give the store up in a process that was forked off: the lock is that of the other one alone.
 
         No lock of threads is taken here, as the thread that held one is not in this process.
         """

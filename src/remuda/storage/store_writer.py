@@ -81,9 +81,7 @@ class StoreWriter:
     # Changes of the catalog
 
     def begin_change(self) -> None:
-        """Prepare for a change of the catalog.
-
-        Before the catalog changes: refuses where nothing may be written.
+        """Prepare for a change of the catalog: refuse where nothing may be written.
 
         Without a write-ahead log, what was written before is committed first: the change must not be found without it.
         """

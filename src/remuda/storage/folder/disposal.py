@@ -18,7 +18,7 @@ _logger = logging.getLogger("remuda.storage")
 
 
 class Disposal:
-    """Of one folder. `version` is that of the manifest committed last."""
+    """Removes the obsolete files of one folder. `version` is that of the manifest committed last."""
 
     __slots__ = ("_stopped", "_store", "_waiting", "version")
 

@@ -65,7 +65,10 @@ class Delivery(msgspec.Struct, frozen=True):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """`code` and `error` are there where the delivery was refused."""
+    """Tells a deliverer what became of its delivery.
+
+    `code` and `error` are there where the delivery was refused.
+    """
 
     rows: int = 0
     code: int = 0
@@ -74,7 +77,7 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 class Inbox:
-    """The writer's side. `find_map` gives the map with an id, or raises."""
+    """Takes deliveries over, on the writer's side. `find_map` gives the map with an id, or raises."""
 
     def __init__(self, store: StoreFolder, find_map: Callable[[str], MapStore]) -> None:
         self._store = store
@@ -183,10 +186,7 @@ class Inbox:
 
 
 def _watch(found: weakref.ref[Inbox], stopped: Event) -> None:
-    """Poll the inbox.
-
-    Looks again and again. While it waits it holds nothing: a store that was dropped without being closed can go.
-    """
+    """Poll the inbox. The wait holds nothing: a store that was dropped without being closed can go."""
     while not stopped.wait(_POLL_SECONDS):
         inbox = found()
         if inbox is None:

@@ -102,9 +102,12 @@ class ViewEntry(msgspec.Struct, frozen=True):
 
 
 class Manifest(msgspec.Struct, frozen=True):
-    """`version` counts the manifests of the folder; `first_log` is the number of the first write-ahead file that is
+    """Describes the committed state of a folder.
+
+    `version` counts the manifests of the folder; `first_log` is the number of the first write-ahead file that is
     needed; `safe_log` a file's number and the length of it that was synced when the manifest was written; `sequence` a
-    record number that all new ones must be above; `deliveries` has those that are applied and may not be answered."""
+    record number that all new ones must be above; `deliveries` has those that are applied and may not be answered.
+    """
 
     version: int
     partitions: int
@@ -159,10 +162,7 @@ def encode_manifest(manifest: Manifest) -> bytes:
 
 
 def decode_manifest(raw: bytes, path: Path | str) -> Manifest:
-    """Decode a manifest.
-
-    `path` is where it was read, for errors.
-    """
+    """Decode a manifest; `path` is where it was read, for errors."""
     head, _, body = raw.partition(b"\n")
     words = head.decode("ascii", "replace").split()
     if len(words) != 3 or words[0] != _HEAD:
@@ -308,10 +308,7 @@ def _segment_entry(info: SegmentInfo, deletion_file: str | None, types: dict[str
 
 
 def _to_text(sql_type: SqlType, value: Any) -> Any:
-    """Encode values for JSON.
-
-    Values that JSON cannot hold, or not exactly, become strings.
-    """
+    """Encode values for JSON: what it cannot hold, or not exactly, becomes a string."""
     if value is None:
         return None
     match sql_type.kind:

@@ -44,7 +44,10 @@ _warned: set[Path] = set()
 
 
 class ReaderLease:
-    """Held as long as the object lives; the versions that are read keep it."""
+    """Keeps the files of a version from being removed.
+
+    Held as long as the object lives; the versions that are read keep it.
+    """
 
     __slots__ = ("__weakref__", "_descriptor", "_end")
 
@@ -53,10 +56,7 @@ class ReaderLease:
         self._end = weakref.finalize(self, _give_back, descriptor, path, os.getpid())
 
     def narrow(self, version: int) -> None:
-        """Narrow the lease to one version.
-
-        From now on only what the manifest of this version names is needed.
-        """
+        """Narrow the lease to what the manifest of this version names."""
         os.pwrite(self._descriptor, _content(version), 0)
 
     def release(self) -> None:

@@ -65,7 +65,10 @@ FOLDERS = ("wal", "maps")
 
 
 class StoreFolder:
-    """`wal` is there once it is opened, `disposal` for a writer."""
+    """Reads and writes what a store has on disk beside its segments.
+
+    `wal` is there once it is opened, `disposal` for a writer.
+    """
 
     def __init__(
         self, path: Path, durability: Durability, *, read_only: bool, remote: RemoteFolder | None = None
@@ -142,10 +145,7 @@ class StoreFolder:
             raise storage_error("the name of the folder could not be made durable", error, self.path.parent) from error
 
     def take_up(self, recovered: Recovered) -> None:
-        """Resume from what was recovered.
-
-        Goes on from the state that was found.
-        """
+        """Resume from the state that was recovered."""
         manifest, files = recovered.manifest, recovered.files
         self._manifest = manifest
         self._sequence = recovered.sequence
@@ -180,10 +180,7 @@ class StoreFolder:
         return self.wal
 
     def _begin_behind(self, last: LogFile) -> WriteAheadLog:
-        """Begin a new WAL file behind the last one.
-
-        Begins a new file: the last one has format 1, or was written with another durability, which it says.
-        """
+        """Begin a new WAL file: the last one has format 1, or was written with another durability, which it says."""
         folder = self.path / "wal"
         path = log_path(folder, last.number)
         with disk_errors("the write-ahead log cannot be written", path):
@@ -197,11 +194,10 @@ class StoreFolder:
         return wal
 
     def remove_orphans(self, maps: Container[str], version: int) -> None:
-        """Remove orphan files.
+        """Remove orphan files: those that the manifest of this version does not name.
 
-        Files that the manifest of this version does not name: left by a process that was killed, or for readers.
-
-        Those of maps that it names are left to their shelves.
+        A process that was killed has left them, or they were kept for readers. The segment directory of each map that
+        the manifest names removes those of its own folder.
         """
         if self.disposal is None:
             return
@@ -216,10 +212,7 @@ class StoreFolder:
                         folder.rmdir()
 
     def _map_folders(self) -> list[Path]:
-        """List the folders of maps.
-
-        Folders that have the form of a map's. What else a system or a person has put there is left alone.
-        """
+        """List the folders that are named like those of maps. What a system or a person has put there is left alone."""
         with os.scandir(self.path / "maps") as entries:
             return [
                 self.path / "maps" / entry.name
@@ -343,10 +336,7 @@ class StoreFolder:
                 sync_folder(folder)
 
     def sweep(self) -> None:
-        """Remove obsolete files.
-
-        Tries again to remove what could not be removed before.
-        """
+        """Retry the removal of files that could not be removed before."""
         if self.disposal is not None:
             self.disposal.sweep()
 

@@ -65,7 +65,7 @@ class HashIndex:
 
 
 class MemtableHashIndex:
-    """Over a memtable: from a value to the entries that have it, live or not."""
+    """Finds entries of a memtable by value, live or not."""
 
     __slots__ = ("_columns", "_entries", "_length", "_lock")
 

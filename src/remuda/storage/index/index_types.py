@@ -61,7 +61,10 @@ class MemtableIndex(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class IndexStorage:
-    """`positions` names the array that holds positions of rows."""
+    """Builds and opens the indexes of one type.
+
+    `positions` names the array that holds positions of rows.
+    """
 
     build: Callable[[Sequence[pa.Array], Sequence[SqlType]], dict[str, np.ndarray]]
     open: Callable[[Mapping[str, Array], IndexedColumns], SegmentIndex]

@@ -114,9 +114,6 @@ def key_search(keys: Array, table: Array | None) -> KeySearch:
 
 
 def _factor(keys: Array, first: int, slots: int) -> float:
-    """Compute the factor from the distance of a key to its slot.
-
-    From the distance of a key to its slot; the greatest key's may be one above the last.
-    """
+    """Compute the factor from the distance of a key to its slot; the greatest key's may be one above the last."""
     distance: float = keys[-1].item() - keys[first].item()
     return slots / distance

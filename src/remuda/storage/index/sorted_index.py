@@ -136,7 +136,7 @@ def _numbers(keys: Array | None, sql_type: SqlType) -> Array | None:
 
 
 class MemtableSortedIndex:
-    """Over a memtable: tuples of comparable values that end in the entry, sorted; see `comparable` for NULL and NaN."""
+    """Finds entries of a memtable by sorted tuples of comparable values that end in the entry; see `comparable`."""
 
     __slots__ = ("_columns", "_length", "_lock", "_order")
 

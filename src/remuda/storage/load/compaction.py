@@ -52,10 +52,7 @@ def merge_load(
 
 
 def _with_all_indexes(directory: SegmentDirectory, definition: MapDefinition, stored: StoredSegment) -> StoredSegment:
-    """Add the indexes that the segments do not have yet.
-
-    An index created while the segments were being built elsewhere is made up for.
-    """
+    """Add the indexes that were created while the segments were being built elsewhere."""
     for index in definition.indexes:
         if index.id not in stored.segment.index_arrays:
             stored = directory.with_index(stored, index)
@@ -65,10 +62,7 @@ def _with_all_indexes(directory: SegmentDirectory, definition: MapDefinition, st
 def _make_way(
     directory: SegmentDirectory, definition: MapDefinition, held: StoredSegment, fresh: StoredSegment, mode: LoadMode
 ) -> StoredSegment:
-    """Resolve duplicates between held and loaded rows.
-
-    Duplicates between what is there and what is loaded: refused, or deleted from what is there.
-    """
+    """Refuse duplicates between held and loaded rows, or delete them from those that are held."""
     positions, _ = common_keys(held.segment, fresh.segment)
     deletions = DeletionVector(held.segment.rows, held.deleted)
     alive = [position for position in positions.tolist() if not deletions.is_deleted(position)]
@@ -129,10 +123,7 @@ def merge_small(
 
 
 def _live_rows(stored: StoredSegment) -> pa.RecordBatch:
-    """Read the live rows of segments.
-
-    Strings decoded, so that parts with and without dictionaries can be put together.
-    """
+    """Read the live rows, strings decoded, so that parts with and without dictionaries can be concatenated."""
     batch = stored.segment.batch
     if len(stored.deleted):
         live = np.ones(batch.num_rows, np.bool_)

@@ -189,10 +189,7 @@ def _refuse_bad_json(
 
 
 def _reason(error: SqlError) -> str:
-    """Extract the reason from an error about a document.
-
-    The last part of what is said about a document, which is quoted already.
-    """
+    """Extract the reason from an error about a document, which is quoted already."""
     return error.message.rpartition(" is not JSON: ")[2][:200]
 
 

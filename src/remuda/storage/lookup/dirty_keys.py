@@ -32,8 +32,11 @@ TABLE_BYTES = 16
 
 @dataclass(frozen=True, slots=True)
 class DirtyKeys:
-    """`table` has a 1 at the high bits, all but the low `shift` ones, of the hash of every dirty key; `settled` are
-    the numbers of the large segments, no two of which have a partition in common."""
+    """Tells which keys may have been written or deleted since the large segments were made.
+
+    `table` has a 1 at the high bits, all but the low `shift` ones, of the hash of every dirty key; `settled` are
+    the numbers of the large segments, no two of which have a partition in common.
+    """
 
     table: memoryview
     shift: int
@@ -41,10 +44,7 @@ class DirtyKeys:
 
 
 def dirty_keys(version: MapVersion) -> DirtyKeys | None:
-    """Build the dirty-key filter of a version.
-
-    None where too many keys are dirty.
-    """
+    """Build the dirty-key filter of a version; None where too many keys are dirty."""
     settled = _disjoint(version.segments)
     dirty: list[np.ndarray] = []
     for number, (segment, deletions) in enumerate(zip(version.segments, version.deletions, strict=True)):

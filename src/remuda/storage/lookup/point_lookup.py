@@ -108,10 +108,7 @@ def _in_one_of(
     in_memtable: PointLookup,
     in_segments: PointLookup,
 ) -> PointLookup | None:
-    """Make the lookup for keys that are nearly all in one segment.
-
-    Where keys are whole numbers and nearly all of them can be in one segment only; None elsewhere.
-    """
+    """Make the lookup for whole numbers that can nearly all be in one segment only; None elsewhere."""
     if not version.segments or key_access(version.segments[0])[0] is None:
         return None
     dirty = version.dirty
@@ -136,10 +133,7 @@ def _in_one(
     newest: Callable[[Any], int | None],
     in_memtable: PointLookup,
 ) -> PointLookup:
-    """Make the lookup in one segment.
-
-    One segment without deletions, keys that are whole numbers: `key_index.prober` with everything in place.
-    """
+    """Make the lookup in one segment without deletions: `key_index.prober` for whole numbers, written out."""
     slots, shift, digest = segment.key_slots, 64 - table_bits(segment.rows), xxh64_intdigest
 
     def find(key: Any) -> Any:
@@ -165,10 +159,7 @@ def _in_one_or_dirty(
     dirty: DirtyKeys,
     in_segments: PointLookup,
 ) -> PointLookup:
-    """Make the lookup in one large segment behind small ones.
-
-    `_in_one` for a large segment, some rows of which are deleted, behind small ones.
-    """
+    """Do as `_in_one` for a large segment, some rows of which are deleted, behind small ones."""
     slots, shift, digest = segment.key_slots, 64 - table_bits(segment.rows), xxh64_intdigest
     table, dirty_shift = dirty.table, dirty.shift
 

@@ -18,7 +18,9 @@ MOST_PROJECTIONS = 4096
 
 
 class RowProjection:
-    """`columns` by their numbers in the definition. Without `make` rows are tuples of stored values; with it their
+    """Names the columns that a caller reads, and what is made of them.
+
+    `columns` by their numbers in the definition. Without `make` rows are tuples of stored values; with it their
     values are in Python form, and `make` gets the tuple of them.
 
     Lookups are kept by their projections, which are compared by identity, as that costs no time: see `row_projection`.

@@ -15,10 +15,7 @@ if TYPE_CHECKING:
 
 
 def insert_row(version: MapVersion, key: Any, row: Row) -> None:
-    """Append a row with a new key.
-
-    Raises if the key is there; the caller, which applies the statement, rolls the version back.
-    """
+    """Append a row; raise if the key is there. The caller rolls the version back then."""
     if version.write(key, row):
         raise duplicate_key(version.definition, key)
 
@@ -40,18 +37,12 @@ def put_rows(version: MapVersion, keys: Sequence[Any], rows: Sequence[Row]) -> N
 
 
 def erase_keys(version: MapVersion, keys: Sequence[Any]) -> int:
-    """Append tombstones for keys.
-
-    How many of them were there.
-    """
+    """Append tombstones, and return how many of the keys were there."""
     return sum([version.erase(key) for key in keys])
 
 
 def write_again(version: MapVersion, entries: Iterable[tuple[Any, Row | None]]) -> None:
-    """Append entries of another memtable.
-
-    Entries of another version's memtable: rows, and None for what was erased.
-    """
+    """Append entries of another memtable: rows, and None for what was erased."""
     for key, row in entries:
         if row is None:
             version.erase(key)

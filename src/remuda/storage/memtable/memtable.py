@@ -73,10 +73,7 @@ class Memtable:
         return entry
 
     def live(self, length: int) -> np.ndarray:
-        """Compute which entries are live at a length.
-
-        For each entry below `length`, whether it is live at it.
-        """
+        """Tell for each entry below `length` whether it is live at it."""
         mask: np.ndarray = self._superseded[:length] >= length
         return mask
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class MemtableColumns:
-    """The columns of all entries, tombstones as rows of NULLs, and the partition of each."""
+    """Holds the columns of all entries, tombstones as rows of NULLs, and the partition of each."""
 
     __slots__ = ("_batch", "_indexes", "_lock", "_partitions", "definition", "memtable")
 

@@ -19,8 +19,11 @@ if TYPE_CHECKING:
 
 
 class MemtableSource:
-    """Positions below `length` are entries of the memtable. The memtable is not ordered by partition, so the ranges of
-    some partitions lie behind that: position `length + k` is the k-th live entry in order of partitions."""
+    """Reads a memtable at a snapshot.
+
+    Positions below `length` are entries of the memtable. The memtable is not ordered by partition, so the ranges of
+    some partitions lie behind that: position `length + k` is the k-th live entry in order of partitions.
+    """
 
     __slots__ = ("_by_partition", "_columns", "_definition", "_length", "_live")
 
@@ -42,10 +45,7 @@ class MemtableSource:
         return [(self._length + start, self._length + stop) for start, stop in coalesced(offsets, partitions)]
 
     def blocks(self, partitions: np.ndarray | None, column: str, range_: Range) -> list[tuple[int, int]]:  # noqa: ARG002
-        """Return all ranges.
-
-        The memtable is short, and in no order: there is nothing to leave out.
-        """
+        """Return all ranges: a memtable is short and in no order, so that none can be left out."""
         return self.ranges(partitions)
 
     def zone_maxima(self, column: str, *, descending: bool, nulls_first: bool) -> np.ndarray | None:  # noqa: ARG002

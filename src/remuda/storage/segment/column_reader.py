@@ -39,7 +39,7 @@ _EXACT = Context(prec=100)
 
 
 class ColumnReader:
-    """The values of one column in stored form, by position."""
+    """Reads the values of one column in stored form, by position."""
 
     __slots__ = ("_array", "_codes", "_hold", "_kept", "_nulls", "_numbers", "_to_python", "_type", "_unit", "value")
 
@@ -97,10 +97,7 @@ class ColumnReader:
         return f"{name}(positions)", {name: self.python_values if python else self.values}
 
     def python_values(self, positions: np.ndarray) -> list[Any]:
-        """Read the values at many positions in Python form.
-
-        `values` in Python form. Dates and timestamps are made by numpy from the numbers as they are stored.
-        """
+        """Read `values` in Python form. numpy makes dates and timestamps from the numbers as they are stored."""
         if self._unit is not None and self._numbers is not None and self._nulls is None:
             found: list[Any] = self._numbers[positions].astype(self._unit).tolist()
             # Beyond the years that Python has, numpy gives numbers; the converter says what is wrong with them.

@@ -40,7 +40,10 @@ LONGEST_BOUND = 200
 
 @dataclass(frozen=True, slots=True)
 class ColumnSummary:
-    """`minimum` and `maximum` in stored form; None where there is no value, or none short enough to keep."""
+    """Summarises the values of a column in one segment.
+
+    `minimum` and `maximum` in stored form; None where there is no value, or none short enough to keep.
+    """
 
     rows: int
     nulls: int
@@ -136,10 +139,7 @@ def _exactly_distinct(values: pa.Array, sql_type: SqlType) -> int:
 
 
 def _sample(rows: int) -> pa.Array:
-    """Choose the positions of a sample.
-
-    Evenly spread positions: rows are ordered by partition, so neighbours have nothing in common but their hash.
-    """
+    """Spread positions evenly: rows are ordered by partition, so neighbours have nothing in common but their hash."""
     return pa.array(np.linspace(0, rows - 1, SAMPLE_ROWS).astype(np.int64))
 
 

@@ -15,12 +15,18 @@ NOT_DELETED = 0xFFFFFFFF
 
 
 class DeletionVector:
-    """`deleted_at` has the number of each row, `view` the same to read one; both are None before the first deletion."""
+    """Tells which rows of a segment are deleted at a length of the memtable.
+
+    `deleted_at` has the number of each row, `view` the same to read one; both are None before the first deletion.
+    """
 
     __slots__ = ("_entries", "_positions", "_rows", "deleted", "deleted_at", "view")
 
     def __init__(self, rows: int, deleted: np.ndarray | None = None) -> None:
-        """`deleted` are the positions deleted for good."""
+        """Begin with the rows that are deleted for good.
+
+        `deleted` are the positions deleted for good.
+        """
         self._rows = rows
         self._entries: list[int] = []
         self._positions: list[int] = []

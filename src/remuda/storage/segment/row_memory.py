@@ -43,10 +43,7 @@ def release_unused() -> None:
 
 
 def _bytes_of_a_value(arrow_type: pa.DataType) -> int | None:
-    """Return the width of a type.
-
-    None where values are bits or of different lengths.
-    """
+    """Return the bytes of a value; None where values are bits or of different lengths."""
     try:
         bits = arrow_type.bit_width
     except ValueError:

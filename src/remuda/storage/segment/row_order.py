@@ -28,10 +28,7 @@ KeysAt = Callable[[np.ndarray], np.ndarray]
 
 
 def stable_order(keys: np.ndarray) -> np.ndarray:
-    """Sort integers stably.
-
-    The same as `numpy.argsort(keys, kind="stable")`, for integers; beside the keys it needs its result's memory.
-    """
+    """Do as `numpy.argsort(keys, kind="stable")` for integers; beside the keys it needs its result's memory."""
     # Always a copy: the words are made in it.
     words = keys.astype(np.int64).view(np.uint64) if keys.dtype.kind == "i" else keys.astype(np.uint64)
     return _order(words, int(keys.min(initial=0)), int(keys.max(initial=0)), keys.take)

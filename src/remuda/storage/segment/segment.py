@@ -41,7 +41,10 @@ CHECKED_ROWS = 1 << 16
 
 
 class Segment:
-    """`hold` is whatever must live as long as the segment does: the guard of its files."""
+    """Reads immutable rows by position, key or index.
+
+    `hold` is whatever must live as long as the segment does: the guard of its files.
+    """
 
     __slots__ = (
         "_checked_blocks",
@@ -99,9 +102,7 @@ class Segment:
         return is_proven(self.hold)
 
     def use_proven(self) -> None:
-        """Read without verifying from now on.
-
-        From now on read without verifying: what was made to read this segment before is made anew.
+        """Read without verifying from now on: what was made to read this segment before is made anew.
 
         A thread that makes a reader in this moment puts it into a dictionary that is not read any more.
         """

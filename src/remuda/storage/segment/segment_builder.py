@@ -89,10 +89,7 @@ def finish_segment(
 
 
 def _done(steps: Sequence[Callable[[], Any]], *, by_threads: bool) -> list[Any]:
-    """Run steps in parallel.
-
-    What the steps give. Sorts and takes leave the interpreter's lock to others.
-    """
+    """Run the steps, if need be by threads: sorts and takes leave the interpreter's lock to others."""
     if not by_threads:
         return [step() for step in steps]
     done = []
@@ -117,10 +114,7 @@ def _summaries(definition: MapDefinition, arrays: list[pa.Array]) -> dict[str, C
 
 
 def _key_table(definition: MapDefinition, columns: list[pa.Array]) -> np.ndarray:
-    """Build the key table and refuse duplicate keys.
-
-    Duplicate keys are refused. Only rows whose hashes begin alike are compared: different keys may share one.
-    """
+    """Build the key table and refuse duplicate keys. Only rows whose hashes begin alike are compared."""
     words = key_hashes(definition, columns)
     mask = sort_with_positions(words)
     table = TableBuilder(len(words))

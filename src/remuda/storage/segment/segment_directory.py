@@ -50,8 +50,11 @@ class StoredSegment:
 
 
 class SegmentDirectory:
-    """`folder` is None in memory; `disposal` takes what is not needed any more, and is there for the writer alone;
-    `remote` is what the folder mirrors, if anything."""
+    """Adds, opens, verifies and discards the segments of a map.
+
+    `folder` is None in memory; `disposal` takes what is not needed any more, and is there for the writer alone;
+    `remote` is what the folder mirrors, if anything.
+    """
 
     __slots__ = ("disposal", "folder", "remote")
 
@@ -69,10 +72,7 @@ class SegmentDirectory:
         return self.open(segment.definition, save_segment(self.folder, segment), verified=True)
 
     def add_all(self, segments: Iterable[Segment]) -> list[StoredSegment]:
-        """Add segments.
-
-        All of them or none. No segment is held here while the next one is built.
-        """
+        """Add all segments or none. No segment is held here while the next one is built."""
         added: list[StoredSegment] = []
         try:
             for segment in segments:
@@ -129,10 +129,7 @@ class SegmentDirectory:
     def with_index_everywhere(
         self, stored: Iterable[StoredSegment], index: IndexDefinition
     ) -> tuple[StoredSegment, ...]:
-        """Build an index in all segments.
-
-        The index in all segments or in none.
-        """
+        """Build an index in all segments or in none."""
         made: list[StoredSegment] = []
         try:
             made.extend(self.with_index(each, index) for each in stored)

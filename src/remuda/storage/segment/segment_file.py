@@ -71,7 +71,7 @@ class SegmentInfo:
 
 
 class SegmentFiles:
-    """The guard of a segment's files: once obsolete, they are removed when nothing in this process holds the segment.
+    """Guards the files of a segment: once obsolete, they are removed when nothing in this process holds the segment.
 
     `verified` says that every byte was compared with its checksum and every offset and position lies inside, or that
     this process has written all of it. Until then `guards` verify what is read; older files have none.
@@ -169,10 +169,7 @@ def segment_damages(folder: Path, info: SegmentInfo, pause: Callable[[], None] =
 
 
 def _row_damages(folder: Path, info: SegmentInfo, pause: Callable[[], None]) -> Iterator[StorageError]:
-    """Find damage in the file of rows.
-
-    By the block where there are sound checksums of blocks, else at the beginning of the file.
-    """
+    """Find damage in the rows: by the block where block checksums are sound, else at the beginning of the file."""
     path = _rows_path(folder, info.id)
     size, checksum = digest(path, pause)
     if size != info.row_bytes:
@@ -190,10 +187,7 @@ def segment_paths(folder: Path, info: SegmentInfo) -> list[Path]:
 
 
 def files_of(folder: AnyPath, segment_id: str, indexes: Iterable[str]) -> list[AnyPath]:
-    """List the files of a segment.
-
-    The rows first.
-    """
+    """List the files of a segment, the rows first."""
     return [
         _rows_path(folder, segment_id),
         _keys_path(folder, segment_id),

@@ -53,7 +53,10 @@ class _CommitGroup:
 
 
 class GroupCommit:
-    """`durable` is the last record that a flush has made durable; `taken` the last that a flush has begun with."""
+    """Makes records durable, those of many writers by one sync.
+
+    `durable` is the last record that a flush has made durable; `taken` the last that a flush has begun with.
+    """
 
     def __init__(self, lock: Lock, durable: int, flush: Callable[[], None]) -> None:
         """`flush` makes all records durable that have been appended by then, and says so in `taken` and `durable`.
@@ -99,19 +102,13 @@ class GroupCommit:
                 self._leave(group, leads)
 
     def begin(self, sequence: int) -> None:
-        """Begin a flush.
-
-        A flush begins, with all records up to this one; the lock is held.
-        """
+        """Begin a flush of all records up to this one; the lock is held."""
         self.taken = sequence
         if self._present is not None:
             self._present.begun = True
 
     def _leave(self, group: _CommitGroup, leads: bool) -> None:
-        """End the wait of a writer.
-
-        What is left to do for a writer whose waiting is over, for whatever reason.
-        """
+        """Do what is left for a writer whose wait is over, for whatever reason."""
         if leads:
             with self._lock:
                 group.abandoned = not group.called

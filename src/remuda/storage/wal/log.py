@@ -84,10 +84,7 @@ class WriteAheadLog:
         safe: bool = False,
         previous_length: int = 0,
     ) -> None:
-        """Open the log for appending.
-
-        Goes on in the file `resumed`, of which `safe` says that all is durable, or makes a new one.
-        """
+        """Go on in the file `resumed`, of which `safe` says that all is durable, or begin a new one."""
         self._folder = folder
         self._syncs = durability is Durability.FSYNC
         self._append_lock = Lock()
@@ -219,10 +216,7 @@ class WriteAheadLog:
             os.close(descriptor)
 
     def __del__(self) -> None:
-        """Close the descriptor.
-
-        A grid that is dropped without being closed leaves no descriptor.
-        """
+        """Close the descriptor of a grid that is dropped without being closed."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
 
@@ -268,19 +262,13 @@ class WriteAheadLog:
             self._flush_open_file(sync=self._syncs)
 
     def _flush_open_file(self, *, sync: bool) -> None:
-        """Flush the open file.
-
-        The flush lock is held.
-        """
+        """Flush the open file; the flush lock is held."""
         with self._append_lock:
             chunk, upto = self._take()
         self._store(chunk, upto, sync=sync)
 
     def _take(self) -> tuple[bytes, int]:
-        """Take the pending records.
-
-        All that was appended and not written yet; the append lock is held.
-        """
+        """Take all that was appended and not written yet; the append lock is held."""
         self.refuse_after_failure()
         chunk = b"".join((self._unwritten, *self._buffer))
         self._unwritten, self._buffer = chunk, []
@@ -317,10 +305,7 @@ class WriteAheadLog:
         self._group.durable = upto
 
     def _make_room(self, end: int, locked: bool) -> None:
-        """Preallocate the file.
-
-        Zeros behind `end`: as long as the file does not grow, a sync has its data to write and nothing else.
-        """
+        """Write zeros behind `end`: as long as the file does not grow, a sync writes its data and nothing else."""
         for room in sorted({LEAST_ROOM, min(max(end, LEAST_ROOM), MOST_ROOM)}, reverse=True):
             try:
                 _write_all(self._descriptor, bytes(end - self._written + room), self._written)

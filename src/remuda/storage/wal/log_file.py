@@ -97,10 +97,7 @@ class LogFile:
 
     @property
     def last_sequence(self) -> int:
-        """Return the number of the last record.
-
-        One below the first where there is no record.
-        """
+        """Return the number of the last record; one below the first where there is none."""
         return self.records[-1][0] if self.records else self.first_sequence - 1
 
 
@@ -231,7 +228,10 @@ def _previous_length(path: Path) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Header:
-    """`previous_length` and `salt` are None in a file of format 1."""
+    """Holds the header of a log file.
+
+    `previous_length` and `salt` are None in a file of format 1.
+    """
 
     first_sequence: int
     previous_length: int | None = None
@@ -339,7 +339,7 @@ def _record_at(raw: bytes, offset: int, salt: int) -> tuple[int, int, bytes] | N
 
 
 def _head_at(raw: bytes, offset: int, salt: int) -> tuple[int, int, int] | None:
-    """Length, synced length and sequence number of the record here; None where its header is not whole."""
+    """Return length, synced length and sequence number of the record here; None where its header is not whole."""
     if offset + RECORD_HEADER_BYTES > len(raw):
         return None
     mark, length, synced, sequence = _record_start.unpack_from(raw, offset)
@@ -362,10 +362,7 @@ def _claim_beyond(raw: bytes, start: int, salt: int) -> int:
 
 
 def _heads_in(raw: bytes, start: int, salt: int) -> Iterator[bool]:
-    """Find heads of records.
-
-    True for each head of a record that can be recognised from `start` on.
-    """
+    """Yield true for each head of a record that can be recognised from `start` on."""
     found = raw.find(_MARK, start)
     while found >= 0:
         if _head_at(raw, found, salt) is not None:

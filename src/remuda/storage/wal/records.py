@@ -29,7 +29,10 @@ _decoder = msgspec.msgpack.Decoder(tuple[str, int, list[Any]])
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """`values` are rows (PUT) or keys (DELETE), still as decoded: `restore` needs the definition of the map."""
+    """Holds the record of one statement.
+
+    `values` are rows (PUT) or keys (DELETE), still as decoded: `restore` needs the definition of the map.
+    """
 
     map_id: str
     kind: int
@@ -37,10 +40,7 @@ class Record:
 
 
 def encode_record(map_id: str, kind: int, values: Sequence[Any]) -> bytes:
-    """Encode the record of a statement.
-
-    Many values in pieces, between which other threads have their turn; the bytes are the same.
-    """
+    """Encode a record, many values in pieces, between which other threads run; the bytes are the same."""
     if len(values) <= VALUES_AT_ONCE:
         return _encoder.encode((map_id, kind, values))
     parts = [_encoder.encode((map_id, kind, []))[:-1], _LONG_ARRAY + len(values).to_bytes(4, "big")]

@@ -75,10 +75,7 @@ class UnsafeRecords:
         self._records: deque[tuple[int, int]] = deque()
 
     def add(self, sequence: int, length: int, durable: int) -> None:
-        """Remember a record.
-
-        A new record; those up to `durable` are safe by now.
-        """
+        """Remember a new record; those up to `durable` are safe by now."""
         records = self._records
         while records and records[0][0] <= durable:
             records.popleft()
