@@ -9,8 +9,7 @@ from __future__ import annotations
 from threading import RLock
 from typing import TYPE_CHECKING
 
-from remuda.storage.map_version import MapVersion
-from remuda.storage.memtable.changes import write_again
+from remuda.storage.map_version import MapVersion, write_again
 from remuda.storage.recovery import version_of
 from remuda.storage.snapshot import MapSnapshot
 from remuda.storage.wal.writer_lock import UnsafeRecords, WriterLock

@@ -15,8 +15,7 @@ from remuda.storage.map_availability import MapAvailability
 from remuda.storage.map_flush import MapFlush
 from remuda.storage.map_state import MapState
 from remuda.storage.map_statistics import StatisticsKeeper
-from remuda.storage.map_version import MapVersion
-from remuda.storage.memtable.changes import erase_keys, insert_row, insert_rows, put_rows
+from remuda.storage.map_version import MapVersion, erase_keys, insert_row, insert_rows, put_rows
 from remuda.storage.row_check import RowCheck
 from remuda.storage.segment.checksum import no_pause
 from remuda.storage.segment.segment_directory import is_verified

@@ -9,19 +9,21 @@ from __future__ import annotations
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
+from remuda.errors import ConstraintError
 from remuda.storage.lookup.dirty_keys import dirty_keys
 from remuda.storage.lookup.generated_readers import row_reader
 from remuda.storage.lookup.index_lookup import IndexLookup
 from remuda.storage.lookup.point_lookup import make_point_lookup, make_search
 from remuda.storage.lookup.row_projection import row_projection
 from remuda.storage.memtable.memtable import Memtable
-from remuda.storage.memtable.memtable_columns import MemtableColumns
+from remuda.storage.memtable.memtable_source import MemtableColumns
 from remuda.storage.segment.deletion_vector import DeletionVector
+from remuda.storage.segment.segment_builder import duplicate_key
 from remuda.types.normalized_key import canonical_key
 from remuda.types.partition_hash import partition_of, scalar_hasher, to_signed, unsigned_hasher
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from remuda.catalog import MapDefinition
     from remuda.storage.lookup.dirty_keys import DirtyKeys
@@ -213,6 +215,45 @@ class _RowsBefore:
     def __init__(self) -> None:
         self.locate: Callable[[Any], tuple[int, int] | None] | None = None
         self.readers: dict[tuple[int, tuple[int, ...]], Callable[[int], Row]] = {}
+
+
+# What statements do to a version: each appends all its entries, and commits none of them.
+
+
+def insert_row(version: MapVersion, key: Any, row: Row) -> None:
+    """Append a row; raise if the key is there. The caller rolls the version back then."""
+    if version.write(key, row):
+        raise duplicate_key(version.definition, key)
+
+
+def insert_rows(version: MapVersion, keys: Sequence[Any], rows: Sequence[Row]) -> int:
+    try:
+        for key, row in zip(keys, rows, strict=True):
+            insert_row(version, key, row)
+    except ConstraintError as error:
+        # The row that met another one has been appended like those before it.
+        error.row = len(version.memtable.keys) - version.memtable.committed - 1
+        raise
+    return len(keys)
+
+
+def put_rows(version: MapVersion, keys: Sequence[Any], rows: Sequence[Row]) -> None:
+    for key, row in zip(keys, rows, strict=True):
+        version.write(key, row)
+
+
+def erase_keys(version: MapVersion, keys: Sequence[Any]) -> int:
+    """Append tombstones, and return how many of the keys were there."""
+    return sum([version.erase(key) for key in keys])
+
+
+def write_again(version: MapVersion, entries: Iterable[tuple[Any, Row | None]]) -> None:
+    """Append entries of another memtable: rows, and None for what was erased."""
+    for key, row in entries:
+        if row is None:
+            version.erase(key)
+        else:
+            version.write(key, row)
 
 
 def _make_room(lookups: dict[Any, Any]) -> None:

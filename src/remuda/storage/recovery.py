@@ -21,8 +21,7 @@ from remuda.storage.folder.manifest import (
     segment_info,
     view_definition,
 )
-from remuda.storage.map_version import MapVersion, key_maker
-from remuda.storage.memtable.changes import erase_keys, put_rows
+from remuda.storage.map_version import MapVersion, erase_keys, key_maker, put_rows
 from remuda.storage.segment.deletion_vector import DeletionVector
 from remuda.storage.wal.log_file import LogFile, log_path, read_log
 from remuda.storage.wal.records import PUT, decode_record, restore
