@@ -48,7 +48,6 @@ class MapVersion:
         "__weakref__",
         "_before",
         "_dirty",
-        "_key_hash",
         "added",
         "columns",
         "covering",
@@ -57,6 +56,7 @@ class MapVersion:
         "hold",
         "index_lookups",
         "infos",
+        "key_hash",
         "live",
         "memtable",
         "partition_of_key",
@@ -85,17 +85,13 @@ class MapVersion:
             each.rows - deletions.deleted for each, deletions in zip(self.segments, self.deletions, strict=True)
         )
         self.added = 0
-        self._key_hash = key_hasher(definition)
+        self.key_hash = key_hasher(definition)
         self.partition_of_key = key_partitioner(definition)
         self.covering = _covering(definition.partitions, self.segments)
         self.point_lookups: dict[RowProjection, Callable[[Any], Any]] = {}
         self.index_lookups: dict[IndexRead, IndexLookup] = {}
         self._before = _RowsBefore()
         self._dirty: tuple[DirtyKeys | None] | None = None
-
-    @property
-    def key_hash(self) -> Callable[[Any], int]:
-        return self._key_hash
 
     @property
     def dirty(self) -> DirtyKeys | None:
