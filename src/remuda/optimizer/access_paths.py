@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from remuda.dataclass import dataclass
 from remuda.expr import Expression, conjunction, conjuncts
-from remuda.optimizer.cost import INDEX_ROW, ScanSize, operator_cost, pruned_share, scan_cutover
+from remuda.optimizer.cost import INDEX_ROW, ScanSize, operator_cost, pruned_share, scan_cutover, scan_startup
 from remuda.optimizer.pruning import prune
 from remuda.optimizer.sargable import SargablePredicate, SargablePredicates, find_sargable, merge_intervals
 from remuda.optimizer.selectivity import bound_selectivity, has_unknown_values, of_map, selectivity
@@ -266,7 +266,7 @@ def _with_cost(path: physical.ScanNode, scan: logical.Scan, statistics: MapStati
         direct = physical.MapScan(path.map, path.columns, scan.filter, path.pruning, path.traits)
         direct_size = ScanSize(statistics.rows * pruned_share(direct), returned)
         cost = min(cost, operator_cost(direct, returned, direct_size)) / 2
-    return replace(path, estimate=Estimate(returned, cost))
+    return replace(path, estimate=Estimate(returned, cost, scan_startup(path, cost)))
 
 
 def reduced_scan(path: physical.MapScan, filter_: Expression | None, statistics: MapStatistics) -> physical.MapScan:

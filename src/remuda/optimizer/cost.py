@@ -20,7 +20,7 @@ from remuda.dataclass import dataclass
 from remuda.expr import Column, Expression, Literal
 from remuda.optimizer.group_properties import UNKNOWN_LIMIT
 from remuda.optimizer.pruning import expected_partitions
-from remuda.plan import physical
+from remuda.plan import logical, physical
 from remuda.plan.traits import Convention, DistributionKind
 from remuda.plan.walk import inputs
 from remuda.storage.segment.zone_map import ZONE_ROWS
@@ -333,38 +333,75 @@ def total_cost(node: physical.PhysicalNode, own: float, parallelism: int) -> flo
     (source,) = sources
     below = source.estimate.cost
     if isinstance(node, physical.Limit):
-        below = first_rows_cost(source, min(1.0, wanted_rows(node) / max(1.0, source.estimate.rows)))
+        readers = parallelism if node.traits.distribution.kind is DistributionKind.PARTITIONED else 1
+        below = first_rows_cost(source, limited_share(wanted_rows(node) * readers, source.estimate.rows))
     if isinstance(node, physical.RootExchange | physical.BroadcastExchange):
         below /= max(1, parallelism)
     return own + float(below)
 
 
 def first_rows_cost(node: Any, share: float) -> float:
-    """What a plan costs of which only this share of the rows is read."""
-    cost: float = node.estimate.cost
-    return min(cost, INDEX_START + cost * share) if is_streaming(node) else cost
+    """Return what a plan costs of which only this share of the rows is read."""
+    estimate: physical.Estimate = node.estimate
+    if share == 1.0:
+        return estimate.cost
+    return estimate.startup + share * (estimate.cost - estimate.startup)
 
 
-def is_streaming(node: Any) -> bool:
-    """Whether reading fewer rows costs less. Not past an exchange: members fill it as fast as they can."""
+def limited_share(wanted: float, rows: float) -> float:
+    """Return the share of so many rows that a LIMIT reads; the rows that it wants are taken to be anywhere."""
+    return min(1.0, max(1.0, wanted) / max(1.0, rows))
+
+
+def expected_rows(rows: float, share: float) -> int:
+    """Return how many rows the share is; one at least."""
+    return max(1, math.ceil(rows * share - 1e-6))
+
+
+def startup_cost(node: Any, total: float, members: int) -> float:
+    """Return what of the total cost is paid before the first row.
+
+    Nothing streams past an exchange: members fill it as fast as they can.
+    """
+    sources: tuple[Any, ...] = inputs(node)
     match node:
-        case physical.IndexScan() | physical.MapScan() | physical.KeyLookup() | physical.Values():
-            return True
         case (
             physical.Filter()
             | physical.Project()
-            | physical.Limit()
-            | physical.LookupJoin()
             | physical.StreamingAggregate()
+            | physical.LookupJoin()
             | physical.Series()
+            | physical.Expand()
+            | physical.Union()
+            | physical.MergeJoin()
         ):
-            return is_streaming(node.input)
-        case physical.Union() | physical.MergeJoin():
-            return all(map(is_streaming, inputs(node)))
-    return False
+            startup = OPERATOR_START + sum(source.estimate.startup for source in sources)
+        case physical.Limit() | physical.Root():
+            startup = sources[0].estimate.startup
+        case physical.HashJoin() | physical.NestedLoopJoin():
+            left, right = sources
+            held = right.estimate.rows * BUILD_ROW if isinstance(node, physical.HashJoin) else 0.0
+            built = (right.estimate.cost + held) * _shared_copies(node, right, members)
+            startup = OPERATOR_START + left.estimate.startup + built
+        case _:
+            return total
+    return float(min(total, startup))
 
 
-def wanted_rows(node: physical.Limit | physical.TopN) -> float:
+def scan_startup(node: physical.ScanNode, total: float) -> float:
+    """Return what an access path costs before its first row."""
+    match node:
+        case physical.MapScan():
+            return min(total, SCAN_START)
+        case physical.IndexScan():
+            return min(total, INDEX_START)
+        case physical.KeyLookup():
+            return min(total, KEY_LOOKUP)
+        case physical.IndexCount():
+            return total
+
+
+def wanted_rows(node: logical.Limit | physical.Limit | physical.TopN) -> float:
     """The rows that a LIMIT reads before it stops."""
     return _value(node.count, math.inf) + _value(node.offset, 0.0)
 

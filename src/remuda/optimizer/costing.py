@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from remuda.dataclass import dataclass
-from remuda.optimizer.cost import operator_cost, total_cost, wanted_rows
+from remuda.optimizer.cost import operator_cost, startup_cost, total_cost, wanted_rows
 from remuda.plan import physical
 from remuda.plan.physical import UNPRICED, Estimate
 from remuda.plan.traits import Convention
@@ -33,7 +33,7 @@ class Costing:
     def extended(self, path: Any) -> Any:
         """Return an access path with the cost that a program has registered for it."""
         cost = self.extensions.cost(path, path.estimate.rows, path.estimate.cost)
-        return replace(path, estimate=Estimate(path.estimate.rows, cost))
+        return replace(path, estimate=Estimate(path.estimate.rows, cost, min(cost, path.estimate.startup)))
 
     def price(self, node: Any, rows: float) -> PhysicalNode:
         """The top node delivers `rows`, those of its group."""
@@ -50,7 +50,7 @@ class Costing:
             return node  # type: ignore[no-any-return]
         node = change_inputs(node, lambda child: self._price_below(child, final_rows))
         below = sum(child.estimate.rows for child in inputs(node))
-        everywhere = self._parallelism(node.traits.convention)
+        everywhere = self.parallelism(node.traits.convention)
         match node:
             case physical.HashAggregate(phase=physical.Phase.PARTIAL):
                 rows = min(below, final_rows * everywhere)
@@ -65,15 +65,18 @@ class Costing:
     def _with_estimate(self, node: Any, rows: float) -> PhysicalNode:
         sources = inputs(node)
         convention = sources[0].traits.convention if sources else Convention.LOCAL
-        own = operator_cost(node, rows, members=self._parallelism(node.traits.convention))
+        own = operator_cost(node, rows, members=self.parallelism(node.traits.convention))
         if self.extensions.costs:
             own = self.extensions.cost(node, rows, own)
         if node.traits.convention is Convention.SPARK and _is_done_by_one_thread(node):
             own /= self.cores
-        cost = total_cost(node, own, self._parallelism(convention))
-        return replace(node, estimate=Estimate(rows, cost))  # type: ignore[no-any-return]
+        parallelism = self.parallelism(convention)
+        cost = total_cost(node, own, parallelism)
+        estimate = Estimate(rows, cost, startup_cost(node, cost, parallelism))
+        return replace(node, estimate=estimate)  # type: ignore[no-any-return]
 
-    def _parallelism(self, convention: Convention) -> int:
+    def parallelism(self, convention: Convention) -> int:
+        """Return how many members or tasks share the work of a backend."""
         return self.members if convention is Convention.LOCAL else max(self.spark_parallelism, self.members)
 
 

@@ -6,14 +6,18 @@
         [ROOT] ordered by name
             Sort [PARTITIONED by id] over MapScan person [PARTITIONED by id] cost≈720000
           → IndexScan person using person_name (SORTED, ascending) [PARTITIONED by id] cost≈465000
+        [ROOT] ordered by name   first rows: 10
+          → IndexScan person using person_name (SORTED, ascending) [PARTITIONED by id] cost≈5460 of 465000
 
-The arrow is at the winner. What was given up before it was complete, as it already cost too much, has no line.
+The arrow is at the winner. Under a row goal the cost is that of the first rows, beside the cost of all. What was given
+up before it was complete, as it already cost too much, has no line.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from remuda.optimizer.cost import expected_rows, first_rows_cost
 from remuda.plan.describe import describe_logical, describe_order, head_of
 from remuda.plan.walk import inputs
 
@@ -21,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from remuda.expr import Column
-    from remuda.optimizer.memo import Group, Memo
+    from remuda.optimizer.memo import Group, Memo, Required
     from remuda.plan.logical import LogicalNode
     from remuda.plan.physical import PhysicalNode
     from remuda.plan.traits import Traits
@@ -42,7 +46,8 @@ def _lines(memo: Memo) -> Iterator[str]:
             yield f"    {asked['traits']}{'' if asked['alternatives'] else '   none'}"
             for number, each in enumerate(asked["alternatives"]):
                 mark = "→" if number == asked["winner"] else " "
-                yield f"      {mark} {each['description']} cost≈{each['cost']:.0f}"
+                of_all = f" of {each['cost_of_all']:.0f}" if "cost_of_all" in each else ""
+                yield f"      {mark} {each['description']} cost≈{each['cost']:.0f}{of_all}"
 
 
 def _groups(memo: Memo) -> list[dict[str, Any]]:
@@ -54,19 +59,28 @@ def _groups(memo: Memo) -> list[dict[str, Any]]:
             "group": f"G{group.number}",
             "expressions": [_expression(expression) for expression in group.expressions],
             "rows": group.rows,
-            "asked": [_asked(group, traits, columns) for traits in group.weighed],
+            "asked": [_asked(group, required, columns) for required in group.weighed],
         }
         for group in reversed(memo.groups)
     ]
 
 
-def _asked(group: Group, traits: Traits, columns: list[Column]) -> dict[str, Any]:
-    weighed, winner = group.weighed[traits], group.winners.get(traits)
+def _asked(group: Group, required: Required, columns: list[Column]) -> dict[str, Any]:
+    weighed, winner = group.weighed[required], group.winners.get(required)
     return {
-        "traits": _traits(traits, columns),
-        "alternatives": [{"description": _plan(plan), "cost": plan.estimate.cost} for plan in weighed],
+        "traits": _traits(required.traits, columns) + _row_goal(group, required),
+        "alternatives": [_alternative(plan, required.share) for plan in weighed],
         "winner": next((number for number, plan in enumerate(weighed) if plan is winner), None),
     }
+
+
+def _row_goal(group: Group, required: Required) -> str:
+    return "" if required.share == 1.0 else f"   first rows: {expected_rows(group.rows, required.share)}"
+
+
+def _alternative(plan: PhysicalNode, share: float) -> dict[str, Any]:
+    described = {"description": _plan(plan), "cost": first_rows_cost(plan, share)}
+    return described if share == 1.0 else {**described, "cost_of_all": plan.estimate.cost}
 
 
 def _traits(traits: Traits, columns: list[Column]) -> str:

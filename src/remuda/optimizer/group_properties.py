@@ -124,10 +124,11 @@ def _orders(node: logical.LogicalNode, below: Sequence[Properties]) -> tuple[tup
             ids = {column.id for column in node.keys}
             leading = (each[: len(ids)] for each in below[0].orders)
             return tuple(each for each in leading if ids and set(each) == ids)
-        case logical.Join() if not node.kind.keeps_right:
-            # A merge join keeps the order of its left side, which is one of its keys.
-            equated = columns_of(node.condition)
-            return tuple(each for each in below[0].orders if each[0] in equated)
+        case logical.Join():
+            # A join keeps the order of the side whose rows it takes as they come; of an INNER one that may be either.
+            left = () if node.kind.keeps_right else below[0].orders
+            right = below[1].orders if node.kind in {JoinKind.INNER, JoinKind.RIGHT} else ()
+            return (*left, *right)
         case _:
             return ()
 

@@ -29,7 +29,7 @@ it with columns of its own (`canonical.py`):
 from __future__ import annotations
 
 from dataclasses import field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from remuda.dataclass import dataclass
 from remuda.optimizer.group_properties import Properties, derive
@@ -56,21 +56,31 @@ class GroupReference:
     renaming: Renaming | None = field(default=None, compare=False, repr=False)
 
 
+class Required(NamedTuple):
+    """What a consumer requires of a group: traits, and the share of its rows that it is expected to read.
+
+    A share below 1 is a *row goal*: the consumer stops early, so a plan is worth what its first rows cost.
+    """
+
+    traits: Traits
+    share: float = 1.0
+
+
 @dataclass(slots=True)
 class Group:
-    """`properties` are derived once; `winners` has the cheapest plan for each set of traits required so far.
+    """`properties` are derived once; `winners` has the cheapest plan for all that was required so far.
 
-    `failures` has, for traits for which no plan was found below some cost, the highest such cost: below it there is no
-    need to look again.
+    `failures` has, for what no plan was found for below some cost, the highest such cost: below it there is no need to
+    look again.
     """
 
     number: int
     columns: tuple[Column, ...]
     properties: Properties
     expressions: list[LogicalNode]
-    winners: dict[Traits, PhysicalNode | None] = field(default_factory=dict)
-    failures: dict[Traits, float] = field(default_factory=dict)
-    weighed: dict[Traits, list[PhysicalNode]] = field(default_factory=dict)
+    winners: dict[Required, PhysicalNode | None] = field(default_factory=dict)
+    failures: dict[Required, float] = field(default_factory=dict)
+    weighed: dict[Required, list[PhysicalNode]] = field(default_factory=dict)
     """The plans that were complete enough to have a cost, as they came in the last search: for EXPLAIN MEMO."""
     least: list[float] | None = None
     """What each expression costs at least, in the search's units."""

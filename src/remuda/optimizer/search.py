@@ -8,6 +8,14 @@ alternative that already costs more is given up (branch and bound). What has bee
     ask G1 (Aggregate) for ROOT
       aggregate_in_two_phases: ask G0 (Scan) for PARTITIONED → MapScan, cost 5; in all 5 + exchange 1 + final 1 = 7
       aggregate_at_root: ask G0 for ROOT → RootExchange(MapScan), cost 5 + exchange 90: over the bound of 7, given up
+
+A LIMIT requires of its input only a share of the rows (a *row goal*). A plan then costs what it takes to deliver the
+first row and that share of the rest, and operators that pass rows on as they come hand the share on to their inputs:
+10 of 1,000 rows behind a filter are 1 % of its input as well, whatever the filter keeps.
+
+    ask G1 (Limit 10) for ROOT
+      limit_by_top_n: ask G0 (Scan) for ROOT → MapScan, cost 900; in all 900 + TopN 60 = 960
+      limit_ordered_rows: ask G0 for ROOT in order, 1 % of the rows → IndexScan, cost 5 + 1 % of 3,000 = 35
 """
 
 from __future__ import annotations
@@ -22,12 +30,11 @@ from remuda.expr import Column, Expression
 from remuda.expr.cancellation import check_cancelled
 from remuda.optimizer import cost
 from remuda.optimizer.access_paths import access_paths, reduced_scan
-from remuda.optimizer.cost import JoinInput, least_join_cost
+from remuda.optimizer.cost import JoinInput, first_rows_cost, least_join_cost, limited_share, wanted_rows
 from remuda.optimizer.costing import Costing
 from remuda.optimizer.enforcers import Enforcer, enforcers
-from remuda.optimizer.first_rows import cheapest_first_rows, may_stream
 from remuda.optimizer.join.join_order import MAXIMUM_PAIRS, MAXIMUM_PAIRS_SPREAD
-from remuda.optimizer.memo import Group, GroupReference, Memo
+from remuda.optimizer.memo import Group, GroupReference, Memo, Required
 from remuda.optimizer.populate import populate_memo
 from remuda.plan import logical, physical
 from remuda.plan.traits import ROOT, Convention, DistributionKind, Traits
@@ -137,12 +144,14 @@ class Search:
         assert isinstance(relation, GroupReference)
         return self.memo.scan_of(relation)
 
-    def optimize(self, reference: GroupReference, required: Traits, bound: float) -> PhysicalNode | None:
+    def optimize(
+        self, reference: GroupReference, required: Traits, bound: float, share: float = 1.0
+    ) -> PhysicalNode | None:
         """Return the cheapest plan of a group as for `optimize_group`, in the reference's columns."""
         renaming = reference.renaming
         if renaming is None:
-            return self.optimize_group(reference.group, required, bound)
-        plan = self.optimize_group(reference.group, renaming.own_traits(required), bound)
+            return self.optimize_group(reference.group, required, bound, share)
+        plan = self.optimize_group(reference.group, renaming.own_traits(required), bound, share)
         return None if plan is None else self.renamed(plan, renaming)
 
     def renamed(self, plan: PhysicalNode, renaming: Renaming) -> PhysicalNode:
@@ -157,42 +166,44 @@ class Search:
                     self._origins[id(new_node)] = (new_node, origin[1])
         return known[1]
 
-    def optimize_group(self, number: int, required: Traits, bound: float) -> PhysicalNode | None:
-        """The cheapest plan that satisfies `required` and costs less than `bound`; None where there is none."""
+    def optimize_group(self, number: int, required: Traits, bound: float, share: float = 1.0) -> PhysicalNode | None:
+        """Return the plan of which this share of the rows is cheapest, if it satisfies `required`.
+
+        Return None where there is no plan of which that costs less than `bound`.
+        """
         group = self.memo.groups[number]
-        required = self._simplified(required)
-        if required in group.winners:
-            return self._within(bound, group.winners[required])
-        if bound <= group.failures.get(required, -math.inf) or bound <= self._least_of_join(group):
+        asked = Required(self._simplified(required), share)
+        if asked in group.winners:
+            return _within(bound, group.winners[asked], share)
+        # Whatever is paid before the first row, this share of a plan costs at least this share of the whole.
+        if bound <= group.failures.get(asked, -math.inf) or bound <= share * self._least_of_join(group):
             return None
         check_cancelled()
-        if required in group.failures:
+        if asked in group.failures:
             # Asked for the second time with a higher bound: the winner itself, once for all further bounds.
-            return self._within(bound, self._search(group, required, math.inf))
-        return self._search(group, required, bound)
+            return _within(bound, self._search(group, asked, math.inf), share)
+        return self._search(group, asked, bound)
 
-    def _search(self, group: Group, required: Traits, bound: float) -> PhysicalNode | None:
+    def _search(self, group: Group, asked: Required, bound: float) -> PhysicalNode | None:
         best: PhysicalNode | None = None
         limit = bound
-        weighed = group.weighed[required] = []
-        for least, plan_makers in self._alternative_plans(group, required):
+        weighed = group.weighed[asked] = []
+        for least, plan_makers in self._alternative_plans(group, asked):
             if least >= limit:
                 continue
             for make_plan in plan_makers:
                 plan = make_plan(limit)
-                if plan is None or not self.satisfies(plan.traits, required):
+                if plan is None or not self.satisfies(plan.traits, asked.traits):
                     continue
                 weighed.append(plan)
-                if plan.estimate.cost < limit:
-                    best, limit = plan, plan.estimate.cost
+                cost_ = first_rows_cost(plan, asked.share)
+                if cost_ < limit:
+                    best, limit = plan, cost_
         if best is not None or bound == math.inf:
-            group.winners[required] = best
+            group.winners[asked] = best
         else:
-            group.failures[required] = bound
+            group.failures[asked] = bound
         return best
-
-    def _within(self, bound: float, plan: PhysicalNode | None) -> PhysicalNode | None:
-        return plan if plan is not None and plan.estimate.cost < bound else None
 
     def _simplified(self, required: Traits) -> Traits:
         """With one member and no other backend all rows are on the coordinator, wherever they are required."""
@@ -200,17 +211,18 @@ class Search:
             return required
         return Traits(Convention.LOCAL, ROOT, required.collation)
 
-    def _alternative_plans(self, group: Group, required: Traits) -> Iterator[tuple[float, Iterable[PlanMaker]]]:
+    def _alternative_plans(self, group: Group, asked: Required) -> Iterator[tuple[float, Iterable[PlanMaker]]]:
         """Yield alternatives for the group's rows, each a function of the bound; with what they cost at least."""
+        required, share = asked
         enforcing: list[Enforcer] = []
         if not isinstance(group.expressions[0], logical.Root):
             enforcing = list(enforcers(required, self.conventions, self.members))
         yield 0.0, (partial(self._enforce, group.number, enforcer) for enforcer in enforcing if not enforcer.least)
         for least, expression in self._by_promise(group):
             yield (
-                least,
+                least * share,
                 (
-                    partial(self._build, expression, name, alternative, required, group.rows)
+                    partial(self._build, expression, name, alternative, asked, group.rows)
                     for name, alternative in sorted(
                         self.alternatives(expression, required), key=partial(_crosses, required)
                     )
@@ -265,18 +277,23 @@ class Search:
         return self.members == 1 and self.conventions == _HERE
 
     def _build(
-        self, expression: Any, name: str, alternative: Alternative, required: Traits, rows: float, limit: float
+        self, expression: Any, name: str, alternative: Alternative, asked: Required, rows: float, limit: float
     ) -> PhysicalNode | None:
-        # A LIMIT pays only for a part of its input: its own bound says nothing about the input's whole cost.
-        left = math.inf if isinstance(expression, logical.Limit) else limit
+        required = asked.traits
+        left = limit
         sources: list[PhysicalNode] = []
         reserved = 0.0
         if isinstance(expression, logical.Join) and self._is_here and None not in alternative.requirements:
             # What the right side costs at least is not there for the left one.
-            reserved = self._join_input(inputs(expression)[1]).least
-        for reference, requirement in zip(inputs(expression), alternative.requirements, strict=True):
+            reserved = self._join_input(inputs(expression)[1]).least * (
+                asked.share if 1 in alternative.streamed else 1.0
+            )
+        for ordinal, (reference, requirement) in enumerate(
+            zip(inputs(expression), alternative.requirements, strict=True)
+        ):
             if requirement is None:
                 continue
+            share = self._share_below(expression, requirement, asked.share) if ordinal in alternative.streamed else 1.0
             shared = requirement.distribution.kind is not required.distribution.kind or (
                 requirement.convention is not required.convention
             )
@@ -284,29 +301,26 @@ class Search:
             if requirement.convention is not required.convention:
                 left -= cost.SPARK_JOB
             available, reserved = left - reserved, 0.0
-            source = self.optimize(reference, requirement, available * self._sharers if shared else available)
+            available = available * self._sharers if shared else available
+            source = self.optimize(reference, requirement, available, share)
             if source is None:
                 return None
-            left -= 0.0 if shared else source.estimate.cost
+            left -= 0.0 if shared else first_rows_cost(source, share)
             sources.append(source)
         built: PhysicalNode | None = alternative.build(*sources)
-        if built is None:
-            return None
-        priced = self.finish(expression, name, built, rows)
-        if isinstance(expression, logical.Limit) and may_stream(self.memo, inputs(expression)[0]):
-            early = self._early(expression, name, alternative, rows)
-            return early if early is not None and early.estimate.cost < priced.estimate.cost else priced
-        return priced
-
-    def _early(self, expression: Any, name: str, alternative: Alternative, rows: float) -> PhysicalNode | None:
-        """A LIMIT over the plan whose first rows are cheapest."""
-        (requirement,) = alternative.requirements
-        below = self.memo.groups[expression.input.group]
-        assert requirement is not None, "a LIMIT reads its input"
-        share = min(1.0, rows / max(1.0, below.rows))
-        source = cheapest_first_rows(self, expression.input, self._simplified(requirement), share)
-        built = None if source is None else alternative.build(source)
         return None if built is None else self.finish(expression, name, built, rows)
+
+    def _share_below(self, expression: Any, requirement: Traits, share: float) -> float:
+        """Return the share of its input's rows that an operator reads of which this share is read.
+
+        It is the same for an operator that passes rows on as they come. A LIMIT reads as many rows as it says; where
+        its input is spread, on each member.
+        """
+        if not isinstance(expression, logical.Limit):
+            return share
+        spread = requirement.distribution.kind is DistributionKind.PARTITIONED and not self._is_here
+        readers = self.costing.parallelism(requirement.convention) if spread else 1
+        return share * limited_share(wanted_rows(expression) * readers, self.rows(expression.input))
 
     def alternatives(self, expression: logical.LogicalNode, required: Traits) -> Iterable[tuple[str, Alternative]]:
         return alternatives(expression, required, self, self.disabled, self.extensions)
@@ -338,6 +352,10 @@ class Search:
             and required.distribution.kind is DistributionKind.ROOT
         )
         return (replace(delivered, distribution=ROOT) if alone else delivered).satisfies(required)
+
+
+def _within(bound: float, plan: PhysicalNode | None, share: float) -> PhysicalNode | None:
+    return plan if plan is not None and first_rows_cost(plan, share) < bound else None
 
 
 def _crosses(required: Traits, way: tuple[str, Alternative]) -> bool:

@@ -352,6 +352,11 @@ def _check_collation(node: Any, child: Any) -> None:
     if isinstance(node, physical.MergeJoin):
         _check_merge_order(node)
         return
+    if isinstance(node, physical.HashJoin | physical.NestedLoopJoin):
+        kept = collation_satisfies(node.left.traits.collation, node.traits.collation)  # type: ignore[attr-defined]
+        _require(kept, "a join promises the order of its left side", node)
+        _require(not (node.traits.collation and node.kind.keeps_right), "right rows without a match come last", node)
+        return
     if len(inputs(node)) > 1 or isinstance(node, physical.Window | physical.Expand):
         _require(not node.traits.collation, "an operator that keeps no order promises none", node)
         return

@@ -28,10 +28,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """`rows` that come out, and the cost of everything up to here, in units of `optimizer.cost`."""
+    """`rows` that come out, and the cost of everything up to here, in units of `optimizer.cost`.
+
+    `startup` is the part of the cost that is paid before the first row: all of it where an operator has to read its
+    whole input first, as a sort does.
+    """
 
     rows: float = 0.0
     cost: float = 0.0
+    startup: float = 0.0
 
 
 UNPRICED = Estimate()

@@ -62,10 +62,14 @@ class Alternative:
 
     `build` gets the inputs for which there are requirements; None stands for one that is not read as such, as the map
     of a lookup join. It may find that the inputs do not fit after all, and return None.
+
+    `streamed` has the ordinals of the inputs that are read only as far as the operator itself is read: not of one that
+    is held or sorted before the first row comes out. A row goal is handed on to these.
     """
 
     requirements: tuple[Traits | None, ...]
     build: Callable[..., PhysicalNode | None]
+    streamed: tuple[int, ...] = ()
 
 
 def elsewhere(context: PlanningContext) -> tuple[Convention, ...]:

@@ -162,7 +162,7 @@ def aggregate_ordered_rows(
         return physical.StreamingAggregate(source, node.keys, node.calls, traits)
 
     for order in _orders(node, required.collation, context):
-        yield Alternative((replace(required, collation=order),), build)
+        yield Alternative((replace(required, collation=order),), build, (0,))
 
 
 def _orders(node: logical.Aggregate, required: Collation, context: PlanningContext) -> Iterator[Collation]:

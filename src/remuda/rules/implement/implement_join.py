@@ -27,7 +27,7 @@ from remuda.plan.traits import (
     Traits,
 )
 from remuda.rules.implement.candidate_branches import candidate_branches
-from remuda.rules.implement.join_inputs import JoinSides, with_items
+from remuda.rules.implement.join_inputs import JoinSides, keeps_order, with_items
 from remuda.rules.rule_context import Alternative, PlanningContext, has_several_places, is_spread
 
 if TYPE_CHECKING:
@@ -45,20 +45,25 @@ AT_ROOT = Traits(Convention.LOCAL, ROOT)
 def hash_join(node: logical.Join, required: Traits, context: PlanningContext) -> Iterable[Alternative]:
     """Join → HashJoin, the right side in a table, where the condition has an equality of the sides.
 
-    x IN (SELECT y ...) without another condition is looked up in a table as well.
+    Left rows pass through as they come, so their order is kept. x IN (SELECT y ...) without another condition is looked
+    up in a table as well.
     """
     sides = context.join_sides(node)
-    if not required.collation and sides.is_looked_up:
+    if sides.is_looked_up and keeps_order(sides, required.collation, context):
         yield from _alternatives(sides, required, context)
 
 
 def commuted_hash_join(node: logical.Join, required: Traits, context: PlanningContext) -> Iterable[Alternative]:
     """Join → HashJoin with the left side in the table: a LEFT join becomes a RIGHT one and vice versa."""
     other = context.commuted_sides(node)
-    if other is not None and other.keys and not required.collation:
+    if other is not None and other.keys and keeps_order(other, required.collation, context):
         for alternative in _alternatives(other, required, context):
             first, second = alternative.requirements
-            yield Alternative((second, first), lambda left, right, build=alternative.build: build(right, left))
+            yield Alternative(
+                (second, first),
+                lambda left, right, build=alternative.build: build(right, left),
+                tuple(1 - ordinal for ordinal in alternative.streamed),
+            )
 
 
 def merge_join(node: logical.Join, required: Traits, context: PlanningContext) -> Iterable[Alternative]:
@@ -127,7 +132,7 @@ def _merged(sides: JoinSides, order: Collation, required: Traits, context: Plann
     if not is_spread(required, context):
         if required.distribution.kind is not DistributionKind.REPLICATED or context.members == 1:
             below = (replace(AT_ROOT, collation=order), replace(AT_ROOT, collation=right_order))
-            yield Alternative(below, lambda left, right: build(left, right, ROOT))
+            yield Alternative(below, lambda left, right: build(left, right, ROOT), (0, 1))
         return
     for columns in context.partitionings(sides.left):
         others = tuple(equal.get(id_) for id_ in columns)
@@ -138,6 +143,7 @@ def _merged(sides: JoinSides, order: Collation, required: Traits, context: Plann
         yield Alternative(
             (Traits(required.convention, by_left, order), Traits(required.convention, by_right, right_order)),
             lambda left, right, placed=PARTITIONED if sides.kind.keeps_right else by_left: build(left, right, placed),
+            (0, 1),
         )
 
 
@@ -147,7 +153,7 @@ def nested_loop_join(node: logical.Join, required: Traits, context: PlanningCont
     Where the condition is an OR of equalities, or compares the sides by < or >, candidates are found by these.
     """
     sides = context.join_sides(node)
-    if required.collation or sides.is_looked_up:
+    if sides.is_looked_up or not keeps_order(sides, required.collation, context):
         return
     branches = candidate_branches(node.condition, node.left.columns, node.right.columns)
 
@@ -188,9 +194,11 @@ def _in_one_place(sides: JoinSides, required: Traits, context: PlanningContext, 
         case DistributionKind.REPLICATED if several:
             if context.is_replicated(sides.left) and context.is_replicated(sides.right):
                 replicated = Traits(required.convention, REPLICATED)
-                yield Alternative((replicated, replicated), lambda left, right: build(left, right, replicated))
+                below = replace(replicated, collation=required.collation)
+                yield Alternative((below, replicated), lambda left, right: build(left, right, below), (0,))
         case _:
-            yield Alternative((AT_ROOT, AT_ROOT), lambda left, right: build(left, right, AT_ROOT))
+            below = replace(AT_ROOT, collation=required.collation)
+            yield Alternative((below, AT_ROOT), lambda left, right: build(left, right, below), (0,))
 
 
 def _with_right_replicated(
@@ -204,7 +212,9 @@ def _with_right_replicated(
         return
     replicated = Traits(required.convention, REPLICATED)
     yield Alternative(
-        (required, replicated), lambda left, right: build(left, right, replace(left.traits, collation=()))
+        (required, replicated),
+        lambda left, right: build(left, right, replace(left.traits, collation=required.collation)),
+        (0,),
     )
 
 
@@ -229,10 +239,14 @@ def _by_partition(sides: JoinSides, required: Traits, context: PlanningContext, 
         if not any(each.satisfies(required.distribution) for each in together):
             continue
         traits = replace(spread, distribution=next(each for each in together if each.satisfies(required.distribution)))
-        # A side whose keys are computed is brought to its ordinal after they are.
-        first = spread if computed & set(left_ids) else replace(spread, distribution=by_left)
+        # A side whose keys are computed is brought to its ordinal after they are, which keeps no order.
+        is_moved = not computed.isdisjoint(left_ids)
+        if is_moved and required.collation:
+            continue
+        first = spread if is_moved else replace(spread, distribution=by_left, collation=required.collation)
         second = spread if computed & set(right_ids) else replace(spread, distribution=by_right)
-        yield Alternative((first, second), _placing(build, by_left, by_right, traits))
+        ordered = replace(traits, collation=required.collation)
+        yield Alternative((first, second), _placing(build, by_left, by_right, ordered), () if is_moved else (0,))
 
 
 def _placing(

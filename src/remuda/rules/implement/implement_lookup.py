@@ -11,6 +11,7 @@ from remuda.expr import Call, Column, Expression, conjunction
 from remuda.plan import logical, physical
 from remuda.plan.joins import JoinKind
 from remuda.plan.traits import REPLICATED, ROOT, Convention, Distribution, DistributionKind, Traits
+from remuda.rules.implement.join_inputs import keeps_order
 from remuda.rules.join_keys import NULL_SAFE
 from remuda.rules.rule_context import Alternative, PlanningContext, has_several_places
 from remuda.types import BOOLEAN
@@ -30,18 +31,18 @@ def lookup_join(node: logical.Join, required: Traits, context: PlanningContext) 
     """Join(x, Scan) → LookupJoin(x), where the condition equates the map's whole key, or leading columns of an index,
     with something of x.
 
-    By cost it is for few rows of x: each is a jump into the map.
+    By cost it is for few rows of x: each is a jump into the map. The order of x is kept.
     """
-    if required.collation:
-        return
     sides = context.join_sides(node)
-    for lookup in _lookups(sides, context):
-        for below, build in _places(lookup, required, context):
-            yield Alternative((below, None), build)
+    if keeps_order(sides, required.collation, context):
+        for lookup in _lookups(sides, context):
+            for below, build in _places(lookup, required, context):
+                yield Alternative((below, None), build, (0,))
     other = context.commuted_sides(node) if sides.kind is JoinKind.INNER else None
-    for lookup in _lookups(other, context) if other is not None else ():
-        for below, build in _places(lookup, required, context):
-            yield Alternative((None, below), build)
+    if other is not None and keeps_order(other, required.collation, context):
+        for lookup in _lookups(other, context):
+            for below, build in _places(lookup, required, context):
+                yield Alternative((None, below), build, (1,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,7 @@ class _Lookup:
             self.keys,
             self.scan.filter,
             self.condition,
-            Traits(source.traits.convention, distribution),
+            Traits(source.traits.convention, distribution, source.traits.collation),
         )
 
 
@@ -124,12 +125,12 @@ def _places(lookup: _Lookup, required: Traits, context: PlanningContext) -> Iter
     """Where the input must be for its matches to be found there, and how the join is made then."""
     definition = lookup.scan.map
     if not (has_several_places(required.convention, context) or context.members > 1):
-        yield AT_ROOT, lambda source: lookup.build(source, ROOT)
+        yield replace(AT_ROOT, collation=required.collation), lambda source: lookup.build(source, ROOT)
         return
     if definition.replicated:
         if required.distribution.kind is not DistributionKind.REPLICATED:
             yield (
-                Traits(required.convention, replace(required.distribution, columns=())),
+                Traits(required.convention, replace(required.distribution, columns=()), required.collation),
                 lambda source: lookup.build(source, source.traits.distribution),
             )
         return
@@ -142,7 +143,7 @@ def _places(lookup: _Lookup, required: Traits, context: PlanningContext) -> Iter
         by = Distribution(
             DistributionKind.PARTITIONED, tuple(column.id for column in columns if isinstance(column, Column))
         )
-        yield Traits(required.convention, by), lambda source: lookup.build(source, by)
+        yield Traits(required.convention, by, required.collation), lambda source: lookup.build(source, by)
     elif lookup.kind is JoinKind.INNER:
         # Every member finds the matches in its own partitions: each pair is found once.
         ids = {column.name: column.id for column in lookup.scan.columns}
@@ -150,4 +151,5 @@ def _places(lookup: _Lookup, required: Traits, context: PlanningContext) -> Iter
         spread = Distribution(
             DistributionKind.PARTITIONED, tuple(ids[name] for name in definition.partitioned_by) if known else ()
         )
-        yield Traits(required.convention, REPLICATED), lambda source: lookup.build(source, spread)
+        everywhere = Traits(required.convention, REPLICATED, required.collation)
+        yield everywhere, lambda source: lookup.build(source, spread)

@@ -28,7 +28,7 @@ def implement_values(node: logical.Values, required: Traits, _context: PlanningC
 
 def implement_filter(node: logical.Filter, required: Traits, _context: PlanningContext) -> Iterable[Alternative]:
     """Filter → Filter, wherever its input is: what is required of it is required of the input."""
-    yield Alternative((required,), lambda source: physical.Filter(source, node.condition, source.traits))
+    yield Alternative((required,), lambda source: physical.Filter(source, node.condition, source.traits), (0,))
 
 
 def implement_project(node: logical.Project, required: Traits, _context: PlanningContext) -> Iterable[Alternative]:
@@ -49,7 +49,7 @@ def implement_project(node: logical.Project, required: Traits, _context: Plannin
     )
     differs = any(is_volatile(item.expression) for item in node.assignments)
     if not differs or required.distribution.kind is not DistributionKind.REPLICATED:
-        yield Alternative((below,), lambda source: project_over(source, node))
+        yield Alternative((below,), lambda source: project_over(source, node), (0,))
 
 
 def project_over(source: Any, node: logical.Project) -> physical.Project:
@@ -98,4 +98,4 @@ def _in_order(source: Any, columns: tuple[Column, ...]) -> Any:
 def implement_root(node: logical.Root, _required: Traits, _context: PlanningContext) -> Iterable[Alternative]:
     """Root → Root: it requires its input on the coordinator, in this process, in the order of the query."""
     traits = Traits(Convention.LOCAL, ROOT, node.collation)
-    yield Alternative((traits,), lambda source: physical.Root(source, node.columns, node.names, traits))
+    yield Alternative((traits,), lambda source: physical.Root(source, node.columns, node.names, traits), (0,))

@@ -18,22 +18,22 @@ if TYPE_CHECKING:
 
 def require_order(node: logical.Sort, required: Traits, _context: PlanningContext) -> Iterable[Alternative]:
     """Sort → its input in that order: an index delivers it, or the optimizer puts a Sort on top (an enforcer)."""
-    yield Alternative((replace(required, collation=node.collation),), lambda source: source)
+    yield Alternative((replace(required, collation=node.collation),), lambda source: source, (0,))
 
 
 def limit_ordered_rows(node: logical.Limit, _required: Traits, context: PlanningContext) -> Iterable[Alternative]:
-    """Limit → Limit over rows that come in order already; it stops its input early.
+    """Limit → Limit over rows that come in order already; it stops its input early, which is its row goal.
 
     Over several members each one stops after as many rows as could be needed, and the streams are merged.
     """
     at_root = Traits(Convention.LOCAL, ROOT, node.collation)
     yield Alternative(
-        (at_root,), lambda source: _limit(source, node, replace(at_root, collation=source.traits.collation))
+        (at_root,), lambda source: _limit(source, node, replace(at_root, collation=source.traits.collation)), (0,)
     )
     if context.members == 1 and len(context.conventions) > 1:
         # The cheapest way to all rows may be another backend, but not to the first few, which are here.
         here = Traits(Convention.LOCAL, PARTITIONED, node.collation)
-        yield Alternative((here,), lambda source: _limit(source, node, replace(source.traits, distribution=ROOT)))
+        yield Alternative((here,), lambda source: _limit(source, node, replace(source.traits, distribution=ROOT)), (0,))
     enough = rows_needed(node)
     for convention in elsewhere(context) if enough is not None else ():
         below = Traits(convention, PARTITIONED, node.collation)
@@ -43,7 +43,7 @@ def limit_ordered_rows(node: logical.Limit, _required: Traits, context: Planning
             merged = replace(at_root, collation=source.traits.collation)
             return _limit(physical.RootExchange(lower, merged), node, merged)
 
-        yield Alternative((below,), build)
+        yield Alternative((below,), build, (0,))
 
 
 def limit_by_top_n(node: logical.Limit, _required: Traits, context: PlanningContext) -> Iterable[Alternative]:

@@ -27,7 +27,7 @@ def union_in_place(node: logical.Union, required: Traits, context: PlanningConte
         return physical.Union(tuple(sources), node.columns, node.sources, traits)
 
     for ordinal in _places(required, context):
-        yield Alternative((ordinal,) * len(node.inputs), build)
+        yield Alternative((ordinal,) * len(node.inputs), build, tuple(range(len(node.inputs))))
 
 
 def _places(required: Traits, context: PlanningContext) -> Iterator[Traits]:
@@ -72,7 +72,7 @@ def implement_expand(node: logical.Expand, required: Traits, context: PlanningCo
         return physical.Expand(source, node.columns, node.projections, Traits(source.traits.convention, ordinal))
 
     for ordinal in _places(required, context):
-        yield Alternative((ordinal,), build)
+        yield Alternative((ordinal,), build, (0,))
 
 
 def implement_recursive(node: logical.Recursive, required: Traits, _context: PlanningContext) -> Iterable[Alternative]:
@@ -105,7 +105,7 @@ def series_in_place(node: logical.Series, required: Traits, _context: PlanningCo
     known = all(key.column in passed for key in required.collation) and passed.issuperset(required.distribution.columns)
     differs = any(map(is_volatile, node.call.arguments))
     if known and not (differs and required.distribution.kind is DistributionKind.REPLICATED):
-        yield Alternative((required,), lambda source: physical.Series(source, node.call, source.traits))
+        yield Alternative((required,), lambda source: physical.Series(source, node.call, source.traits), (0,))
 
 
 def series_in_its_own_order(node: logical.Series, required: Traits, _context: PlanningContext) -> Iterable[Alternative]:
@@ -121,4 +121,4 @@ def series_in_its_own_order(node: logical.Series, required: Traits, _context: Pl
             return None
         return physical.Series(source, node.call, replace(source.traits, collation=required.collation))
 
-    yield Alternative((replace(required, collation=()),), build)
+    yield Alternative((replace(required, collation=()),), build, (0,))

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from remuda.errors import Span
     from remuda.plan.logical import Relation
+    from remuda.plan.traits import Collation
+    from remuda.rules.rule_context import PlanningContext
     from remuda.types import SqlType
 
 Items = tuple[logical.Assignment, ...]
@@ -140,6 +142,19 @@ def _as_column(
         known = new_column("key", expression.type)
         items.append(logical.Assignment(known, expression))
     return known
+
+
+def keeps_order(sides: JoinSides, collation: Collation, context: PlanningContext) -> bool:
+    """Whether a join that takes its left rows as they come delivers this order: the left side can come in it.
+
+    By an index, without a sort: a sort of the joined rows is an alternative anyway. Not where right rows without a
+    match come out, which is at the end.
+    """
+    if not collation:
+        return True
+    ids = tuple(key.column for key in collation)
+    orders = () if sides.kind.keeps_right else context.orders(sides.left)
+    return any(order[: len(ids)] == ids for order in orders)
 
 
 def with_items(source: Any, items: Items) -> Any:
