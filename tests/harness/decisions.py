@@ -16,6 +16,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from remuda.exec.context import ExecContext
+from remuda.expr import columns_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -43,11 +44,21 @@ def _direct_scan(limit: int) -> Any:
     return lambda *_: limit
 
 
+def _filter_in_one_pass(limit: int) -> Any:
+    return lambda node, *_: limit if columns_of(node.residual) else None
+
+
 DECISIONS = (
     # Index scan or direct scan, one row at a time or Arrow, how much of an index is read at once.
     Decision(
         "optimizer.cost", "scan_cutover", (_direct_scan(0), _direct_scan(3), _direct_scan(40), _direct_scan(NEVER))
     ),
+    Decision(
+        "optimizer.cost",
+        "filter_cutover",
+        (_filter_in_one_pass(0), _filter_in_one_pass(60), _filter_in_one_pass(NEVER)),
+    ),
+    Decision("exec.scan.ordered_residual", "ROWS_AT_ONCE", (1, 16)),
     Decision("exec.scan.index_scan", "FEW_ROWS", (0, 3, NEVER)),
     Decision("exec.scan.index_scan", "FIRST_CHUNK", (1, 1000)),
     Decision("exec.scan.index_scan", "LARGEST_CHUNK", (2, 50)),

@@ -313,3 +313,60 @@ def test_a_merge_join_promises_no_order_where_right_rows_come_alone() -> None:
     )
     with pytest.raises(SqlError, match="the order that is promised"):
         check_physical(physical.Root(unsorted, wrong.columns[:1], ("a",), join.traits), members=1)
+
+
+FIRST_ROWS = "SELECT * FROM m WHERE c = 5 ORDER BY x LIMIT 10"
+
+
+def test_first_rows_come_from_an_ordered_index_that_knows_its_goal() -> None:
+    (scan,) = nodes(plan(FIRST_ROWS, MAP).tree, physical.IndexScan)
+    assert scan.row_goal == 10
+    assert scan.filter_cutover is not None
+
+
+def test_a_row_goal_without_a_limit_is_refused() -> None:
+    tree = plan(FIRST_ROWS, MAP).tree
+    (limit,) = nodes(tree, physical.Limit)
+    with pytest.raises(SqlError, match="a row goal is that of a LIMIT"):
+        check_physical(replace(tree, input=limit.input), members=1)
+
+
+def test_a_cutover_of_a_filter_that_is_not_there_is_refused() -> None:
+    tree = plan(FIRST_ROWS, MAP).tree
+    (limit,) = nodes(tree, physical.Limit)
+    wrong = replace(limit, input=replace(limit.input, residual=None))
+    with pytest.raises(SqlError, match="tests entries by their columns"):
+        check_physical(replace(tree, input=wrong), members=1)
+
+
+def test_a_hash_join_promises_no_order_but_that_of_its_left_side() -> None:
+    text = "SELECT p.a FROM m AS p JOIN m AS q ON p.b = q.id ORDER BY p.a LIMIT 10"
+    tree = plan(text, MAP, disabled=frozenset({"lookup_join"})).tree
+    (join,) = nodes(tree, physical.HashJoin)
+    assert join.traits.collation
+    for wrong, message in (
+        (replace(join, left=replace(join.left, traits=replace(join.left.traits, collation=()))), "order of its left"),
+        (replace(join, kind=JoinKind.RIGHT), "come last"),
+    ):
+        with pytest.raises(SqlError, match=message):
+            check_physical(physical.Root(wrong, wrong.columns[:1], ("a",), tree.traits), members=1)
+
+
+@pytest.mark.parametrize("members", [1, 3])
+@pytest.mark.parametrize(
+    "text",
+    [
+        FIRST_ROWS,
+        "SELECT * FROM m WHERE c % 7 = 5 ORDER BY x DESC LIMIT ? OFFSET 7",
+        "SELECT p.id, q.id FROM m AS p JOIN m AS q ON p.b = q.id WHERE q.c = 3 ORDER BY p.x LIMIT 10",
+        "SELECT p.id, q.id, r.id FROM m AS p, m AS q, m AS r WHERE p.b = q.id AND q.a = r.b ORDER BY p.x LIMIT 20",
+        "SELECT p.id FROM m AS p WHERE EXISTS (SELECT 1 FROM m AS q WHERE q.a = p.b AND q.x > 3) ORDER BY x LIMIT 5",
+        "SELECT a, COUNT(*) FROM m WHERE c = 3 GROUP BY a ORDER BY a LIMIT 4",
+        "SELECT x FROM (SELECT x FROM m WHERE c = 3 UNION ALL SELECT a FROM m) AS u ORDER BY x LIMIT 4",
+    ],
+)
+def test_the_bound_changes_no_cost_of_first_rows(text: str, members: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    bounded = plan(text, MAP, members=members)
+    monkeypatch.setattr(sys.modules["remuda.optimizer.optimize"], "Search", UnboundedSearch)
+    unbounded = plan(text, MAP, members=members)
+    assert bounded.tree.estimate.cost == unbounded.tree.estimate.cost, explain(unbounded.tree)

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING
 
 from remuda.dataclass import dataclass
 from remuda.expr import Expression, conjunction, conjuncts
-from remuda.optimizer.cost import INDEX_ROW, ScanSize, operator_cost, pruned_share, scan_cutover, scan_startup
+from remuda.optimizer.cost import (
+    INDEX_ROW,
+    ScanSize,
+    filter_cutover,
+    operator_cost,
+    pruned_share,
+    scan_cutover,
+    scan_startup,
+)
 from remuda.optimizer.pruning import prune
 from remuda.optimizer.sargable import SargablePredicate, SargablePredicates, find_sargable, merge_intervals
 from remuda.optimizer.selectivity import bound_selectivity, has_unknown_values, of_map, selectivity
@@ -181,7 +189,7 @@ def _index_scan(
         scan.map, bound.index, scan.columns, bound.bounds, bound.residual, direction, pruning, traits
     )
     if direction is not Direction.UNORDERED:
-        return node
+        return replace(node, filter_cutover=filter_cutover(node, statistics.rows))
     return replace(node, filter=scan.filter, scan_cutover=scan_cutover(node, statistics.rows))
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, assert_never
 
 from remuda.catalog import IndexDefinition, IndexType
 from remuda.dataclass import dataclass
-from remuda.expr import Column, Expression, Literal
+from remuda.expr import Column, Expression, Literal, columns_of
 from remuda.optimizer.group_properties import UNKNOWN_LIMIT
 from remuda.optimizer.pruning import expected_partitions
 from remuda.plan import logical, physical
@@ -163,6 +163,9 @@ def operator_cost(node: physical.PhysicalNode, rows: float, size: ScanSize | Non
             return SCAN_START + size.scanned * (SCAN_ROW + SCAN_COLUMN * columns) + gathered * columns
         case physical.IndexScan():
             assert size is not None
+            if node.filter_cutover is not None:
+                tested = size.scanned * _fetched_row(node.index, len(columns_of(node.residual)))
+                return INDEX_START + tested + size.returned * INDEX_COLUMN * len(node.columns)
             return INDEX_START + size.scanned * _fetched_row(node.index, len(node.columns))
         case physical.IndexCount():
             return COUNT_START
@@ -430,6 +433,19 @@ def scan_cutover(node: physical.IndexScan, map_rows: float) -> int:
     if few * GATHER_COLUMN <= scanned * PROJECTION_COLUMN:
         return int(few)
     return int((passed + scanned * PROJECTION_COLUMN * columns) / fetched)
+
+
+def filter_cutover(node: physical.IndexScan, map_rows: float) -> int | None:
+    """Return the entries of an ordered scan from which its residual is evaluated in one pass over the map.
+
+    Testing so many entries one by one costs as much as the pass, so that both together cost no more than twice the
+    better one, however wrong the estimate of what passes is. None where the residual names no column to be fetched.
+    """
+    columns = len(columns_of(node.residual))
+    if not columns:
+        return None
+    passed = SCAN_START + map_rows * pruned_share(node) * (SCAN_ROW + SCAN_COLUMN * columns)
+    return int(passed / _fetched_row(node.index, columns))
 
 
 def _computing(assignment: Assignment) -> float:

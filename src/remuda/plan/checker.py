@@ -7,7 +7,7 @@ user's mistake.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from remuda.errors import internal_error
 from remuda.expr import Column, Expression, columns_of
@@ -15,6 +15,9 @@ from remuda.plan import logical, physical
 from remuda.plan.joins import JoinKind
 from remuda.plan.traits import Collation, Convention, DistributionKind, SortKey, collation_satisfies
 from remuda.plan.walk import inputs, walk
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 def check_logical(tree: logical.LogicalNode) -> None:
@@ -50,6 +53,7 @@ def check_physical(tree: physical.Root, *, members: int) -> None:
     _check_spools(tree)
     _check_runtime_filters(tree)
     _check_top_n_bounds(tree)
+    _check_row_goals(tree)
 
 
 def _check_columns(node: Any, children: tuple[Any, ...]) -> None:
@@ -251,6 +255,40 @@ def _check_top_n_bounds(tree: Any) -> None:
         reached[node.bound] = below
     scans = [node for node in walk(tree) if isinstance(node, physical.MapScan) and node.zone_order is not None]
     _require(all(node in reached.values() for node in scans), "a TopN bounds every scan in the order of zones", tree)
+
+
+def _check_row_goals(tree: Any) -> None:
+    """A scan has a row goal only where a LIMIT stops it, and a cutover only where there is a residual to evaluate."""
+    scans = [node for node in walk(tree) if isinstance(node, physical.IndexScan)]
+    if not scans:
+        return
+    stopped = [scan for node in walk(tree) if isinstance(node, physical.Limit) for scan in _streamed_scans(node.input)]
+    for scan in scans:
+        is_ordered = scan.direction is not physical.Direction.UNORDERED
+        has_goal = scan.row_goal is not None
+        _require(not has_goal or any(scan is each for each in stopped), "a row goal is that of a LIMIT", scan)
+        tested = is_ordered and bool(columns_of(scan.residual))
+        _require(scan.filter_cutover is None or tested, "an ordered scan tests entries by their columns", scan)
+
+
+def _streamed_scans(node: Any) -> Iterator[physical.IndexScan]:
+    """Yield the scans whose rows pass through to here as they are read."""
+    match node:
+        case physical.IndexScan():
+            yield node
+        case physical.HashJoin() | physical.NestedLoopJoin():
+            yield from _streamed_scans(node.left)
+        case (
+            physical.Filter()
+            | physical.Project()
+            | physical.StreamingAggregate()
+            | physical.Series()
+            | physical.LookupJoin()
+            | physical.MergeJoin()
+            | physical.Union()
+        ):
+            for child in inputs(node):
+                yield from _streamed_scans(child)
 
 
 def _check_convention(node: Any, child: Any) -> None:

@@ -38,6 +38,7 @@ _FORMATS = {
     "series": "{}",
     "partitionedBy": "partitionedBy=[{}]",
     "scan_cutover": "direct scan above {} entries",
+    "filter_cutover": "filter in one pass above {} entries",
     "row_cutover": "row by row up to {} rows",
 }
 """How attributes are printed; all others are `name: text`."""
@@ -263,8 +264,12 @@ def _index_scan(node: physical.IndexScan) -> Description:
             "columns": column_names(node.columns),
         },
         _partitioned_by(node.pruning),
-        {"scan_cutover": "" if node.scan_cutover is None else str(node.scan_cutover)},
-        {"first chunk": _optional(node.first_rows)},
+        {"scan_cutover": _optional_number(node.scan_cutover)},
+        {
+            "first rows": _optional_number(node.row_goal),
+            "first chunk": _optional(node.first_rows),
+            "filter_cutover": _optional_number(node.filter_cutover),
+        },
     )
 
 
@@ -422,6 +427,10 @@ def _series(call: SeriesCall) -> str:
 
 def _optional(expression: Expression | None) -> str:
     return "" if expression is None else render(expression)
+
+
+def _optional_number(number: int | None) -> str:
+    return "" if number is None else str(number)
 
 
 def _bounds(columns: Sequence[str], bounds: Sequence[Bound]) -> str:

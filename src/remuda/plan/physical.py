@@ -179,7 +179,9 @@ class IndexScan(_Node):
 
     Where no order is needed and more than `scan_cutover` entries lie within the bounds, known exactly once the
     parameters are, the map is scanned directly with the whole `filter` instead: that is cheaper then.
-    An ordered scan reads in growing chunks, the first of `first_rows` entries, where a LIMIT above needs no more.
+    An ordered scan reads in growing chunks, the first of `first_rows` entries, where a LIMIT above needs no more. It
+    was planned to be read up to `row_goal` rows. Where that takes more than `filter_cutover` entries, as few of them
+    pass, the residual is evaluated for all that are left in one pass over the rows as they lie.
     """
 
     map: MapDefinition
@@ -193,6 +195,8 @@ class IndexScan(_Node):
     filter: Expression | None = None
     scan_cutover: int | None = None
     first_rows: Expression | None = None
+    filter_cutover: int | None = None
+    row_goal: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

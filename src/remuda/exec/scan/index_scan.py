@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from remuda.exec.batch import ArrowBatch, Row, RowBatch, layout_of
+from remuda.exec.batch import ArrowBatch, Row, RowBatch, empty_batch, layout_of
 from remuda.exec.scan.concrete_bounds import index_lookups
 from remuda.exec.scan.map_scan import IteratorExec, full_scan_batches, scan_partitions
+from remuda.exec.scan.ordered_residual import OrderedResidual
 from remuda.exec.scan.scan_filter import residual_filter, whole_filter
 from remuda.exec.sort.merge import Stream, merge_pending
 from remuda.expr import evaluate_constant
@@ -43,6 +44,11 @@ class IndexScanExec(IteratorExec):
         self._code = code
         self._rows = code.of(node, residual_filter)
         self._first_chunk = FIRST_CHUNK
+        self._entries = 0
+        """How many entries an ordered scan has read, of all sources."""
+        self._residual: OrderedResidual | None = None
+        if node.filter_cutover is not None:
+            self._residual = code.of(node, OrderedResidual)
 
     def setup(self, context: ExecContext) -> None:
         node = self._node
@@ -111,6 +117,7 @@ class IndexScanExec(IteratorExec):
         while True:
             for stream, reader in zip(streams, readers, strict=True):
                 while stream.needs_input:
+                    context.verify()
                     batch = next(reader, None)
                     stream.exhausted = batch is None
                     stream.pending = None if batch is None else batch.arrow()
@@ -126,14 +133,46 @@ class IndexScanExec(IteratorExec):
         partitions: np.ndarray | None,
         context: ExecContext,
     ) -> Iterator[RowBatch]:
-        rows = self._rows
-        for chunk in self._ordered_chunks(source, lookups, partitions):
+        rows, residual, cutover = self._rows, self._residual, self._node.filter_cutover
+        chunks = self._ordered_chunks(source, lookups, partitions)
+        seen: list[np.ndarray] = []
+        for chunk in chunks:
+            if residual is not None and cutover is not None and self._entries + len(chunk) > cutover:
+                yield from self._read_rest(residual, source, seen, np.concatenate([chunk, *chunks]), context)
+                return
+            if residual is not None:
+                seen.append(chunk)
+            self._entries += len(chunk)
             context.activity.index_entries += len(chunk)
             context.weight.add(len(chunk))
             if len(chunk) <= FEW_ROWS:
                 yield rows.apply_to_tuples(source.rows_at(rows.positions, chunk), context.parameters)
+            elif residual is not None:
+                passing = residual.passing(source, chunk, context.parameters)
+                yield residual.fetch(source, passing, FEW_ROWS, context.parameters)
             else:
                 yield rows.apply_to_arrow(source.take(rows.names, chunk), context.parameters)
+
+    def _read_rest(
+        self,
+        residual: OrderedResidual,
+        source: Source,
+        seen: list[np.ndarray],
+        left: np.ndarray,
+        context: ExecContext,
+    ) -> Iterator[RowBatch]:
+        """Find the rows that pass among all that are left of a source, in one pass; deliver them in growing chunks."""
+        context.activity.decide("filter in one pass: after {} entries", self._entries)
+        passing = left[:0]
+        for found in residual.find_passing(source, seen, left, context):
+            if found is None:
+                yield empty_batch(self._node.columns)
+            else:
+                passing = found
+        first, size = 0, max(self._first_chunk, FIRST_CHUNK)
+        while first < len(passing):
+            yield residual.fetch(source, passing[first : first + size], FEW_ROWS, context.parameters)
+            first, size = first + size, min(size * 4, LARGEST_CHUNK)
 
     def _ordered_chunks(
         self, source: Source, lookups: list[Lookup], partitions: np.ndarray | None

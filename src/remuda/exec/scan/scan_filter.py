@@ -48,17 +48,26 @@ class ScanFilter:
     def apply_to_arrow(self, batch: pa.RecordBatch, parameters: Parameters) -> RowBatch:
         if not self._parts or batch.num_rows == 0:
             return ArrowBatch(self.columns, self._delivered(batch))
-        passing = _all(mask(batch, parameters) for _, mask in self._parts)
-        return SelectedBatch(self.columns, self._delivered(batch), passing)
+        return SelectedBatch(self.columns, self._delivered(batch), self.passing(batch, parameters))
 
     def apply_to_segment(self, segment: Segment, first: int, batch: pa.RecordBatch, parameters: Parameters) -> RowBatch:
         """Apply the filter to consecutive rows of a segment from `first` on, none of them deleted."""
         if not self._parts or batch.num_rows == 0:
             return ArrowBatch(self.columns, self._delivered(batch))
-        passing = _all(self._passing(segment, first, batch, parameters))
+        passing = self.passing_in_segment(segment, first, batch, parameters)
         return SelectedBatch(self.columns, self._delivered(batch), passing)
 
-    def _passing(
+    def passing(self, batch: pa.RecordBatch, parameters: Parameters) -> np.ndarray:
+        """Return whether each row passes; there is a filter."""
+        return _all(mask(batch, parameters) for _, mask in self._parts)
+
+    def passing_in_segment(
+        self, segment: Segment, first: int, batch: pa.RecordBatch, parameters: Parameters
+    ) -> np.ndarray:
+        """Return the same of consecutive rows of a segment from `first` on, none of them deleted."""
+        return _all(self._passing_parts(segment, first, batch, parameters))
+
+    def _passing_parts(
         self, segment: Segment, first: int, batch: pa.RecordBatch, parameters: Parameters
     ) -> Iterator[np.ndarray]:
         for comparison, mask in self._parts:

@@ -3,7 +3,7 @@
     place_runtime_filters   HashJoin(Aggregate(lines), orders)  →  the keys of the orders, once read, filter the lines
     bound_scans_by_top_n    TopN(MapScan)                       →  the scan reads zones in the order of the TopN
     cut_over_row_joins      HashJoin(KeyLookup, KeyLookup)      →  few tuples are joined row by row
-    tell_scans_of_limits    Limit(IndexScan in order)           →  the scan begins with as many rows as are needed
+    tell_scans_of_limits    Limit(IndexScan in order)           →  the scan knows how many rows it is read for
 
 None of them changes the shape of a plan, its cost or its rows. `cost.py` says at which counts a decision turns; the
 nodes carry these counts, and EXPLAIN ANALYZE says what was decided.
@@ -210,29 +210,47 @@ def _may_deliver_tuples(node: Any) -> bool:
 
 
 def tell_scans_of_limits(node: Any, number: Callable[[], int]) -> Any:
-    """Limit(IndexScan in order) → the scan begins with as many rows as the LIMIT needs, of each source of the map.
+    """Limit(IndexScan in order) → the scan knows its row goal, and begins with as many rows as the LIMIT needs.
 
-    A series makes its first batch as large. Projections and groups between them have no fewer rows below them; what
-    is below a filter or a join has to find more, and begins with few as ever.
+    It begins so in each source of the map. A series makes its first batch as large. Projections and groups between
+    them have no fewer rows below them; what is below a filter or a join has to find more, and begins with few as ever.
+    The goal is what the search expected: the same share of the rows of every operator that passes them on.
     """
     node = change_inputs(node, lambda child: tell_scans_of_limits(child, number))
     if not isinstance(node, physical.Limit):
         return node
-    enough = rows_needed(node)
-    told = node if enough is None else change_inputs(node, lambda child: _with_first_rows(child, enough))
-    if told is not node:
+    source: Any = node.input
+    share = cost.limited_share(cost.wanted_rows(node), source.estimate.rows)
+    told = replace(node, input=_with_row_goal(source, _RowGoal(share, rows_needed(node))))
+    if told.input is not source:
         number()
     return told
 
 
-def _with_first_rows(node: Any, rows: Expression) -> Any:
+@dataclass(frozen=True, slots=True)
+class _RowGoal:
+    """The share of an operator's rows that is read, and how many that is where it is known to be enough."""
+
+    share: float
+    enough: Expression | None
+
+
+def _with_row_goal(node: Any, goal: _RowGoal) -> Any:
     match node:
         case physical.IndexScan() if node.direction is not physical.Direction.UNORDERED:
-            return replace(node, first_rows=rows)
+            rows = cost.expected_rows(node.estimate.rows, goal.share) if goal.share < 1.0 else None
+            is_same = rows == node.row_goal and goal.enough == node.first_rows
+            return node if is_same else replace(node, first_rows=goal.enough, row_goal=rows)
         case physical.Project() | physical.StreamingAggregate():
-            return change_inputs(node, lambda child: _with_first_rows(child, rows))
-        case physical.Series():
-            return replace(node, input=_with_first_rows(node.input, rows), first_rows=rows)
+            return change_inputs(node, lambda child: _with_row_goal(child, goal))
+        case physical.Series() if goal.enough is not None:
+            return replace(node, input=_with_row_goal(node.input, goal), first_rows=goal.enough)
+        case physical.Filter() | physical.LookupJoin() | physical.MergeJoin() | physical.Union():
+            more = replace(goal, enough=None)
+            return change_inputs(node, lambda child: _with_row_goal(child, more))
+        case physical.HashJoin() | physical.NestedLoopJoin():
+            left = _with_row_goal(node.left, replace(goal, enough=None))
+            return node if left is node.left else replace(node, left=left)
     return node
 
 
