@@ -297,22 +297,49 @@ def zone_order_rows() -> int:
 
 @dataclass(frozen=True, slots=True)
 class JoinInput:
-    """One side of a join: its rows, what reading them costs at least, and whether they may be looked up in a map."""
+    """One side of a join: its rows, and what reading them costs at least."""
 
     rows: float
     least: float
-    is_map: bool
 
 
-def least_join_cost(left: JoinInput, right: JoinInput, rows: float, columns: int) -> float:
-    """Return what every plan of a join costs at least, its inputs included: hashed, by pairs, or looked up in a map."""
+def least_join_cost(left: JoinInput, right: JoinInput, looked_up: tuple[bool, ...], rows: float, columns: int) -> float:
+    """Return what every plan of a join costs at least, its inputs included: hashed, by pairs, or looked up in a map.
+
+    `looked_up` says for either side whether its rows may be looked up.
+    """
     smaller, larger = min(left.rows, right.rows), max(left.rows, right.rows)
     hashed = min(PROBE_ROW * larger + BUILD_ROW * smaller, PAIR * smaller * larger)
     found = hashed + left.least + right.least
-    for side, other in ((left, right), (right, left)):
-        if other.is_map:
+    for side, may_look_up in ((right, looked_up[0]), (left, looked_up[1])):
+        if may_look_up:
             found = min(found, LOOKUP_ROW * side.rows + side.least)
     return OPERATOR_START + found + rows * columns * JOINED_COLUMN
+
+
+ROUNDING = 1.0 - 1e-9
+"""Keeps a least cost below the cost itself, which is added up in another order."""
+
+
+def least_hash_join_cost(probed: JoinInput, held: JoinInput, delivered: float, share: float) -> float:
+    """Return what a hash join costs at least of which this share is read, for so many values that it delivers.
+
+    The build side is read and held before the first row comes out.
+    """
+    streamed = probed.least + PROBE_ROW * probed.rows + delivered * JOINED_COLUMN
+    return ROUNDING * (OPERATOR_START + held.least + BUILD_ROW * held.rows + share * streamed)
+
+
+def least_lookup_join_cost(side: JoinInput, delivered: float, share: float) -> float:
+    """Return the same of a lookup join, which does not read the other side."""
+    lookups = min(LOOKUP_ROW, INDEX_LOOKUP_ROW) * side.rows
+    return ROUNDING * (OPERATOR_START + share * (side.least + lookups + delivered * JOINED_COLUMN))
+
+
+def least_merge_join_cost(left: JoinInput, right: JoinInput, delivered: float, share: float) -> float:
+    """Return the same of a merge join, which holds no side."""
+    merged = MERGE_ROW * (left.rows + right.rows) + delivered * JOINED_COLUMN
+    return ROUNDING * (OPERATOR_START + share * (left.least + right.least + merged))
 
 
 def affordable_pairs(rows: float) -> int:

@@ -26,11 +26,20 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from remuda.dataclass import dataclass
-from remuda.expr import Column, Expression
+from remuda.expr import Column, Expression, columns_of
 from remuda.expr.cancellation import check_cancelled
 from remuda.optimizer import cost
 from remuda.optimizer.access_paths import access_paths, reduced_scan
-from remuda.optimizer.cost import JoinInput, first_rows_cost, least_join_cost, limited_share, wanted_rows
+from remuda.optimizer.cost import (
+    JoinInput,
+    first_rows_cost,
+    least_hash_join_cost,
+    least_join_cost,
+    least_lookup_join_cost,
+    least_merge_join_cost,
+    limited_share,
+    wanted_rows,
+)
 from remuda.optimizer.costing import Costing
 from remuda.optimizer.enforcers import Enforcer, enforcers
 from remuda.optimizer.join.join_order import MAXIMUM_PAIRS, MAXIMUM_PAIRS_SPREAD
@@ -41,6 +50,8 @@ from remuda.plan.traits import ROOT, Convention, DistributionKind, Traits
 from remuda.plan.walk import inputs, walk
 from remuda.rules.extensions import NO_EXTENSIONS, Extensions
 from remuda.rules.implement.implement import alternatives
+from remuda.rules.implement.implement_join import commuted_hash_join, hash_join, merge_join
+from remuda.rules.implement.implement_lookup import lookup_join
 from remuda.rules.implement.join_inputs import JoinSides, join_sides
 
 if TYPE_CHECKING:
@@ -56,6 +67,9 @@ if TYPE_CHECKING:
 
 _HERE = (Convention.LOCAL,)
 _AT_ROOT = Traits(Convention.LOCAL, ROOT)
+_ALL_AT_ROOT = Required(_AT_ROOT)
+_HASH_JOIN, _COMMUTED_HASH_JOIN = hash_join.__name__, commuted_hash_join.__name__
+_LOOKUP_JOIN, _MERGE_JOIN = lookup_join.__name__, merge_join.__name__
 
 
 @dataclass(slots=True)
@@ -73,6 +87,10 @@ class Search:
     extensions: Extensions = NO_EXTENSIONS
     memo: Memo = field(init=False)
     costing: Costing = field(init=False)
+    _is_here: bool = field(init=False)
+    """Whether all rows are in this process, on one member."""
+    _inputs: dict[int, JoinInput] = field(default_factory=dict)
+    """What is known of each group as a side of a join, by its number."""
     _sides: dict[int, tuple[JoinSides, JoinSides | None]] = field(default_factory=dict)
     """By the identity of the join, which the memo keeps."""
     _origins: dict[int, tuple[PhysicalNode, list[str]]] = field(default_factory=dict)
@@ -81,6 +99,7 @@ class Search:
     """A plan in the columns of a reference, with the plan itself, by the identities of plan and renaming."""
 
     def __post_init__(self) -> None:
+        self._is_here = self.members == 1 and self.conventions == _HERE
         self.memo = Memo(self.statistics)
         self.costing = Costing(self.members, self.spark_parallelism, self.cores, self.extensions)
 
@@ -201,6 +220,10 @@ class Search:
                     best, limit = plan, cost_
         if best is not None or bound == math.inf:
             group.winners[asked] = best
+            if asked == _ALL_AT_ROOT and group.number in self._inputs:
+                # No plan of the group costs less, whatever is required: its joins are bounded by that from now on.
+                least = math.inf if best is None else best.estimate.cost
+                self._inputs[group.number] = replace(self._inputs[group.number], least=least)
         else:
             group.failures[asked] = bound
         return best
@@ -247,21 +270,35 @@ class Search:
             return 0.0
         if isinstance(expression, logical.Join):
             left, right = (self._join_input(reference) for reference in inputs(expression))
-            return least_join_cost(left, right, group.rows, len(group.columns))
+            looked_up = tuple(self._may_be_looked_up(expression, reference) for reference in inputs(expression))
+            return least_join_cost(left, right, looked_up, group.rows, len(group.columns))
         is_passing = self._is_here and isinstance(group.expressions[0], logical.Join)
         return min(self._least_costs(self.memo.groups[inputs(expression)[0].group])) if is_passing else 0.0
 
     def _join_input(self, reference: GroupReference) -> JoinInput:
         """Return a side of a join. Where members share work, what it costs to read is not known before it is placed."""
-        group = self.memo.groups[reference.group]
-        first = group.expressions[0]
-        is_map = isinstance(first, logical.Scan)
+        known = self._inputs.get(reference.group)
+        if known is None:
+            known = self._inputs[reference.group] = self._first_join_input(self.memo.groups[reference.group])
+        return known
+
+    def _first_join_input(self, group: Group) -> JoinInput:
         if not self._is_here:
-            return JoinInput(group.rows, 0.0, is_map=is_map)
-        if isinstance(first, logical.Join):
-            return JoinInput(group.rows, min(self._least_costs(group)), is_map=False)
+            return JoinInput(group.rows, 0.0)
+        if isinstance(group.expressions[0], logical.Join):
+            return JoinInput(group.rows, min(self._least_costs(group)))
         read = self.optimize_group(group.number, _AT_ROOT, math.inf)
-        return JoinInput(group.rows, math.inf if read is None else read.estimate.cost, is_map=is_map)
+        return JoinInput(group.rows, math.inf if read is None else read.estimate.cost)
+
+    def _may_be_looked_up(self, join: logical.Join, reference: GroupReference) -> bool:
+        """Whether a side is a map of whose key, or of an index of which, the condition names the leading columns."""
+        scan = self.memo.groups[reference.group].expressions[0]
+        if not isinstance(scan, logical.Scan):
+            return False
+        ids = columns_of(join.condition)
+        named = {column.name for column in reference.columns if column.id in ids}
+        key_is_named = all(name in named for name in scan.map.key)
+        return key_is_named or any(index.columns[0] in named for index in scan.map.indexes)
 
     def _least_of_join(self, group: Group) -> float:
         """Return what every plan of a join costs at least: below that there is no need to look at its orders.
@@ -271,19 +308,17 @@ class Search:
         is_known = self._is_here and isinstance(group.expressions[0], logical.Join)
         return min(self._least_costs(group)) if is_known else -math.inf
 
-    @property
-    def _is_here(self) -> bool:
-        """Whether all rows are in this process, on one member."""
-        return self.members == 1 and self.conventions == _HERE
-
     def _build(
         self, expression: Any, name: str, alternative: Alternative, asked: Required, rows: float, limit: float
     ) -> PhysicalNode | None:
+        is_join = isinstance(expression, logical.Join)
+        if is_join and self._least_of_way(expression, name, alternative, asked.share, rows) >= limit:
+            return None
         required = asked.traits
         left = limit
         sources: list[PhysicalNode] = []
         reserved = 0.0
-        if isinstance(expression, logical.Join) and self._is_here and None not in alternative.requirements:
+        if is_join and self._is_here and None not in alternative.requirements:
             # What the right side costs at least is not there for the left one.
             reserved = self._join_input(inputs(expression)[1]).least * (
                 asked.share if 1 in alternative.streamed else 1.0
@@ -309,6 +344,25 @@ class Search:
             sources.append(source)
         built: PhysicalNode | None = alternative.build(*sources)
         return None if built is None else self.finish(expression, name, built, rows)
+
+    def _least_of_way(
+        self, expression: logical.Join, name: str, alternative: Alternative, share: float, rows: float
+    ) -> float:
+        """Return what one way to do a join costs at least, by what is known of its inputs so far.
+
+        Most ways are given up by it before a node of them is made: a lookup of many rows, a large side that is held.
+        """
+        if not self._is_here or self.extensions.costs:
+            return 0.0
+        left, right = (self._join_input(reference) for reference in inputs(expression))
+        values = rows * len(expression.columns)
+        if name == _HASH_JOIN:
+            return least_hash_join_cost(left, right, values, share)
+        if name == _COMMUTED_HASH_JOIN:
+            return least_hash_join_cost(right, left, values, share)
+        if name == _LOOKUP_JOIN:
+            return least_lookup_join_cost(right if alternative.requirements[0] is None else left, values, share)
+        return least_merge_join_cost(left, right, values, share) if name == _MERGE_JOIN else 0.0
 
     def _share_below(self, expression: Any, requirement: Traits, share: float) -> float:
         """Return the share of its input's rows that an operator reads of which this share is read.
