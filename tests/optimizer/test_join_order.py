@@ -10,8 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from remuda.catalog import IndexDefinition, IndexKind
 from remuda.expr import call
 from remuda.optimizer.join.join_order import MAXIMUM_PAIRS, _pairs
+from remuda.optimizer.search import Search
 from remuda.plan import logical, physical
 from remuda.plan.joins import JoinKind
 from remuda.plan.walk import walk
@@ -177,7 +179,8 @@ def test_large_joins_stay_within_bounds(size: int, members: int) -> None:
         other = shop.scan(f"t{place}", 1_000 * (place + 1), {"n": 10 * place})
         tree = join(tree, other, equal(column(first, "n"), column(other, "n")))
     optimized = shop.plan(tree, members=members)
-    assert optimized.memo.expression_count < MAXIMUM_PAIRS + size * size
+    memo = optimized.memo
+    assert memo.expression_count <= memo.split_count + len(memo.groups) < MAXIMUM_PAIRS + size * size
     written = shop.plan(tree, members=members, disabled=frozenset({"explore_join_orders"}))
     assert optimized.tree.estimate.cost <= written.tree.estimate.cost * 1.1
 
@@ -191,9 +194,50 @@ def test_more_orders_are_tried_where_the_inputs_are_large(rows: int, pairs: int)
     for place in range(1, 8):
         other = shop.scan(f"t{place}", rows + place, {"n": 10 * place})
         tree = join(tree, other, equal(column(first, "n"), column(other, "n")))
-    found = shop.plan(tree).memo.expression_count
+    memo = shop.plan(tree).memo
+    found = memo.split_count + len(memo.groups)
     assert found <= pairs + 30
     assert (found > 3_000) == (pairs > 3_000)
+
+
+def test_a_split_is_explored_only_where_it_may_be_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the 1,024 splits of a star of nine relations the search makes expressions of few."""
+    shop = Shop()
+    hub = shop.scan("hub", 100_000, {f"k{place}": 10 * place + 10 for place in range(8)})
+    tree: Any = hub
+    for place in range(8):
+        other = shop.scan(f"d{place}", 10 * place + 10, {"x": 10 * place + 10})
+        tree = join(tree, other, equal(column(hub, f"k{place}"), column(other, "x")))
+    optimized = shop.plan(tree)
+    memo = optimized.memo
+    assert memo.split_count + sum(isinstance(group.expressions[0], logical.Join) for group in memo.groups) == 1_024
+    assert memo.expression_count < len(memo.groups) + 100
+    for name in ("_least_cost", "_least_of_way"):
+        monkeypatch.setattr(Search, name, lambda *_: 0.0)
+    unbounded = shop.plan(tree)
+    assert unbounded.memo.expression_count >= 1_024
+    assert optimized.tree.estimate.cost == unbounded.tree.estimate.cost
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_least_costs_change_no_plan(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Random graphs of joins, by keys, by indexed columns and by others: a bound that is too high would lose a plan."""
+    drawn, shop = random.Random(seed), Shop()
+    scans = []
+    for place in range(drawn.randint(3, 6)):
+        indexes = (IndexDefinition(f"i{place}", f"i{place}", ("n",), drawn.choice(list(IndexKind))),)
+        rows = drawn.choice((1, 10, 1_000, 200_000))
+        columns = {"n": drawn.randint(1, rows), "m": drawn.randint(1, rows)}
+        scans.append(shop.scan(f"t{place}", rows, columns, indexes=indexes if drawn.random() < 0.5 else ()))
+    tree: Any = scans[0]
+    for place, scan in enumerate(scans[1:], 1):
+        other = drawn.choice(scans[:place])
+        parts = [equal(column(other, drawn.choice("nm")), column(scan, drawn.choice(("id", "n", "m"))))]
+        tree = join(tree, scan, *parts)
+    bounded = shop.plan(tree).tree.estimate.cost
+    for name in ("_least_cost", "_least_of_way"):
+        monkeypatch.setattr(Search, name, lambda *_: 0.0)
+    assert bounded == shop.plan(tree).tree.estimate.cost
 
 
 def test_a_join_that_costs_too_much_is_not_searched() -> None:

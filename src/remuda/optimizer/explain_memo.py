@@ -10,7 +10,8 @@
           → IndexScan person using person_name (SORTED, ascending) [PARTITIONED by id] cost≈5460 of 465000
 
 The arrow is at the winner. Under a row goal the cost is that of the first rows, beside the cost of all. What was given
-up before it was complete, as it already cost too much, has no line.
+up before it was complete, as it already cost too much, has no line. A split of a join that could not have cost less
+than the winner is only counted.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ def memo_json(memo: Memo) -> dict[str, Any]:
 
 def _lines(memo: Memo) -> Iterator[str]:
     for group in _groups(memo):
-        yield f"{group['group']}: {', '.join(group['expressions'])}   rows≈{group['rows']:.6g}"
+        unexplored = f", splits not explored: {group['unexplored']}" if group["unexplored"] else ""
+        yield f"{group['group']}: {', '.join(group['expressions'])}{unexplored}   rows≈{group['rows']:.6g}"
         for asked in group["asked"]:
             yield f"    {asked['traits']}{'' if asked['alternatives'] else '   none'}"
             for number, each in enumerate(asked["alternatives"]):
@@ -58,6 +60,7 @@ def _groups(memo: Memo) -> list[dict[str, Any]]:
         {
             "group": f"G{group.number}",
             "expressions": [_expression(expression) for expression in group.expressions],
+            "unexplored": sum(split.expression is None for split in group.splits),
             "rows": group.rows,
             "asked": [_asked(group, required, columns) for required in group.weighed],
         }

@@ -37,7 +37,7 @@ from remuda.plan import logical
 from remuda.plan.walk import inputs
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from remuda.catalog import MapStatistics
     from remuda.expr import Column
@@ -67,6 +67,20 @@ class Required(NamedTuple):
 
 
 @dataclass(slots=True)
+class Split:
+    """A way to split a join in two. It becomes an expression when the search needs it, which is once.
+
+    `left` and `right` are the groups of the parts; `looked_up` says of each whether its rows may be looked up in a map.
+    """
+
+    left: int
+    right: int
+    looked_up: tuple[bool, bool]
+    make: Callable[[], LogicalNode]
+    expression: LogicalNode | None = None
+
+
+@dataclass(slots=True)
 class Group:
     """`properties` are derived once; `winners` has the cheapest plan for all that was required so far.
 
@@ -78,12 +92,14 @@ class Group:
     columns: tuple[Column, ...]
     properties: Properties
     expressions: list[LogicalNode]
+    splits: list[Split] = field(default_factory=list)
+    """What joins have beside their expressions: see `join_order`."""
     winners: dict[Required, PhysicalNode | None] = field(default_factory=dict)
     failures: dict[Required, float] = field(default_factory=dict)
     weighed: dict[Required, list[PhysicalNode]] = field(default_factory=dict)
     """The plans that were complete enough to have a cost, as they came in the last search: for EXPLAIN MEMO."""
-    least: list[float] | None = None
-    """What each expression costs at least, in the search's units."""
+    ranked: list[tuple[float, LogicalNode | Split]] | None = None
+    """Expressions and splits, each with what it costs at least, the cheapest first; filled by the search."""
 
     @property
     def rows(self) -> float:
@@ -115,6 +131,16 @@ class Memo:
         self.groups.append(group)
         return group
 
+    def explore(self, group: Group, split: Split) -> LogicalNode:
+        """Make an expression of a split of the group; it comes from the rule that its other expressions come from."""
+        if split.expression is None:
+            split.expression = split.make()
+            rule = self.explored.get(id(group.expressions[0]))
+            if rule is not None:
+                self.explored[id(split.expression)] = rule
+            group.expressions.append(split.expression)
+        return split.expression
+
     def reference(self, number: int) -> GroupReference:
         return GroupReference(number, self.groups[number].columns)
 
@@ -138,4 +164,10 @@ class Memo:
 
     @property
     def expression_count(self) -> int:
+        """How many expressions the groups have; a split that was never looked at is none."""
         return sum(len(group.expressions) for group in self.groups)
+
+    @property
+    def split_count(self) -> int:
+        """How many ways there are to split joins, looked at or not."""
+        return sum(len(group.splits) for group in self.groups)

@@ -23,6 +23,7 @@ from __future__ import annotations
 import math
 from dataclasses import field, replace
 from functools import partial
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from remuda.dataclass import dataclass
@@ -43,7 +44,7 @@ from remuda.optimizer.cost import (
 from remuda.optimizer.costing import Costing
 from remuda.optimizer.enforcers import Enforcer, enforcers
 from remuda.optimizer.join.join_order import MAXIMUM_PAIRS, MAXIMUM_PAIRS_SPREAD
-from remuda.optimizer.memo import Group, GroupReference, Memo, Required
+from remuda.optimizer.memo import Group, GroupReference, Memo, Required, Split
 from remuda.optimizer.populate import populate_memo
 from remuda.plan import logical, physical
 from remuda.plan.traits import ROOT, Convention, DistributionKind, Traits
@@ -241,52 +242,58 @@ class Search:
         if not isinstance(group.expressions[0], logical.Root):
             enforcing = list(enforcers(required, self.conventions, self.members))
         yield 0.0, (partial(self._enforce, group.number, enforcer) for enforcer in enforcing if not enforcer.least)
-        for least, expression in self._by_promise(group):
-            yield (
-                least * share,
-                (
-                    partial(self._build, expression, name, alternative, asked, group.rows)
-                    for name, alternative in sorted(
-                        self.alternatives(expression, required), key=partial(_crosses, required)
-                    )
-                ),
-            )
+        for least, way in self._by_promise(group):
+            yield least * share, self._ways(group, way, asked)
         for enforcer in enforcing:
             if enforcer.least:
                 yield enforcer.least, (partial(self._enforce, group.number, enforcer),)
 
-    def _by_promise(self, group: Group) -> list[tuple[float, logical.LogicalNode]]:
+    def _ways(self, group: Group, way: logical.LogicalNode | Split, asked: Required) -> Iterator[PlanMaker]:
+        """Yield the alternatives of one expression; a split becomes one now that its least cost is below the bound."""
+        expression = self.memo.explore(group, way) if isinstance(way, Split) else way
+        proposed = self.alternatives(expression, asked.traits)
+        for name, alternative in sorted(proposed, key=partial(_crosses, asked.traits)):
+            yield partial(self._build, expression, name, alternative, asked, group.rows)
+
+    def _by_promise(self, group: Group) -> list[tuple[float, logical.LogicalNode | Split]]:
         """Return the expressions, those first that look cheap: a good bound early saves most of the others."""
-        return sorted(zip(self._least_costs(group), group.expressions, strict=True), key=lambda pair: pair[0])
+        return self._ranked(group)
 
-    def _least_costs(self, group: Group) -> list[float]:
-        if group.least is None:
-            group.least = [self._least_cost(group, expression) for expression in group.expressions]
-        return group.least
+    def _ranked(self, group: Group) -> list[tuple[float, logical.LogicalNode | Split]]:
+        if group.ranked is None:
+            costs = [(self._least_cost(group, each), each) for each in (*group.expressions, *group.splits)]
+            group.ranked = sorted(costs, key=itemgetter(0))
+        return group.ranked
 
-    def _least_cost(self, group: Group, expression: logical.LogicalNode) -> float:
+    def _least_cost(self, group: Group, way: logical.LogicalNode | Split) -> float:
         """Return what every plan of an expression costs at least; 0 where that is not known."""
         if self.extensions.costs:
             return 0.0
-        if isinstance(expression, logical.Join):
-            left, right = (self._join_input(reference) for reference in inputs(expression))
-            looked_up = tuple(self._may_be_looked_up(expression, reference) for reference in inputs(expression))
-            return least_join_cost(left, right, looked_up, group.rows, len(group.columns))
-        is_passing = self._is_here and isinstance(group.expressions[0], logical.Join)
-        return min(self._least_costs(self.memo.groups[inputs(expression)[0].group])) if is_passing else 0.0
+        match way:
+            case Split(left, right, looked_up):
+                pass
+            case logical.Join():
+                left, right = (reference.group for reference in inputs(way))
+                one, other = inputs(way)
+                looked_up = (self._may_be_looked_up(way, one), self._may_be_looked_up(way, other))
+            case _:
+                is_passing = self._is_here and isinstance(group.expressions[0], logical.Join)
+                return self._ranked(self.memo.groups[inputs(way)[0].group])[0][0] if is_passing else 0.0
+        sides = self._join_input(left), self._join_input(right)
+        return least_join_cost(*sides, looked_up, group.rows, len(group.columns))
 
-    def _join_input(self, reference: GroupReference) -> JoinInput:
+    def _join_input(self, number: int) -> JoinInput:
         """Return a side of a join. Where members share work, what it costs to read is not known before it is placed."""
-        known = self._inputs.get(reference.group)
+        known = self._inputs.get(number)
         if known is None:
-            known = self._inputs[reference.group] = self._first_join_input(self.memo.groups[reference.group])
+            known = self._inputs[number] = self._first_join_input(self.memo.groups[number])
         return known
 
     def _first_join_input(self, group: Group) -> JoinInput:
         if not self._is_here:
             return JoinInput(group.rows, 0.0)
         if isinstance(group.expressions[0], logical.Join):
-            return JoinInput(group.rows, min(self._least_costs(group)))
+            return JoinInput(group.rows, self._ranked(group)[0][0])
         read = self.optimize_group(group.number, _AT_ROOT, math.inf)
         return JoinInput(group.rows, math.inf if read is None else read.estimate.cost)
 
@@ -306,7 +313,7 @@ class Search:
         Not where members share the work: an exchange above the join divides its cost.
         """
         is_known = self._is_here and isinstance(group.expressions[0], logical.Join)
-        return min(self._least_costs(group)) if is_known else -math.inf
+        return self._ranked(group)[0][0] if is_known else -math.inf
 
     def _build(
         self, expression: Any, name: str, alternative: Alternative, asked: Required, rows: float, limit: float
@@ -320,7 +327,7 @@ class Search:
         reserved = 0.0
         if is_join and self._is_here and None not in alternative.requirements:
             # What the right side costs at least is not there for the left one.
-            reserved = self._join_input(inputs(expression)[1]).least * (
+            reserved = self._join_input(inputs(expression)[1].group).least * (
                 asked.share if 1 in alternative.streamed else 1.0
             )
         for ordinal, (reference, requirement) in enumerate(
@@ -354,7 +361,7 @@ class Search:
         """
         if not self._is_here or self.extensions.costs:
             return 0.0
-        left, right = (self._join_input(reference) for reference in inputs(expression))
+        left, right = (self._join_input(reference.group) for reference in inputs(expression))
         values = rows * len(expression.columns)
         if name == _HASH_JOIN:
             return least_hash_join_cost(left, right, values, share)

@@ -89,6 +89,18 @@ class JoinGraph:
                     found[ordinal] |= mask & ~(1 << ordinal)
         return found
 
+    def connected_columns(self, relation: int) -> dict[int, int]:
+        """Return the columns of a relation that INNER joins name, each with the mask of the relations named beside."""
+        found: dict[int, int] = {}
+        for by_relation in self.equal:
+            if relation in by_relation:
+                found[by_relation[relation].id] = _mask(by_relation) & ~relation
+        for predicate in self.predicates:
+            if predicate.relations & relation:
+                for id_ in columns_of(predicate.expression):
+                    found[id_] = found.get(id_, 0) | predicate.relations & ~relation
+        return found
+
     def condition(self, left: int, right: int) -> Expression | None:
         """All that an INNER join of two sets must ask: what neither side could ask alone.
 
