@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -67,9 +68,15 @@ def run(
     form: str = "tuples",
     partitions: np.ndarray | None = None,
 ) -> Rows:
-    source = ScriptedExec(INPUT, script(INPUT, lefts, SHAPES[shape], form))
-    context = ExecContext(Parameters((), ()), {MAP.id: snapshot}, partitions)
-    return ordered(drain(LookupJoinExec(node, source, ExpressionCache()), context))
+    """Look up every row; hold the map from the first one on, and after a few. The answer is the same."""
+    answers = []
+    for cutover in (None, 0, 3):
+        source = ScriptedExec(INPUT, script(INPUT, lefts, SHAPES[shape], form))
+        context = ExecContext(Parameters((), ()), {MAP.id: snapshot}, partitions)
+        chosen = replace(node, hold_cutover=cutover)
+        answers.append(ordered(drain(LookupJoinExec(chosen, source, ExpressionCache()), context)))
+    assert answers[0] == answers[1] == answers[2]
+    return answers[0]
 
 
 def ordered(rows: Rows) -> Rows:
@@ -166,3 +173,16 @@ def test_columns_of_the_key_need_not_be_delivered(snapshot: MapSnapshot) -> None
     ]
     arrow = run(snapshot, node_of(JoinKind.INNER, None, (WANTED,), columns=(S, N)), LEFTS[:1], form="arrow")
     assert arrow == [(1, 1.0, "a", row(1)[2], "NaN")]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.value)
+def test_a_map_of_which_no_row_passes_ends_the_join_early(snapshot: MapSnapshot, kind: JoinKind) -> None:
+    """Where left rows without a match make no difference, no further one is read."""
+    nothing = Call("<", (ID, Literal(0, BIGINT)), BOOLEAN)
+    node = replace(node_of(kind, None, (WANTED,), nothing), hold_cutover=0)
+    batches = script(INPUT, LEFTS, SHAPES["one by one"], "tuples")
+    source = ScriptedExec(INPUT, batches)
+    context = ExecContext(Parameters((), ()), {MAP.id: snapshot}, None)
+    found = drain(LookupJoinExec(node, source, ExpressionCache()), context)
+    assert ordered(found) == expected(kind, LEFTS, [[] for _ in LEFTS])
+    assert source.advanced == (1 if kind in {JoinKind.INNER, JoinKind.SEMI} else len(LEFTS))

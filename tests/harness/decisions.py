@@ -44,6 +44,10 @@ def _direct_scan(limit: int) -> Any:
     return lambda *_: limit
 
 
+def _map_held(limit: int) -> Any:
+    return lambda *_, **__: limit
+
+
 def _filter_in_one_pass(limit: int) -> Any:
     return lambda node, *_: limit if columns_of(node.residual) else None
 
@@ -58,6 +62,7 @@ DECISIONS = (
         "filter_cutover",
         (_filter_in_one_pass(0), _filter_in_one_pass(60), _filter_in_one_pass(NEVER)),
     ),
+    Decision("optimizer.cost", "hold_cutover", (_map_held(0), _map_held(5), _map_held(NEVER))),
     Decision("exec.scan.ordered_residual", "ROWS_AT_ONCE", (1, 16)),
     Decision("exec.scan.index_scan", "FEW_ROWS", (0, 3, NEVER)),
     Decision("exec.scan.index_scan", "FIRST_CHUNK", (1, 1000)),

@@ -462,6 +462,16 @@ def scan_cutover(node: physical.IndexScan, map_rows: float) -> int:
     return int((passed + scanned * PROJECTION_COLUMN * columns) / fetched)
 
 
+def hold_cutover(map_rows: float, columns: int, *, by_index: bool) -> int:
+    """Return the rows that a lookup join looks up one by one; above them it reads the map once and holds it.
+
+    So many lookups cost as much as that, so that a join which meets more rows than expected, as few of its own pass a
+    filter below a LIMIT, costs no more than twice the better one.
+    """
+    held = SCAN_START + map_rows * ((SCAN_ROW + PROJECTION_COLUMN) * columns + BUILD_ROW)
+    return int(held / max(1.0, INDEX_LOOKUP_ROW if by_index else LOOKUP_ROW))
+
+
 def filter_cutover(node: physical.IndexScan, map_rows: float) -> int | None:
     """Return the entries of an ordered scan from which its residual is evaluated in one pass over the map.
 

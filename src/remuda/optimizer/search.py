@@ -160,6 +160,9 @@ class Search:
             known = self._sides[id(node)] = (sides, sides.commuted())
         return known
 
+    def hold_cutover(self, scan: logical.Scan, *, by_index: bool) -> int:
+        return cost.hold_cutover(self.statistics[scan.map.id].rows, len(scan.columns), by_index=by_index)
+
     def scan_of(self, relation: logical.Relation) -> logical.Scan | None:
         assert isinstance(relation, GroupReference)
         return self.memo.scan_of(relation)

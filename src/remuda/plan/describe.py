@@ -40,6 +40,7 @@ _FORMATS = {
     "scan_cutover": "direct scan above {} entries",
     "filter_cutover": "filter in one pass above {} entries",
     "row_cutover": "row by row up to {} rows",
+    "hold_cutover": "map held above {} rows",
 }
 """How attributes are printed; all others are `name: text`."""
 
@@ -374,7 +375,7 @@ def _lookup_join(node: physical.LookupJoin) -> Description:
             "condition": _optional(node.condition),
             "columns": column_names(node.map_columns),
         },
-        _row_cutover(node),
+        {**_row_cutover(node), "hold_cutover": _optional_number(node.hold_cutover)},
     )
 
 

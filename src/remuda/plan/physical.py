@@ -358,6 +358,7 @@ class LookupJoin(_Node):
 
     `keys` are expressions over the input, of the types of the key columns or of the index's leading columns. `filter`
     is the scan's own filter, `condition` what must hold of a pair beside the keys. Kinds: INNER, LEFT, SEMI, ANTI.
+    Where more than `hold_cutover` input rows come, known only as they do, the map is read once and held from then on.
     """
 
     kind: JoinKind
@@ -369,6 +370,7 @@ class LookupJoin(_Node):
     filter: Expression | None
     condition: Expression | None
     traits: Traits
+    hold_cutover: int | None = field(default=None, compare=False)
     row_cutover: int | None = None
 
     @property

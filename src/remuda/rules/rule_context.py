@@ -52,6 +52,9 @@ class PlanningContext(Protocol):
     def commuted_sides(self, node: logical.Join) -> JoinSides | None:
         """The same with left and right exchanged; None where the kind of join does not allow it."""
 
+    def hold_cutover(self, scan: logical.Scan, *, by_index: bool) -> int:
+        """From how many rows on a lookup join holds the map instead of looking them up in it."""
+
     def scan_of(self, relation: logical.Relation) -> logical.Scan | None:
         """The scan that an input is, if it is one."""
 

@@ -1,6 +1,7 @@
 """Lookup join: finds the matches of the rows at hand in a map, by its key or by an index, instead of reading all of it.
 
-For each batch of the input the rows of its different keys are fetched and joined with it like any build side.
+For each batch of the input the rows of its different keys are fetched and joined with it like any build side. Once more
+than `hold_cutover` rows have come, the map is read after all, and held like the build side of a hash join.
 """
 
 from __future__ import annotations
@@ -11,12 +12,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from remuda.exec.batch import ArrowBatch, RowBatch, Tuple, TupleBatch, empty_batch, layout_of
+from remuda.exec.exchange.exchange import abandon_inputs
 from remuda.exec.join.join_result import JoinExpressions, JoinResult
 from remuda.exec.join.join_table import BuildRows, JoinTable
 from remuda.exec.join.row_join import RowJoin, RowTable
 from remuda.exec.operator import Exec, IterationResult, UnaryExec
 from remuda.exec.scan.index_scan import FEW_ROWS as FEW_FETCHED
 from remuda.exec.scan.key_lookup import keys_in_partitions
+from remuda.exec.scan.map_scan import read_piece, scan_pieces
 from remuda.exec.scan.scan_filter import ScanFilter
 from remuda.exec.sort.ordering import concatenate
 from remuda.expr import Column, as_array, compile_batch, compile_row
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
 
     from remuda.exec.context import ExecContext
     from remuda.exec.expression_cache import ExpressionCache
+    from remuda.exec.scan.zone_order import Piece
     from remuda.plan.physical import LookupJoin
     from remuda.storage import Source
 
@@ -69,6 +73,9 @@ class LookupJoinExec(UnaryExec):
         self._width = len(node.columns)
         self._ready: Iterator[RowBatch] = iter(())
         self._source_done = False
+        self._looked_up = 0
+        """How many rows have been looked up."""
+        self._held: _HeldMap | None = None
 
     def setup(self, context: ExecContext) -> None:
         super().setup(context)
@@ -97,6 +104,10 @@ class LookupJoinExec(UnaryExec):
                 self._ready = iter(self._joined(self.source.current_batch))
 
     def _joined(self, batch: RowBatch) -> Iterable[RowBatch]:
+        cutover = self._node.hold_cutover
+        if self._held is not None or (cutover is not None and self._looked_up + batch.row_count > cutover):
+            return self._joined_held(batch.arrow())
+        self._looked_up += batch.row_count
         if isinstance(batch, TupleBatch) and batch.row_count <= self._row_cutover:
             return self._joined_rows(batch.tuples())
         return self._joined_arrow(batch.arrow())
@@ -114,15 +125,44 @@ class LookupJoinExec(UnaryExec):
         return (TupleBatch(self._node.columns, rows),)
 
     def _joined_arrow(self, left: pa.RecordBatch) -> Iterator[RowBatch]:
-        code, parameters = self._code, self._context.parameters
-        arrays = [as_array(key(left, parameters), left.num_rows) for key in code.key_arrays]
-        keys = list(zip(*map(stored_list, arrays, code.key_types), strict=True))
-        batches = [batch.arrow() for batch in self._fetch(keys)]
-        build = BuildRows(concatenate(batches) if batches else empty_batch(code.rows.columns).arrow())
-        rights = [build.batch.column(ordinal) for ordinal in code.key_ordinals]
-        table = JoinTable(rights, code.key_types, [False] * len(rights))
-        result = JoinResult(code.shape, code.join, build, parameters)
-        for batch in result.of_table(left, table, arrays):
+        arrays = self._key_arrays(left)
+        keys = list(zip(*map(stored_list, arrays, self._code.key_types), strict=True))
+        held = _HeldMap(self._code, [batch.arrow() for batch in self._fetch(keys)], self._context)
+        yield from self._paired(held, left, arrays)
+
+    def _joined_held(self, left: pa.RecordBatch) -> Iterator[RowBatch]:
+        """Join with all rows of the map, which are read with the first batch."""
+        if self._held is None:
+            self._context.activity.decide("map held: after {} rows", self._looked_up)
+            batches: list[pa.RecordBatch] = []
+            for piece in self._map_pieces():
+                batches.append(read_piece(piece, self._code.rows, self._context).arrow())
+                self._context.weight.add(batches[-1].num_rows)
+                if self._context.memory is not None:
+                    self._context.hold(self, "the join", sum(batch.nbytes for batch in batches))
+                yield empty_batch(self._node.columns)
+            self._held = _HeldMap(self._code, batches, self._context)
+            if self._node.kind.drops_unmatched_left and not any(batch.num_rows for batch in batches):
+                self._source_done = True
+                abandon_inputs(self._node.input, self._context)
+        yield from self._paired(self._held, left, self._key_arrays(left))
+
+    def _map_pieces(self) -> Iterator[Piece]:
+        """Cut what a full scan of the map reads on this member into batches."""
+        zones, context = self._code.rows.zones, self._context
+        ranges = [
+            (source, start, stop)
+            for source in self._sources
+            for start, stop in zones.of(source, self._partitions, context.parameters)
+        ]
+        return scan_pieces(ranges, context)
+
+    def _key_arrays(self, left: pa.RecordBatch) -> list[pa.Array]:
+        parameters = self._context.parameters
+        return [as_array(key(left, parameters), left.num_rows) for key in self._code.key_arrays]
+
+    def _paired(self, held: _HeldMap, left: pa.RecordBatch, keys: list[pa.Array]) -> Iterator[RowBatch]:
+        for batch in held.result.of_table(left, held.table, keys):
             yield ArrowBatch(self._node.columns, batch.arrow().select(list(range(self._width))))
 
     def _fetch(self, keys: Iterable[Tuple]) -> Iterator[RowBatch]:
@@ -152,6 +192,16 @@ class LookupJoinExec(UnaryExec):
         if len(positions) <= FEW_FETCHED:
             return rows.apply_to_tuples(source.rows_at(rows.positions, positions), parameters)
         return rows.apply_to_arrow(source.take(rows.names, positions), parameters)
+
+
+class _HeldMap:
+    """Rows of the map by their keys, and what makes joined rows of them: for one batch, or for all that follow."""
+
+    def __init__(self, code: _LookupExpressions, batches: list[pa.RecordBatch], context: ExecContext) -> None:
+        build = BuildRows(concatenate(batches) if batches else empty_batch(code.rows.columns).arrow())
+        rights = [build.batch.column(ordinal) for ordinal in code.key_ordinals]
+        self.table = JoinTable(rights, code.key_types, [False] * len(rights))
+        self.result = JoinResult(code.shape, code.join, build, context.parameters)
 
 
 def _with_one_nan(key: Tuple) -> Tuple:

@@ -54,6 +54,7 @@ class _Lookup:
     index: IndexDefinition | None
     keys: tuple[Expression, ...]
     condition: Expression | None
+    hold_cutover: int
 
     def build(self, source: Any, distribution: Distribution) -> physical.LookupJoin:
         return physical.LookupJoin(
@@ -66,6 +67,7 @@ class _Lookup:
             self.scan.filter,
             self.condition,
             Traits(source.traits.convention, distribution, source.traits.collation),
+            self.hold_cutover,
         )
 
 
@@ -79,9 +81,9 @@ def _lookups(sides: JoinSides, context: PlanningContext) -> Iterator[_Lookup]:
         if isinstance(each.right, Column) and not each.null_safe
     }
     if all(name in by_name for name in scan.map.key):
-        yield _lookup(sides, scan, None, scan.map.key, by_name)
+        yield _lookup(sides, scan, None, scan.map.key, by_name, context)
     for index, names in _useful_indexes(scan, by_name, context):
-        yield _lookup(sides, scan, index, names, by_name)
+        yield _lookup(sides, scan, index, names, by_name, context)
 
 
 def _useful_indexes(
@@ -109,6 +111,7 @@ def _lookup(
     index: IndexDefinition | None,
     names: tuple[str, ...],
     by_name: dict[str, Expression],
+    context: PlanningContext,
 ) -> _Lookup:
     """Equalities that are no lookup keys remain to be evaluated for each pair."""
     remaining: list[Expression] = []
@@ -118,7 +121,9 @@ def _lookup(
             remaining.append(Call(NULL_SAFE if each.null_safe else "=", (each.left, each.right), BOOLEAN))
     if sides.condition is not None:
         remaining.append(sides.condition)
-    return _Lookup(sides.kind, scan, index, tuple(by_name[name] for name in names), conjunction(remaining))
+    keys = tuple(by_name[name] for name in names)
+    cutover = context.hold_cutover(scan, by_index=index is not None)
+    return _Lookup(sides.kind, scan, index, keys, conjunction(remaining), cutover)
 
 
 def _places(lookup: _Lookup, required: Traits, context: PlanningContext) -> Iterator[tuple[Traits, Any]]:
