@@ -119,11 +119,12 @@ def access_paths(
     """Yield every access path with its cost. An ordered index scan is proposed only where its order is required."""
     predicates = find_sargable(scan.filter)
     pruning = prune(scan.map, scan.filter) if pruned else None
+    returned = statistics.rows * selectivity(scan.filter, of_map(statistics))
     # A replicated map is all here, and in every task that asks for it.
     for convention in (required.convention,) if scan.map.replicated else conventions:
         traits = Traits(convention, _distribution(scan))
         for path in _paths(scan, required.collation, predicates, pruning, traits, statistics):
-            yield _with_cost(path, scan, statistics)
+            yield _with_cost(path, scan, statistics, returned)
 
 
 def _paths(
@@ -260,8 +261,10 @@ def _has_no_nulls(scan: logical.Scan, bound: BoundIndex, ordinal: int, name: str
     return False
 
 
-def _with_cost(path: physical.ScanNode, scan: logical.Scan, statistics: MapStatistics) -> physical.ScanNode:
-    returned = statistics.rows * selectivity(scan.filter, of_map(statistics))
+def _with_cost(
+    path: physical.ScanNode, scan: logical.Scan, statistics: MapStatistics, returned: float
+) -> physical.ScanNode:
+    """Price a path by which so many rows are returned: as many by each path of a scan."""
     size = ScanSize(_scanned_rows(path, statistics), returned)
     cost = operator_cost(path, returned, size)
     if (
@@ -280,7 +283,8 @@ def _with_cost(path: physical.ScanNode, scan: logical.Scan, statistics: MapStati
 def reduced_scan(path: physical.MapScan, filter_: Expression | None, statistics: MapStatistics) -> physical.MapScan:
     """Return a full scan that leaves a part of its filter to the operator above it."""
     scan = logical.Scan(path.map, path.columns, filter_)
-    priced = _with_cost(replace(path, filter=filter_), scan, statistics)
+    returned = statistics.rows * selectivity(filter_, of_map(statistics))
+    priced = _with_cost(replace(path, filter=filter_), scan, statistics, returned)
     assert isinstance(priced, physical.MapScan)
     return priced
 

@@ -17,7 +17,7 @@ from remuda.plan.traits import Collation, Convention, DistributionKind, SortKey,
 from remuda.plan.walk import inputs, walk
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 
 def check_logical(tree: logical.LogicalNode) -> None:
@@ -40,7 +40,9 @@ def check_logical(tree: logical.LogicalNode) -> None:
 
 def check_physical(tree: physical.Root, *, members: int) -> None:
     """Columns, distribution, collation and convention of every input fit what its consumer needs."""
+    kinds: set[type] = set()
     for node in walk(tree):
+        kinds.add(type(node))
         children = inputs(node)
         if children:
             _check_columns(node, children)
@@ -50,10 +52,9 @@ def check_physical(tree: physical.Root, *, members: int) -> None:
             _check_distribution(node, child, members)
             _check_collation(node, child)
     _require(tree.traits.convention is Convention.LOCAL, "the result is in this process", tree)
-    _check_spools(tree)
-    _check_runtime_filters(tree)
-    _check_top_n_bounds(tree)
-    _check_row_goals(tree)
+    for check, concerned in _CHECKS_OF_PAIRS:
+        if not kinds.isdisjoint(concerned):
+            check(tree)
 
 
 def _check_columns(node: Any, children: tuple[Any, ...]) -> None:
@@ -289,6 +290,15 @@ def _streamed_scans(node: Any) -> Iterator[physical.IndexScan]:
         ):
             for child in inputs(node):
                 yield from _streamed_scans(child)
+
+
+_CHECKS_OF_PAIRS: tuple[tuple[Callable[[Any], None], frozenset[type]], ...] = (
+    (_check_spools, frozenset({physical.Spool, physical.SpoolRead})),
+    (_check_runtime_filters, frozenset({physical.HashJoin, physical.RuntimeFilter})),
+    (_check_top_n_bounds, frozenset({physical.TopN, physical.MapScan})),
+    (_check_row_goals, frozenset({physical.IndexScan})),
+)
+"""What operators tell each other, checked where a plan has one of them."""
 
 
 def _check_convention(node: Any, child: Any) -> None:
