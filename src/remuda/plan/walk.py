@@ -35,7 +35,12 @@ def with_inputs(node: Any, new: tuple[Any, ...]) -> Any:
 
 def change_inputs(node: Any, change: Callable[[Any], Any]) -> Any:
     """The node over what `change` makes of each of its inputs; the same object where nothing changes."""
-    return with_inputs(node, tuple(map(change, inputs(node))))
+    only = getattr(node, "input", None)
+    if only is not None:  # most operators, and most of planning a lookup
+        new = change(only)
+        return node if new is only else replace(node, input=new)
+    old = inputs(node)
+    return with_inputs(node, tuple(map(change, old))) if old else node
 
 
 def walk(node: Any) -> Iterator[Any]:
