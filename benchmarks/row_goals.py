@@ -32,7 +32,7 @@ def main() -> None:
     grid = remuda.open()
     grid.sql(
         "CREATE TABLE t (id BIGINT, amount DOUBLE, region VARCHAR, qty BIGINT, note VARCHAR, cust BIGINT,"
-        " PRIMARY KEY (id))"
+        " a BIGINT, b BIGINT, c BIGINT, d BIGINT, PRIMARY KEY (id))"
     )
     grid.sql("CREATE INDEX t_amount ON t (amount) TYPE SORTED")
     grid.sql("CREATE TABLE c (id BIGINT, name VARCHAR, PRIMARY KEY (id))")
@@ -62,6 +62,7 @@ def _rows() -> pa.Table:
             "qty": random.integers(0, 100, ROWS),
             "note": notes,
             "cust": random.integers(0, 1000, ROWS),
+            **{name: random.integers(0, 1000, ROWS) for name in "abcd"},
         }
     )
 
