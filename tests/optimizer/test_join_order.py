@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from remuda.catalog import IndexDefinition, IndexKind
 from remuda.expr import call
+from remuda.optimizer.join.join_bounds import JoinBounds
 from remuda.optimizer.join.join_order import MAXIMUM_PAIRS, _pairs
-from remuda.optimizer.search import Search
 from remuda.plan import logical, physical
 from remuda.plan.joins import JoinKind
 from remuda.plan.walk import walk
@@ -212,8 +212,8 @@ def test_a_split_is_explored_only_where_it_may_be_the_best(monkeypatch: pytest.M
     memo = optimized.memo
     assert memo.split_count + sum(isinstance(group.expressions[0], logical.Join) for group in memo.groups) == 1_024
     assert memo.expression_count < len(memo.groups) + 100
-    for name in ("_least_cost", "_least_of_way"):
-        monkeypatch.setattr(Search, name, lambda *_: 0.0)
+    for name in ("_least_cost", "least_of_way"):
+        monkeypatch.setattr(JoinBounds, name, lambda *_: 0.0)
     unbounded = shop.plan(tree)
     assert unbounded.memo.expression_count >= 1_024
     assert optimized.tree.estimate.cost == unbounded.tree.estimate.cost
@@ -235,8 +235,8 @@ def test_least_costs_change_no_plan(seed: int, monkeypatch: pytest.MonkeyPatch) 
         parts = [equal(column(other, drawn.choice("nm")), column(scan, drawn.choice(("id", "n", "m"))))]
         tree = join(tree, scan, *parts)
     bounded = shop.plan(tree).tree.estimate.cost
-    for name in ("_least_cost", "_least_of_way"):
-        monkeypatch.setattr(Search, name, lambda *_: 0.0)
+    for name in ("_least_cost", "least_of_way"):
+        monkeypatch.setattr(JoinBounds, name, lambda *_: 0.0)
     assert bounded == shop.plan(tree).tree.estimate.cost
 
 

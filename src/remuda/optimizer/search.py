@@ -23,26 +23,17 @@ from __future__ import annotations
 import math
 from dataclasses import field, replace
 from functools import partial
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from remuda.dataclass import dataclass
-from remuda.expr import Column, Expression, columns_of
+from remuda.expr import Column, Expression
 from remuda.expr.cancellation import check_cancelled
 from remuda.optimizer import cost
 from remuda.optimizer.access_paths import access_paths, reduced_scan
-from remuda.optimizer.cost import (
-    JoinInput,
-    first_rows_cost,
-    least_hash_join_cost,
-    least_join_cost,
-    least_lookup_join_cost,
-    least_merge_join_cost,
-    limited_share,
-    wanted_rows,
-)
+from remuda.optimizer.cost import first_rows_cost, limited_share, wanted_rows
 from remuda.optimizer.costing import Costing
 from remuda.optimizer.enforcers import Enforcer, enforcers
+from remuda.optimizer.join.join_bounds import JoinBounds
 from remuda.optimizer.join.join_order import MAXIMUM_PAIRS, MAXIMUM_PAIRS_SPREAD
 from remuda.optimizer.memo import Group, GroupReference, Memo, Required, Split
 from remuda.optimizer.populate import populate_memo
@@ -51,8 +42,6 @@ from remuda.plan.traits import ROOT, Convention, DistributionKind, Traits
 from remuda.plan.walk import inputs, walk
 from remuda.rules.extensions import NO_EXTENSIONS, Extensions
 from remuda.rules.implement.implement import alternatives
-from remuda.rules.implement.implement_join import commuted_hash_join, hash_join, merge_join
-from remuda.rules.implement.implement_lookup import lookup_join
 from remuda.rules.implement.join_inputs import JoinSides, join_sides
 
 if TYPE_CHECKING:
@@ -69,8 +58,6 @@ if TYPE_CHECKING:
 _HERE = (Convention.LOCAL,)
 _AT_ROOT = Traits(Convention.LOCAL, ROOT)
 _ALL_AT_ROOT = Required(_AT_ROOT)
-_HASH_JOIN, _COMMUTED_HASH_JOIN = hash_join.__name__, commuted_hash_join.__name__
-_LOOKUP_JOIN, _MERGE_JOIN = lookup_join.__name__, merge_join.__name__
 
 
 @dataclass(slots=True)
@@ -90,8 +77,7 @@ class Search:
     costing: Costing = field(init=False)
     _is_here: bool = field(init=False)
     """Whether all rows are in this process, on one member."""
-    _inputs: dict[int, JoinInput] = field(default_factory=dict)
-    """What is known of each group as a side of a join, by its number."""
+    _bounds: JoinBounds = field(init=False)
     _sides: dict[int, tuple[JoinSides, JoinSides | None]] = field(default_factory=dict)
     """By the identity of the join, which the memo keeps."""
     _origins: dict[int, tuple[PhysicalNode, list[str]]] = field(default_factory=dict)
@@ -102,6 +88,8 @@ class Search:
     def __post_init__(self) -> None:
         self._is_here = self.members == 1 and self.conventions == _HERE
         self.memo = Memo(self.statistics)
+        has_own_costs = bool(self.extensions.costs)
+        self._bounds = JoinBounds(self.memo, self._cost_to_read, self._is_here, has_own_costs)
         self.costing = Costing(self.members, self.spark_parallelism, self.cores, self.extensions)
 
     def run(self, tree: logical.Root) -> physical.Root:
@@ -199,7 +187,7 @@ class Search:
         if asked in group.winners:
             return _within(bound, group.winners[asked], share)
         # Whatever is paid before the first row, this share of a plan costs at least this share of the whole.
-        if bound <= group.failures.get(asked, -math.inf) or bound <= share * self._least_of_join(group):
+        if bound <= group.failures.get(asked, -math.inf) or bound <= share * self._bounds.least_of_join(group):
             return None
         check_cancelled()
         if asked in group.failures:
@@ -224,10 +212,8 @@ class Search:
                     best, limit = plan, cost_
         if best is not None or bound == math.inf:
             group.winners[asked] = best
-            if asked == _ALL_AT_ROOT and group.number in self._inputs:
-                # No plan of the group costs less, whatever is required: its joins are bounded by that from now on.
-                least = math.inf if best is None else best.estimate.cost
-                self._inputs[group.number] = replace(self._inputs[group.number], least=least)
+            if asked == _ALL_AT_ROOT:
+                self._bounds.tighten(group.number, math.inf if best is None else best.estimate.cost)
         else:
             group.failures[asked] = bound
         return best
@@ -260,69 +246,17 @@ class Search:
 
     def _by_promise(self, group: Group) -> list[tuple[float, logical.LogicalNode | Split]]:
         """Return the expressions, those first that look cheap: a good bound early saves most of the others."""
-        return self._ranked(group)
+        return self._bounds.ranked(group)
 
-    def _ranked(self, group: Group) -> list[tuple[float, logical.LogicalNode | Split]]:
-        if group.ranked is None:
-            costs = [(self._least_cost(group, each), each) for each in (*group.expressions, *group.splits)]
-            group.ranked = sorted(costs, key=itemgetter(0))
-        return group.ranked
-
-    def _least_cost(self, group: Group, way: logical.LogicalNode | Split) -> float:
-        """Return what every plan of an expression costs at least; 0 where that is not known."""
-        if self.extensions.costs:
-            return 0.0
-        match way:
-            case Split(left, right, looked_up):
-                pass
-            case logical.Join():
-                left, right = (reference.group for reference in inputs(way))
-                one, other = inputs(way)
-                looked_up = (self._may_be_looked_up(way, one), self._may_be_looked_up(way, other))
-            case _:
-                is_passing = self._is_here and isinstance(group.expressions[0], logical.Join)
-                return self._ranked(self.memo.groups[inputs(way)[0].group])[0][0] if is_passing else 0.0
-        sides = self._join_input(left), self._join_input(right)
-        return least_join_cost(*sides, looked_up, group.rows, len(group.columns))
-
-    def _join_input(self, number: int) -> JoinInput:
-        """Return a side of a join. Where members share work, what it costs to read is not known before it is placed."""
-        known = self._inputs.get(number)
-        if known is None:
-            known = self._inputs[number] = self._first_join_input(self.memo.groups[number])
-        return known
-
-    def _first_join_input(self, group: Group) -> JoinInput:
-        if not self._is_here:
-            return JoinInput(group.rows, 0.0)
-        if isinstance(group.expressions[0], logical.Join):
-            return JoinInput(group.rows, self._ranked(group)[0][0])
-        read = self.optimize_group(group.number, _AT_ROOT, math.inf)
-        return JoinInput(group.rows, math.inf if read is None else read.estimate.cost)
-
-    def _may_be_looked_up(self, join: logical.Join, reference: GroupReference) -> bool:
-        """Whether a side is a map of whose key, or of an index of which, the condition names the leading columns."""
-        scan = self.memo.groups[reference.group].expressions[0]
-        if not isinstance(scan, logical.Scan):
-            return False
-        ids = columns_of(join.condition)
-        named = {column.name for column in reference.columns if column.id in ids}
-        key_is_named = all(name in named for name in scan.map.key)
-        return key_is_named or any(index.columns[0] in named for index in scan.map.indexes)
-
-    def _least_of_join(self, group: Group) -> float:
-        """Return what every plan of a join costs at least: below that there is no need to look at its orders.
-
-        Not where members share the work: an exchange above the join divides its cost.
-        """
-        is_known = self._is_here and isinstance(group.expressions[0], logical.Join)
-        return self._ranked(group)[0][0] if is_known else -math.inf
+    def _cost_to_read(self, number: int) -> float:
+        read = self.optimize_group(number, _AT_ROOT, math.inf)
+        return math.inf if read is None else read.estimate.cost
 
     def _build(
         self, expression: Any, name: str, alternative: Alternative, asked: Required, rows: float, limit: float
     ) -> PhysicalNode | None:
         is_join = isinstance(expression, logical.Join)
-        if is_join and self._least_of_way(expression, name, alternative, asked.share, rows) >= limit:
+        if is_join and self._bounds.least_of_way(expression, name, alternative, asked.share, rows) >= limit:
             return None
         required = asked.traits
         left = limit
@@ -330,7 +264,7 @@ class Search:
         reserved = 0.0
         if is_join and self._is_here and None not in alternative.requirements:
             # What the right side costs at least is not there for the left one.
-            reserved = self._join_input(inputs(expression)[1].group).least * (
+            reserved = self._bounds.input(inputs(expression)[1].group).least * (
                 asked.share if 1 in alternative.streamed else 1.0
             )
         for ordinal, (reference, requirement) in enumerate(
@@ -354,25 +288,6 @@ class Search:
             sources.append(source)
         built: PhysicalNode | None = alternative.build(*sources)
         return None if built is None else self.finish(expression, name, built, rows)
-
-    def _least_of_way(
-        self, expression: logical.Join, name: str, alternative: Alternative, share: float, rows: float
-    ) -> float:
-        """Return what one way to do a join costs at least, by what is known of its inputs so far.
-
-        Most ways are given up by it before a node of them is made: a lookup of many rows, a large side that is held.
-        """
-        if not self._is_here or self.extensions.costs:
-            return 0.0
-        left, right = (self._join_input(reference.group) for reference in inputs(expression))
-        values = rows * len(expression.columns)
-        if name == _HASH_JOIN:
-            return least_hash_join_cost(left, right, values, share)
-        if name == _COMMUTED_HASH_JOIN:
-            return least_hash_join_cost(right, left, values, share)
-        if name == _LOOKUP_JOIN:
-            return least_lookup_join_cost(right if alternative.requirements[0] is None else left, values, share)
-        return least_merge_join_cost(left, right, values, share) if name == _MERGE_JOIN else 0.0
 
     def _share_below(self, expression: Any, requirement: Traits, share: float) -> float:
         """Return the share of its input's rows that an operator reads of which this share is read.
