@@ -393,29 +393,36 @@ def startup_cost(node: Any, total: float, members: int) -> float:
 
     Nothing streams past an exchange: members fill it as fast as they can.
     """
-    sources: tuple[Any, ...] = inputs(node)
-    match node:
-        case (
-            physical.Filter()
-            | physical.Project()
-            | physical.StreamingAggregate()
-            | physical.LookupJoin()
-            | physical.Series()
-            | physical.Expand()
-            | physical.Union()
-            | physical.MergeJoin()
-        ):
-            startup = OPERATOR_START + sum(source.estimate.startup for source in sources)
-        case physical.Limit() | physical.Root():
-            startup = sources[0].estimate.startup
-        case physical.HashJoin() | physical.NestedLoopJoin():
-            left, right = sources
-            held = right.estimate.rows * BUILD_ROW if isinstance(node, physical.HashJoin) else 0.0
-            built = (right.estimate.cost + held) * _shared_copies(node, right, members)
-            startup = OPERATOR_START + left.estimate.startup + built
-        case _:
-            return total
+    kind, sources = type(node), inputs(node)
+    if kind in _STREAMING:
+        startup = OPERATOR_START + sum(source.estimate.startup for source in sources)
+    elif kind in _HOLDING:
+        left, right = sources
+        held = right.estimate.rows * BUILD_ROW if kind is physical.HashJoin else 0.0
+        built = (right.estimate.cost + held) * _shared_copies(node, right, members)
+        startup = OPERATOR_START + left.estimate.startup + built
+    elif kind is physical.Limit or kind is physical.Root:
+        startup = sources[0].estimate.startup
+    else:
+        return total
     return float(min(total, startup))
+
+
+_STREAMING = frozenset(
+    {
+        physical.Filter,
+        physical.Project,
+        physical.StreamingAggregate,
+        physical.LookupJoin,
+        physical.Series,
+        physical.Expand,
+        physical.Union,
+        physical.MergeJoin,
+    }
+)
+"""Operators that pass rows on as they come from all of their inputs."""
+_HOLDING = frozenset({physical.HashJoin, physical.NestedLoopJoin})
+"""Operators that hold their right input before they pass on rows of the left one."""
 
 
 def scan_startup(node: physical.ScanNode, total: float) -> float:

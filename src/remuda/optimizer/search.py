@@ -58,6 +58,8 @@ if TYPE_CHECKING:
 _HERE = (Convention.LOCAL,)
 _AT_ROOT = Traits(Convention.LOCAL, ROOT)
 _ALL_AT_ROOT = Required(_AT_ROOT)
+_UNKNOWN: Any = object()
+"""Stands for a winner that has not been searched for; None is one that there is not."""
 
 
 @dataclass(slots=True)
@@ -184,13 +186,17 @@ class Search:
         """
         group = self.memo.groups[number]
         asked = Required(self._simplified(required), share)
-        if asked in group.winners:
-            return _within(bound, group.winners[asked], share)
+        winner = group.winners.get(asked, _UNKNOWN)
+        if winner is not _UNKNOWN:
+            return _within(bound, winner, share)
+        failed = group.failures.get(asked)
+        if failed is not None and bound <= failed:
+            return None
         # Whatever is paid before the first row, this share of a plan costs at least this share of the whole.
-        if bound <= group.failures.get(asked, -math.inf) or bound <= share * self._bounds.least_of_join(group):
+        if self._is_here and bound <= share * self._bounds.least_of_join(group):
             return None
         check_cancelled()
-        if asked in group.failures:
+        if failed is not None:
             # Asked for the second time with a higher bound: the winner itself, once for all further bounds.
             return _within(bound, self._search(group, asked, math.inf), share)
         return self._search(group, asked, bound)
@@ -255,14 +261,14 @@ class Search:
     def _build(
         self, expression: Any, name: str, alternative: Alternative, asked: Required, rows: float, limit: float
     ) -> PhysicalNode | None:
-        is_join = isinstance(expression, logical.Join)
-        if is_join and self._bounds.least_of_way(expression, name, alternative, asked.share, rows) >= limit:
+        is_bounded_join = self._is_here and isinstance(expression, logical.Join)
+        if is_bounded_join and self._bounds.least_of_way(expression, name, alternative, asked.share, rows) >= limit:
             return None
         required = asked.traits
         left = limit
         sources: list[PhysicalNode] = []
         reserved = 0.0
-        if is_join and self._is_here and None not in alternative.requirements:
+        if is_bounded_join and None not in alternative.requirements:
             # What the right side costs at least is not there for the left one.
             reserved = self._bounds.input(inputs(expression)[1].group).least * (
                 asked.share if 1 in alternative.streamed else 1.0

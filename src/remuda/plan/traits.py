@@ -100,6 +100,10 @@ class Traits:
             and collation_satisfies(self.collation, required.collation)
         )
 
+    def in_order(self, collation: Collation) -> Traits:
+        """Return the same with this order: the same object where it has none and none is wanted, as mostly."""
+        return self if collation == self.collation else Traits(self.convention, self.distribution, collation)
+
     def describe(self, columns: Sequence[str] = ()) -> str:
         """Print where rows are, `columns` being the names that decide it, and which backend makes them.
 

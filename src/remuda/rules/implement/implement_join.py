@@ -194,10 +194,10 @@ def _in_one_place(sides: JoinSides, required: Traits, context: PlanningContext, 
         case DistributionKind.REPLICATED if several:
             if context.is_replicated(sides.left) and context.is_replicated(sides.right):
                 replicated = Traits(required.convention, REPLICATED)
-                below = replace(replicated, collation=required.collation)
+                below = replicated.in_order(required.collation)
                 yield Alternative((below, replicated), lambda left, right: build(left, right, below), (0,))
         case _:
-            below = replace(AT_ROOT, collation=required.collation)
+            below = AT_ROOT.in_order(required.collation)
             yield Alternative((below, AT_ROOT), lambda left, right: build(left, right, below), (0,))
 
 
@@ -213,7 +213,7 @@ def _with_right_replicated(
     replicated = Traits(required.convention, REPLICATED)
     yield Alternative(
         (required, replicated),
-        lambda left, right: build(left, right, replace(left.traits, collation=required.collation)),
+        lambda left, right: build(left, right, left.traits.in_order(required.collation)),
         (0,),
     )
 
@@ -245,8 +245,8 @@ def _by_partition(sides: JoinSides, required: Traits, context: PlanningContext, 
             continue
         first = spread if is_moved else replace(spread, distribution=by_left, collation=required.collation)
         second = spread if computed & set(right_ids) else replace(spread, distribution=by_right)
-        ordered = replace(traits, collation=required.collation)
-        yield Alternative((first, second), _placing(build, by_left, by_right, ordered), () if is_moved else (0,))
+        placed = _placing(build, by_left, by_right, traits.in_order(required.collation))
+        yield Alternative((first, second), placed, () if is_moved else (0,))
 
 
 def _placing(

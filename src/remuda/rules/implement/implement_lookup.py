@@ -130,7 +130,7 @@ def _places(lookup: _Lookup, required: Traits, context: PlanningContext) -> Iter
     """Where the input must be for its matches to be found there, and how the join is made then."""
     definition = lookup.scan.map
     if not (has_several_places(required.convention, context) or context.members > 1):
-        yield replace(AT_ROOT, collation=required.collation), lambda source: lookup.build(source, ROOT)
+        yield AT_ROOT.in_order(required.collation), lambda source: lookup.build(source, ROOT)
         return
     if definition.replicated:
         if required.distribution.kind is not DistributionKind.REPLICATED:
