@@ -267,18 +267,18 @@ class Search:
         required = asked.traits
         left = limit
         sources: list[PhysicalNode] = []
+        has_goal = asked.share != 1.0 or isinstance(expression, logical.Limit)
+        streamed = alternative.streamed if has_goal else ()
         reserved = 0.0
         if is_bounded_join and None not in alternative.requirements:
             # What the right side costs at least is not there for the left one.
-            reserved = self._bounds.input(inputs(expression)[1].group).least * (
-                asked.share if 1 in alternative.streamed else 1.0
-            )
+            reserved = self._bounds.input(inputs(expression)[1].group).least * (asked.share if 1 in streamed else 1.0)
         for ordinal, (reference, requirement) in enumerate(
             zip(inputs(expression), alternative.requirements, strict=True)
         ):
             if requirement is None:
                 continue
-            share = self._share_below(expression, requirement, asked.share) if ordinal in alternative.streamed else 1.0
+            share = self._share_below(expression, requirement, asked.share) if ordinal in streamed else 1.0
             shared = requirement.distribution.kind is not required.distribution.kind or (
                 requirement.convention is not required.convention
             )
