@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remuda.catalog import IndexDefinition, IndexKind
+from remuda.catalog import IndexDefinition, IndexType
 from remuda.expr import call
 from remuda.optimizer.join.join_bounds import JoinBounds
 from remuda.optimizer.join.join_order import MAXIMUM_PAIRS, _pairs
@@ -225,7 +225,7 @@ def test_least_costs_change_no_plan(seed: int, monkeypatch: pytest.MonkeyPatch) 
     drawn, shop = random.Random(seed), Shop()
     scans = []
     for place in range(drawn.randint(3, 6)):
-        indexes = (IndexDefinition(f"i{place}", f"i{place}", ("n",), drawn.choice(list(IndexKind))),)
+        indexes = (IndexDefinition(f"i{place}", f"i{place}", ("n",), drawn.choice(list(IndexType))),)
         rows = drawn.choice((1, 10, 1_000, 200_000))
         columns = {"n": drawn.randint(1, rows), "m": drawn.randint(1, rows)}
         scans.append(shop.scan(f"t{place}", rows, columns, indexes=indexes if drawn.random() < 0.5 else ()))
