@@ -150,7 +150,7 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class Show:
-    """`SHOW TABLES`, `VIEWS`, `INDEXES`, `PARTITIONS`, `MEMBERS`, `PLANS`."""
+    """`SHOW TABLES`, `VIEWS`, `INDEXES` and the others of `SHOWN` in `definition_parser.py`."""
 
     what: str
 
