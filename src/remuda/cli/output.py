@@ -1,4 +1,4 @@
-"""Rows as people and programs read them: a table, CSV, JSON; numbers and times with their units."""
+"""Rows as people and programs read them: tables, records, Markdown, CSV, JSON; numbers and times with units."""
 
 from __future__ import annotations
 
@@ -6,31 +6,57 @@ import base64
 import datetime as dt
 import json
 import math
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
-from unicodedata import category, east_asian_width
+
+from remuda.cli.terminal_text import cut, printable, width_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 WIDEST_VALUE = 80
 """Longer values are cut in a table of several columns; one column alone, a plan for instance, has all the room."""
+NARROWEST_COLUMN = 16
+"""Columns of text are cut down to this width to fit a table into the terminal."""
+FORMS = ("table", "line", "markdown", "csv", "json")
+_DIM, _PLAIN = "\033[2m", "\033[0m"
 
 
-_TURNS = frozenset(map(chr, [0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)]))
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How rows are shown to a person."""
+
+    null: str = "NULL"
+    width: int | None = None
+    """Columns of the terminal, where a table shall fit into one."""
+    expanded: str = "off"
+    """`on`: a line for each value. `auto`: so where a row has no room on a line."""
+    colour: bool = False
+    """Whether NULL is dim, by which it is told from text."""
 
 
-def render(names: Sequence[str], rows: Sequence[Sequence[Any]], form: str) -> str:
+PLAIN = Layout()
+
+
+def render(names: Sequence[str], rows: Sequence[Sequence[Any]], form: str, layout: Layout = PLAIN) -> str:
+    """Return the rows in one of the `FORMS`."""
     match form:
         case "csv":
             return as_csv(names, rows)
         case "json":
             return as_json(names, rows)
+        case "markdown":
+            return as_markdown(names, rows, layout)
+        case "line":
+            return as_records(names, rows, layout)
+        case _ if layout.expanded == "on":
+            return as_records(names, rows, layout)
         case _:
-            return as_table(names, rows)
+            return as_table(names, rows, layout)
 
 
-def as_table(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+def as_table(names: Sequence[str], rows: Sequence[Sequence[Any]], layout: Layout = PLAIN) -> str:
     """
     >>> print(as_table(["id", "name"], [(1, "ann"), (20, None)]))
      id  name
@@ -39,26 +65,49 @@ def as_table(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
      20  NULL
     (2 rows)
     """
-    names = [printable(name) for name in names]
-    widest = WIDEST_VALUE if len(names) > 1 else None
-    texts = [[_cell(value, widest) for value in row] for row in rows]
+    names = [_one_line(name) for name in names]
+    texts = [[_cell(value, layout) for value in row] for row in rows]
     right = [all(_is_number(row[at]) for row in rows) and bool(rows) for at in range(len(names))]
-    widths = [max([_width(name), *(_width(row[at]) for row in texts)]) for at, name in enumerate(names)]
+    widths = [max([width_of(name), *(width_of(row[at]) for row in texts)]) for at, name in enumerate(names)]
+    if len(names) > 1:
+        widths = [min(width, WIDEST_VALUE) for width in widths]
+        if layout.width is not None and sum(widths) + 2 * len(widths) - 1 > layout.width:
+            fitting = _fitted(widths, right, layout.width)
+            if fitting is None and layout.expanded == "auto" and rows:
+                return as_records(names, rows, layout)
+            widths = fitting or widths
 
-    def line(cells: Sequence[str]) -> str:
-        padded = [
-            " " * (width - _width(cell)) + cell if to_right else cell + " " * (width - _width(cell))
-            for cell, width, to_right in zip(cells, widths, right, strict=True)
-        ]
+    def line(cells: Sequence[str], values: Sequence[Any] = ()) -> str:
+        padded = []
+        for at, (cell, width, to_right) in enumerate(zip(cells, widths, right, strict=True)):
+            text = cut(cell, width)
+            space = " " * (width - width_of(text))
+            text = f"{_DIM}{text}{_PLAIN}" if layout.colour and values and values[at] is None else text
+            padded.append(space + text if to_right else text + space)
         return (" " + "  ".join(padded)).rstrip()
 
     # The rule of the first column covers the margin, so that the table has a straight left edge.
     rule = "─" + "  ".join("─" * width for width in widths)
-    return "\n".join([line(names), rule, *(line(row) for row in texts), f"({counted(len(rows), 'row')})"])
+    lines = [line(cells, values) for cells, values in zip(texts, rows, strict=True)]
+    return "\n".join([line(names), rule, *lines, f"({counted(len(rows), 'row')})"])
 
 
-def as_records(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """A line for each value, where a row has no room on one.
+def _fitted(widths: Sequence[int], right: Sequence[bool], room: int) -> list[int] | None:
+    """Cut the widest columns of text until the table fits; None where that would leave too little of them.
+
+    >>> _fitted([5, 60, 40], [True, False, False], 65)
+    [5, 27, 27]
+    >>> _fitted([5, 60, 40], [True, False, False], 40)
+    """
+    for widest in range(max(widths), NARROWEST_COLUMN - 1, -1):
+        cut = [width if to_right else min(width, widest) for width, to_right in zip(widths, right, strict=True)]
+        if sum(cut) + 2 * len(cut) - 1 <= room:
+            return cut
+    return None
+
+
+def as_records(names: Sequence[str], rows: Sequence[Sequence[Any]], layout: Layout = PLAIN) -> str:
+    """Return a line for each value, for rows that have no room on one.
 
     >>> print(as_records(["id", "name"], [(1, "ann"), (20, None)]))
     ── row 1 ──
@@ -69,20 +118,30 @@ def as_records(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     name  NULL
     (2 rows)
     """
-    width = max(map(_width, names))
+    names = [_one_line(name) for name in names]
+    width = max(map(width_of, names))
     lines: list[str] = []
     for number, row in enumerate(rows, 1):
         lines.append(f"── row {number:,} ──")
-        lines += [
-            f"{name}{' ' * (width - _width(name))}  {_cell(value, None)}"
-            for name, value in zip(names, row, strict=True)
-        ]
+        for name, value in zip(names, row, strict=True):
+            text = _cell(value, layout)
+            text = f"{_DIM}{text}{_PLAIN}" if layout.colour and value is None else text
+            lines.append(f"{name}{' ' * (width - width_of(name))}  {text}")
     return "\n".join([*lines, f"({counted(len(rows), 'row')})"])
 
 
-def widest_line(text: str) -> int:
-    """In columns of a terminal."""
-    return max(map(_width, text.splitlines()))
+def as_markdown(names: Sequence[str], rows: Sequence[Sequence[Any]], layout: Layout = PLAIN) -> str:
+    """
+    >>> print(as_markdown(["id", "name"], [(1, "a|b"), (20, None)]))
+    | id | name |
+    | ---: | --- |
+    | 1 | a\\|b |
+    | 20 | NULL |
+    """
+    right = [bool(rows) and all(_is_number(row[at]) for row in rows) for at in range(len(names))]
+    cells = [[_one_line(name) for name in names], ["---:" if each else "---" for each in right]]
+    cells += [[_cell(value, layout) for value in row] for row in rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in cells)
 
 
 def as_csv(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
@@ -94,7 +153,11 @@ def as_csv(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     2,"x, y"
     3,""
     """
-    return "\n".join(",".join(_csv_field(value) for value in row) for row in [names, *rows])
+    return "\n".join(csv_lines([names, *rows]))
+
+
+def csv_lines(rows: Iterable[Sequence[Any]]) -> Iterator[str]:
+    return (",".join(_csv_field(value) for value in row) for row in rows)
 
 
 def as_json(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
@@ -107,11 +170,14 @@ def as_json(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
       {"a": 3, "b": "1 day, 12:00:00"}
     ]
     """
-    objects = [
-        json.dumps(dict(zip(names, map(_json_value, row), strict=True)), ensure_ascii=False, allow_nan=False)
-        for row in rows
-    ]
+    objects = list(json_objects(names, rows))
     return "[\n  " + ",\n  ".join(objects) + "\n]" if objects else "[]"
+
+
+def json_objects(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[str]:
+    for row in rows:
+        values = dict(zip(names, map(_json_value, row), strict=True))
+        yield json.dumps(values, ensure_ascii=False, allow_nan=False)
 
 
 def counted(number: int, noun: str) -> str:
@@ -136,33 +202,12 @@ def duration(seconds: float) -> str:
     raise AssertionError("seconds are the last unit")
 
 
-def _cell(value: Any, widest: int | None) -> str:
-    if value is None:
-        return "NULL"
-    text = printable(str(_plain(value)).replace("\n", "⏎").replace("\t", " "))
-    return text if widest is None or len(text) <= widest else text[: widest - 1] + "…"
+def _cell(value: Any, layout: Layout) -> str:
+    return _one_line(layout.null if value is None else str(_plain(value)))
 
 
-def printable(text: str) -> str:
-    """Escape the characters that a terminal would obey, of a value, a name or a message.
-
-    >>> printable("a" + chr(27) + "[2J" + chr(0x9B) + "b")
-    'a\\\\x1b[2J\\\\x9bb'
-    """
-    if text.isprintable():
-        return text
-    return "".join(_escaped(character) if _commands_terminal(character) else character for character in text)
-
-
-def _commands_terminal(character: str) -> bool:
-    """Control characters but line breaks and tabs, and those that turn the direction of writing."""
-    if character in _TURNS:
-        return True
-    return character not in "\n\t" and category(character) in {"Cc", "Cs", "Zl", "Zp"}
-
-
-def _escaped(character: str) -> str:
-    return character.encode("unicode_escape").decode()
+def _one_line(text: str) -> str:
+    return printable(text.replace("\n", "⏎").replace("\t", " "))
 
 
 def _csv_field(value: Any) -> str:
@@ -204,8 +249,3 @@ def _plain(value: Any) -> Any:
 
 def _is_number(value: Any) -> bool:
     return value is None or (isinstance(value, int | float | Decimal) and not isinstance(value, bool))
-
-
-def _width(text: str) -> int:
-    """Columns on a terminal: East Asian characters take two."""
-    return sum(2 if east_asian_width(character) in "WF" else 1 for character in text)
