@@ -7,9 +7,9 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 from uuid import uuid4
 
 import pytest
@@ -46,7 +46,10 @@ class Terminal:
         hidden += "" if without is None else "import importlib.util as u; find = u.find_spec; "
         hidden += "" if without is None else f"u.find_spec = lambda n, *a: None if n == {without!r} else find(n, *a); "
         code = f"{hidden}from remuda.cli import main; import sys; sys.exit(main())"
-        command = [sys.executable, "-c", code, *arguments]
+        # tmux now and then loses the status of a process. The shell must survive the Ctrl-C that its child gets.
+        self._status = folder / f"{self._socket}.status"
+        wait = ["/bin/sh", "-c", 'trap : INT; status=$1; shift; "$@"; echo $? > "$status"', "sh", str(self._status)]
+        command = [*wait, sys.executable, "-c", code, *arguments]
         size = ["-x", str(columns), "-y", str(lines)]
         assignments = [f"{name}={value}" for name, value in settings.items()]
         inherited = {name: value for name, value in os.environ.items() if name not in {"NO_COLOR", "TMUX", "EDITOR"}}
@@ -89,13 +92,14 @@ class Terminal:
         """Wait until the process has ended, and return its status."""
         end = time.monotonic() + PATIENCE
         while time.monotonic() < end:
-            status = self._tmux(["display", "-p", "#{pane_dead_status}"]).strip()
-            if status:
+            status = self._status.read_text() if self._status.exists() else ""
+            if status.endswith("\n"):
                 return int(status)
             time.sleep(0.05)
         raise AssertionError(f"it runs on:\n{self.screen()}")
 
-    def wait(self, condition, described: str, *, colours: bool = False) -> str:
+    def wait(self, condition: Callable[[str], bool], described: str, *, colours: bool = False) -> str:
+        """Wait until the screen meets a condition, and return it."""
         end = time.monotonic() + PATIENCE
         while True:
             seen = self.screen(colours=colours)
@@ -116,11 +120,11 @@ class Terminal:
 
 
 @pytest.fixture
-def open_terminal(tmp_path: Path) -> Iterator:
+def open_terminal(tmp_path: Path) -> Iterator[Callable[..., Terminal]]:
     """Return a function that opens terminals, all of which are closed at the end of the test."""
     opened: list[Terminal] = []
 
-    def open_one(*arguments: str, **options) -> Terminal:
+    def open_one(*arguments: str, **options: Any) -> Terminal:
         opened.append(Terminal(arguments, tmp_path, **options))
         return opened[-1]
 

@@ -44,7 +44,7 @@ def test_a_recalled_statement_is_edited(open_terminal: Open, shop: str) -> None:
     terminal = open_terminal(shop)
     terminal.wait_for_prompt()
     terminal.enter("SELECT 'first' AS x,").enter("  'second' AS y;").wait_for("(1 row)")
-    terminal.press("Up").wait_for("remuda> SELECT 'first' AS x,\n   ...>   'second' AS y;\n first")
+    terminal.press("Up").wait(lambda seen: seen.count("'second' AS y;") == 2, "recalled")
     terminal.press("Up", "Home", *["Right"] * 8).type("3").press("M-Enter")
     terminal.wait_for("3first")
 
@@ -120,9 +120,8 @@ def test_ctrl_c_cancels_the_statement_and_not_the_shell(open_terminal: Open, sho
 def test_a_write_that_is_cancelled_leaves_nothing(open_terminal: Open, shop: str, tmp_path: Path) -> None:
     terminal = open_terminal(shop)
     terminal.wait_for_prompt()
-    terminal.enter(
-        "INSERT INTO orders SELECT a.id * 1000 + b.id + 1000, 'x', c.id, 'y' FROM orders a, orders b, orders c, orders d;"
-    )
+    source = "SELECT a.id * 1000 + b.id + 1000, 'x', c.id, 'y' FROM orders a, orders b, orders c, orders d"
+    terminal.enter(f"INSERT INTO orders {source};")
     terminal.wait_for(" s  Ctrl-C cancels")
     terminal.press("C-c").wait_for("cancelled")
     terminal.enter("SELECT COUNT(*) AS n FROM orders;").wait_for(" 200")
@@ -158,7 +157,7 @@ def test_less_is_the_pager_and_ctrl_c_in_it_harms_nothing(open_terminal: Open, s
     terminal.wait_for_prompt()
     terminal.enter("SELECT id, amount FROM orders;").wait_for("\n:")
     terminal.press("C-c")
-    terminal.type("/199").press("Enter").wait_for("199   298.5")  # less is still there, and was not ended
+    terminal.type("G").wait_for("(200 rows)")  # less is still there
     terminal.press("q").wait_for_prompt()
     terminal.enter("SELECT 'still ' || 'here' AS x;").wait_for("still here")
 
