@@ -8,9 +8,9 @@ from decimal import Decimal
 import pytest
 
 from remuda.cli.arguments import main, parse
-from remuda.cli.output import FORMS, Layout, as_csv, as_json, as_markdown, as_records, as_table, render
+from remuda.cli.output import FORMS, as_csv, as_json, as_markdown, render
 from remuda.cli.statement_text import split, tokens
-from remuda.cli.terminal_text import width_of
+from remuda.text_table import Layout, as_records, as_table, display_width
 
 
 def test_a_table_without_rows() -> None:
@@ -40,24 +40,24 @@ def test_numbers_are_at_the_right_in_every_form_for_people() -> None:
     rows = [(1, "a"), (None, "b"), (Decimal("-2.50"), None)]
     assert as_table(["n", "t"], rows).splitlines()[2:5] == ["     1  a", "  NULL  b", " -2.50  NULL"]
     assert as_markdown(["n", "t"], rows).splitlines()[1] == "| ---: | --- |"
-    assert as_records(["n", "t"], [], Layout()) == "(0 rows)"
+    assert as_records(["n", "t"], [], None, Layout()) == "(0 rows)"
 
 
 def test_a_table_is_fitted_into_its_width() -> None:
     rows = [(1, "x" * 70, "short"), (2, "馬" * 30, "b" * 40)]
     for width in range(45, 140):
-        lines = as_table(["id", "first", "second"], rows, Layout(width=width, expanded="auto")).splitlines()
-        assert max(map(width_of, lines)) <= width
+        lines = as_table(["id", "first", "second"], rows, None, Layout(width=width, expanded="auto")).splitlines()
+        assert max(map(display_width, lines)) <= width
         assert lines[0].split() == ["id", "first", "second"]
-    narrow = as_table(["id", "first", "second"], rows, Layout(width=38, expanded="auto")).splitlines()
+    narrow = as_table(["id", "first", "second"], rows, None, Layout(width=38, expanded="auto")).splitlines()
     assert narrow[:2] == ["── row 1 ──", "id      1"]
     assert "馬" * 30 in "\n".join(narrow), "nothing is cut there"
-    off = as_table(["id", "first", "second"], rows, Layout(width=38, expanded="off")).splitlines()
+    off = as_table(["id", "first", "second"], rows, None, Layout(width=38, expanded="off")).splitlines()
     assert off[0].split() == ["id", "first", "second"], "without auto it stays a table"
 
 
 def test_one_column_has_all_the_room() -> None:
-    assert "x" * 300 in as_table(["plan"], [("x" * 300,)], Layout(width=80, expanded="auto"))
+    assert "x" * 300 in as_table(["plan"], [("x" * 300,)], None, Layout(width=80, expanded="auto"))
 
 
 def test_null_is_told_from_text_by_its_colour() -> None:

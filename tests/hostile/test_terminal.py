@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 import remuda
-from remuda.cli.output import FORMS, as_records, as_table
+from remuda.cli.output import FORMS
 from remuda.cli.shell import Screen, Shell
-from remuda.cli.terminal_text import printable
+from remuda.text_table import as_records, as_table, printable
 
 CLEAR = "\x1b[2J\x1b]0;title\x07\x9b31m\u202e\r\x00"
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import remuda
 from remuda.cli.output import FORMS
-from remuda.cli.terminal_text import printable
 from remuda.errors import RemudaError
+from remuda.text_table import printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,10 +7,10 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from remuda.cli.output import as_table, counted, render
+from remuda.cli.output import render
 from remuda.cli.statement_text import quoted
-from remuda.cli.terminal_text import printable
 from remuda.errors import RemudaError, nearest
+from remuda.text_table import as_table, counted, printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -145,7 +145,7 @@ def _describe_one(shell: Shell, relation: _Relation) -> str:
         (column, type_, "" if nullable else "NOT NULL", "key" if column in key else "")
         for column, type_, nullable in _columns(shell, relation)
     ]
-    table = as_table(["column", "type", "", ""], columns).rsplit("\n", 1)[0]
+    table = as_table(["column", "type", "", ""], columns).rpartition("\n")[0]
     indexes = [printable(f"  index {name} {kind} ({columns})") for name, kind, columns in _indexes(shell, relation)]
     return "\n".join([table, *indexes])
 

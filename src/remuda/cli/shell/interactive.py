@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import remuda
 from remuda.cli.opening import open_target
-from remuda.cli.output import counted
 from remuda.cli.shell.editors import open_editor
 from remuda.cli.shell.history import History
 from remuda.cli.shell.names import KnownNames
 from remuda.cli.shell.screen import Screen
 from remuda.cli.shell.shell import Shell
+from remuda.text_table import counted
 
 if TYPE_CHECKING:
     from remuda.cli.opening import Target

@@ -11,9 +11,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from remuda.cli.output import Layout
-from remuda.cli.terminal_text import printable
 from remuda.errors import RemudaError
+from remuda.text_table import Layout, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

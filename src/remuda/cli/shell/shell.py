@@ -6,14 +6,14 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from remuda.cli.output import counted, csv_lines, duration, json_objects, render
+from remuda.cli.output import csv_lines, duration, json_objects, render
 from remuda.cli.shell.commands import run_command
 from remuda.cli.shell.options import Options
 from remuda.cli.shell.progress import Progress
 from remuda.cli.shell.screen import Screen
 from remuda.cli.statement_text import Piece, first_word, line_of, split
-from remuda.cli.terminal_text import printable
 from remuda.errors import RemudaError, Span, SqlError
+from remuda.text_table import counted, printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -123,14 +123,12 @@ class Shell:
     def _show(self, names: list[str], rows: list[tuple[object, ...]]) -> None:
         most = self.options.rows if self.screen.interactive and self.screen.is_terminal else len(rows)
         form = self.options.format
-        text = render(names, rows[:most], form, self.screen.layout(self.options))
+        more = f"(the first {counted(most, 'row')}; \\rows n shows more)" if len(rows) > most else None
+        text = render(names, rows[:most], form, self.screen.layout(self.options), more)
         if form in {"csv", "json"}:
             text = printable(text) if self.screen.is_terminal else text
-        more = f"(the first {counted(most, 'row')}; \\rows n shows more)" if len(rows) > most else ""
-        if more and form in {"table", "line"}:
-            text, more = f"{text.rsplit(chr(10), 1)[0]}\n{more}", ""
         self._answer(text)
-        if more:
+        if more is not None and form not in {"table", "line"}:
             self.screen.note(more)
 
     def _answer(self, text: str) -> None:
