@@ -56,10 +56,12 @@ def find_target(paths: Sequence[str], *, read_only: bool = False, create: bool =
 
 def open_target(target: Target) -> Grid:
     """Open the folder, or load the files into tables in memory."""
+    from remuda.grid import load_files
+
     grid = remuda.open(target.folder, read_only=target.read_only)
     try:
         for name, path in target.files:
-            grid.load(name, path)
+            load_files(grid, name, _expand(path))
     except BaseException:
         grid.close()
         raise
@@ -89,11 +91,8 @@ _KINDS = ".parquet, .csv, .json, .arrow and .feather"
 def _named(files: Sequence[str]) -> tuple[tuple[str, str], ...]:
     named: dict[str, str] = {}
     for path in files:
-        if _PATTERN.search(path) and not Path(path).exists():
-            if not glob.glob(str(Path(path).expanduser()), recursive=True):  # noqa: PTH207  (patterns may be absolute)
-                raise RemudaError(f"no file matches {path}")
-        elif not Path(path).expanduser().exists():
-            raise RemudaError(f"there is no such file: {path}")
+        if not _expand(path):
+            raise RemudaError(f"no file matches {path}" if _PATTERN.search(path) else f"there is no such file: {path}")
         base = name = table_name(path)
         number = 1
         while name in named:
@@ -101,6 +100,14 @@ def _named(files: Sequence[str]) -> tuple[tuple[str, str], ...]:
             name = f"{base}_{number}"
         named[name] = path
     return tuple(named.items())
+
+
+def _expand(path: str) -> list[Path]:
+    """Return the files that a path means, which may be a pattern; a file may have its characters in its name."""
+    whole = Path(path).expanduser()
+    if whole.exists():
+        return [whole]
+    return [Path(each) for each in sorted(glob.glob(str(whole), recursive=True))]  # noqa: PTH207  (may be absolute)
 
 
 def table_name(path: str) -> str:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from remuda.cli.output import csv_lines, duration, json_objects, render
-from remuda.cli.shell.commands import run_command
 from remuda.cli.shell.options import Options
 from remuda.cli.shell.progress import Progress
 from remuda.cli.shell.screen import Screen
@@ -77,6 +76,8 @@ class Shell:
     def _run_piece(self, piece: Piece, source: Source) -> bool:
         try:
             if piece.command is not None:
+                from remuda.cli.shell.commands import run_command  # with the first command: most scripts have none
+
                 return run_command(self, piece.command, piece.text)
             self.execute(piece.text)
         except RemudaError as error:
