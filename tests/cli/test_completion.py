@@ -87,9 +87,15 @@ def test_what_completes_a_word(session: Session, text: str, found: list[str]) ->
 
 def test_columns_of_the_statement_come_before_keywords(session: Session) -> None:
     names = offered(session, "SELECT a| FROM orders")
-    assert names[0] == "amount"
-    assert "and" in names
+    assert names[:2] == ["amount", "abs("]
+    assert "and" not in names
     assert "address" not in names
+
+
+def test_keywords_come_first_behind_a_value(session: Session) -> None:
+    for text in ("SELECT amount a|", "SELECT * FROM orders WHERE (id = 1) a|"):
+        assert offered(session, text)[:3] == ["and", "as", "all"]
+    assert offered(session, "SELECT * f|")[:2] == ["from", "false"]
 
 
 def test_columns_of_all_tables_are_offered_before_there_is_a_from(session: Session) -> None:

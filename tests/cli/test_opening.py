@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,7 +13,7 @@ import pytest
 
 from remuda.cli import main
 from remuda.cli.opening import find_target, open_target
-from tests.cli.terminal import needs_tmux
+from tests.cli.terminal import Terminal, needs_tmux
 
 TABLE = pa.table(
     {
@@ -101,7 +102,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, capsys: pytest.Capt
 
 
 @needs_tmux
-def test_the_shell_says_what_a_file_became(tmp_path: Path, open_terminal) -> None:
+def test_the_shell_says_what_a_file_became(tmp_path: Path, open_terminal: Callable[..., Terminal]) -> None:
     write(tmp_path / "sales.parquet")
     terminal = open_terminal("sales.parquet")
     terminal.wait_for("sales.parquet is the table sales, 3 rows, in memory: the file stays as it is.")

@@ -23,6 +23,16 @@ _ENDS_FROM = frozenset(
 _NO_ALIAS = (
     _ENDS_FROM | _BEFORE_TABLE | {"LEFT", "RIGHT", "FULL", "INNER", "CROSS", "NATURAL", "USING", "AS", "LATERAL"}
 )
+_BEFORE_VALUE = frozenset(
+    {"SELECT", "DISTINCT", "WHERE", "HAVING", "QUALIFY", "ON", "BY", "AND", "OR", "NOT", "CASE", "WHEN", "THEN", "ELSE"}
+) | {"BETWEEN", "LIKE", "ILIKE", "SET", "LIMIT", "OFFSET"}
+_BEGIN_VALUE = frozenset(
+    {"ALL", "ANY", "CASE", "CAST", "CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "DATE", "DISTINCT", "EXISTS"}
+) | {"EXTRACT", "FALSE", "INTERVAL", "JSON", "NOT", "NULL", "SELECT", "TIME", "TIMESTAMP", "TRUE", "TRY_CAST"}
+_FREQUENT = frozenset(
+    {"AND", "AS", "BY", "FROM", "GROUP", "INTO", "IS", "JOIN", "LEFT", "LIMIT", "ON", "ORDER", "WHERE"}
+)
+"""Offered before other keywords."""
 _FIRST_WORDS = sorted({*(each.name.split()[0] for each in SYNTAX), "FROM", "TABLE", "VALUES", "WITH"})
 _PATH = re.compile(r"\bCOPY\b.*\b(?:FROM|TO)\s+'(?P<path>[^']*)$", re.IGNORECASE | re.DOTALL)
 _WORD = re.compile(r"[\w$]*$")
@@ -67,14 +77,27 @@ def _complete_word(word: str, earlier: Sequence[Token], relations: _Relations, n
     if _wants_table(earlier):
         tables = [(_written(name), "table") for name in chain(relations.queries, names.tables)]
         return matching(word, [*tables, *((f"{name}(", "function") for name in ("generate_series", "range"))])
-    columns = [(quoted(name), "column") for name in relations.columns]
-    functions = [(f"{_cased(name.upper(), word)}(", "function") for name in sorted(names.functions)]
-    keywords = [(_cased(keyword, word), "keyword") for keyword in sorted(names.keywords)]
-    aliases = [(quoted(alias), "table") for alias in relations.aliases]
-    tables = [(_written(name), "table") for name in names.tables]
     if not earlier:
         return matching(word, [(_cased(each, word), "keyword") for each in _FIRST_WORDS]) if word else []
-    return matching(word, [*columns, *aliases, *keywords, *functions, *tables] if word else [*columns, *aliases])
+    columns = [(quoted(name), "column") for name in relations.columns]
+    aliases = [(quoted(alias), "table") for alias in relations.aliases]
+    if not word:
+        return matching(word, [*columns, *aliases])
+    functions = [(f"{_cased(name.upper(), word)}(", "function") for name in sorted(names.functions)]
+    tables = [(_written(name), "table") for name in names.tables]
+    if _wants_value(earlier[-1]):
+        keywords = [(_cased(keyword, word), "keyword") for keyword in sorted(names.keywords & _BEGIN_VALUE)]
+        return matching(word, [*columns, *aliases, *functions, *keywords, *tables])
+    ranked = sorted(names.keywords, key=lambda keyword: (keyword not in _FREQUENT, keyword))
+    keywords = [(_cased(keyword, word), "keyword") for keyword in ranked]
+    return matching(word, [*keywords, *columns, *aliases, *functions, *tables])
+
+
+def _wants_value(previous: Token) -> bool:
+    """Whether an expression begins after this token. A `*` may be a product or all columns: anything may follow."""
+    if previous.kind == "operator":
+        return previous.text not in {")", "*", "."}
+    return previous.kind == "word" and previous.text.upper() in _BEFORE_VALUE
 
 
 class _Relations:

@@ -34,17 +34,16 @@ def run_interactive(target: Target, options: Options) -> int:
 
         shell.remember = remember
         while not shell.finished:
+            begun, shell.pending = shell.pending, ""
             try:
-                begun, shell.pending = shell.pending, ""
                 text = editor.read(begun)
+                history.add(text)
+                shell.run(text)
             except EOFError:
                 print()
                 break
-            except KeyboardInterrupt:
+            except KeyboardInterrupt:  # while a text was typed, or a second time while a statement was being cancelled
                 print()
-                continue
-            history.add(text)
-            shell.run(text)
             names.forget()
         shell.screen.redirect(None)
     return 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from string import ascii_letters, digits
 from typing import TYPE_CHECKING
 
 from prompt_toolkit import PromptSession
@@ -84,16 +85,17 @@ class _Completer(Completer):
         self._names = names
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
-        """Offer names while they are typed from the second letter on, after a dot, and whenever Tab asks."""
+        """Offer commands at once, names from their second letter on and after a dot, and all whenever Tab asks."""
         before = document.text_before_cursor
-        begun = len(before) - len(before.rstrip("_$" + _LETTERS))
-        if not complete_event.completion_requested and begun < 2 and before[-1:] not in {".", "\\"}:
+        begun = len(before) - len(before.rstrip(_LETTERS))
+        is_command = before.startswith(("\\", ".")) and " " not in before
+        if not (complete_event.completion_requested or begun > 1 or is_command or before.endswith(".")):
             return
         for each in complete(document.text, document.cursor_position, self._names.current):
             yield Completion(each.text, -each.length, display_meta=each.kind)
 
 
-_LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+_LETTERS = ascii_letters + digits + "_$"
 
 
 class _Lexer(Lexer):
