@@ -117,6 +117,15 @@ def test_ctrl_c_cancels_the_statement_and_not_the_shell(open_terminal: Open, sho
     assert terminal.wait_for_end() == 0
 
 
+def test_the_rows_that_have_come_are_counted(open_terminal: Open) -> None:
+    terminal = open_terminal()
+    terminal.wait_for_prompt()
+    terminal.enter("\\rows 1,000,000,000").wait_for("rows is 1,000,000,000.")
+    terminal.enter("SELECT i FROM range(1000000000) AS r(i);")
+    terminal.wait(lambda seen: re.search(r"s  [\d,]+ rows  Ctrl-C cancels", seen) is not None, "a count of rows")
+    terminal.press("C-c").wait_for("cancelled")
+
+
 def test_a_write_that_is_cancelled_leaves_nothing(open_terminal: Open, shop: str, tmp_path: Path) -> None:
     terminal = open_terminal(shop)
     terminal.wait_for_prompt()
@@ -214,9 +223,9 @@ def test_control_characters_of_data_are_escaped(open_terminal: Open, shop: str) 
     terminal.wait_for_prompt()
     for form in ("table", "line", "markdown", "csv", "json"):
         terminal.enter(f"\\pset format {form}").wait_for(f"format is {form}.")
-        terminal.enter("SELECT chr(27) || '[2J' || chr(155) || '2J' AS x, 1 AS y;")
-        terminal.wait_for("[2J", f"format is {form}.")
-    terminal.enter("SELECT chr(27) || '[2J' AS x \\watch 1 1").wait_for("x1b[2J")
+        terminal.enter(f"SELECT '{form}: ' || chr(27) || '[2J' || chr(155) || '2J' AS x, 1 AS y;")
+        escape = "\\u001b" if form == "json" else "\\x1b"
+        terminal.wait_for(f"{form}: {escape}[2J\\x9b2J")
 
 
 def test_a_read_only_shell_says_so(open_terminal: Open, shop: str, tmp_path: Path) -> None:

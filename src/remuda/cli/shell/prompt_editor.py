@@ -6,7 +6,7 @@ from string import ascii_letters, digits
 from typing import TYPE_CHECKING
 
 from prompt_toolkit import PromptSession
-from prompt_toolkit.completion import Completer, Completion
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.filters import completion_is_selected
 from prompt_toolkit.history import History as PromptHistory
 from prompt_toolkit.key_binding import KeyBindings
@@ -20,7 +20,6 @@ from remuda.cli.shell.highlighting import highlight
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from prompt_toolkit.completion import CompleteEvent
     from prompt_toolkit.document import Document
     from prompt_toolkit.formatted_text import StyleAndTextTuples
     from prompt_toolkit.key_binding import KeyPressEvent
@@ -45,14 +44,15 @@ _STYLE = Style.from_dict(
 
 class PromptEditor:
     def __init__(self, history: History, names: KnownNames) -> None:
+        completer = _Completer(names)
         self._session: PromptSession[str] = PromptSession(
             multiline=True,
             history=_Entries(history),
-            completer=_Completer(names),
+            completer=completer,
             complete_while_typing=True,
             lexer=_Lexer(names),
             style=_STYLE,
-            key_bindings=_keys(),
+            key_bindings=_keys(completer),
             enable_open_in_editor=True,
             tempfile_suffix=".sql",
             prompt_continuation=[("class:continued", CONTINUED)],
@@ -110,8 +110,21 @@ class _Lexer(Lexer):
         return lambda number: lines[number] if number < len(lines) else []
 
 
-def _keys() -> KeyBindings:
+def _keys(completer: Completer) -> KeyBindings:
     keys = KeyBindings()
+
+    @keys.add("tab")
+    def _complete(event: KeyPressEvent) -> None:
+        """Take the only completion at once: a menu that is being made while the user types would swallow the key."""
+        buffer = event.current_buffer
+        if buffer.complete_state is not None:
+            buffer.complete_next()
+            return
+        found = list(completer.get_completions(buffer.document, CompleteEvent(completion_requested=True)))
+        if len(found) == 1:
+            buffer.apply_completion(found[0])
+        else:
+            buffer.start_completion(insert_common_part=True)
 
     @keys.add("enter", filter=completion_is_selected)
     def _take_completion(event: KeyPressEvent) -> None:
