@@ -46,7 +46,7 @@ class Screen:
         """Return how rows are laid out here: fitted to the terminal, if it is one."""
         if not self.is_terminal:
             return Layout(options.null, None, "on" if options.expanded == "on" else "off")
-        return Layout(options.null, shutil.get_terminal_size().columns, options.expanded, has_colour(sys.stdout))
+        return Layout(options.null, _size().columns, options.expanded, has_colour(sys.stdout))
 
     def answer(self, text: str, *, pager: str = "off") -> None:
         """Print an answer; on a terminal through the pager, where it is larger than the screen or `pager` is always."""
@@ -106,11 +106,20 @@ def _painted(text: str) -> str:
     return "\n".join(painted)
 
 
+def _size() -> os.terminal_size:
+    """Return the size of the terminal as it is now: $COLUMNS, if exported, is as it was."""
+    try:
+        size = os.get_terminal_size(sys.stdout.fileno())
+    except (OSError, ValueError):  # tests and emulations have no terminal behind it
+        return shutil.get_terminal_size()
+    return size if size.columns and size.lines else shutil.get_terminal_size()
+
+
 def _needs_pager(text: str, pager: str) -> bool:
     if pager == "off":
         return False
     # A line is kept for the prompt below the answer, and one for the time that the statement took.
-    return pager == "always" or text.count("\n") + 1 > shutil.get_terminal_size().lines - 2
+    return pager == "always" or text.count("\n") + 1 > _size().lines - 2
 
 
 def _page(text: str) -> None:

@@ -69,7 +69,7 @@ COPY map | (query) TO 'path' [(FORMAT f, HEADER true | false, DELIMITER ';')]"""
     Syntax(
         "EXPLAIN",
         """EXPLAIN [ANALYZE] [FRAGMENTS | STEPS | LOGICAL | MEMO] query
-EXPLAIN (FORMAT TEXT | JSON, ANALYZE, ...) query""",
+EXPLAIN (FORMAT TEXT | JSON | SVG | HTML, ANALYZE, ...) query""",
         "EXPLAIN SELECT * FROM orders WHERE id = 1",
     ),
     Syntax("DESCRIBE", "DESCRIBE map | view | query", "DESCRIBE orders"),
