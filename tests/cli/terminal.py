@@ -88,6 +88,14 @@ class Terminal:
         """Wait until the last line is an empty prompt."""
         return self.wait(lambda seen: seen.endswith("remuda>"), "a prompt")
 
+    def press_until(self, key: str, text: str) -> str:
+        """Press a key again and again, for a program that throws away what is typed while it is interrupted."""
+        end = time.monotonic() + PATIENCE
+        while text not in self.press(key).screen():
+            assert time.monotonic() < end, f"not {text!r} seen on:\n{self.screen()}"
+            time.sleep(0.2)
+        return self.screen()
+
     def wait_for_end(self) -> int:
         """Wait until the process has ended, and return its status."""
         end = time.monotonic() + PATIENCE

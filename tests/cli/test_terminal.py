@@ -108,11 +108,14 @@ def test_ctrl_c_cancels_the_statement_and_not_the_shell(open_terminal: Open, sho
         terminal.wait_until_gone("Ctrl-C cancels")
         terminal.wait_for_prompt()
         terminal.enter(f"SELECT 'still here ' || '{name}' AS x;").wait_for(f"still here {name}")
+        terminal.wait_for_prompt()
         terminal.press("C-l")
         terminal.wait_until_gone("cancelled")
+        terminal.wait_for_prompt()
     terminal.type("SELECT dropped").wait_for("SELECT dropped")
-    terminal.press("C-c")
+    terminal.press("C-c").wait_for_prompt()
     terminal.enter("SELECT 'and ' || 'here' AS x;").wait_for("and here")
+    terminal.wait_for_prompt()
     terminal.press("C-d")
     assert terminal.wait_for_end() == 0
 
@@ -133,6 +136,7 @@ def test_a_write_that_is_cancelled_leaves_nothing(open_terminal: Open, shop: str
     terminal.enter(f"INSERT INTO orders {source};")
     terminal.wait_for(" s  Ctrl-C cancels")
     terminal.press("C-c").wait_for("cancelled")
+    terminal.wait_for_prompt()
     terminal.enter("SELECT COUNT(*) AS n FROM orders;").wait_for(" 200")
     terminal.enter("INSERT INTO orders VALUES (1000, 'C', 1, NULL);").wait_for("1 row changed")
     terminal.enter("\\q")
@@ -166,7 +170,7 @@ def test_less_is_the_pager_and_ctrl_c_in_it_harms_nothing(open_terminal: Open, s
     terminal.wait_for_prompt()
     terminal.enter("SELECT id, amount FROM orders;").wait_for("\n:")
     terminal.press("C-c")
-    terminal.type("G").wait_for("(200 rows)")  # less is still there
+    terminal.press_until("G", "(200 rows)")  # less is still there
     terminal.press("q").wait_for_prompt()
     terminal.enter("SELECT 'still ' || 'here' AS x;").wait_for("still here")
 
@@ -195,7 +199,7 @@ def test_the_editor(open_terminal: Open, shop: str, tmp_path: Path) -> None:
     terminal.enter("\\e").wait_for("SELECT 'two' AS x;", " two")
     terminal.wait_for_prompt()
     terminal.press("Up").wait_for("remuda> SELECT 'two' AS x;")
-    terminal.press("C-c")
+    terminal.press("C-c").wait_for_prompt()
     editor.write_text("#!/bin/sh\nprintf 'SELECT 41 +' > \"$1\"\n")
     terminal.enter("\\e").wait_for("remuda> SELECT 41 +")
     terminal.enter(" 1 AS x;").wait_for(" 42")
