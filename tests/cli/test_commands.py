@@ -63,7 +63,7 @@ def test_what_there_is(feed: Feed) -> None:
     assert feed("\\d+ named").endswith("query: SELECT name FROM t WHERE name IS NOT NULL")
     assert "t_name" in feed("\\d+")
     assert feed("\\d missing") == "There is no map missing. \\d lists them."
-    assert feed("\\d nam") == 'There is no map nam. Did you mean "named"?'
+    assert feed("\\d namde") == 'There is no map namde. Did you mean "named"?'
     assert " t        2  k" in feed("\\dt")
     assert feed("\\dt x*") == "There are no such maps."
     assert "t_name  HASH" in feed("\\di t*")
