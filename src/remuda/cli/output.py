@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-import base64
-import datetime as dt
+import datetime as dt  # noqa: F401  (used by doctests)
 import json
 import math
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
-from unicodedata import category, east_asian_width
+
+from remuda.text_table import as_table, cell_text, counted, display_width, plain_value, printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-WIDEST_VALUE = 80
-"""Longer values are cut in a table of several columns; one column alone, a plan for instance, has all the room."""
-
-
-_TURNS = frozenset(map(chr, [0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)]))
+__all__ = [
+    "as_csv",
+    "as_json",
+    "as_records",
+    "as_table",
+    "counted",
+    "printable",
+    "render",
+    "widest_line",
+]
 
 
 def render(names: Sequence[str], rows: Sequence[Sequence[Any]], form: str) -> str:
@@ -28,33 +33,6 @@ def render(names: Sequence[str], rows: Sequence[Sequence[Any]], form: str) -> st
             return as_json(names, rows)
         case _:
             return as_table(names, rows)
-
-
-def as_table(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """
-    >>> print(as_table(["id", "name"], [(1, "ann"), (20, None)]))
-     id  name
-    ───  ────
-      1  ann
-     20  NULL
-    (2 rows)
-    """
-    names = [printable(name) for name in names]
-    widest = WIDEST_VALUE if len(names) > 1 else None
-    texts = [[_cell(value, widest) for value in row] for row in rows]
-    right = [all(_is_number(row[at]) for row in rows) and bool(rows) for at in range(len(names))]
-    widths = [max([_width(name), *(_width(row[at]) for row in texts)]) for at, name in enumerate(names)]
-
-    def line(cells: Sequence[str]) -> str:
-        padded = [
-            " " * (width - _width(cell)) + cell if to_right else cell + " " * (width - _width(cell))
-            for cell, width, to_right in zip(cells, widths, right, strict=True)
-        ]
-        return (" " + "  ".join(padded)).rstrip()
-
-    # The rule of the first column covers the margin, so that the table has a straight left edge.
-    rule = "─" + "  ".join("─" * width for width in widths)
-    return "\n".join([line(names), rule, *(line(row) for row in texts), f"({counted(len(rows), 'row')})"])
 
 
 def as_records(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
@@ -69,12 +47,12 @@ def as_records(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     name  NULL
     (2 rows)
     """
-    width = max(map(_width, names))
+    width = max(map(display_width, names))
     lines: list[str] = []
     for number, row in enumerate(rows, 1):
         lines.append(f"── row {number:,} ──")
         lines += [
-            f"{name}{' ' * (width - _width(name))}  {_cell(value, None)}"
+            f"{name}{' ' * (width - display_width(name))}  {cell_text(value, None)}"
             for name, value in zip(names, row, strict=True)
         ]
     return "\n".join([*lines, f"({counted(len(rows), 'row')})"])
@@ -82,7 +60,7 @@ def as_records(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
 
 def widest_line(text: str) -> int:
     """In columns of a terminal."""
-    return max(map(_width, text.splitlines()))
+    return max(map(display_width, text.splitlines()))
 
 
 def as_csv(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
@@ -114,47 +92,12 @@ def as_json(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     return "[\n  " + ",\n  ".join(objects) + "\n]" if objects else "[]"
 
 
-def counted(number: int, noun: str) -> str:
-    """
-    >>> counted(1, "row"), counted(1200, "row")
-    ('1 row', '1,200 rows')
-    """
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
-
-
-def _cell(value: Any, widest: int | None) -> str:
-    if value is None:
-        return "NULL"
-    text = printable(str(_plain(value)).replace("\n", "⏎").replace("\t", " "))
-    return text if widest is None or len(text) <= widest else text[: widest - 1] + "…"
-
-
-def printable(text: str) -> str:
-    """Escape the characters that a terminal would obey, of a value, a name or a message.
-
-    >>> printable("a" + chr(27) + "[2J" + chr(0x9B) + "b")
-    'a\\\\x1b[2J\\\\x9bb'
-    """
-    if text.isprintable():
-        return text
-    return "".join(_escaped(character) if _commands_terminal(character) else character for character in text)
-
-
-def _commands_terminal(character: str) -> bool:
-    """Control characters but line breaks and tabs, and those that turn the direction of writing."""
-    if character in _TURNS:
-        return True
-    return character not in "\n\t" and category(character) in {"Cc", "Cs", "Zl", "Zp"}
-
-
-def _escaped(character: str) -> str:
-    return character.encode("unicode_escape").decode()
 
 
 def _csv_field(value: Any) -> str:
     if value is None:
         return ""
-    text = str(_plain(value))
+    text = str(plain_value(value))
     return '"' + text.replace('"', '""') + '"' if not text or set(text) & set(',"\r\n') else text
 
 
@@ -169,29 +112,4 @@ def _json_value(value: Any) -> Any:
             whole = int(value)
             return whole if whole == value else float(value) if Decimal(repr(float(value))) == value else str(value)
         case _:
-            return _plain(value)
-
-
-def _plain(value: Any) -> Any:
-    match value:
-        case bool():
-            return "true" if value else "false"
-        case dt.datetime():
-            return value.isoformat(" ")
-        case dt.date() | dt.time():
-            return value.isoformat()
-        case dt.timedelta():
-            return str(value)
-        case bytes():
-            return base64.b64encode(value).decode("ascii")
-        case _:
-            return value
-
-
-def _is_number(value: Any) -> bool:
-    return value is None or (isinstance(value, int | float | Decimal) and not isinstance(value, bool))
-
-
-def _width(text: str) -> int:
-    """Columns on a terminal: East Asian characters take two."""
-    return sum(2 if east_asian_width(character) in "WF" else 1 for character in text)
+            return plain_value(value)
