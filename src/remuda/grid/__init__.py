@@ -8,6 +8,7 @@ handed out.
 from remuda.grid.grid import Grid, open_grid
 from remuda.grid.map import Map
 from remuda.grid.result import Result
+from remuda.grid.rows import Row
 from remuda.grid.session import Session
 
-__all__ = ["Grid", "Map", "Result", "Session", "open_grid"]
+__all__ = ["Grid", "Map", "Result", "Row", "Session", "open_grid"]

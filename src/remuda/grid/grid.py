@@ -148,6 +148,10 @@ class Grid:
         """
         return self.default_session.sql(text, *values, timeout=timeout, **named)
 
+    async def sql_async(self, text: str, /, *values: Any, timeout: float | None = None, **named: Any) -> Result:
+        """Run one statement in the grid's own session, on another thread; see `Session.sql_async`."""
+        return await self.default_session.sql_async(text, *values, timeout=timeout, **named)
+
     def session(self) -> Session:
         """Return a new session, which shares the maps and the plans of the grid and has settings of its own."""
         with self._lock:

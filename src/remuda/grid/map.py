@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from remuda.errors import option_error
 from remuda.grid.map_rows import MapRows, Value
-from remuda.grid.rows import NamedRow, RowShape
+from remuda.grid.rows import Row, RowShape
 from remuda.plan.fragments import ResultColumn
 from remuda.storage import row_projection
 
@@ -42,13 +42,13 @@ class Map:
     def name(self) -> str:
         return self._definition.name
 
-    def get(self, key: Any, default: Any = None) -> NamedRow | Any:
+    def get(self, key: Any, default: Any = None) -> Row | Any:
         """The row's columns outside the key; `default` where there is no such key."""
         stored = self._stored_key(key)
         found = None if stored is None else self._find(stored, self._form)
         return default if found is None else found
 
-    def get_all(self, keys: Iterable[Any]) -> dict[Any, NamedRow]:
+    def get_all(self, keys: Iterable[Any]) -> dict[Any, Row]:
         """The values of those keys that are there."""
         try:
             given = iter(keys)
@@ -62,13 +62,13 @@ class Map:
         except TypeError:
             raise option_error("a key that is a list or an array cannot be one of the dictionary") from None
 
-    def __getitem__(self, key: Any) -> NamedRow:
-        found: NamedRow | None = self.get(key)
+    def __getitem__(self, key: Any) -> Row:
+        found: Row | None = self.get(key)
         if found is None:
             raise KeyError(key)
         return found
 
-    def put(self, key: Any, value: Value) -> NamedRow | None:
+    def put(self, key: Any, value: Value) -> Row | None:
         """Stores the row and returns what was there before; `set` is faster where nobody wants to know."""
         old = self._exchange(self._row(key, value), self._value_positions)
         if old is None:
@@ -80,20 +80,20 @@ class Map:
         """Stores the row."""
         self._put_one(self._row(key, value))
 
-    def put_if_absent(self, key: Any, value: Value) -> NamedRow | None:
+    def put_if_absent(self, key: Any, value: Value) -> Row | None:
         """Stores the row unless the key is there; returns what is there, None if the row was stored."""
         row = self._row(key, value)
         with self._store.writing():
-            old: NamedRow | None = self.get(key)
+            old: Row | None = self.get(key)
             if old is None:
                 self._put_one(row)
         return old
 
-    def replace(self, key: Any, value: Value) -> NamedRow | None:
+    def replace(self, key: Any, value: Value) -> Row | None:
         """Stores the row only if the key is there; returns what was there before, None if nothing was stored."""
         row = self._row(key, value)
         with self._store.writing():
-            old: NamedRow | None = self.get(key)
+            old: Row | None = self.get(key)
             if old is not None:
                 self._put_one(row)
         return old
@@ -106,10 +106,10 @@ class Map:
             raise option_error("entries are a mapping or pairs of key and value") from None
         self._store.put([self._row(key, value) for key, value in pairs])
 
-    def remove(self, key: Any) -> NamedRow | None:
+    def remove(self, key: Any) -> Row | None:
         """Removes the row and returns what it was; `delete` is faster where nobody wants to know."""
         with self._store.writing():
-            old: NamedRow | None = self.get(key)
+            old: Row | None = self.get(key)
             if old is not None:
                 self._store.delete([self._stored_key(key)])
         return old
@@ -141,12 +141,12 @@ class Map:
         """
         return (key for key, _ in self.items(condition, *parameters, _columns=()))
 
-    def values(self, condition: str | None = None, *parameters: Any) -> Iterator[NamedRow]:
+    def values(self, condition: str | None = None, *parameters: Any) -> Iterator[Row]:
         return (value for _, value in self.items(condition, *parameters))
 
     def items(
         self, condition: str | None = None, *parameters: Any, _columns: tuple[str, ...] | None = None
-    ) -> Iterator[tuple[Any, NamedRow]]:
+    ) -> Iterator[tuple[Any, Row]]:
         """Keys and values, of all rows or of those that pass a condition written in SQL."""
         definition = self._definition
         values = tuple(column.name for column in definition.value_columns) if _columns is None else _columns

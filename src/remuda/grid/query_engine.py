@@ -42,6 +42,8 @@ class QueryEngine:
         self.statements = OffloadPool()
         """Where statements that write run if they have a deadline. Apart from the runtime's threads: a statement waits
         for the steps of its query, and must not take up the threads that they run on."""
+        self.waiting = OffloadPool()
+        """Where the statements of coroutines run. Apart from `statements`, on whose threads they may wait for steps."""
         self._extensions = extensions.registered()
         self._executors = _watch(spark)
         if self._executors is not None:
@@ -104,6 +106,7 @@ class QueryEngine:
         self.scheduler.close()
         self.runtime.pool.close()
         self.statements.close()
+        self.waiting.close()
 
     def is_valid(self, plan: Plan) -> bool:
         """Return whether the maps, views and partitions that the plan was made for are the current ones."""

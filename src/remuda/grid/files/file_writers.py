@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from remuda.errors import repeated_column
-from remuda.expr.cast.cast_text import floating_text
+from remuda.errors import data_error
+from remuda.grid.results.json_text import json_object
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,26 +53,16 @@ def _write_arrow(path: Path, batches: Batches, schema: pa.Schema, _csv: CsvOptio
 
 
 def _write_json(path: Path, batches: Batches, schema: pa.Schema, _csv: CsvOptions) -> int:
-    """One object a line, as `grid.load` reads it. JSON has no NaN and no infinite number: they are written as text."""
+    """Write one object a line, as `grid.load` reads it."""
     twice = next((name for name in schema.names if schema.names.count(name) > 1), None)
     if twice is not None:
-        raise repeated_column(f"an object of JSON has no two members {twice}: name the columns apart")
-    floating = [field.name for field in schema if pa.types.is_floating(field.type)]
+        raise data_error(f"an object of JSON has no two members {twice}: name the columns apart")
     with path.open("w", encoding="utf-8") as file:
 
         def write(batch: pa.RecordBatch) -> None:
-            for row in batch.to_pylist():
-                for name in floating:
-                    if row[name] is not None and not math.isfinite(row[name]):
-                        row[name] = floating_text(row[name])
-                file.write(json.dumps(row, default=_in_json, ensure_ascii=False) + "\n")
+            file.writelines(json_object(row) + "\n" for row in batch.to_pylist())
 
         return _each_batch(batches, write)
-
-
-def _in_json(value: Any) -> Any:
-    """What JSON has no form for is written as text; of bytes, their digits."""
-    return value.hex() if isinstance(value, bytes) else str(value)
 
 
 def _each_batch(batches: Batches, write: Callable[[pa.RecordBatch], object]) -> int:
