@@ -88,6 +88,19 @@ class MapStore(MapState):
             self.verify()
             raise
 
+    def find_many(self, keys: Sequence[Any], form: RowProjection) -> list[Any]:
+        """The rows of many keys in this form at one snapshot, in the order of the keys; None where there is none."""
+        if not self._readable:
+            self.refuse_unreadable()
+        try:
+            return self._version.batch_finder(form)(keys)
+        except UnicodeEncodeError as error:
+            raise unencodable(self.definition, ", ".join(self.definition.key), error.object) from error
+        except (IndexError, UnicodeDecodeError):
+            # What a damaged file gives before it is found out in the background.
+            self.verify()
+            raise
+
     def snapshot(self) -> MapSnapshot:
         if not self._readable:
             self.refuse_unreadable()

@@ -9,6 +9,7 @@ from __future__ import annotations
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
+from remuda.storage.lookup.batch_lookup import make_batch_finder
 from remuda.storage.lookup.dirty_keys import dirty_keys
 from remuda.storage.lookup.generated_readers import row_reader
 from remuda.storage.lookup.index_lookup import IndexLookup
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from remuda.catalog import MapDefinition
+    from remuda.storage.lookup.batch_lookup import BatchFinder
     from remuda.storage.lookup.dirty_keys import DirtyKeys
     from remuda.storage.lookup.index_lookup import IndexRead
     from remuda.storage.lookup.row_projection import Row, RowProjection
@@ -45,6 +47,7 @@ class MapVersion:
         "_key_hash",
         "_touched",
         "added",
+        "batch_finders",
         "columns",
         "covering",
         "definition",
@@ -80,6 +83,7 @@ class MapVersion:
         self.partition_of_key = partition_finder(definition)
         self.covering = _covering(definition.partitions, self.segments)
         self.finders: dict[RowProjection, Callable[[Any], Any]] = {}
+        self.batch_finders: dict[RowProjection, BatchFinder] = {}
         self.index_lookups: dict[IndexRead, IndexLookup] = {}
         self._before = _RowsBefore()
         self._touched: tuple[DirtyKeys | None] | None = None
@@ -157,6 +161,7 @@ class MapVersion:
         A thread that makes a finder in this moment puts it where nobody looks any more.
         """
         self.finders = {}
+        self.batch_finders = {}
         self.index_lookups = {}
         self._before = _RowsBefore()
 
@@ -167,6 +172,15 @@ class MapVersion:
         if found is None:
             _make_room(finders)
             found = finders[form] = make_finder(self, form)
+        return found
+
+    def batch_finder(self, form: RowProjection) -> BatchFinder:
+        """The function from many keys to their rows at one snapshot; made once, and then found in `batch_finders`."""
+        finders = self.batch_finders
+        found = finders.get(form)
+        if found is None:
+            _make_room(finders)
+            found = finders[form] = make_batch_finder(self, form)
         return found
 
     def index_lookup(self, read: IndexRead) -> IndexLookup:

@@ -20,6 +20,8 @@ BY_AMOUNT = "SELECT id, amount FROM orders WHERE amount BETWEEN ? AND ?"
 QUANTITIES_BY_AMOUNT = "SELECT id, qty FROM orders WHERE amount BETWEEN ? AND ?"
 """Of the two columns before, SQLite finds both in its index, as its row number is the key; here it needs the rows."""
 
+KEYS_AT_ONCE = 1_000
+
 ROWS_BY_AMOUNT = "SELECT * FROM orders WHERE amount BETWEEN ? AND ?"
 INDEXED = ("SQLite", "DuckDB")
 """The peers that have an index on other columns than the key."""
@@ -27,6 +29,7 @@ INDEXED = ("SQLite", "DuckDB")
 
 def cases(setting: Setting) -> Iterator[Case]:
     yield _map_get(setting)
+    yield _map_get_all(setting)
     yield _by_key("key: 2 columns, grid.sql", BY_KEY, setting, grows=True)
     yield _by_key("key: whole row, grid.sql", ROW_BY_KEY, setting)
     yield _rows(
