@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 import os
-from itertools import chain, islice
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Self, get_args
+from typing import TYPE_CHECKING, Any, Self
 from weakref import WeakSet
 
 from remuda.cluster import Cluster
-from remuda.errors import closed_error, nearest, not_found, option_error, wrong_object
-from remuda.grid.files.inputs import TABLE_ROWS, ProgressBar, is_spark_dataframe, open_source, suggest_create, with_keys
+from remuda.errors import ErrorCode, RemudaError, SqlError
+from remuda.grid.files.loading import LoadOptions, load_data
 from remuda.grid.map import Map
 from remuda.grid.query_engine import QueryEngine
 from remuda.grid.session import Session, not_text
-from remuda.grid.write_rows import generated_keys
-from remuda.storage import Durability, LoadMode, Store
+from remuda.storage import Durability, Store
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from types import TracebackType
 
     from remuda.catalog import MapDefinition, SearchPath
     from remuda.grid.result import Result
     from remuda.grid.statements.explanation import Explanation
     from remuda.spark import SparkSession
+    from remuda.storage import LoadMode
 
 
 def open_grid(
@@ -176,39 +175,47 @@ class Grid:
         self._refuse_closed()
         return Map(self.store.map(self._definition(name)), self.sql)
 
-    def load(self, name: str, data: Any, mode: LoadMode = "append") -> int:
-        """Loads many rows at once, all or none, and returns how many: Arrow, pandas, polars, batches, a path, Spark.
+    def load(
+        self,
+        name: str,
+        data: Any,
+        mode: LoadMode = "append",
+        *,
+        key: str | Sequence[str] | None = None,
+        missing: str = "error",
+        progress: bool | None = None,
+    ) -> int:
+        """Load many rows into a map, all or none, and return how many.
 
-        What comes in batches is not held all at once. On a terminal a bar shows how far it is.
+        `data` is a pyarrow table, batch, reader or dataset, a pandas or Polars data frame (lazy ones too), a DuckDB
+        relation, a Delta table, a Spark data frame, anything else with `__arrow_c_stream__`, a list of dictionaries, a
+        dictionary of lists, several of these one after the other, or the path of files: Parquet, CSV, JSON lines,
+        Arrow; `.csv.gz` and its kin; a folder, a pattern such as `"day=*/*.parquet"`, or the folder of a Delta table.
+        What comes in batches is not held all at once.
+
+        `key` names the column, or the columns, of the key: with it a map that is absent is created, with the columns
+        and types of the data. `mode` is `append`, which refuses keys that are there, `upsert` or `replace`. Data that
+        lacks columns of the map is refused, unless `missing="null"`. A bar shows the progress on a terminal; `progress`
+        says otherwise.
+
+        >>> import remuda
+        >>> grid = remuda.open()
+        >>> grid.load("orders", [{"id": 1, "amount": 9.5}, {"id": 2, "amount": None}], key="id")
+        2
+        >>> grid.load("orders", {"id": [2, 3], "amount": [5.0, 7.5]}, mode="upsert")
+        2
+        >>> grid.sql("SELECT SUM(amount) AS total FROM orders").fetchone().total
+        22.0
         """
         self._refuse_closed()
-        if str(mode) not in get_args(LoadMode):
-            raise option_error(f"mode must be one of {', '.join(get_args(LoadMode))}, not {mode!r}")
-        if is_spark_dataframe(data):
-            from remuda.spark.load.load_job import load_dataframe
-
-            target = self.store.map(self._definition(name))
-            bar = ProgressBar(f"loading {name}", None)
-            try:
-                return load_dataframe(target, data, mode, generated_keys, bar.advance)
-            finally:
-                bar.finish()
+        options = LoadOptions.checked(mode, key, missing, progress)
         if not isinstance(name, str):
             raise not_text("the name of a map", name)
         known = self.store.catalog.find_map(name, self.search_path)
-        source = open_source(data, () if known is None else known.columns)
-        target = self.store.map(self._definition(name, suggest_create(name, source.schema)))
-        tables = with_keys(target.definition, source.tables)
-        bar = ProgressBar(f"loading {name}", source.rows)
-        try:
-            with source.naming_files():
-                few = source.rows is not None and source.rows <= TABLE_ROWS
-                first = list(islice(tables, 2 if few else 0))
-                if len(first) == 1:
-                    return target.load(first[0], mode)
-                return target.load_tables(chain(first, tables), mode, bar.advance)
-        finally:
-            bar.finish()
+        rows = load_data(self.store, name, known, data, options)
+        if known is None:
+            self.engine.plans.changed()
+        return rows
 
     def checkpoint(self) -> None:
         """Folds the write log into segments now."""
@@ -252,18 +259,13 @@ class Grid:
     ) -> None:
         self.close()
 
-    def _definition(self, name: str, suggestion: str | None = None) -> MapDefinition:
+    def _definition(self, name: str) -> MapDefinition:
         if not isinstance(name, str):
             raise not_text("the name of a map", name)
         found = self.store.catalog.find_map(name, self.search_path)
         if found is None:
-            if self.store.catalog.find_view(name, self.search_path) is not None:
-                raise wrong_object(
-                    f"{name} is a view, not a map", suggestion=f"Query it: grid.sql('SELECT * FROM {name}')."
-                )
-            known = nearest(name, [each.name for each in self.store.catalog.maps.values()])
-            hint = suggestion or known or f"Create it with: CREATE TABLE {name} (..., PRIMARY KEY (...))"
-            raise not_found(f"unknown table: {name}", suggestion=hint)
+            hint = f"Create it with: CREATE TABLE {name} (..., PRIMARY KEY (...))"
+            raise SqlError(ErrorCode.OBJECT_NOT_FOUND, f"unknown table: {name}", suggestion=hint)
         return found
 
     def _refuse_closed(self) -> None:
