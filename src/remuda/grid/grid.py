@@ -39,7 +39,7 @@ def open_grid(
     cache: str | Path | None = None,
     cache_bytes: int | None = None,
 ) -> Grid:
-    """Opens a grid: in memory without a path, else in a durable folder, which is created if absent.
+    """Open a grid: in memory without a path, else in a durable folder, which is created if absent.
 
     With a Spark session the same maps can be queried by Spark jobs, and loaded from Spark data frames.
 
@@ -103,7 +103,7 @@ def _open_store(
 
 
 def _check_options(path: object, **counts: object) -> None:
-    """An empty path would be the current folder, which nobody means."""
+    """Raise where the path is none, or a number is not one. An empty path would mean the current folder."""
     if path is not None and not isinstance(path, str | Path):
         raise option_error(f"the path is text or a pathlib.Path, not a {type(path).__name__}")
     if path == "" or "\0" in str(path):
@@ -119,7 +119,15 @@ def _check_options(path: object, **counts: object) -> None:
 
 
 class Grid:
-    """Use `remuda.open`. A grid may be used by many threads at once."""
+    """A set of maps, and every statement on them; made by `remuda.open`. Many threads may use one at once.
+
+    >>> import remuda
+    >>> with remuda.open() as grid:
+    ...     grid.sql("CREATE TABLE orders (id BIGINT, amount DOUBLE, PRIMARY KEY (id))").update_count
+    ...     grid.sql("INSERT INTO orders VALUES (?, ?)", 1, 9.5).update_count
+    0
+    1
+    """
 
     def __init__(self, store: Store, members: int = 1, spark: SparkSession | None = None) -> None:
         self.store = store
@@ -167,11 +175,23 @@ class Grid:
         With values for its parameters it says what they decide: which partitions and members, index or direct scan.
         The text is a `str`; a notebook shows it as a picture, and `save("plan.svg")` or `save("plan.html")` writes it.
         `format` is `text`, `json`, `html` or `svg`.
+
+        >>> import remuda
+        >>> print(remuda.open().explain("SELECT 1 AS one"))  # doctest: +ELLIPSIS
+        Root...
         """
         return self.default_session.explain(text, *values, format=format, analyze=analyze, **named)
 
     def map(self, name: str) -> Map:
-        """The key-value face of a map."""
+        """Return the key-value face of a map.
+
+        >>> import remuda
+        >>> grid = remuda.open()
+        >>> grid.load("stock", [{"item": "hay", "amount": 5}], key="item")
+        1
+        >>> grid.map("stock")["hay"].amount
+        5
+        """
         self._refuse_closed()
         return Map(self.store.map(self._definition(name)), self.sql)
 
@@ -218,17 +238,18 @@ class Grid:
         return rows
 
     def checkpoint(self) -> None:
-        """Folds the write log into segments now."""
+        """Flush recent writes into segments now. The grid does so by itself, in the background, when they are many."""
         self._refuse_closed()
         self.store.checkpoint()
 
     def refresh(self) -> None:
-        """Makes a read-only grid see all that was acknowledged by now."""
+        """Make a read-only grid see all that was acknowledged by now."""
         self._refuse_closed()
         self.store.refresh()
         self.engine.plans.changed()
 
     def close(self) -> None:
+        """End all sessions and their results, and let go of the folder. What was acknowledged is durable before."""
         with self._lock:
             if self._closed:
                 return
@@ -241,7 +262,7 @@ class Grid:
         self.store.refuse_reads(self._closed_because)
 
     def leave(self, reason: str) -> None:
-        """Refuses everything from now on, for this reason, and touches nothing: it belongs to another process."""
+        """Refuse everything from now on, for this reason, and touch nothing: it belongs to another process."""
         self._closed, self._closed_because = True, reason
         for session in list(self._sessions):
             session.leave(reason)

@@ -39,6 +39,12 @@ class Session:
 
     Made by `grid.session()`; `grid.sql` has one too. Threads may share a session. Closing it ends the results of its
     queries that are still being read, and so does closing the grid.
+
+    >>> import remuda
+    >>> with remuda.open().session() as session:
+    ...     _ = session.sql("SET timeout = 5")
+    ...     session.settings.timeout
+    5.0
     """
 
     def __init__(self, grid: Grid) -> None:
@@ -267,6 +273,7 @@ class Session:
         return f"<Session{'' if self._closed_because is None else ', closed'}>"
 
     def refuse_closed(self) -> None:
+        """Raise where the session, or its grid, is closed."""
         if self._closed_because is not None:
             raise closed_error(self._closed_because)
 
