@@ -10,7 +10,6 @@ from weakref import WeakSet
 
 from remuda.cluster import Cluster
 from remuda.errors import ErrorCode, RemudaError, SqlError
-from remuda.grid.files.loading import LoadOptions, load_data
 from remuda.grid.map import Map
 from remuda.grid.query_engine import QueryEngine
 from remuda.grid.session import Session, not_text
@@ -227,6 +226,8 @@ class Grid:
         >>> grid.sql("SELECT SUM(amount) AS total FROM orders").fetchone().total
         22.0
         """
+        from remuda.grid.files.loading import LoadOptions, load_data
+
         self._refuse_closed()
         options = LoadOptions.checked(mode, key, missing, progress)
         if not isinstance(name, str):

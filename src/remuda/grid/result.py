@@ -12,8 +12,6 @@ from remuda.exec.batch import conformed, slice_batch
 from remuda.extras import require_extra
 from remuda.grid.garbage import full_collections_put_off
 from remuda.grid.results.arrow_batches import arrow_batch, arrow_columns
-from remuda.grid.results.async_reading import rows_async
-from remuda.grid.results.frames import pandas_frame, polars_frame
 from remuda.grid.results.json_text import json_object
 from remuda.grid.results.preview import PREVIEW_ROWS, html_of, preview, summary, text_of
 from remuda.grid.rows import RowShape, refuse_duplicates
@@ -141,6 +139,8 @@ class Result:
 
     def __aiter__(self) -> AsyncIterator[Row]:
         """Iterate in a coroutine: rows are computed on another thread, and the event loop goes on meanwhile."""
+        from remuda.grid.results.async_reading import rows_async  # brings asyncio
+
         self._refuse_over()
         return rows_async(self)
 
@@ -272,11 +272,15 @@ class Result:
         >>> list(map(str, frame.dtypes))
         ['int32', 'datetime64[ms]', 'decimal128(3, 2)[pyarrow]']
         """
+        from remuda.grid.results.frames import pandas_frame
+
         require_extra("pandas", "pandas")
         return pandas_frame(self.to_arrow())
 
     def to_polars(self) -> Any:
         """Return all rows that are left as a Polars data frame; refuse two columns of one name."""
+        from remuda.grid.results.frames import polars_frame
+
         require_extra("polars", "polars")
         refuse_duplicates(self._names(), "a Polars data frame")
         return polars_frame(self.to_arrow())

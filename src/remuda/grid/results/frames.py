@@ -11,9 +11,6 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from remuda.extras import require_extra
-from remuda.grid.rows import refuse_duplicates
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -22,7 +19,6 @@ INT64 = range(-(2**63), 2**63)
 
 def pandas_frame(table: pa.Table) -> Any:
     """Convert an Arrow table to a pandas data frame, column by column, as names may be there twice."""
-    require_extra("pandas", "pandas")
     import pandas as pd
 
     series = {number: _series(column) for number, column in enumerate(table.columns)}
@@ -65,8 +61,6 @@ def _dtype_of(column: pa.ChunkedArray) -> Callable[[pa.DataType], Any]:
 
 def polars_frame(table: pa.Table) -> Any:
     """Convert an Arrow table to a Polars data frame, whose columns must have different names."""
-    require_extra("polars", "polars")
     import polars as pl
 
-    refuse_duplicates(table.column_names, "a Polars data frame")
     return pl.from_arrow(table)
