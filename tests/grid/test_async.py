@@ -114,6 +114,19 @@ def test_cancelling_the_task_cancels_the_statement(grid: Any) -> None:
     )
 
 
+def test_a_statement_that_waits_for_a_thread_is_cancelled_at_once(grid: Any) -> None:
+    async def ask() -> None:
+        tasks = [asyncio.create_task(grid.sql_async(ENDLESS)) for _ in range(60)]
+        await asyncio.sleep(0.2)
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+        assert all(task.cancelled() for task in tasks)
+        assert (await grid.sql_async("SELECT COUNT(*) FROM m")).fetchone() == (ROWS,)
+
+    asyncio.run(ask())
+
+
 def wait_until(condition: Any) -> None:
     while not condition():
         time.sleep(0.01)

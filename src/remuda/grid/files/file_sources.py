@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import glob
 from contextlib import contextmanager
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from remuda.dataclass import dataclass
 from remuda.errors import RemudaError, StorageError, data_error
 from remuda.grid.files.formats import FileFormat, format_named, one_format
 from remuda.grid.files.load_source import LoadSource, dataset_source, gathered

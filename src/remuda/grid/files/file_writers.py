@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
+from remuda.dataclass import dataclass
 from remuda.errors import data_error
 from remuda.grid.results.json_text import json_object
 from remuda.sql import CsvOptions
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class WriteOptions:
     """How files are written; no compression is that which the format has by itself."""
 
-    csv: CsvOptions = CsvOptions()  # noqa: RUF009  (frozen)
+    csv: CsvOptions = CsvOptions()
     compression: str | None = None
 
 

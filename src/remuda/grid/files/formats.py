@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from remuda.dataclass import dataclass
 from remuda.errors import data_error
 from remuda.grid.files import csv_files, file_writers, json_files, typed_files
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from remuda.dataclass import dataclass
 from remuda.errors import SqlError
 from remuda.expr.cancellation import check_cancelled
 

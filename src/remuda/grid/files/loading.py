@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -10,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from remuda.catalog import DEFAULT_SCHEMA
+from remuda.dataclass import dataclass
 from remuda.errors import ErrorCode, SqlError, data_error
 from remuda.grid.files.inputs import is_spark_dataframe, open_source
 from remuda.grid.files.load_source import TABLE_ROWS

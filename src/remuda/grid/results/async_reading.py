@@ -35,10 +35,11 @@ class AsyncStatement:
         try:
             return await asyncio.shield(waiting)
         except asyncio.CancelledError:
-            self._cancel()
-            await asyncio.wait([waiting])
-            if not waiting.cancelled():
-                waiting.exception()  # seen: the cancellation is what the caller is told
+            if not work.cancel():  # it has begun
+                self._cancel()
+                await asyncio.wait([waiting])
+                if not waiting.cancelled():
+                    waiting.exception()  # seen: the cancellation is what the caller is told
             raise
 
     def _cancel(self) -> None:

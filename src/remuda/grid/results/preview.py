@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from remuda.dataclass import dataclass
 from remuda.errors import RemudaError
 from remuda.text_table import as_table, cell_text, counted
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import shutil
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING
 
+from remuda.dataclass import dataclass
 from remuda.errors import data_error, nearest, parsing_error
 from remuda.grid.files.file_writers import WriteOptions
 from remuda.grid.files.formats import (

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, get_args
 
 from sqlglot.tokens import Token, TokenType
 
-from remuda.errors import bad_argument, nearest, unknown_object
+from remuda.dataclass import dataclass
+from remuda.errors import nearest, parsing_error
 from remuda.sql.parse.parse_query import begins_select, parse_query
 from remuda.sql.parse.statements import CopyFrom, CopyTo, CreateMapAs, CreateView, CsvOptions, DropView
 from remuda.storage import LoadMode
