@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 from weakref import WeakSet
 
 from remuda.cluster import Cluster
-from remuda.errors import ErrorCode, RemudaError, SqlError
+from remuda.errors import closed_error, nearest, not_found, option_error, wrong_object
 from remuda.grid.map import Map
 from remuda.grid.query_engine import QueryEngine
 from remuda.grid.session import Session, not_text
@@ -286,8 +286,13 @@ class Grid:
             raise not_text("the name of a map", name)
         found = self.store.catalog.find_map(name, self.search_path)
         if found is None:
-            hint = f"Create it with: CREATE TABLE {name} (..., PRIMARY KEY (...))"
-            raise SqlError(ErrorCode.OBJECT_NOT_FOUND, f"unknown table: {name}", suggestion=hint)
+            if self.store.catalog.find_view(name, self.search_path) is not None:
+                raise wrong_object(
+                    f"{name} is a view, not a map", suggestion=f"Query it: grid.sql('SELECT * FROM {name}')."
+                )
+            known = nearest(name, [each.name for each in self.store.catalog.maps.values()])
+            hint = known or f"Create it with: CREATE TABLE {name} (..., PRIMARY KEY (...))"
+            raise not_found(f"unknown table: {name}", suggestion=hint)
         return found
 
     def _refuse_closed(self) -> None:

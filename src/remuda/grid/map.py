@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, overload
 
-from remuda.errors import data_error
+from remuda.errors import option_error
 from remuda.grid.map_rows import MapRows, Value, same_row
 from remuda.grid.rows import Row, RowShape
 from remuda.plan.fragments import ResultColumn

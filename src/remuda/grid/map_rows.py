@@ -9,7 +9,7 @@ from decimal import Context
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from remuda.errors import data_error, nearest
+from remuda.errors import missing_column, nearest, null_error, value_error
 from remuda.grid.parameters import exact_converter
 from remuda.types import Kind, convert_each, stored_converter
 
@@ -48,7 +48,7 @@ class MapRows:
     def changes(self, key: Any, changes: Mapping[str, Any]) -> list[tuple[int, Any]]:
         """Convert the columns that an update names to pairs of position and stored value."""
         if not isinstance(changes, Mapping):
-            raise data_error(f"the changes are a mapping from columns to values, not a {type(changes).__name__}")
+            raise value_error(f"the changes are a mapping from columns to values, not a {type(changes).__name__}")
         given = _by_folded_name(changes, [column.name for column in self._definition.columns if not column.hidden])
         _refuse_other_key(self._definition, self.stored_key, key, given)
         columns = self._definition.columns
@@ -61,24 +61,24 @@ class MapRows:
     def adder(self, name: str, by: Any) -> tuple[int, Callable[[Any], Any]]:
         """Return the position of a numeric column, and the function that adds a number to its stored value."""
         if not isinstance(name, str):
-            raise data_error(f"the name of a column is text, not a {type(name).__name__}")
+            raise value_error(f"the name of a column is text, not a {type(name).__name__}")
         columns = self._definition.columns
         found = [at for at in self.value_positions if columns[at].name.casefold() == name.casefold()]
         if not found:
             names = [columns[at].name for at in self.value_positions]
-            raise data_error(f"unknown column: {name}", suggestion=nearest(name, names))
+            raise missing_column(f"unknown column: {name}", suggestion=nearest(name, names))
         column = columns[found[0]]
         if not column.type.is_numeric or isinstance(by, bool):
             held = "a truth value" if column.type.is_numeric else f"{column.name} ({column.type})"
-            raise data_error(f"only numbers can be added, not {held}")
+            raise value_error(f"only numbers can be added, not {held}")
         amount = exact_converter(column.type)(by)
         if amount is None:
-            raise data_error("NULL cannot be added")
+            raise null_error("NULL cannot be added")
         convert = stored_converter(column.type)
 
         def add(value: Any) -> Any:
             if value is None:
-                raise data_error(f"{column.name} is NULL: nothing can be added to it")
+                raise null_error(f"{column.name} is NULL: nothing can be added to it")
             return convert(_EXACT.add(value, amount) if column.type.kind is Kind.DECIMAL else value + amount)
 
         return found[0], add
@@ -154,9 +154,9 @@ def _by_folded_name(value: Mapping[str, Any], columns: Sequence[str]) -> dict[st
     known = {name.casefold() for name in columns}
     for name in value:
         if not isinstance(name, str):
-            raise data_error(f"the name of a column is text, not a {type(name).__name__}")
+            raise value_error(f"the name of a column is text, not a {type(name).__name__}")
         if name.casefold() not in known:
-            raise data_error(f"unknown column: {name}", suggestion=nearest(name, columns))
+            raise missing_column(f"unknown column: {name}", suggestion=nearest(name, columns))
     return {name.casefold(): part for name, part in value.items()}
 
 
@@ -170,7 +170,7 @@ def _refuse_other_key(
     inside = tuple(given.get(name.casefold(), part) for name, part in zip(definition.key, parts, strict=True))
     if stored_key(inside[0] if len(inside) == 1 else inside) != stored_key(key):
         names, held = ", ".join(definition.key), inside[0] if len(inside) == 1 else inside
-        raise data_error(f"the value has another key ({names}) than the one it is given under: {held!r}, not {key!r}")
+        raise value_error(f"the value has another key ({names}) than the one it is given under: {held!r}, not {key!r}")
 
 
 def _key_parts(definition: MapDefinition, key: Any) -> tuple[Any, ...]:

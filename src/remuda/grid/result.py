@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
-from remuda.errors import ErrorCode, SqlError, data_error
+from remuda.errors import ErrorCode, SqlError, option_error, state_error
 from remuda.exec.batch import conformed, slice_batch
 from remuda.extras import require_extra
 from remuda.grid.garbage import full_collections_put_off
@@ -429,7 +429,7 @@ class Result:
         """Raise where nothing can be read any more. A statement that gives no rows can be asked for them for ever."""
         self._refuse_closed()
         if self._over and self.columns:
-            raise data_error(
+            raise state_error(
                 "the result was read already: its rows are handed out once",
                 suggestion="Run the statement again, or keep what fetchall() or arrow() gives.",
             )

@@ -6,7 +6,7 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from remuda.errors import data_error
+from remuda.errors import repeated_column
 from remuda.exec.batch import TupleBatch, stored_columns
 from remuda.types import python_column_converter, python_converter
 
@@ -89,7 +89,9 @@ def refuse_duplicates(names: Sequence[str], target: str) -> None:
     """Raise where two columns have one name, which `target` would keep only one of."""
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise data_error(f"two columns are called {twice}: {target} has room for one", suggestion="Name one with AS.")
+        raise repeated_column(
+            f"two columns are called {twice}: {target} has room for one", suggestion="Name one with AS."
+        )
 
 
 def _make_row(fields: tuple[str, ...], values: tuple[Any, ...]) -> Row:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from remuda.errors import data_error, shown
+from remuda.errors import SqlError, file_error, shown, text_error
 from remuda.grid.files.text_files import LONGEST_RECORD, by_name, no_such_column, open_text
 from remuda.grid.files.text_values import WrongValueError, typed_column
 from remuda.sql import CsvOptions
@@ -53,7 +53,7 @@ def read_csv(path: Path, options: CsvOptions | None, columns: Sequence[ColumnDef
         try:
             arrays = [typed_column(column, array) for column, array in zip(targets, batch.columns, strict=True)]
         except WrongValueError as error:
-            raise data_error(f"{path}, row {rows + error.row + 1}: {error.message}") from error
+            raise text_error(f"{path}, row {rows + error.row + 1}: {error.message}") from error
         yield pa.RecordBatch.from_arrays(arrays, names=names)
         rows += batch.num_rows
 
@@ -63,7 +63,7 @@ def csv_names(path: Path, options: CsvOptions) -> list[str]:
     with open_text(path) as stream:
         head = stream.read(_HEADER_BYTES)
     if not head.strip():
-        raise data_error(f"{path} cannot be read: it is empty, and has no line with the names of columns")
+        raise file_error(f"{path} cannot be read: it is empty, and has no line with the names of columns")
     try:
         text = head.decode("utf-8-sig", "strict" if len(head) < _HEADER_BYTES else "ignore")
         lines = csv.reader(io.StringIO(text, newline=""), delimiter=options.delimiter)
@@ -72,7 +72,7 @@ def csv_names(path: Path, options: CsvOptions) -> list[str]:
         # What comes after the names may be damaged; the names alone are asked for here.
         first = head.splitlines()[0].decode("utf-8-sig", "replace")
         if "�" in first or isinstance(error, csv.Error):
-            raise data_error(f"{path} cannot be read: its first line has no names of columns: {error}") from error
+            raise file_error(f"{path} cannot be read: its first line has no names of columns: {error}") from error
         return next(csv.reader([first], delimiter=options.delimiter))
 
 
@@ -122,7 +122,7 @@ def _csv_rows(path: Path, options: CsvOptions, names: Sequence[str]) -> Iterator
             if not any(reason in str(error) for reason in _BLOCK_TOO_SMALL):
                 raise _csv_error(path, options, names, block, error) from error
             if block >= LONGEST_RECORD:
-                raise data_error(f"{path}, row {done + 1} or one after it has more than {block:,} bytes") from error
+                raise file_error(f"{path}, row {done + 1} or one after it has more than {block:,} bytes") from error
             block = min(block * 4, LONGEST_RECORD)
 
 
@@ -215,7 +215,7 @@ def _csv_stream(
             ),
         )
         if reader.schema.names != list(names):
-            raise data_error(f"{path} cannot be read: its first line has no names of columns")
+            raise file_error(f"{path} cannot be read: its first line has no names of columns")
         yield from _without_last_row(path, reader)
 
 
@@ -227,7 +227,7 @@ def _without_last_row(path: Path, batches: Iterable[pa.RecordBatch]) -> Iterator
                 yield held
             held = batch
     if held is None or any(array[-1].as_buffer() is not None and len(array[-1].as_buffer()) for array in held.columns):
-        raise data_error(f"{path} cannot be read: a quoted value is not closed before the end of the file")
+        raise file_error(f"{path} cannot be read: a quoted value is not closed before the end of the file")
     yield held.slice(0, held.num_rows - 1)
 
 
@@ -240,8 +240,8 @@ def _csv_error(path: Path, options: CsvOptions, names: Sequence[str], block: int
     except pa.ArrowInvalid:
         pass
     if not invalid:
-        return data_error(f"{path} cannot be read: {str(error).splitlines()[0][:200]}")
+        return file_error(f"{path} cannot be read: {str(error).splitlines()[0][:200]}")
     row = invalid[0]
     place = "" if row.number is None else f", row {row.number - options.header}"
     counted = f"{row.actual_columns} values where there are {row.expected_columns} columns"
-    return data_error(f"{path}{place} has {counted}: {shown(row.text)}")
+    return file_error(f"{path}{place} has {counted}: {shown(row.text)}")

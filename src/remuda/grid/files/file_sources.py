@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from remuda.dataclass import dataclass
-from remuda.errors import RemudaError, StorageError, data_error
+from remuda.errors import RemudaError, StorageError, busy_error, file_error, option_error, repeated_column
 from remuda.grid.files.formats import FileFormat, format_named, one_format
 from remuda.grid.files.load_source import LoadSource, dataset_source, gathered
 from remuda.grid.files.partitioned_files import values_in_path
@@ -33,7 +33,7 @@ def open_files(path: Path, columns: Sequence[ColumnDefinition], kind: str | None
     root, files = _files_at(path)
     found = one_format(files, path) if kind is None else format_named(kind)
     if found is None:
-        raise data_error(f"no format of files is called {kind}")
+        raise option_error(f"no format of files is called {kind}")
     with readable(path):
         if not found.is_text:
             schema = found.schema(files[0], csv)
@@ -63,7 +63,7 @@ def delta_source(table: object) -> LoadSource:
     except Exception as error:
         if not type(error).__module__.startswith(("deltalake", "_internal")):
             raise
-        raise data_error(f"the Delta table cannot be read: {error}") from error
+        raise file_error(f"the Delta table cannot be read: {error}") from error
 
 
 def _files_at(path: Path) -> tuple[Path, list[Path]]:
@@ -71,7 +71,7 @@ def _files_at(path: Path) -> tuple[Path, list[Path]]:
     if path.exists():
         return path, [path] if path.is_file() else _files_in(path)
     if not _PATTERN & set(str(path)):
-        raise StorageError("there is no such file", path)
+        raise StorageError("there is no such file", path, sqlstate="58P01")
     files: list[Path] = []
     # `Path.glob` takes no pattern that begins at the root.
     for each in map(Path, sorted(glob.glob(str(path), recursive=True))):  # noqa: PTH207
@@ -80,7 +80,7 @@ def _files_at(path: Path) -> tuple[Path, list[Path]]:
         elif "**" not in path.parts:  # which has listed what is in the folder by itself
             files += _files_in(each)
     if not files:
-        raise StorageError("no file matches", path)
+        raise StorageError("no file matches", path, sqlstate="58P01")
     parts = path.parts
     fixed = next(number for number, part in enumerate(parts) if _PATTERN & set(part))
     return Path(*parts[:fixed]) if fixed else Path(), files
@@ -114,7 +114,7 @@ def _rows_of(
         origins.append((rows, file))
         constants = values_in_path(root, file, reading.columns)
         if reading.kind.is_text and not reading.columns:
-            raise data_error(f"{file}: the table was created while the file was opened: load it again")
+            raise busy_error(f"{file}: the table was created while the file was opened: load it again")
         with readable(file):
             for batch in reading.kind.read(file, reading.csv, reading.columns):
                 rows += batch.num_rows
@@ -126,7 +126,7 @@ def _with_constants(batch: pa.RecordBatch, constants: dict[str, pa.Scalar]) -> p
         if name.casefold() in {each.casefold() for each in batch.schema.names}:
             ordinal = [each.casefold() for each in batch.schema.names].index(name.casefold())
             if batch.column(ordinal).null_count < batch.num_rows:
-                raise data_error(f"the column {name} is in the name of a folder and in its files")
+                raise repeated_column(f"the column {name} is in the name of a folder and in its files")
             batch = batch.remove_column(ordinal)
         batch = batch.append_column(name, pa.repeat(value, batch.num_rows))
     return batch
@@ -138,4 +138,4 @@ def readable(path: Path) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise data_error(f"{path} cannot be read: {str(error).splitlines()[0][:300]}") from error
+        raise file_error(f"{path} cannot be read: {str(error).splitlines()[0][:300]}") from error

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pyarrow as pa
 
 from remuda.dataclass import dataclass
-from remuda.errors import data_error
+from remuda.errors import repeated_column
 from remuda.grid.results.json_text import json_object
 from remuda.sql import CsvOptions
 
@@ -89,7 +89,7 @@ class JsonFile:
     def __init__(self, path: Path, schema: pa.Schema, options: WriteOptions) -> None:
         twice = next((name for name in schema.names if schema.names.count(name) > 1), None)
         if twice is not None:
-            raise data_error(f"an object of JSON has no two members {twice}: name the columns apart")
+            raise repeated_column(f"an object of JSON has no two members {twice}: name the columns apart")
         self._stream = _output(path, options)
 
     def write(self, batch: pa.RecordBatch) -> None:

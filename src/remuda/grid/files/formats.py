@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from remuda.dataclass import dataclass
-from remuda.errors import data_error
+from remuda.errors import file_error, option_error
 from remuda.grid.files import csv_files, file_writers, json_files, typed_files
 
 if TYPE_CHECKING:
@@ -125,12 +125,12 @@ def one_format(files: Iterable[Path], path: Path) -> FileFormat:
     for file in files:
         found = format_of(file)
         if found is None:
-            raise data_error(f"{file} cannot be loaded: the kinds of files are {known_endings()}")
+            raise option_error(f"{file} cannot be loaded: the kinds of files are {known_endings()}")
         kinds[found.name] = found
     if len(kinds) > 1:
-        raise data_error(f"{path} has files of several kinds: {', '.join(sorted(kinds))}")
+        raise file_error(f"{path} has files of several kinds: {', '.join(sorted(kinds))}")
     if not kinds:
-        raise data_error(f"{path} cannot be loaded: it has no files; the kinds of files are {known_endings()}")
+        raise option_error(f"{path} cannot be loaded: it has no files; the kinds of files are {known_endings()}")
     return next(iter(kinds.values()))
 
 

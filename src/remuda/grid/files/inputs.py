@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from remuda.errors import data_error
+from remuda.errors import option_error, value_error
 from remuda.grid.files.file_sources import delta_source, open_files
 from remuda.grid.files.load_source import LoadSource, dataset_source, gathered
 from remuda.grid.files.python_rows import as_mapping, table_of_columns, tables_of_rows
@@ -57,14 +57,14 @@ def open_source(
     if isinstance(data, Iterable) and not isinstance(data, bytes) and getattr(data, "shape", ...) != ():
         known = len(data) if isinstance(data, Sequence) else None
         return _open_pieces(iter(data), known, columns)
-    raise data_error(f"a {type(data).__name__} cannot be loaded: give {TAKEN}")
+    raise value_error(f"a {type(data).__name__} cannot be loaded: give {TAKEN}")
 
 
 def _open_stream(data: Any) -> LoadSource:
     try:
         reader = pa.RecordBatchReader.from_stream(data)
     except pa.ArrowException as error:
-        raise data_error(f"a {type(data).__name__} has no columns with names: give a data frame") from error
+        raise value_error(f"a {type(data).__name__} has no columns with names: give a data frame") from error
     # A relation of DuckDB would run its query once more to count its rows, and cannot while the first one runs.
     counts = hasattr(data, "__len__") and not type(data).__module__.startswith(("duckdb", "_duckdb"))
     return LoadSource(reader.schema, gathered(reader, reader.schema), len(data) if counts else None)
@@ -80,25 +80,25 @@ def _open_lazy(frame: Any) -> LoadSource:
 def _arrow_of_pandas(frame: Any) -> pa.Table:
     """Convert a pandas data frame. Index levels that have names are columns; those without are row numbers."""
     if not hasattr(frame, "columns"):
-        raise data_error(f"a {type(frame).__name__} of pandas is not a data frame")
+        raise value_error(f"a {type(frame).__name__} of pandas is not a data frame")
     named = [name for name in frame.index.names if name is not None]
     twice = [name for name in named if name in frame.columns]
     if twice:
-        raise data_error(
+        raise value_error(
             f"the data frame has an index and a column called {twice[0]}",
             suggestion="Leave the index out with reset_index(drop=True).",
         )
     try:
         return pa.Table.from_pandas(frame.reset_index(named) if named else frame, preserve_index=False)
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        raise data_error(f"the data frame cannot be read: {error.args[-1]}") from error
+        raise value_error(f"the data frame cannot be read: {error.args[-1]}") from error
 
 
 def _open_pieces(pieces: Iterator[Any], known: int | None, columns: Sequence[ColumnDefinition]) -> LoadSource:
     """Open rows with names, or batches and tables in any mixture, told by the first of them."""
     first = next(pieces, None)
     if first is None:
-        raise data_error("there are no rows or batches to load: their columns cannot be known")
+        raise option_error("there are no rows or batches to load: their columns cannot be known")
     pieces = chain([first], pieces)
     if as_mapping(first) is not None:
         tables = tables_of_rows(pieces, columns)
@@ -106,7 +106,7 @@ def _open_pieces(pieces: Iterator[Any], known: int | None, columns: Sequence[Col
         batches = (batch for table in chain([head], tables) for batch in table.to_batches())
         return LoadSource(head.schema, gathered(batches, head.schema), known)
     if isinstance(first, tuple | list):
-        raise data_error("rows without names cannot be loaded: give dictionaries, or a dictionary of lists")
+        raise value_error("rows without names cannot be loaded: give dictionaries, or a dictionary of lists")
     schema = open_source(first).schema
     return LoadSource(schema, gathered(_record_batches(pieces), schema), None)
 

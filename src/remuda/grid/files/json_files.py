@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from remuda.errors import data_error, shown
+from remuda.errors import file_error, repeated_column, shown, text_error
 from remuda.grid.files.python_rows import guess_schema
 from remuda.grid.files.text_files import LONGEST_RECORD, by_name, no_such_column, open_text
 from remuda.grid.files.text_values import WrongValueError, typed_column
@@ -68,7 +68,7 @@ def _blocks_of_lines(path: Path) -> Iterator[bytes]:
             if not block.endswith(b"\n"):
                 block += stream.readline(LONGEST_RECORD + 1)
                 if len(block) > LONGEST_RECORD:
-                    raise data_error(f"{path} has a line of more than {LONGEST_RECORD:,} bytes")
+                    raise file_error(f"{path} has a line of more than {LONGEST_RECORD:,} bytes")
             yield block
 
 
@@ -101,7 +101,7 @@ class _JsonReader:
                 yield self._typed(batch)
                 lines = lines[batch.num_rows :]
         except WrongValueError as error:
-            raise data_error(f"{self._path}, line {lines[error.row]}: {error.message}") from error
+            raise text_error(f"{self._path}, line {lines[error.row]}: {error.message}") from error
 
     def _typed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         arrays = [
@@ -152,7 +152,7 @@ class _JsonReader:
                 if column is None or (column.hidden and column not in self._names.values()):
                     raise no_such_column(self._path, name, self._names.values())
                 if column.name in found:
-                    raise data_error(f"{self._path}, line {line}: the column {column.name} is given twice")
+                    raise repeated_column(f"{self._path}, line {line}: the column {column.name} is given twice")
                 found[column.name] = self._text(column, value, line)
             for name, column in self._names.items():
                 texts[name].append(found.get(column.name))
@@ -168,10 +168,10 @@ class _JsonReader:
             lenient = _members_with_constants(written)
             if lenient is None:
                 reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)[:200]
-                raise data_error(f"{self._path}, line {line} is not a JSON object: {reason}") from error
+                raise file_error(f"{self._path}, line {line} is not a JSON object: {reason}") from error
             members = lenient
         if len(members) < _least_members(written, members):
-            raise data_error(f"{self._path}, line {line}: a member is given twice")
+            raise repeated_column(f"{self._path}, line {line}: a member is given twice")
         return members
 
     def _text(self, column: ColumnDefinition, value: Any, line: int) -> str | None:
@@ -185,7 +185,7 @@ class _JsonReader:
             return _string(raw, self._path, line)
         if raw[:1] in b"{[" and not column.type.json:
             held = f"the column {column.name} ({column.type}) cannot hold {shown(raw.decode(errors='replace'))}"
-            raise data_error(f"{self._path}, line {line}: {held}")
+            raise file_error(f"{self._path}, line {line}: {held}")
         return raw.decode()
 
 
@@ -197,7 +197,7 @@ def _string(raw: bytes, path: Path, line: int) -> str:
     try:
         return _STRING.decode(raw)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise data_error(f"{path}, line {line} is not a JSON object: {error}") from error
+        raise file_error(f"{path}, line {line} is not a JSON object: {error}") from error
 
 
 def _json_type(column: ColumnDefinition) -> pa.DataType:
@@ -222,7 +222,7 @@ def guess_json(path: Path) -> pa.Schema:
             try:
                 rows.append(msgspec.json.decode(line, type=dict[str, Any]))
             except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-                raise data_error(f"{path}, line {number} is not a JSON object: {str(error)[:200]}") from error
+                raise file_error(f"{path}, line {number} is not a JSON object: {str(error)[:200]}") from error
     return guess_schema(rows)
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from remuda.catalog import DEFAULT_SCHEMA
 from remuda.dataclass import dataclass
-from remuda.errors import ErrorCode, SqlError, data_error
+from remuda.errors import missing_column, not_found, option_error, wrong_object
 from remuda.grid.files.inputs import is_spark_dataframe, open_source
 from remuda.grid.files.load_source import TABLE_ROWS
 from remuda.grid.files.new_map import definition_for, key_names, suggest_create
@@ -42,7 +42,7 @@ class LoadOptions:
         """Return the options; raise where a word is none that they take."""
         for option, given, words in (("mode", mode, get_args(LoadMode)), ("missing", missing, get_args(Missing))):
             if str(given) not in words:
-                raise data_error(f"{option} must be one of {', '.join(words)}, not {given!r}")
+                raise option_error(f"{option} must be one of {', '.join(words)}, not {given!r}")
         return cls(mode, None if key is None else key_names(key), missing, progress)
 
 
@@ -54,7 +54,7 @@ def load_data(store: Store, name: str, known: MapDefinition | None, data: Any, o
             return _load_spark(store.map(known), data, options)
         return _fill(store.map(known), open_source(data, known.columns), options)
     if store.catalog.find_view(name, (DEFAULT_SCHEMA,)) is not None:
-        raise data_error(f"{name} is a view: rows are loaded into tables")
+        raise wrong_object(f"{name} is a view: rows are loaded into tables")
     if is_spark_dataframe(data):
         return _create_from_spark(store, name, data, options)
     source = open_source(data)
@@ -67,7 +67,7 @@ def load_data(store: Store, name: str, known: MapDefinition | None, data: Any, o
 def _new_definition(store: Store, name: str, schema: pa.Schema, options: LoadOptions) -> MapDefinition:
     if options.key is None:
         hint = suggest_create(name, schema)
-        raise SqlError(ErrorCode.OBJECT_NOT_FOUND, f"unknown table: {name}", suggestion=hint)
+        raise not_found(f"unknown table: {name}", suggestion=hint)
     return definition_for(name, schema, options.key, store.partitions)
 
 
@@ -121,7 +121,7 @@ def _create_from_spark(store: Store, name: str, data: Any, options: LoadOptions)
 
 def _refuse_other_key(definition: MapDefinition, key: tuple[str, ...] | None) -> None:
     if key is not None and [name.casefold() for name in key] != [name.casefold() for name in definition.key]:
-        raise data_error(f"the key of {definition.name} is ({', '.join(definition.key)}), not ({', '.join(key)})")
+        raise option_error(f"the key of {definition.name} is ({', '.join(definition.key)}), not ({', '.join(key)})")
 
 
 def _complete(definition: MapDefinition, tables: Iterable[pa.Table], missing: Missing) -> Iterator[pa.Table]:
@@ -139,7 +139,7 @@ def _refuse_missing(definition: MapDefinition, names: Iterable[str], missing: Mi
         return  # a column that is given twice is refused where columns are conformed
     lacking = [each.name for each in definition.columns if not each.hidden and each.name.casefold() not in given]
     if lacking and missing == "error":
-        raise data_error(
+        raise missing_column(
             f"the data lacks columns of {definition.name}: {', '.join(lacking)}",
             suggestion='missing="null" loads NULL for them.',
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from remuda.catalog import DEFAULT_SCHEMA, ColumnDefinition, MapDefinition, new_id
-from remuda.errors import SqlError, data_error, nearest
+from remuda.errors import SqlError, missing_column, nearest, option_error, repeated_column, value_error
 from remuda.grid.files.python_rows import JSON_FIELD
 from remuda.types import JSON, VARCHAR, Kind, from_arrow
 
@@ -21,7 +21,7 @@ def key_names(key: Any) -> tuple[str, ...]:
     """Return the columns that `key=` names: one, or several in order."""
     names = (key,) if isinstance(key, str) else tuple(key) if isinstance(key, list | tuple) else ()
     if not names or not all(isinstance(name, str) for name in names):
-        raise data_error(f"key is the name of a column, or a list of names, not {key!r}")
+        raise option_error(f"key is the name of a column, or a list of names, not {key!r}")
     return names
 
 
@@ -31,14 +31,14 @@ def definition_for(name: str, schema: pa.Schema, key: Sequence[str], partitions:
     folded = [column.name.casefold() for column in columns]
     twice = next((column.name for column in columns if folded.count(column.name.casefold()) > 1), None)
     if twice is not None:
-        raise data_error(f"the column {twice} is given twice")
+        raise repeated_column(f"the column {twice} is given twice")
     for each in key:
         if each.casefold() not in folded:
             hint = nearest(each, [column.name for column in columns])
-            raise data_error(f"the data has no column {each}, which is to be the key", suggestion=hint)
+            raise missing_column(f"the data has no column {each}, which is to be the key", suggestion=hint)
     keys = tuple(columns[folded.index(each.casefold())].name for each in key)
     if len(set(keys)) < len(keys):
-        raise data_error("a column is in the key twice")
+        raise repeated_column("a column is in the key twice")
     shown = tuple(ColumnDefinition(each.name, each.type, nullable=each.name not in keys) for each in columns)
     return MapDefinition(new_id(), DEFAULT_SCHEMA, name, shown, keys, keys, partitions, False)
 
@@ -47,13 +47,13 @@ def _type_of(field: pa.Field) -> SqlType:
     try:
         found = from_arrow(field.type)
     except SqlError as error:
-        raise data_error(f"the column {field.name}: {error.message}") from error
+        raise value_error(f"the column {field.name}: {error.message}") from error
     if found.kind is Kind.NULL:
         return VARCHAR
     if (field.metadata or {}).items() >= JSON_FIELD.items():
         return JSON
     if found.is_interval:
-        raise data_error(f"{field.name} is an INTERVAL, which no table holds")
+        raise value_error(f"{field.name} is an INTERVAL, which no table holds")
     return found
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from remuda.errors import data_error
+from remuda.errors import text_error
 from remuda.grid.files.text_values import WrongValueError, typed_column
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def values_in_path(root: Path, file: Path, columns: Sequence[ColumnDefinition]) 
         try:
             found[unquote(name)] = (value if column is None else typed_column(column, value))[0]
         except WrongValueError as error:
-            raise data_error(f"{file}: {error.message}") from error
+            raise text_error(f"{file}: {error.message}") from error
     return found
 
 

@@ -16,7 +16,7 @@ from uuid import UUID
 import numpy as np
 import pyarrow as pa
 
-from remuda.errors import SqlError, data_error, shown
+from remuda.errors import SqlError, shown, value_error
 from remuda.types import (
     BIGINT,
     BOOLEAN,
@@ -66,7 +66,7 @@ def tables_of_rows(rows: Iterable[Any], columns: Sequence[ColumnDefinition]) -> 
         for name in chain.from_iterable(found):
             if name not in known:
                 if done and not columns:
-                    raise data_error(f"the column {name} comes first after {done:,} rows: name it in the first row")
+                    raise value_error(f"the column {name} comes first after {done:,} rows: name it in the first row")
                 known.add(name)
                 names.append(name)
         arrays, fields = [], []
@@ -88,7 +88,7 @@ def table_of_columns(given: Mapping[str, Any], columns: Sequence[ColumnDefinitio
     json_columns: set[str] = set()
     for name, values in given.items():
         if not isinstance(name, str):
-            raise data_error(f"the name of a column is text, not a {type(name).__name__}")
+            raise value_error(f"the name of a column is text, not a {type(name).__name__}")
         if isinstance(values, pa.Array | pa.ChunkedArray):
             arrays[name] = values
         elif hasattr(values, "__arrow_c_stream__"):
@@ -96,7 +96,7 @@ def table_of_columns(given: Mapping[str, Any], columns: Sequence[ColumnDefinitio
         elif isinstance(values, np.ndarray) and values.dtype != np.object_:
             arrays[name] = pa.array(values)
         elif isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
-            raise data_error(f"a dictionary is loaded as columns: {name} is a {type(values).__name__}, not a list")
+            raise value_error(f"a dictionary is loaded as columns: {name} is a {type(values).__name__}, not a list")
         else:
             listed = list(values)
             sql_type = types.get(name.casefold()) or type_of(name, listed)
@@ -105,7 +105,7 @@ def table_of_columns(given: Mapping[str, Any], columns: Sequence[ColumnDefinitio
     lengths = {name: len(array) for name, array in arrays.items()}
     if len(set(lengths.values())) > 1:
         told = ", ".join(f"{name} {length}" for name, length in lengths.items())
-        raise data_error(f"the columns have different numbers of rows: {told}")
+        raise value_error(f"the columns have different numbers of rows: {told}")
     fields = [
         pa.field(name, each.type, metadata=JSON_FIELD if name in json_columns else None)
         for name, each in arrays.items()
@@ -127,7 +127,7 @@ def type_of(name: str, values: Iterable[Any]) -> SqlType:
             both = told if found is None else common_type(found, told)
             if both is None:
                 kinds = ", ".join(sorted(each.__name__ for each in seen))
-                raise data_error(f"the column {name} has values of several types: {kinds}")
+                raise value_error(f"the column {name} has values of several types: {kinds}")
             found = both
     return VARCHAR if found is None else found
 
@@ -166,13 +166,13 @@ def _type_of_value(name: str, value: Any) -> SqlType:
         case Mapping() | list() | tuple():
             return JSON
         case _:
-            raise data_error(f"the column {name} has a {type(value).__name__}, which no table holds: {shown(value)}")
+            raise value_error(f"the column {name} has a {type(value).__name__}, which no table holds: {shown(value)}")
 
 
 def _named(row: Any, number: int) -> Mapping[str, Any]:
     found = as_mapping(row)
     if found is None:
-        raise data_error(f"row {number} is a {type(row).__name__}, not a dictionary")
+        raise value_error(f"row {number} is a {type(row).__name__}, not a dictionary")
     return found
 
 
@@ -189,5 +189,5 @@ def _array(name: str, values: list[Any], sql_type: SqlType, first_row: int) -> p
             stored.append(convert(str(value) if isinstance(value, UUID) else value))
         except SqlError as error:
             held = f"the column {name} ({sql_type}) cannot hold {shown(value)}"
-            raise data_error(f"{held}, row {first_row + number + 1}") from error
+            raise value_error(f"{held}, row {first_row + number + 1}") from error
     return stored_array(stored, sql_type)

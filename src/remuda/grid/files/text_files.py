@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from remuda.errors import data_error, nearest, shown
+from remuda.errors import SqlError, missing_column, nearest, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -35,4 +35,4 @@ def by_name(columns: Iterable[ColumnDefinition]) -> dict[str, ColumnDefinition]:
 def no_such_column(path: Path, name: str, columns: Iterable[ColumnDefinition]) -> SqlError:
     """Make the error for a name that no column of the map has."""
     names = [column.name for column in columns if not column.hidden]
-    return data_error(f"{path}: the table has no column {shown(name)[1:-1]}", suggestion=nearest(name[:200], names))
+    return missing_column(f"{path}: the table has no column {shown(name)[1:-1]}", suggestion=nearest(name[:200], names))

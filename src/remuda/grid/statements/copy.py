@@ -16,7 +16,6 @@ from remuda.errors import (
     SqlError,
     column_twice,
     memory_error,
-    option_error,
     output_error,
     type_error,
 )
@@ -70,9 +69,9 @@ def copy_to(call: Call, statement: sql.CopyTo) -> int:
             call.token.begin_commit()
             target.put_in_place(part)
     except OSError as error:
-        raise data_error(f"{target.path} cannot be written: {error.strerror}", span=statement.span) from error
+        raise output_error(f"{target.path} cannot be written: {error.strerror}", span=statement.span) from error
     except pa.ArrowException as error:
-        raise data_error(f"{target.path} cannot be written: {str(error)[:200]}", span=statement.span) from error
+        raise output_error(f"{target.path} cannot be written: {str(error)[:200]}", span=statement.span) from error
     finally:
         remove(part)
         result.close()

@@ -9,7 +9,15 @@ from secrets import token_hex
 from typing import TYPE_CHECKING
 
 from remuda.dataclass import dataclass
-from remuda.errors import data_error, nearest, parsing_error
+from remuda.errors import (
+    ambiguous_column,
+    bad_argument,
+    column_twice,
+    nearest,
+    option_error,
+    output_error,
+    unknown_column,
+)
 from remuda.grid.files.file_writers import WriteOptions
 from remuda.grid.files.formats import (
     COMPRESSED_ENDINGS,
@@ -48,10 +56,10 @@ class CopyTarget:
             return self.format.write(part, schema, self.options)
         names = [_column_named(schema, name) for name in self.partition_by]
         if len(set(names)) < len(names):
-            raise parsing_error("a column is in PARTITION_BY twice", span=self.partition_by[-1].span)
+            raise column_twice("a column is in PARTITION_BY twice", span=self.partition_by[-1].span)
         rest = _without(schema, names)
         if not len(rest):
-            raise parsing_error("PARTITION_BY leaves no column for the files", span=self.partition_by[0].span)
+            raise bad_argument("PARTITION_BY leaves no column for the files", span=self.partition_by[0].span)
         return PartitionedFiles(
             part,
             names,
@@ -85,13 +93,13 @@ def copy_target(statement: CopyTo) -> CopyTarget:
     if found is None and statement.partition_by and statement.format is None:
         found = format_named("parquet")
     if found is None:
-        raise data_error(f"{path} says not what it is: name it {known_endings()}, or give FORMAT")
+        raise option_error(f"the format of {path} is unknown: name it {known_endings()}, or give FORMAT")
     compression = statement.compression
     if compression is None and found.is_text and not statement.partition_by:
         compression = compression_of(path)
     if compression is not None and compression not in found.compressions:
         message = f"COMPRESSION of {found.name} must be one of {', '.join(found.compressions)}, not {compression}"
-        raise parsing_error(message, span=statement.spans.get("COMPRESSION", statement.span))
+        raise bad_argument(message, span=statement.spans.get("COMPRESSION", statement.span))
     options = WriteOptions(statement.csv or CsvOptions(), compression)
     target = CopyTarget(path, found, options, statement.partition_by, statement.overwrite)
     refuse_present(target)
@@ -105,10 +113,10 @@ def check_format(statement: CopyFrom | CopyTo) -> None:
     if name is not None and kind is None:
         names = [each.name for each in FORMATS]
         message = f"FORMAT must be {', '.join(names[:-1])} or {names[-1]}, not {name}"
-        raise parsing_error(message, span=statement.spans["FORMAT"], suggestion=nearest(name, names))
+        raise bad_argument(message, span=statement.spans["FORMAT"], suggestion=nearest(name, names))
     if statement.csv is not None and (kind is None or kind.name != "csv"):
         given = next(option for option in ("HEADER", "DELIMITER", "NULL") if option in statement.spans)
-        raise parsing_error(f"{given} is an option of CSV files", span=statement.spans[given])
+        raise bad_argument(f"{given} is an option of CSV files", span=statement.spans[given])
 
 
 def refuse_present(target: CopyTarget) -> None:
@@ -121,23 +129,24 @@ def refuse_present(target: CopyTarget) -> None:
     if not path.exists() and not path.is_symlink():
         return
     if path.is_dir() and not target.partition_by:
-        raise data_error(f"{path} cannot be written: it is a folder")
+        raise output_error(f"{path} cannot be written: it is a folder")
     if not target.overwrite:
-        raise data_error(f"{path} is there already", suggestion="Add (OVERWRITE) to replace it.")
+        raise output_error(f"{path} is there already", suggestion="Add (OVERWRITE) to replace it.")
     if not target.partition_by:
         return
     if not path.is_dir():
-        raise data_error(f"{path} cannot be written: it is a file")
+        raise output_error(f"{path} cannot be written: it is a file")
     for file in path.rglob("*"):
         if file.is_file() and format_of(file) is not target.format:
-            raise data_error(f"{path} cannot be replaced: it has other files than {target.format.name}, {file}")
+            raise output_error(f"{path} cannot be replaced: it has other files than {target.format.name}, {file}")
 
 
 def _column_named(schema: pa.Schema, name: Name) -> str:
     found = [each for each in schema.names if each.casefold() == name.text.casefold()]
     if len(found) != 1:
         message = f"unknown column: {name.text}" if not found else f"two columns are called {name.text}"
-        raise parsing_error(message, span=name.span, suggestion=nearest(name.text, schema.names))
+        kind = ambiguous_column if found else unknown_column
+        raise kind(message, span=name.span, suggestion=nearest(name.text, schema.names))
     return str(found[0])
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, get_args
 from sqlglot.tokens import Token, TokenType
 
 from remuda.dataclass import dataclass
-from remuda.errors import nearest, parsing_error
+from remuda.errors import bad_argument, nearest, parsing_error, unknown_object
 from remuda.sql.parse.parse_query import begins_select, parse_query
 from remuda.sql.parse.statements import CopyFrom, CopyTo, CreateMapAs, CreateView, CsvOptions, DropView
 from remuda.storage import LoadMode
@@ -167,7 +167,7 @@ def _options(cursor: Cursor, known: Sequence[str]) -> _Options:
         span = cursor.span
         option = "PARTITION_BY" if cursor.accept("PARTITION", "BY") else cursor.take("an option").text.upper()
         if option not in known:
-            raise parsing_error(f"unknown option: {option}", span=span, suggestion=nearest(option, known))
+            raise unknown_object(f"unknown option: {option}", span=span, suggestion=nearest(option, known))
         if option in found.spans:
             raise parsing_error(f"{option} is given twice", span=span)
         found.spans[option] = cursor.span
