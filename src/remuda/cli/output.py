@@ -92,8 +92,6 @@ def as_json(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     return "[\n  " + ",\n  ".join(objects) + "\n]" if objects else "[]"
 
 
-
-
 def _csv_field(value: Any) -> str:
     if value is None:
         return ""

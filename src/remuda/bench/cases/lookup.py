@@ -75,6 +75,20 @@ def _map_get(setting: Setting) -> Case:
     )
 
 
+def _map_get_all(setting: Setting) -> Case:
+    """Many keys at once, beside as many calls for one key."""
+    keys, orders = setting.data.keys, setting.peers.remuda.orders
+    get, get_all = orders.get, orders.get_all
+    batches = [keys[start : start + KEYS_AT_ONCE] for start in range(0, len(keys), KEYS_AT_ONCE)]
+    return Case(
+        f"{KEYS_AT_ONCE:,} keys: get_all",
+        {
+            REMUDA: over(batches, get_all),
+            "Remuda, map.get one by one": over(batches, lambda some: {key: get(key) for key in some}),
+        },
+    )
+
+
 def _by_amount_to_arrow(size: int, setting: Setting) -> Case:
     size = min(size, setting.data.rows // 10)
     ranges = setting.data.amount_ranges(size)
