@@ -119,7 +119,9 @@ def _scale(value: Any) -> int:
 
 
 def _digits_fit(value: Any, target: SqlType) -> bool:
-    return bool(abs(value) < 10 ** (target.precision - target.scale))
+    """Whether the type has enough digits before the point. `abs` would round a Decimal to 28 digits."""
+    size = value.copy_abs() if isinstance(value, Decimal) else abs(value)
+    return bool(size < 10 ** (target.precision - target.scale))
 
 
 def _compare_integer(operator: str, left: Expression, value: Any, span: Span | None) -> Expression:
