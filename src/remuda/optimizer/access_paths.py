@@ -11,7 +11,7 @@ from remuda.expr import Expression, conjunction, conjuncts
 from remuda.optimizer.cost import ScanSize, operator_cost, pruned_share, scan_cutover
 from remuda.optimizer.pruning import prune
 from remuda.optimizer.sargable import SargablePredicate, SargablePredicates, find_sargable, merge_intervals
-from remuda.optimizer.selectivity import bound_selectivity, has_unknown_values, of_map, selectivity
+from remuda.optimizer.selectivity import bound_selectivity, correlation, has_unknown_values, scan_selectivity
 from remuda.plan import logical, physical
 from remuda.plan.bounds import Bound, Interval, Points, Prefix, Pruning, Ranges
 from remuda.plan.physical import Direction, Estimate
@@ -253,13 +253,16 @@ def _has_no_nulls(scan: logical.Scan, bound: BoundIndex, ordinal: int, name: str
 
 
 def _with_cost(path: physical.ScanNode, scan: logical.Scan, statistics: MapStatistics) -> physical.ScanNode:
-    returned = statistics.rows * selectivity(scan.filter, of_map(statistics))
+    returned = statistics.rows * scan_selectivity(scan.filter, scan.map, statistics)
     size = ScanSize(_scanned_rows(path, statistics), returned)
     cost = operator_cost(path, returned, size)
     if (
         isinstance(path, physical.IndexScan)
         and path.scan_cutover is not None
-        and any(map(has_unknown_values, path.bounds))
+        and any(
+            has_unknown_values(bound, statistics.columns.get(name))
+            for name, bound in zip(path.index.columns, path.bounds, strict=False)
+        )
     ):
         # The parameters decide: at execution the exact count of entries chooses the cheaper of index and direct scan.
         # So it costs a direct scan at most, and nearly nothing as often as not.
@@ -282,6 +285,12 @@ def _scanned_rows(path: physical.ScanNode, statistics: MapStatistics) -> float:
     if not isinstance(path, physical.IndexScan):
         return statistics.rows * pruned_share(path)
     share = 1.0
+    equal: dict[str, float] = {}
     for name, bound in zip(path.index.columns, path.bounds, strict=False):
-        share *= bound_selectivity(bound, statistics.columns.get(name))
+        within = bound_selectivity(bound, statistics.columns.get(name))
+        share *= within
+        if isinstance(bound, Points):
+            equal[name] = within
+    if len(equal) > 1:
+        share *= correlation(equal, path.map, statistics)
     return statistics.rows * share

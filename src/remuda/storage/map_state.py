@@ -6,17 +6,14 @@ Readers take neither. A writer holds its lock for the microseconds of applying a
 
 from __future__ import annotations
 
-import weakref
 from collections import deque
 from threading import RLock
 from typing import TYPE_CHECKING
 
-from remuda.catalog import ColumnStatistics, MapStatistics
 from remuda.errors import ErrorCode, SqlError, StorageError, closed_error, damage_error
 from remuda.storage.map_version import MapVersion
 from remuda.storage.memtable.changes import write_again
 from remuda.storage.recovery import version_of
-from remuda.storage.segment.column_summary import combine, summarise
 from remuda.storage.segment.segment_directory import is_verified
 from remuda.storage.snapshot import MapSnapshot
 
@@ -108,42 +105,6 @@ class UnsafeRecords:
     def first_refused(self, is_refused: Callable[[int], bool]) -> tuple[int, int] | None:
         """The first record that will never be durable, with the length of the log before it; None if there is none."""
         return next((record for record in self._records if is_refused(record[0])), None)
-
-
-# Statistics of a map from the summaries of its segments, refreshed when a version is installed.
-
-
-LOG_GROWTH = 1.25
-"""The log is summarised again when it has grown by this factor: statistics guide, they need not be exact."""
-
-
-class StatisticsKeeper:
-    """The columns of the version last asked for; the number of rows is always exact."""
-
-    __slots__ = ("_columns", "_length", "_version")
-
-    def __init__(self) -> None:
-        self._version: weakref.ref[MapVersion] | None = None
-        self._length = 0
-        self._columns: dict[str, ColumnStatistics] = {}
-
-    def of(self, version: MapVersion) -> MapStatistics:
-        length = version.log.committed
-        if self._version is None or self._version() is not version or length > self._length * LOG_GROWTH:
-            self._columns = _combined(version, length)
-            # Not held: an old version keeps files that nobody else needs.
-            self._version, self._length = weakref.ref(version), length
-        return MapStatistics(version.live, self._columns)
-
-
-def _combined(version: MapVersion, length: int) -> dict[str, ColumnStatistics]:
-    names = [column.name for column in version.definition.columns]
-    summaries = {name: [segment.summaries[name] for segment in version.segments] for name in names}
-    if length:
-        recent = MapSnapshot(version, length).sources[-1].read(names, 0, length)
-        for column, array in zip(version.definition.columns, recent.columns, strict=True):
-            summaries[column.name].append(summarise(array, column.type))
-    return {name: combine(parts) for name, parts in summaries.items()}
 
 
 VERIFIED_FIRST = 8 << 20

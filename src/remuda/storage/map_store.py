@@ -13,13 +13,14 @@ from remuda.storage.folder.verification import verify_segments
 from remuda.storage.load.compaction import fold
 from remuda.storage.load.map_load import load_table, load_tables, take_over_segments
 from remuda.storage.lookup.row_projection import row_projection
-from remuda.storage.map_state import MapState, StatisticsKeeper
+from remuda.storage.map_state import MapState
 from remuda.storage.map_version import MapVersion
 from remuda.storage.memtable.changes import erase_keys, insert_row, insert_rows, put_rows
 from remuda.storage.row_check import RowCheck
 from remuda.storage.segment.checksum import no_pause
 from remuda.storage.segment.segment_directory import is_verified
 from remuda.storage.snapshot import MapSnapshot
+from remuda.storage.statistics import StatisticsKeeper
 from remuda.storage.wal.records import DELETE, PUT, encode_record
 from remuda.types.normalized_key import canonical_key
 

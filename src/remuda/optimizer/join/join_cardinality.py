@@ -11,6 +11,7 @@ import math
 from typing import TYPE_CHECKING
 
 from remuda.expr import Column
+from remuda.optimizer.column_shares import pair_share
 from remuda.optimizer.selectivity import ANYTHING_ELSE, selectivity
 from remuda.plan.joins import JoinKind
 from remuda.rules.join_keys import Equality, split_condition
@@ -70,14 +71,28 @@ def equalities_selectivity(equalities: tuple[Equality, ...], left: Properties, r
             values = max((other_side.distinct(_column(each)) or 1.0 for each in met), default=1.0)
             if values <= CONTAINED * key.values:
                 values = max(1.0, key.values)
-            return 1.0 / values * _backed_off(others, left, right)
+            nulls = max((_null_share(each, other_side) for each in met), default=0.0)
+            return (1.0 - nulls) / values * _backed_off(others, left, right)
     return _backed_off(equalities, left, right)
 
 
 def _backed_off(equalities: tuple[Equality, ...], left: Properties, right: Properties) -> float:
     """The most selective counts in full, each further one less: columns of one row are seldom independent."""
-    shares = sorted(1.0 / max(_values(each.left, left), _values(each.right, right)) for each in equalities)
+    shares = sorted(_pair_share(each, left, right) for each in equalities)
     return float(math.prod(share ** (0.5**ordinal) for ordinal, share in enumerate(shares)))
+
+
+def _pair_share(equality: Equality, left: Properties, right: Properties) -> float:
+    """Return the share of pairs that meet one equality, by most common values where both sides have them."""
+    values = max(_values(equality.left, left), _values(equality.right, right))
+    one = left.columns.get(_column(equality.left))
+    other = right.columns.get(_column(equality.right))
+    return 1.0 / values if one is None or other is None else pair_share(one, other, values)
+
+
+def _null_share(side: object, properties: Properties) -> float:
+    known = properties.columns.get(_column(side))
+    return 0.0 if known is None else known.null_share
 
 
 def _values(side: object, properties: Properties) -> float:

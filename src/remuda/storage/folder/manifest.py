@@ -66,6 +66,8 @@ class SummaryEntry(msgspec.Struct, frozen=True):
     minimum: Any
     maximum: Any
     histogram: list[Any]
+    common: list[tuple[Any, int]] = []
+    """Manifests of earlier versions have none."""
 
 
 class SegmentEntry(msgspec.Struct, frozen=True):
@@ -283,6 +285,7 @@ def segment_info(entry: SegmentEntry, definition: MapDefinition) -> SegmentInfo:
             _from_text(types[name], each.minimum),
             _from_text(types[name], each.maximum),
             tuple(_from_text(types[name], end) for end in each.histogram),
+            tuple((_from_text(types[name], value), count) for value, count in each.common),
         )
         for name, each in entry.summaries.items()
     }
@@ -298,6 +301,7 @@ def _segment_entry(info: SegmentInfo, deletion_file: str | None, types: dict[str
             _to_text(types[name], each.minimum),
             _to_text(types[name], each.maximum),
             [_to_text(types[name], end) for end in each.histogram],
+            [(_to_text(types[name], value), count) for value, count in each.common],
         )
         for name, each in info.summaries.items()
     }
