@@ -16,6 +16,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from remuda.exec.context import ExecContext
+from remuda.plan.physical import ScanCutover
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -40,7 +41,7 @@ class Decision:
 
 
 def _direct_scan(limit: int) -> Any:
-    return lambda *_: limit
+    return lambda *_: ScanCutover(((limit, 0.0),))
 
 
 DECISIONS = (

@@ -146,7 +146,7 @@ def test_a_repeated_end_of_an_earlier_version_is_a_common_value() -> None:
 
 
 def test_one_more_row_changes_no_estimate(tmp_path: Path) -> None:
-    """A value is no more frequent than before because the memtable has one row: nor after a checkpoint, nor reopened."""
+    """No value gets more frequent because the memtable has one row, nor after a checkpoint, nor reopened."""
     definition = map_of([("id", BIGINT), ("a", BIGINT)])
     rows = [(number, number % 1_000) for number in range(30_000)]
     store = Store.open(tmp_path, durability=Durability.OS)

@@ -109,7 +109,7 @@ class Session:
                 raise
             if result is not None:
                 return result
-        return self.execute(text, values, named, timeout, entry)
+        return self.execute(text, values, named, timeout, entry if cache.fits_rows(entry.plan) else None)
 
     def execute(
         self,

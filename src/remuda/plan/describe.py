@@ -263,7 +263,7 @@ def _index_scan(node: physical.IndexScan) -> Description:
             "columns": column_names(node.columns),
         },
         _partitioned_by(node.pruning),
-        {"scan_cutover": "" if node.scan_cutover is None else str(node.scan_cutover)},
+        {"scan_cutover": "" if node.scan_cutover is None else str(node.scan_cutover.planned)},
         {"first chunk": _optional(node.first_rows)},
     )
 
