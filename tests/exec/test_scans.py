@@ -13,6 +13,7 @@ from remuda.catalog import IndexKind
 from remuda.errors import ErrorCode, SqlError
 from remuda.exec import ExecContext, ExpressionCache, IterationResult
 from remuda.exec.scan import index_scan
+from remuda.exec.scan.concrete_bounds import index_lookups
 from remuda.exec.scan.index_scan import IndexScanExec
 from remuda.exec.scan.key_lookup import KeyLookupExec
 from remuda.exec.scan.map_scan import MapScanExec
@@ -171,7 +172,7 @@ def test_an_unordered_scan_finds_each_row_once(
 def test_a_scan_is_direct_where_the_index_finds_too_much(snapshot: MapSnapshot) -> None:
     bounds = Interval((End(number(2.0), True),))
     by_index = IndexScan(MAP, SORTED, (ID,), (bounds,), None, Direction.UNORDERED, None, Traits())
-    matching = index_scan.count_entries(by_index, snapshot.sources, index_scan.index_lookups((bounds,), ()))
+    matching = index_scan.count_entries(by_index, snapshot.sources, index_lookups((bounds,), ()))
     # By a number of entries, by a share of the rows that the map has at execution, and by the least of several.
     all_rows = ((0.0, matching / snapshot.rows + 1e-9),)
     fewer = ((0.0, (matching - 1) / snapshot.rows + 1e-9),)

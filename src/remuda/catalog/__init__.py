@@ -15,12 +15,13 @@ from remuda.catalog.definitions import (
     new_id,
 )
 from remuda.catalog.histogram import Histogram
-from remuda.catalog.statistics import ColumnStatistics, MapStatistics
+from remuda.catalog.statistics import ColumnRelations, ColumnStatistics, MapStatistics
 
 __all__ = [
     "DEFAULT_SCHEMA",
     "Catalog",
     "ColumnDefinition",
+    "ColumnRelations",
     "ColumnStatistics",
     "Histogram",
     "IndexDefinition",

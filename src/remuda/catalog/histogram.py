@@ -10,7 +10,7 @@ are a column's most common values, each with a share of its own (`ColumnStatisti
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -49,6 +49,15 @@ class Histogram:
             return 1.0
         low, high = self.up_to[place - 1], self.up_to[place]
         return low + (high - low) * proportion(value, self.ends[place - 1], self.ends[place])
+
+    def value_at(self, share: float) -> Any:
+        """Return a value up to which this share of the values lies: between two numbers in proportion, else an end."""
+        place = min(bisect_left(self.up_to, share), len(self.ends) - 1)
+        end = self.ends[place]
+        if place == 0 or not isinstance(end, int) or isinstance(end, bool):
+            return end
+        before, low, high = self.ends[place - 1], self.up_to[place - 1], self.up_to[place]
+        return end if high <= low else before + round((end - before) * min(1.0, max(0.0, share - low) / (high - low)))
 
 
 def proportion(value: Any, low: Any, high: Any) -> float:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from remuda.types.normalized_key import comparable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from remuda.catalog.histogram import Histogram
 
@@ -58,9 +58,20 @@ class ColumnStatistics:
         return self.histogram is not None or bool(self.common)
 
 
+class ColumnRelations:
+    """What is known of columns together: nothing here, a sample's answers where there are rows."""
+
+    def combinations(self, columns: tuple[str, ...]) -> float | None:  # noqa: ARG002
+        """Return of how many combinations of values, equally frequent, rows have one; None where that is not known."""
+        return None
+
+    def ascends(self, column: str, key: str) -> bool:  # noqa: ARG002
+        """Return whether the column's values ascend with those of the key, as years do with numbered days."""
+        return False
+
+
 @dataclass(frozen=True, slots=True)
 class MapStatistics:
     rows: int
     columns: Mapping[str, ColumnStatistics] = field(default_factory=dict)
-    combinations: Callable[[tuple[str, ...]], int | None] = lambda _: None
-    """How many combinations of values some columns have; None where that is not known."""
+    relations: ColumnRelations = field(default_factory=ColumnRelations)

@@ -24,7 +24,7 @@ from remuda.expr import (
     is_volatile,
     parameters_of,
 )
-from remuda.plan.bounds import Bound, Interval, Points, bound_expressions
+from remuda.plan.bounds import Bound, End, Interval, Points, bound_expressions
 from remuda.types.arrow_arrays import stored_array
 from remuda.types.normalized_key import comparable
 
@@ -84,6 +84,37 @@ def interval_share(bound: Interval, known: ColumnStatistics) -> float | None:
         return common
     others = _others_share(lows, highs, known)
     return None if others is None else common + known.rest * others
+
+
+def shares_of_ends(bound: Bound, known: ColumnStatistics) -> tuple[float, float] | None:
+    """Return the share of rows below a bound and the share up to its end; None where that cannot be told."""
+    match bound:
+        case Points(values=(value,), or_null=False):
+            lows = highs = (End(value, inclusive=True),)
+        case Interval(lows=lows, highs=highs):
+            pass
+        case _:
+            return None
+    below = [interval_share(Interval(highs=(End(low.value, not low.inclusive),)), known) for low in lows]
+    up_to = [interval_share(Interval(highs=(high,)), known) for high in highs]
+    starts = [share for share in below if share is not None]
+    stops = [share for share in up_to if share is not None]
+    if len(starts) < len(below) or len(stops) < len(up_to):
+        return None
+    return max(starts, default=0.0), min(stops, default=1.0)
+
+
+def overlap(column: ColumnStatistics, other: ColumnStatistics) -> float | None:
+    """Return the share of a column's values that lie between the extremes of the other; None where it is not known."""
+    low, high = other.minimum, other.maximum
+    if not are_numbers(low, high) or not column.is_known or column.null_share >= 1:
+        return None
+    try:
+        inside = sum(share for value, share in column.common if low <= value <= high)
+        others = _others_share([(low, True)], [(high, True)], column) if column.rest > 0 else 0.0
+    except TypeError:
+        return None
+    return None if others is None else min(1.0, (inside + column.rest * others) / (1.0 - column.null_share))
 
 
 def _lies_within(value: Any, lows: Sequence[tuple[Any, bool]], highs: Sequence[tuple[Any, bool]]) -> bool:

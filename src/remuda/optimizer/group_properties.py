@@ -10,10 +10,10 @@ from dataclasses import field, replace
 from itertools import dropwhile, takewhile
 from typing import TYPE_CHECKING, assert_never
 
-from remuda.catalog import ColumnStatistics, IndexKind
+from remuda.catalog import ColumnStatistics, Histogram, IndexKind
 from remuda.dataclass import dataclass
 from remuda.expr import Call, Column, Expression, Literal, columns_of, conjuncts
-from remuda.optimizer.column_shares import within
+from remuda.optimizer.column_shares import shares_of_ends, within
 from remuda.optimizer.join.join_cardinality import join_rows
 from remuda.optimizer.sargable import find_sargable, merge_intervals
 from remuda.optimizer.selectivity import bound_selectivity, scan_selectivity, selectivity
@@ -206,6 +206,10 @@ def _of_scan(node: logical.Scan, statistics: MapStatistics | None) -> Properties
         return Properties(0.0, partitionings=partitionings, replicated=node.map.replicated)
     rows = statistics.rows * scan_selectivity(node.filter, node.map, statistics)
     bounded = {} if node.filter is None else _bounded_columns(node.filter, statistics)
+    if bounded and ids.get(node.map.key[0], -1) not in bounded and node.map.key[0] in ids:
+        key = _bounded_key(node, statistics)
+        if key is not None:
+            bounded[ids[node.map.key[0]]] = key
     columns = _filtered_columns(node, statistics, rows, bounded)
     keys: tuple[UniqueKey, ...] = ()
     if all(name in ids for name in node.map.key):
@@ -255,6 +259,36 @@ def _bounded_columns(filter_: Expression, statistics: MapStatistics) -> dict[int
         left = within(bound, each, share)
         found[column.id] = replace(left, distinct=_within_count(bound, each, left, share))
     return found
+
+
+def _bounded_key(node: logical.Scan, statistics: MapStatistics) -> ColumnStatistics | None:
+    """Return what is known of the key in the rows that a filter on a column leaves that ascends with the key.
+
+    The days of a calendar have numbers that ascend with their years: the days of 2024 are a range of numbers, and a
+    join meets the rows that refer to this range.
+    """
+    known = statistics.columns.get(node.map.key[0]) if len(node.map.key) == 1 else None
+    if known is None or known.histogram is None or known.common:
+        return None
+    start, stop = 0.0, 1.0
+    for name, predicates in find_sargable(node.filter).items():
+        about = statistics.columns.get(name)
+        if name == node.map.key[0] or about is None:
+            continue
+        for predicate in predicates:
+            reach = shares_of_ends(predicate.bound, about)
+            if reach is not None and reach != (0.0, 1.0) and statistics.relations.ascends(name, node.map.key[0]):
+                start, stop = max(start, reach[0]), min(stop, reach[1])
+    if (start, stop) == (0.0, 1.0) or stop <= start:
+        return None
+    low, high = known.histogram.value_at(start), known.histogram.value_at(stop)
+    return replace(
+        known,
+        distinct=max(1, round((known.distinct or 1) * (stop - start))),
+        minimum=low,
+        maximum=high,
+        histogram=Histogram.even((low, high)) if low != high else Histogram.even((low,)),
+    )
 
 
 def _within_count(bound: Bound, known: ColumnStatistics, left: ColumnStatistics, share: float) -> int:

@@ -67,14 +67,13 @@ def correlation(equal: Mapping[str, float], definition: MapDefinition, statistic
     greatest = 1.0
     for columns in (definition.key, *(index.columns for index in definition.indexes)):
         leading = tuple(takewhile(equal.__contains__, columns))
-        found = statistics.combinations(leading) if len(leading) > 1 else None
+        found = statistics.relations.combinations(leading) if len(leading) > 1 else None
         if not found:
             continue
         possible = math.prod(float(statistics.columns[name].distinct or 1) for name in leading)
-        independent = possible * -math.expm1(-statistics.rows / possible)
         shares = [equal[name] for name in leading]
         bounded = min(shares) / max(math.prod(shares), 1e-300)
-        greatest = max(greatest, min(independent / found, bounded))
+        greatest = max(greatest, min(possible / found, bounded))
     return greatest
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from remuda.storage.segment.value_counts import ValueCounts
     from remuda.types import SqlType
 
-SEGMENT_BUCKETS = 32
+SEGMENT_BUCKETS = 64
 MAP_BUCKETS = 64
 CANDIDATES = 4 * MAP_BUCKETS
 """Ends of segments of which those of a map are chosen."""
