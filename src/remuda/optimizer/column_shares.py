@@ -6,8 +6,8 @@ A column of 1,000 rows, 300 of them NULL, 400 `'open'`, the others 30 different 
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import Any
 
 import pyarrow as pa
 
@@ -26,14 +26,12 @@ from remuda.expr import (
 )
 from remuda.plan.bounds import Bound, End, Interval, Points, bound_expressions
 from remuda.types.arrow_arrays import stored_array
-from remuda.types.normalized_key import comparable
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from remuda.types.normalized_key import NAN, comparable
 
 NARROW_TEXTS = 0.25
 """The share of a histogram's range that a narrow range of texts within it has at least: texts that begin alike are
 many, and lie close together. Of the parts whose name begins with `forest` there are 1 in 100, not 1 in 10**13."""
+NAN_RANK = comparable(NAN)[0]
 FEWEST_SAMPLES = 8
 """Values by which a condition is judged, at least."""
 
@@ -74,15 +72,12 @@ def interval_share(bound: Interval, known: ColumnStatistics) -> float | None:
     ends = (*bound.lows, *bound.highs)
     if not all(isinstance(end.value, Literal) and end.value.value is not None for end in ends):
         return None
-    lows = [(_value(end.value), end.inclusive) for end in bound.lows]
-    highs = [(_value(end.value), end.inclusive) for end in bound.highs]
     try:
-        common = sum(share for value, share in known.common if _lies_within(value, lows, highs))
-    except TypeError:
+        reach = Reach.of(bound)
+        common = sum(share for key, share in known.shares.items() if reach.has(key))
+        others = _others_share(reach, known) if known.rest > 0 else 0.0
+    except TypeError:  # The value is of another kind than those of the column.
         return None
-    if known.rest <= 0:
-        return common
-    others = _others_share(lows, highs, known)
     return None if others is None else common + known.rest * others
 
 
@@ -107,25 +102,40 @@ def shares_of_ends(bound: Bound, known: ColumnStatistics) -> tuple[float, float]
 def overlap(column: ColumnStatistics, other: ColumnStatistics) -> float | None:
     """Return the share of a column's values that lie between the extremes of the other; None where it is not known."""
     low, high = other.minimum, other.maximum
-    if not are_numbers(low, high) or not column.is_known or column.null_share >= 1:
+    if not are_numbers(low, high, column.minimum, column.maximum) or not column.is_known or column.null_share >= 1:
         return None
-    try:
-        inside = sum(share for value, share in column.common if low <= value <= high)
-        others = _others_share([(low, True)], [(high, True)], column) if column.rest > 0 else 0.0
-    except TypeError:
-        return None
+    if low <= column.minimum and column.maximum <= high:
+        return 1.0
+    reach = Reach(comparable(low), comparable(high))
+    inside = sum(share for key, share in column.shares.items() if reach.has(key))
+    others = _others_share(reach, column) if column.rest > 0 else 0.0
     return None if others is None else min(1.0, (inside + column.rest * others) / (1.0 - column.null_share))
 
 
-def _lies_within(value: Any, lows: Sequence[tuple[Any, bool]], highs: Sequence[tuple[Any, bool]]) -> bool:
-    key = comparable(value)
-    above = all(comparable(low) < key or (inclusive and comparable(low) == key) for low, inclusive in lows)
-    return above and all(key < comparable(high) or (inclusive and comparable(high) == key) for high, inclusive in highs)
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """A range of values by what they are compared by, each end included or not; None for an end that it has not."""
+
+    low: tuple[int, Any] | None
+    high: tuple[int, Any] | None
+    low_included: bool = True
+    high_included: bool = True
+
+    @classmethod
+    def of(cls, bound: Interval) -> Reach:
+        """Return the tightest range of a bound with literal ends; raise `TypeError` where they cannot be compared."""
+        # Of equal ends that which is not included is the tighter one.
+        low = max(((comparable(_value(end.value)), not end.inclusive) for end in bound.lows), default=(None, False))
+        high = min(((comparable(_value(end.value)), end.inclusive) for end in bound.highs), default=(None, True))
+        return cls(low[0], high[0], not low[1], high[1])
+
+    def has(self, key: tuple[int, Any]) -> bool:
+        if self.low is not None and not (self.low < key or (self.low_included and self.low == key)):
+            return False
+        return self.high is None or key < self.high or (self.high_included and key == self.high)
 
 
-def _others_share(
-    lows: Sequence[tuple[Any, bool]], highs: Sequence[tuple[Any, bool]], known: ColumnStatistics
-) -> float | None:
+def _others_share(reach: Reach, known: ColumnStatistics) -> float | None:
     """Return the part of the less common values that lies within a range.
 
     Up to an end that belongs to the range there is one value more than below it: so a range of one value is not empty,
@@ -135,27 +145,29 @@ def _others_share(
     if histogram is None:
         return None
     one = min(1.0, 1.0 / known.rest_distinct) if known.rest_distinct else 0.0
-    starts = [_share_below(low, histogram, 0.0 if not inclusive else one) for low, inclusive in lows]
-    stops = [_share_below(high, histogram, one if not inclusive else 0.0) for high, inclusive in highs]
-    known_starts = [share for share in starts if share is not None]
-    known_stops = [share for share in stops if share is not None]
-    if len(known_starts) < len(starts) or len(known_stops) < len(stops):
+    start = _share_below(reach.low, histogram, one if reach.low_included else 0.0) if reach.low is not None else 0.0
+    stop = _share_below(reach.high, histogram, 0.0 if reach.high_included else one) if reach.high is not None else 1.0
+    if start is None or stop is None:
         return None
-    start, stop = max(known_starts, default=0.0), min(known_stops, default=1.0)
     if stop <= start:
         return 0.0
     least = 0.0
-    if lows and highs and isinstance(lows[0][0], str):
-        least = NARROW_TEXTS / max(1, len(histogram.ends) - 1) if known.histogram is not None else 0.0
+    if reach.low is not None and reach.high is not None and isinstance(reach.low[1], str):
+        least = NARROW_TEXTS / max(1, len(histogram.ends) - 1)
     return max(least, stop - start)
 
 
-def _share_below(value: Any, histogram: Histogram, one: float) -> float | None:
+def _share_below(key: tuple[int, Any], histogram: Histogram, one: float) -> float | None:
     """Return the share of values up to this one, less that of `one` value where the value itself does not count."""
-    share = histogram.share_up_to(value)
-    if share is None or comparable(value) > comparable(histogram.ends[-1]):
+    share = histogram.share_up_to(_value_of(key))
+    if share is None or key > comparable(histogram.ends[-1]):
         return share
     return max(0.0, share - one)
+
+
+def _value_of(key: tuple[int, Any]) -> Any:
+    """Return the value that is compared by this."""
+    return NAN if key[0] == NAN_RANK else key[1]
 
 
 def _of_extremes(known: ColumnStatistics) -> Histogram | None:
@@ -236,12 +248,11 @@ def within(bound: Bound, known: ColumnStatistics, share: float) -> ColumnStatist
             common = tuple((value, each / share) for value, each in shares if each > 0)
             return replace(known, common=common, histogram=None, null_share=0.0)
         case Interval():
-            lows = [(_value(end.value), end.inclusive) for end in bound.lows]
-            highs = [(_value(end.value), end.inclusive) for end in bound.highs]
             try:
-                inside = ((value, each) for value, each in known.common if _lies_within(value, lows, highs))
-                common = tuple((value, each / share) for value, each in inside)
-                histogram = None if known.histogram is None else _clipped(known.histogram, lows, highs)
+                reach = Reach.of(bound)
+                inside = zip(known.common, known.shares, strict=True)
+                common = tuple((value, each / share) for (value, each), key in inside if reach.has(key))
+                histogram = None if known.histogram is None else _clipped(known.histogram, reach)
             except TypeError:
                 return known
             return replace(known, common=common, histogram=histogram, null_share=0.0)
@@ -249,21 +260,19 @@ def within(bound: Bound, known: ColumnStatistics, share: float) -> ColumnStatist
             return known
 
 
-def _clipped(
-    histogram: Histogram, lows: Sequence[tuple[Any, bool]], highs: Sequence[tuple[Any, bool]]
-) -> Histogram | None:
+def _clipped(histogram: Histogram, reach: Reach) -> Histogram | None:
     """Return the histogram of the values within a range."""
-    inside = [place for place, end in enumerate(histogram.ends) if _lies_within(end, lows, highs)]
-    start = max((histogram.share_up_to(low) or 0.0 for low, _ in lows), default=0.0)
-    stop = min((histogram.share_up_to(high) or 0.0 for high, _ in highs), default=1.0)
+    start = 0.0 if reach.low is None else histogram.share_up_to(_value_of(reach.low)) or 0.0
+    stop = 1.0 if reach.high is None else histogram.share_up_to(_value_of(reach.high)) or 0.0
+    inside = [place for place, end in enumerate(histogram.ends) if reach.has(comparable(end))]
     if not inside or stop <= start:
         return None
-    shares = [max(0.0, histogram.up_to[place] - start) / (stop - start) for place in inside]
     ends = [histogram.ends[place] for place in inside]
-    if highs and comparable(high := min((high for high, _ in highs), key=comparable)) > comparable(ends[-1]):
-        ends.append(high)
+    shares = [min(1.0, max(0.0, histogram.up_to[place] - start) / (stop - start)) for place in inside]
+    if reach.high is not None and reach.high > comparable(ends[-1]):
+        ends.append(_value_of(reach.high))
         shares.append(1.0)
-    return Histogram(tuple(ends), (*(min(1.0, share) for share in shares[:-1]), 1.0))
+    return Histogram(tuple(ends), (*shares[:-1], 1.0))
 
 
 def _value(expression: Expression) -> Any:

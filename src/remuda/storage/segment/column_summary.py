@@ -49,7 +49,7 @@ def summarise(array: pa.Array, sql_type: SqlType) -> ColumnSummary:
     if present == 0:
         return ColumnSummary(rows, rows, 0, None, None)
     minimum, maximum = _bounds(array, sql_type)
-    counted = count_values(array, sql_type)
+    counted = count_values(array, sql_type, minimum, maximum)
     if minimum is None or counted.seen == 0:
         return ColumnSummary(rows, rows - present, _distinct(counted, present), minimum, maximum)
     common, ends = describe_values(counted, sql_type, present, minimum, maximum)

@@ -56,30 +56,36 @@ def describe_values(
     chosen = chosen[kept]
     counts = np.maximum(1, np.round(counted.counts[chosen] * scale)).astype(np.int64)
     common = tuple(zip((values[place] for place in kept), counts.tolist(), strict=True))
-    others = np.setdiff1d(np.arange(len(counted.counts)), chosen)
-    return common, _ends(counted, others, sql_type, common, minimum, maximum)
+    return common, _ends(counted, chosen, sql_type, common, minimum, maximum)
 
 
 def _most_common(counted: ValueCounts) -> np.ndarray:
     """Return the positions of the most common values, the most common first; all of them where they are few."""
-    order = np.argsort(-counted.counts, kind="stable")[:COMMON_VALUES]
-    if counted.distinct <= COMMON_VALUES:
-        # A value that a sample shows once stands for others like it.
-        return order if counted.exact else order[counted.counts[order] > 1]
-    mean = counted.seen / counted.distinct
-    noise = 0.0 if counted.exact else DEVIATIONS * mean**0.5
-    chosen: np.ndarray = order[counted.counts[order] > max(1.0, DISTINCTLY * mean, mean + noise)]
-    return chosen
+    counts = counted.counts
+    least = 1.0
+    if counted.distinct > COMMON_VALUES:
+        mean = counted.seen / counted.distinct
+        noise = 0.0 if counted.exact else DEVIATIONS * mean**0.5
+        least = max(1.0, DISTINCTLY * mean, mean + noise)
+    elif counted.exact:
+        least = 0.0
+    # A value that a sample shows once stands for others like it.
+    frequent = np.flatnonzero(counts > least)
+    order = np.argsort(-counts[frequent], kind="stable")[:COMMON_VALUES]
+    return frequent[order]
 
 
 def _ends(
-    counted: ValueCounts, others: np.ndarray, sql_type: SqlType, common: Common, minimum: Any, maximum: Any
+    counted: ValueCounts, common_places: np.ndarray, sql_type: SqlType, common: Common, minimum: Any, maximum: Any
 ) -> tuple[Any, ...]:
-    if len(others) == 0:
+    counts = counted.counts.copy()
+    counts[common_places] = 0
+    below = np.cumsum(counts)
+    if below[-1] == 0:
         return ()
-    below = np.cumsum(counted.counts[others])
-    places = np.searchsorted(below, np.linspace(0, 1, SEGMENT_BUCKETS + 1) * below[-1])
-    ends = counted.stored(others[np.minimum(places, len(others) - 1)], sql_type)
+    # From the first value on: no place where nothing was counted has more below it than the one before.
+    wanted = np.maximum(1, np.linspace(0, 1, SEGMENT_BUCKETS + 1) * below[-1])
+    ends = counted.stored(np.searchsorted(below, wanted), sql_type)
     taken = {comparable(value) for value, _ in common}
     if comparable(minimum) not in taken:
         ends[0] = minimum

@@ -18,7 +18,7 @@ from remuda.types.arrow_arrays import code_values, is_dictionary, null_mask, sto
 from remuda.types.normalized_key import normalized_key, normalized_keys, values_of_keys
 
 SAMPLE_ROWS = 65_536
-NARROW_RANGE = 65_536
+NARROW_RANGE = 131_072
 """Integers of which the greatest and the least differ by less are all counted."""
 ORDERED_TEXTS = 4_096
 """Of more different texts than these, evenly spread ones are put in order: comparing texts takes long."""
@@ -47,18 +47,21 @@ class ValueCounts:
         return stored_list(self.values.take(pa.array(positions)), sql_type)
 
 
-def count_values(array: pa.Array, sql_type: SqlType) -> ValueCounts:
-    """Count the values of a column that has one."""
+def count_values(array: pa.Array, sql_type: SqlType, minimum: Any, maximum: Any) -> ValueCounts:
+    """Count the values of a column that has one; `minimum` and `maximum` are None where they are not known."""
     if is_dictionary(array):
         if len(array.dictionary) <= len(array):
             return _of_codes(array)
         array = array.dictionary_decode()
-    if normalized_key(sql_type) is None or sql_type.kind in _INTERVALS:
+    key_of = normalized_key(sql_type)
+    if key_of is None or sql_type.kind in _INTERVALS:
         return _of_texts(array)
-    if not sql_type.is_floating:
-        narrow = _of_narrow_range(array, sql_type)
-        if narrow is not None:
-            return narrow
+    if sql_type.kind is Kind.BOOLEAN:
+        return _of_flags(array)
+    if not sql_type.is_floating and minimum is not None:
+        low, high = key_of(minimum), key_of(maximum)
+        if high - low < min(NARROW_RANGE, max(len(array), 256)):
+            return _of_narrow_range(array, sql_type, low, high)
     sample = _sampled(array).drop_null()
     keys = np.sort(normalized_keys(sample, sql_type))
     starts = np.concatenate([[0], np.flatnonzero(keys[1:] != keys[:-1]) + 1]) if len(keys) else np.empty(0, np.int64)
@@ -75,20 +78,19 @@ def _of_codes(array: pa.DictionaryArray) -> ValueCounts:
     return ValueCounts(values, counts, len(counts), int(counts.sum()), exact=True)
 
 
-def _of_narrow_range(array: pa.Array, sql_type: SqlType) -> ValueCounts | None:
-    """Count the integers, or what is stored as integers, whose range is narrow; None where it is not."""
+def _of_flags(array: pa.BooleanArray) -> ValueCounts:
+    present = len(array) - array.null_count
+    true = pc.sum(array).as_py() or 0
+    counted = [(key, count) for key, count in ((0, present - true), (1, true)) if count]
+    keys, counts = (np.array(each, np.int64) for each in zip(*counted, strict=True))
+    return ValueCounts(keys, counts, len(counts), present, exact=True)
+
+
+def _of_narrow_range(array: pa.Array, sql_type: SqlType, low: int, high: int) -> ValueCounts:
+    """Count all integers, or what is stored as integers, of a narrow range."""
     keys, nulls = normalized_keys(array, sql_type), null_mask(array)
     if nulls is not None:
         keys = keys[~nulls]
-    if len(keys) == 0:
-        return ValueCounts(np.empty(0, np.int64), np.empty(0, np.int64), 0, 0, exact=True)
-    # A range that a few rows exceed already is not narrow: no pass over all of them.
-    few = keys[:: max(1, len(keys) // 64)]
-    if int(few.max()) - int(few.min()) >= NARROW_RANGE:
-        return None
-    low, high = int(keys.min()), int(keys.max())
-    if high - low >= min(NARROW_RANGE, max(len(keys), 256)):
-        return None
     counts = np.bincount(keys - np.int64(low), minlength=high - low + 1)
     used = np.flatnonzero(counts)
     return ValueCounts(used + np.int64(low), counts[used], len(used), len(keys), exact=True)
