@@ -145,6 +145,16 @@ def test_a_repeated_end_of_an_earlier_version_is_a_common_value() -> None:
     assert histogram.ends == (0, 7, 100)
 
 
+def test_a_common_value_of_one_segment_is_one_of_the_others_elsewhere() -> None:
+    """500 rows of a segment are 7; of another, whose 1,000 rows have 100 values, ten are."""
+    even = tuple(range(0, 101, 10))
+    parts = [part_of(1_000, 101, ((7, 500),), even), part_of(1_000, 100, (), even), part_of(50, 50, (), (200, 300))]
+    common, histogram = combined(parts)
+    assert common == ((7, 510.0),)
+    assert histogram is not None
+    assert histogram.share_up_to(150) == pytest.approx((500 + 990) / (500 + 990 + 50), rel=0.01)
+
+
 def test_one_more_row_changes_no_estimate(tmp_path: Path) -> None:
     """No value gets more frequent because the memtable has one row, nor after a checkpoint, nor reopened."""
     definition = map_of([("id", BIGINT), ("a", BIGINT)])
