@@ -31,7 +31,7 @@ ANYTHING_ELSE = 0.25
 """Shares of rows that pass, where nothing is known about the values."""
 
 SKEW = 4.0
-"""A column is skewed if its most common value comes so many times as often as the average one."""
+"""A column is skewed if its most common value comes so many times as often as its least common one."""
 
 KnownColumns = Callable[[Column], "ColumnStatistics | None"]
 """What is known of a column; None where nothing is."""
@@ -200,5 +200,7 @@ def has_unknown_values(bound: Bound, known: ColumnStatistics | None) -> bool:
 
 
 def _is_skewed(known: ColumnStatistics) -> bool:
-    average = average_share(known)
-    return average is not None and bool(known.common) and known.common[0][1] > SKEW * average
+    if not known.common or not known.distinct:
+        return False
+    least = known.rare if known.rest > 0 else known.common[-1][1]
+    return least is None or known.common[0][1] > SKEW * least

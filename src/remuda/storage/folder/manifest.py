@@ -67,7 +67,8 @@ class SummaryEntry(msgspec.Struct, frozen=True):
     maximum: Any
     histogram: list[Any]
     common: list[tuple[Any, int]] = []
-    """Manifests of earlier versions have none."""
+    up_to: list[float] = []
+    """Manifests of earlier versions have neither of the last two."""
 
 
 class SegmentEntry(msgspec.Struct, frozen=True):
@@ -286,6 +287,7 @@ def segment_info(entry: SegmentEntry, definition: MapDefinition) -> SegmentInfo:
             _from_text(types[name], each.maximum),
             tuple(_from_text(types[name], end) for end in each.histogram),
             tuple((_from_text(types[name], value), count) for value, count in each.common),
+            tuple(each.up_to),
         )
         for name, each in entry.summaries.items()
     }
@@ -302,6 +304,7 @@ def _segment_entry(info: SegmentInfo, deletion_file: str | None, types: dict[str
             _to_text(types[name], each.maximum),
             [_to_text(types[name], end) for end in each.histogram],
             [(_to_text(types[name], value), count) for value, count in each.common],
+            list(each.up_to),
         )
         for name, each in info.summaries.items()
     }

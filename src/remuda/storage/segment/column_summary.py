@@ -42,6 +42,8 @@ class ColumnSummary:
     """The ends of ranges of all values but the most common ones, with about equally many rows each."""
     common: tuple[tuple[Any, int], ...] = ()
     """The most common values with their counts; segments of earlier versions have none."""
+    up_to: tuple[float, ...] = ()
+    """The share of the less common values up to each end; segments of earlier versions have equal ranges."""
 
 
 def summarise(array: pa.Array, sql_type: SqlType) -> ColumnSummary:
@@ -52,9 +54,9 @@ def summarise(array: pa.Array, sql_type: SqlType) -> ColumnSummary:
     counted = count_values(array, sql_type, minimum, maximum)
     if minimum is None or counted.seen == 0:
         return ColumnSummary(rows, rows - present, _distinct(counted, present), minimum, maximum)
-    common, ends = describe_values(counted, sql_type, present, minimum, maximum)
+    common, (ends, up_to) = describe_values(counted, sql_type, present, minimum, maximum)
     distinct = _distinct(counted, present, common)
-    return ColumnSummary(rows, rows - present, distinct, minimum, maximum, ends, common)
+    return ColumnSummary(rows, rows - present, distinct, minimum, maximum, ends, common, up_to)
 
 
 def combine(summaries: Sequence[ColumnSummary]) -> ColumnStatistics:
@@ -66,7 +68,7 @@ def combine(summaries: Sequence[ColumnSummary]) -> ColumnStatistics:
     minima = [summary.minimum for summary in present]
     maxima = [summary.maximum for summary in present]
     common, histogram = combined(
-        [part_of(each.rows - each.nulls, each.distinct, each.common, each.histogram) for each in present]
+        [part_of(each.rows - each.nulls, each.distinct, each.common, each.histogram, each.up_to) for each in present]
     )
     return ColumnStatistics(
         distinct=max(_combined_distinct(present), len(common)),

@@ -1,7 +1,8 @@
 """Most common values and histograms: of a segment, from counted values, and of several segments together.
 
-A segment keeps the ends of ranges of its less common values that have about equally many rows each. Those of several
-segments are put together by interpolation: of each end it is known which share of every segment's rows lies up to it.
+A segment keeps the ends of ranges of its less common values that have about equally many rows each, and the share of
+rows up to each end. Those of several segments are put together by interpolation: of each end it is known which share of
+every segment's rows lies up to it.
 
     segment 1, 20 rows      0 ... 10 ... 20          10 rows up to 10, 10 more up to 20
     segment 2, 20 rows      15 ... 30 ... 40         10 rows up to 30, 10 more up to 40
@@ -40,11 +41,13 @@ DEVIATIONS = 4.0
 """And is so many standard deviations above it: of equally frequent values some are seen more often in a sample."""
 
 Common = tuple[tuple[Any, int], ...]
+Ends = tuple[tuple[Any, ...], tuple[float, ...]]
+"""Ends of ranges, and the share of the less common values up to each."""
 
 
 def describe_values(
     counted: ValueCounts, sql_type: SqlType, present: int, minimum: Any, maximum: Any
-) -> tuple[Common, tuple[Any, ...]]:
+) -> tuple[Common, Ends]:
     """Return the most common values with their counts, and the ends of ranges of all others.
 
     `present` rows have a value; `minimum` and `maximum` are exact, the rest may come from a sample.
@@ -77,21 +80,22 @@ def _most_common(counted: ValueCounts) -> np.ndarray:
 
 def _ends(
     counted: ValueCounts, common_places: np.ndarray, sql_type: SqlType, common: Common, minimum: Any, maximum: Any
-) -> tuple[Any, ...]:
+) -> Ends:
     counts = counted.counts.copy()
     counts[common_places] = 0
     below = np.cumsum(counts)
     if below[-1] == 0:
-        return ()
+        return (), ()
     # From the first value on: no place where nothing was counted has more below it than the one before.
     wanted = np.maximum(1, np.linspace(0, 1, SEGMENT_BUCKETS + 1) * below[-1])
-    ends = counted.stored(np.searchsorted(below, wanted), sql_type)
+    places = np.unique(np.searchsorted(below, wanted))
+    ends, up_to = counted.stored(places, sql_type), (below[places] / below[-1]).round(6).tolist()
     taken = {comparable(value) for value, _ in common}
-    if comparable(minimum) not in taken:
-        ends[0] = minimum
     if comparable(maximum) not in taken:
         ends[-1] = maximum
-    return () if any(map(_is_long, ends)) else tuple(ends)
+    if comparable(minimum) not in taken and comparable(minimum) != comparable(ends[0]):
+        ends, up_to = [minimum, *ends], [min(up_to[0], 1.0 / counted.seen), *up_to]
+    return ((), ()) if any(map(_is_long, ends)) else (tuple(ends), tuple(up_to))
 
 
 def _is_long(value: Any) -> bool:
@@ -123,26 +127,31 @@ class Part:
         return self.others / max(1.0, self.distinct)
 
 
-def part_of(rows: int, distinct: int, common: Common, ends: tuple[Any, ...]) -> Part:
-    """Make a part of what a segment remembers.
-
-    An end that comes n + 1 times fills n ranges: it is a point, and so are frequent values in segments of earlier
-    versions, which have no common values.
-    """
+def part_of(rows: int, distinct: int, common: Common, ends: tuple[Any, ...], up_to: tuple[float, ...] = ()) -> Part:
+    """Make a part of what a segment remembers."""
     points = {comparable(value): (value, float(count)) for value, count in common}
     others = max(0.0, rows - sum(count for _, count in common))
-    if not ends:
-        return Part(points, others, max(0, distinct - len(common)), None)
+    left = max(0, distinct - len(common))
+    if not ends or others <= 0:
+        return Part(points, others, left, None)
+    if len(up_to) == len(ends):
+        return Part(points, others, left, Histogram(ends, up_to))
+    part = _part_of_even_ranges(others, left, ends)
+    return replace(part, points={**part.points, **points})
+
+
+def _part_of_even_ranges(rows: float, distinct: int, ends: tuple[Any, ...]) -> Part:
+    """Make a part of a segment of an earlier version: ranges have equally many rows, and no value is known as common.
+
+    An end that comes n + 1 times fills n ranges: it is a point.
+    """
     repeated = Counter(map(comparable, ends))
-    bucket = others / max(1, len(ends) - 1)
-    for end in ends:
-        filled = repeated[comparable(end)] - 1
-        if filled:
-            points.setdefault(comparable(end), (end, filled * bucket))
-    unique = tuple({comparable(end): end for end in ends}.values())
-    others = bucket * (len(unique) - 1)
-    left = max(0, distinct - len(points))
-    return Part(points, others, left, Histogram.even(unique, 1.0 / max(1, left)) if others > 0 else None)
+    bucket = rows / max(1, len(ends) - 1)
+    unique = {comparable(end): end for end in ends}
+    points = {key: (unique[key], (count - 1) * bucket) for key, count in repeated.items() if count > 1}
+    others, left = bucket * (len(unique) - 1), max(0, distinct - len(points))
+    histogram = Histogram.even(tuple(unique.values()), 1.0 / max(1, left)) if others > 0 else None
+    return Part(points, others, left, histogram)
 
 
 def combined(parts: Sequence[Part]) -> tuple[tuple[tuple[Any, float], ...], Histogram | None]:
