@@ -104,6 +104,8 @@ def test_a_join_with_a_range_of_a_key(grid: Any) -> None:
     assert rows_of(grid, join) == pytest.approx(ROWS, rel=0.05)
     assert rows_of(grid, f"{join} WHERE days.year = 1940") == pytest.approx(ROWS, rel=0.1)
     assert rows_of(grid, f"{join} WHERE days.year BETWEEN 1935 AND 1945") == pytest.approx(ROWS, rel=0.1)
+    assert rows_of(grid, f"{join} WHERE days.year IN (1939, 1940, 1941)") == pytest.approx(ROWS, rel=0.1)
+    assert rows_of(grid, f"{join} WHERE days.year = 1941") < ROWS / 10
     assert rows_of(grid, f"{join} WHERE days.weekday = 3") == pytest.approx(ROWS / 7, rel=0.1)
     found = grid.sql(f"SELECT COUNT(*) FROM ({join} WHERE days.year = 1940) AS found").fetchall()
     assert found == [(ROWS,)]

@@ -24,7 +24,7 @@ from remuda.expr import (
     is_volatile,
     parameters_of,
 )
-from remuda.plan.bounds import Bound, End, Interval, Points, bound_expressions
+from remuda.plan.bounds import Bound, End, Interval, Points, Ranges, bound_expressions
 from remuda.types.arrow_arrays import stored_array
 from remuda.types.normalized_key import NAN, comparable
 
@@ -84,14 +84,24 @@ def interval_share(bound: Interval, known: ColumnStatistics) -> float | None:
 def shares_of_ends(bound: Bound, known: ColumnStatistics) -> tuple[float, float] | None:
     """Return the share of rows below a bound and the share up to its end; None where that cannot be told."""
     match bound:
-        case Points(values=(value,), or_null=False):
-            lows = highs = (End(value, inclusive=True),)
-        case Interval(lows=lows, highs=highs):
-            pass
+        case Interval():
+            return _shares_of_interval(bound, known)
+        case Points(values=values, or_null=False):
+            ends = (End(value, inclusive=True) for value in values)
+            parts = [_shares_of_interval(Interval((end,), (end,)), known) for end in ends]
+        case Ranges():
+            parts = [shares_of_ends(part, known) for part in bound.parts]
         case _:
             return None
-    below = [interval_share(Interval(highs=(End(low.value, not low.inclusive),)), known) for low in lows]
-    up_to = [interval_share(Interval(highs=(high,)), known) for high in highs]
+    told = [part for part in parts if part is not None]
+    if not told or len(told) < len(parts):
+        return None
+    return min(start for start, _ in told), max(stop for _, stop in told)
+
+
+def _shares_of_interval(bound: Interval, known: ColumnStatistics) -> tuple[float, float] | None:
+    below = [interval_share(Interval(highs=(End(low.value, not low.inclusive),)), known) for low in bound.lows]
+    up_to = [interval_share(Interval(highs=(high,)), known) for high in bound.highs]
     starts = [share for share in below if share is not None]
     stops = [share for share in up_to if share is not None]
     if len(starts) < len(below) or len(stops) < len(up_to):
