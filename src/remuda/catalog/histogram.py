@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+from remuda.dataclass import dataclass
 from remuda.types.normalized_key import comparable
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from remuda.dataclass import dataclass
 from remuda.types.normalized_key import comparable
 
 if TYPE_CHECKING:

@@ -13,12 +13,13 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from remuda.catalog import Histogram
+from remuda.dataclass import dataclass
 from remuda.types.normalized_key import comparable
 
 if TYPE_CHECKING:

@@ -6,13 +6,13 @@ counted. Everything else that a segment remembers of a column is made of these c
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from remuda.dataclass import dataclass
 from remuda.types import Kind, SqlType
 from remuda.types.arrow_arrays import code_values, is_dictionary, null_mask, stored_list
 from remuda.types.normalized_key import normalized_key, normalized_keys, values_of_keys
