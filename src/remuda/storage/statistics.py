@@ -122,6 +122,9 @@ class CombinedColumns(Mapping[str, ColumnStatistics]):
     def __len__(self) -> int:
         return len(self._summaries)
 
+    def __bool__(self) -> bool:
+        return bool(self._summaries)
+
     def __contains__(self, name: object) -> bool:
         return name in self._summaries
 
