@@ -135,3 +135,38 @@ def test_a_folder_of_an_earlier_version_opens_and_has_estimates(tmp_path: Path) 
         grid.sql("CHECKPOINT")
         assert rows_of(grid, "SELECT id FROM m WHERE region = 'EMEA'") == pytest.approx(1.5 * ROWS, rel=0.1)
     assert re.search(rb'"common"', path.read_bytes())
+
+
+ASCENDING = {
+    "TINYINT": ("CAST(id / 10 AS TINYINT)", True),
+    "BOOLEAN": ("id > 100", True),
+    "INTEGER": ("CAST(id % 100 AS INTEGER)", False),
+    "REAL": ("CAST(id AS REAL)", True),
+    "DOUBLE": ("CAST(-id AS DOUBLE)", False),
+    "DECIMAL(10, 2)": ("CAST(id AS DECIMAL(10, 2))", True),
+    "DECIMAL(38, 2)": ("CAST(id AS DECIMAL(38, 2))", True),
+    "VARCHAR": ("CAST(id / 50 AS VARCHAR)", False),
+    "DATE": ("DATE '2020-01-01' + CAST(id AS INTEGER)", True),
+    "TIMESTAMP": ("TIMESTAMP '2020-01-01 00:00:00'", True),
+    "BIGINT": ("CASE WHEN id = 177 THEN NULL ELSE id END", False),
+}
+"""Columns of every type by their values, and whether they ascend with the id; one with a NULL does not."""
+
+
+@pytest.mark.parametrize("key", ["BIGINT", "VARCHAR", "DOUBLE", "DECIMAL(38, 2)"])
+def test_relations_of_columns_of_every_type(key: str) -> None:
+    with remuda.open() as grid:
+        names = [f"c{number}" for number in range(len(ASCENDING))]
+        columns = ", ".join(f"{name} {type_}" for name, type_ in zip(names, ASCENDING, strict=True))
+        grid.sql(f"CREATE TABLE m (id {key}, {columns}, PRIMARY KEY (id))")
+        values = ", ".join(expression for expression, _ in ASCENDING.values())
+        grid.sql(f"INSERT INTO m SELECT CAST(id AS {key}), {values} FROM generate_series(100, 999) AS s(id)")
+        for _ in range(2):
+            (definition,) = grid.engine.store.catalog.maps.values()
+            relations = grid.engine.store.map(definition).statistics().relations
+            found = [relations.ascends(name, "id") for name in names]
+            assert found == [ascends for _, ascends in ASCENDING.values()]
+            pairs = {name: relations.combinations((name, "c0")) for name in names[1:]}
+            assert all(count is not None and count >= 1 for count in pairs.values())
+            assert pairs["c2"] == pytest.approx(900, rel=0.5) or pairs["c2"] > 900, "nearly all rows differ"
+            grid.sql("CHECKPOINT")  # From the memtable to a segment, whose texts are encoded by dictionaries.

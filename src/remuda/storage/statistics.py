@@ -81,9 +81,8 @@ class SampledRelations(ColumnRelations):
         sample = self._sample((key, column))
         if sample is None or sample.num_rows < FEWEST_SAMPLED or sample.column(1).null_count:
             return False
-        ordered = sample.column(1).take(pc.sort_indices(sample.column(0)))
-        if pa.types.is_dictionary(ordered.type):
-            ordered = ordered.dictionary_decode()
+        keys, values = (_plain(each) for each in sample.columns)
+        ordered = values.take(pc.sort_indices(keys))
         return not pc.any(pc.less(ordered[1:], ordered[:-1])).as_py()
 
     def _sample(self, columns: tuple[str, ...]) -> pa.RecordBatch | None:
@@ -99,6 +98,13 @@ class SampledRelations(ColumnRelations):
             return source.take(columns, positions)
         except StorageError:  # The query that reads the damaged rows reports them.
             return None
+
+
+def _plain(array: pa.Array) -> pa.Array:
+    """Return an array whose values Arrow can sort and compare."""
+    if pa.types.is_dictionary(array.type):
+        return array.dictionary_decode()
+    return array.cast(pa.int8()) if pa.types.is_boolean(array.type) else array
 
 
 class CombinedColumns(Mapping[str, ColumnStatistics]):
