@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from remuda.catalog import IndexKind
+from remuda.catalog import IndexType
 from remuda.errors import ErrorCode, SqlError
 from remuda.exec import ExecContext, ExpressionCache, IterationResult
 from remuda.exec.scan import index_scan
@@ -27,7 +27,7 @@ from tests.exec.scripted import Rows, drain
 from tests.properties.model import order_key
 from tests.storage.maps import index_on, map_of, table_of
 
-SORTED, HASH = index_on("n", "s"), index_on("n", kind=IndexKind.HASH)
+SORTED, HASH = index_on("n", "s"), index_on("n", type_=IndexType.HASH)
 MAP = map_of([("id", BIGINT), ("n", DOUBLE), ("s", VARCHAR)], indexes=(SORTED, HASH), partitions=13)
 ID, N, S = (Column(number, *column) for number, column in enumerate((("id", BIGINT), ("n", DOUBLE), ("s", VARCHAR))))
 VALUES = [None, math.nan, -0.0, 0.0, 1.0, 2.0, 2.0, 3.5, math.inf, -math.inf]

@@ -9,7 +9,7 @@ from remuda.catalog.catalog import DEFAULT_SCHEMA, Catalog, SearchPath
 from remuda.catalog.definitions import (
     ColumnDefinition,
     IndexDefinition,
-    IndexKind,
+    IndexType,
     MapDefinition,
     ViewDefinition,
     new_id,
@@ -25,7 +25,7 @@ __all__ = [
     "ColumnStatistics",
     "Histogram",
     "IndexDefinition",
-    "IndexKind",
+    "IndexType",
     "MapDefinition",
     "MapStatistics",
     "SearchPath",

@@ -207,7 +207,7 @@ class Grid:
             bar.finish()
 
     def checkpoint(self) -> None:
-        """Folds the write log into segments now."""
+        """Flush recent writes into segments now."""
         self._refuse_closed()
         self.store.checkpoint()
 

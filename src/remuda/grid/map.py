@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from remuda.catalog import IndexType
 from remuda.errors import option_error
 from remuda.grid.map_rows import MapRows, Value
 from remuda.grid.rows import NamedRow, RowShape
@@ -36,7 +37,7 @@ class Map:
         self._put_one, self._exchange = store.put_one, store.exchange
         self._find = store.find
         self._value_positions = self._rows.value_positions
-        self._form = row_projection(self._value_positions, self._shape.row_class)
+        self._projection = row_projection(self._value_positions, self._shape.row_class)
 
     @property
     def name(self) -> str:
@@ -45,7 +46,7 @@ class Map:
     def get(self, key: Any, default: Any = None) -> NamedRow | Any:
         """The row's columns outside the key; `default` where there is no such key."""
         stored = self._stored_key(key)
-        found = None if stored is None else self._find(stored, self._form)
+        found = None if stored is None else self._find(stored, self._projection)
         return default if found is None else found
 
     def get_all(self, keys: Iterable[Any]) -> dict[Any, NamedRow]:
@@ -160,15 +161,15 @@ class Map:
     entries = items
 
     def add_index(self, columns: str | Iterable[str], kind: str = "SORTED", name: str | None = None) -> str:
-        """Creates an index, SORTED or HASH, and returns its name."""
+        """Creates an index of an `IndexType`, SORTED or HASH, and returns its name."""
         try:
             chosen = [columns] if isinstance(columns, str) else list(columns)
         except TypeError:
             chosen = []
         if not chosen or not all(isinstance(column, str) for column in chosen):
             raise option_error("the columns of an index are given by their names")
-        if str(kind).upper() not in {"SORTED", "HASH"}:
-            raise option_error(f"an index is SORTED or HASH, not {kind}")
+        if str(kind).upper() not in IndexType.__members__:
+            raise option_error(f"an index is {' or '.join(IndexType.__members__)}, not {kind}")
         if not isinstance(name, str | None):
             raise option_error(f"the name of an index is text, not a {type(name).__name__}")
         called = name or "_".join([self.name, *chosen, kind.lower()])

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from remuda.catalog import IndexDefinition, IndexKind, MapStatistics
 from remuda.dataclass import dataclass
 from remuda.expr import Expression, conjunction, conjuncts
-from remuda.optimizer.cost import ScanSize, operator_cost, pruned_share, scan_cutover
+from remuda.optimizer.cost import INDEX_ROW, ScanSize, operator_cost, pruned_share, scan_cutover
 from remuda.optimizer.pruning import prune
 from remuda.optimizer.sargable import SargablePredicate, SargablePredicates, find_sargable, merge_intervals
 from remuda.optimizer.selectivity import bound_selectivity, correlation, has_unknown_values, scan_selectivity
@@ -29,6 +28,7 @@ from remuda.plan.traits import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from remuda.catalog import IndexDefinition, MapStatistics
     from remuda.expr import Column
 
 # Binding sargable predicates to an index: which bounds it can serve, and what remains of the filter.
@@ -55,7 +55,7 @@ def bind_index(index: IndexDefinition, filter_: Expression | None, predicates: S
     bounds: list[Bound] = []
     used: list[Expression] = []
     for column in index.columns:
-        chosen = _choose(predicates.get(column, []), ranges=index.kind is IndexKind.SORTED)
+        chosen = _choose(predicates.get(column, []), ranges=index.type.serves.ranges)
         if chosen is None:
             break
         bound, conjuncts_used = chosen
@@ -63,7 +63,7 @@ def bind_index(index: IndexDefinition, filter_: Expression | None, predicates: S
         used.extend(conjuncts_used)
         if not (isinstance(bound, Points) and bound.is_single):
             break
-    if not bounds or (index.kind is IndexKind.HASH and len(bounds) < len(index.columns)):
+    if not bounds or (len(bounds) < len(index.columns) and not index.type.serves.leading_columns):
         return None
     residual = conjunction(part for part in conjuncts(filter_) if part not in used)
     return BoundIndex(index, tuple(bounds), conjunction(used), residual)
@@ -137,7 +137,7 @@ def _paths(
         return
     ordered: dict[str, tuple[BoundIndex, physical.IndexScan]] = {}
     for index in scan.map.indexes:
-        if index.kind is not IndexKind.SORTED:
+        if not index.type.serves.order:
             continue
         bound = bind_index(index, scan.filter, predicates) or BoundIndex(index, (), None, scan.filter)
         for direction in (Direction.ASCENDING, Direction.DESCENDING):
@@ -158,7 +158,7 @@ def _undominated(bounds: list[BoundIndex]) -> list[BoundIndex]:
     `a = 1` alone. All of the given indexes deliver the order that is required. Of equal ones the first stays.
     """
     kept: list[BoundIndex] = []
-    for bound in sorted(bounds, key=lambda each: (each.index.kind is IndexKind.SORTED, -len(each.bounds))):
+    for bound in sorted(bounds, key=lambda each: (INDEX_ROW[each.index.type], -len(each.bounds))):
         if not any(_has_bounds(other, bound) for other in kept):
             kept.append(bound)
     return kept

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, assert_never
 
-from remuda.catalog import IndexDefinition, IndexKind
+from remuda.catalog import IndexDefinition, IndexType
 from remuda.dataclass import dataclass
 from remuda.expr import Column, Expression, Literal
 from remuda.optimizer.group_properties import UNKNOWN_LIMIT
@@ -37,9 +37,8 @@ GATHER_COLUMN = 10.0
 """Fetching one column of one row that a filter keeps among many that it does not."""
 SCAN_START = 20_000.0
 """Starting the kernels of a direct scan."""
-HASH_ROW = 2.0
-SORTED_ROW = 3.0
-"""Finding the position of one row in an index."""
+INDEX_ROW = {IndexType.HASH: 2.0, IndexType.SORTED: 3.0}
+"""Finding the position of one row in an index of each type."""
 INDEX_COLUMN = 15.0
 """Fetching one of its columns from there."""
 INDEX_START = 5_000.0
@@ -414,7 +413,7 @@ def _computing(assignment: Assignment) -> float:
 
 def _fetched_row(index: IndexDefinition, columns: int) -> float:
     """Fetching one row through an index."""
-    return (HASH_ROW if index.kind is IndexKind.HASH else SORTED_ROW) + INDEX_COLUMN * columns
+    return INDEX_ROW[index.type] + INDEX_COLUMN * columns
 
 
 def _input_rows(node: Any) -> float:

@@ -10,7 +10,7 @@ from dataclasses import field, replace
 from itertools import dropwhile, takewhile
 from typing import TYPE_CHECKING, assert_never
 
-from remuda.catalog import ColumnStatistics, Histogram, IndexKind
+from remuda.catalog import ColumnStatistics, Histogram
 from remuda.dataclass import dataclass
 from remuda.expr import Call, Column, Expression, Literal, columns_of, conjuncts
 from remuda.optimizer.column_shares import shares_of_ends, within
@@ -135,8 +135,8 @@ def _orders(node: logical.LogicalNode, below: Sequence[Properties]) -> tuple[tup
 
 def _scan_orders(node: logical.Scan) -> tuple[tuple[int, ...], ...]:
     """Leading columns that the filter bounds to a single value are the same in all rows: the next ones are in order."""
-    sorted_indexes = [index for index in node.map.indexes if index.kind is IndexKind.SORTED]
-    if not sorted_indexes:
+    ordered = [index for index in node.map.indexes if index.type.serves.order]
+    if not ordered:
         return ()
     ids = {column.name: column.id for column in node.columns}
     fixed = {
@@ -146,7 +146,7 @@ def _scan_orders(node: logical.Scan) -> tuple[tuple[int, ...], ...]:
     }
     orders = (
         tuple(ids[name] for name in takewhile(ids.__contains__, dropwhile(fixed.__contains__, index.columns)))
-        for index in sorted_indexes
+        for index in ordered
     )
     return tuple(dict.fromkeys(order for order in orders if order))
 

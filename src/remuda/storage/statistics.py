@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from remuda.storage.map_version import MapVersion
     from remuda.storage.segment.column_summary import ColumnSummary
 
-LOG_GROWTH = 1.25
-"""The log is summarised again when it has grown by this factor: statistics guide, they need not be exact."""
+MEMTABLE_GROWTH = 1.25
+"""The memtable is summarised again when it has grown by this factor: statistics guide, they need not be exact."""
 
 SAMPLED_ROWS = 4_096
 """Rows by which relations between columns are judged."""
@@ -39,8 +39,8 @@ class StatisticsKeeper:
         self._relations = ColumnRelations()
 
     def of(self, version: MapVersion) -> MapStatistics:
-        length = version.log.committed
-        if self._version is None or self._version() is not version or length > self._length * LOG_GROWTH:
+        length = version.memtable.committed
+        if self._version is None or self._version() is not version or length > self._length * MEMTABLE_GROWTH:
             self._columns = CombinedColumns(_summaries(version, length))
             # Not held: an old version keeps files that nobody else needs.
             self._version, self._length = weakref.ref(version), length

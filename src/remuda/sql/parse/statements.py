@@ -11,7 +11,7 @@ from remuda.dataclass import dataclass
 if TYPE_CHECKING:
     from sqlglot import exp
 
-    from remuda.catalog.definitions import ColumnDefinition, IndexKind
+    from remuda.catalog.definitions import ColumnDefinition, IndexType
     from remuda.errors import Span
     from remuda.sql.parse.tokens import ParameterNames
 
@@ -79,7 +79,7 @@ class CreateIndex:
     name: Name
     map: Name
     columns: tuple[Name, ...]
-    kind: IndexKind
+    type: IndexType
     if_not_exists: bool
 
 

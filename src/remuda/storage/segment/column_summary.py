@@ -31,7 +31,10 @@ LONGEST_BOUND = 200
 
 @dataclass(frozen=True, slots=True)
 class ColumnSummary:
-    """`minimum` and `maximum` in stored form; None where there is no value, or none short enough to keep."""
+    """Summarises the values of a column in one segment.
+
+    `minimum` and `maximum` in stored form; None where there is no value, or none short enough to keep.
+    """
 
     rows: int
     nulls: int
@@ -60,7 +63,7 @@ def summarise(array: pa.Array, sql_type: SqlType) -> ColumnSummary:
 
 
 def combine(summaries: Sequence[ColumnSummary]) -> ColumnStatistics:
-    """The statistics of the union of disjoint segments."""
+    """Return the statistics of the union of disjoint segments."""
     rows = sum(summary.rows for summary in summaries)
     if rows == 0:
         return ColumnStatistics(distinct=0)
@@ -81,12 +84,13 @@ def combine(summaries: Sequence[ColumnSummary]) -> ColumnStatistics:
 
 
 def expected_distinct(domain: float, rows: float) -> float:
-    """How many of `domain` equally frequent values show up in `rows` rows."""
+    """Return how many of `domain` equally frequent values show up in `rows` rows."""
     return domain * -math.expm1(-rows / domain) if domain > 0 else 0.0
 
 
 def domain_of(distinct: int, rows: int) -> float:
-    """The number of equally frequent values of which `rows` rows show `distinct`; infinite where all rows differ."""
+    """Return the number of equally frequent values of which `rows` rows show `distinct`; infinite where all rows
+    differ."""
     if distinct >= rows:
         return math.inf
     low, high = float(distinct), float(distinct)
