@@ -35,6 +35,7 @@ FOREIGN = {
     ("AssertionError", "optimizer/optimize.py"),
     ("AssertionError", "rules/decorrelate/push_domain.py"),
     ("AssertionError", "spark/query/shuffle_blocks.py"),
+    ("AssertionError", "storage/index/hash_index.py"),
     ("AssertionError", "storage/wal/log_file.py"),
     ("AssertionError", "types/partition_hash.py"),
     # What Python's own protocols ask for.
@@ -44,6 +45,7 @@ FOREIGN = {
     ("KeyError", "grid/map.py"),
     ("KeyError", "grid/rows.py"),
     ("StopIteration", "dbapi.py"),
+    ("StopIteration", "grid/result.py"),
     ("UsageError", "notebook.py"),
     ("argparse.ArgumentTypeError", "bench/arguments.py"),
     ("argparse.ArgumentTypeError", "cli/arguments.py"),
@@ -62,7 +64,7 @@ FOREIGN = {
     ("ValueError", "storage/folder/manifest.py"),
     ("ValueError", "rules/extensions.py"),  # a programmer's, who adds a rule
     ("WrongValueError", "grid/files/text_values.py"),
-    ("_NeedlessFoldError", "storage/map_store.py"),
+    ("_NeedlessFlushError", "storage/map_flush.py"),
     ("_SourceError", "storage/folder/disk_errors.py"),
     ("_StoppedError", "storage/folder/verification.py"),
 }

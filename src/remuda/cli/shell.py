@@ -190,7 +190,7 @@ def describe_map(session: Session, name: str) -> str:
             (column.name, str(column.type), "key" if column.name in definition.key else "")
             for column in definition.visible_columns
         ]
-        indexes = [f"  index {one.name} {one.kind.value} ({', '.join(one.columns)})" for one in definition.indexes]
+        indexes = [f"  index {one.name} {one.type.value} ({', '.join(one.columns)})" for one in definition.indexes]
     elif any(row["name"].casefold() == name.casefold() for row in session.sql("SHOW VIEWS")):
         described = session.sql(f'SELECT * FROM "{name}" LIMIT 0')
         columns = [(column.name, str(column.type), "") for column in described.columns]

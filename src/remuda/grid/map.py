@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, overload
 
+from remuda.catalog import IndexType
 from remuda.errors import option_error
 from remuda.grid.map_rows import MapRows, Value, same_row
 from remuda.grid.rows import Row, RowShape
@@ -50,7 +51,7 @@ class Map:
         self._put_one, self._exchange = store.put_one, store.exchange
         self._find = store.find
         self._value_positions = self._rows.value_positions
-        self._form = row_projection(self._value_positions, self._shape.row_class)
+        self._projection = row_projection(self._value_positions, self._shape.row_class)
 
     @property
     def name(self) -> str:
@@ -65,7 +66,7 @@ class Map:
         (Row(amount=5, place='barn'), None, 0)
         """
         stored = self._stored_key(key)
-        found = None if stored is None else self._find(stored, self._form)
+        found = None if stored is None else self._find(stored, self._projection)
         return default if found is None else found
 
     def get_all(self, keys: Iterable[Any]) -> dict[Any, Row]:
@@ -86,7 +87,7 @@ class Map:
         if isinstance(stored, list) and None in stored:  # of a NULL key there is no row
             given = [key for key, each in zip(given, stored, strict=True) if each is not None]
             stored = [each for each in stored if each is not None]
-        rows = self._store.find_many(stored, self._form)
+        rows = self._store.find_many(stored, self._projection)
         try:
             if all(rows):
                 return dict(zip(given, rows, strict=True))
@@ -313,8 +314,8 @@ class Map:
             chosen = []
         if not chosen or not all(isinstance(column, str) for column in chosen):
             raise option_error("the columns of an index are given by their names")
-        if str(kind).upper() not in {"SORTED", "HASH"}:
-            raise option_error(f"an index is SORTED or HASH, not {kind}")
+        if str(kind).upper() not in IndexType.__members__:
+            raise option_error(f"an index is {' or '.join(IndexType.__members__)}, not {kind}")
         if not isinstance(name, str | None):
             raise option_error(f"the name of an index is text, not a {type(name).__name__}")
         called = name or "_".join([self.name, *chosen, kind.lower()])

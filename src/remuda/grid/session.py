@@ -51,6 +51,7 @@ class Session:
         self.grid = grid
         self.engine = grid.engine
         self.store = grid.store
+        self._store_state = self.store.state  # the path of a statement from the cache goes through no property
         self._cache = self.engine.plans
         self._settings = Settings()
         self._search_path: SearchPath = (DEFAULT_SCHEMA,)
@@ -104,7 +105,7 @@ class Session:
         if timeout is not None:
             check_timeout(timeout)
         cache = self._cache
-        if entry.epoch == cache.epoch and entry.catalog is self.store.catalog:
+        if entry.epoch == cache.epoch and entry.catalog is self._store_state.catalog:
             entry.hits += 1
             entry.last_used = time.monotonic()
         elif cache.find((self._scope, text)) is not entry:
@@ -124,7 +125,7 @@ class Session:
                 raise
             if result is not None:
                 return result
-        return self.execute(text, values, named, timeout, entry)
+        return self.execute(text, values, named, timeout, entry if cache.fits_rows(entry.plan) else None)
 
     def execute(
         self,

@@ -31,7 +31,7 @@ _numbers = itertools.count()
 def _session() -> Any:
     from chdb.session import Session
 
-    return Session()  # type: ignore[no-untyped-call]
+    return Session()
 
 
 class ChdbPeer:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from remuda.dataclass import dataclass
-from remuda.errors import RemudaError, StorageError, busy_error, file_error, option_error, repeated_column
+from remuda.errors import StorageError, busy_error, file_error, not_supported, option_error, repeated_column
 from remuda.grid.files.formats import FileFormat, format_named, one_format
 from remuda.grid.files.load_source import LoadSource, dataset_source, gathered
 from remuda.grid.files.partitioned_files import values_in_path
@@ -50,7 +50,7 @@ def open_files(path: Path, columns: Sequence[ColumnDefinition], kind: str | None
 def open_delta(path: Path) -> LoadSource:
     """Open the current version of a Delta table."""
     if find_spec("deltalake") is None:
-        raise RemudaError(f"{path} is a Delta table: the package deltalake reads it. Run: pip install deltalake")
+        raise not_supported(f"{path} is a Delta table: the package deltalake reads it. Run: pip install deltalake")
     from deltalake import DeltaTable
 
     return delta_source(DeltaTable(path))

@@ -144,9 +144,11 @@ def refuse_present(target: CopyTarget) -> None:
 def _column_named(schema: pa.Schema, name: Name) -> str:
     found = [each for each in schema.names if each.casefold() == name.text.casefold()]
     if len(found) != 1:
-        message = f"unknown column: {name.text}" if not found else f"two columns are called {name.text}"
-        kind = ambiguous_column if found else unknown_column
-        raise kind(message, span=name.span, suggestion=nearest(name.text, schema.names))
+        if found:
+            raise ambiguous_column(f"two columns are called {name.text}", span=name.span)
+        raise unknown_column(
+            f"unknown column: {name.text}", span=name.span, suggestion=nearest(name.text, schema.names)
+        )
     return str(found[0])
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from sqlglot import exp
 
-    from remuda.catalog.definitions import ColumnDefinition, IndexKind
+    from remuda.catalog.definitions import ColumnDefinition, IndexType
     from remuda.errors import Span
     from remuda.sql.parse.tokens import ParameterNames
 
@@ -81,7 +81,7 @@ class CreateIndex:
     name: Name
     map: Name
     columns: tuple[Name, ...]
-    kind: IndexKind
+    type: IndexType
     if_not_exists: bool
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from remuda.storage.map_version import MapVersion
     from remuda.storage.segment.segment import Segment
 
-BatchFinder = Callable[[Sequence[Any]], list[Any]]
+BatchLookup = Callable[[Sequence[Any]], list[Any]]
 """From keys in stored form to their rows in order; None for each key that is not there."""
 
 WHOLE_NUMBERS = frozenset({*INTEGER_RANGES, Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMP_TZ})
@@ -34,52 +34,52 @@ FEWEST_KEYS = 12
 """Fewer keys are found sooner one by one (measured): some thirty calls of numpy take 30 µs whatever they work on."""
 
 
-def make_batch_finder(version: MapVersion, form: RowProjection) -> BatchFinder:
-    """Make the function for one version and one form of rows; it reads one snapshot, the newest at its call."""
+def make_batch_lookup(version: MapVersion, projection: RowProjection) -> BatchLookup:
+    """Make the function for one version and one projection of rows; it reads one snapshot, the newest at its call."""
     definition = version.definition
     key_types = [definition.column(name).type for name in definition.key]
-    in_log = _log_reader(version, form)
-    in_segments = make_search(version, [row_reader(segment, form) for segment in version.segments])
+    in_memtable = _memtable_reader(version, projection)
+    in_segments = make_search(version, [row_reader(segment, projection) for segment in version.segments])
     is_floating = any(sql_type.is_floating for sql_type in key_types)
 
     def find_each(keys: Sequence[Any]) -> list[Any]:
-        length = version.log.committed
+        length = version.memtable.committed
         if is_floating:
             keys = list(map(canonical_key, keys))
         rows = list(map(in_segments, keys))
-        in_log(keys, rows, length)
+        in_memtable(keys, rows, length)
         return rows
 
     key_type = key_types[0]
     probes = [probe for segment in version.segments if (probe := _prober(segment)) is not None]
     if len(key_types) > 1 or key_type.kind not in WHOLE_NUMBERS or len(probes) < len(version.segments):
         return find_each
-    readers = [rows_reader(segment, form) for segment in version.segments]
-    newest_first = list(zip(probes, version.hidden, readers, strict=True))[::-1]
+    readers = [rows_reader(segment, projection) for segment in version.segments]
+    newest_first = list(zip(probes, version.deletions, readers, strict=True))[::-1]
 
     def find(keys: Sequence[Any]) -> list[Any]:
-        length = version.log.committed
+        length = version.memtable.committed
         if len(keys) < FEWEST_KEYS:
             return find_each(keys)
         numbers = np.frombuffer(keys if isinstance(keys, array) else array("q", keys), np.int64)
         hashes = hash_whole_numbers(numbers, key_type)
         rows = find_in_segments(numbers, hashes)
-        in_log(keys, rows, length)
+        in_memtable(keys, rows, length)
         return rows
 
     def find_in_segments(numbers: np.ndarray, hashes: np.ndarray) -> list[Any]:
         rows: list[Any] = [None] * len(numbers)
         missing = np.arange(len(numbers))
-        for probe, hidden, read in newest_first:
+        for probe, deletions, read in newest_first:
             is_first = len(missing) == len(rows)
             positions = probe(numbers, hashes) if is_first else probe(numbers[missing], hashes[missing])
-            if hidden.deleted and hidden.marks is not None:
-                positions[hidden.marks[positions] == 0] = -1
+            if deletions.deleted and deletions.deleted_at is not None:
+                positions[deletions.deleted_at[positions] == 0] = -1  # for good; newer ones are in the memtable
             if is_first and positions.min() >= 0:
                 return list(read(positions))
             found = positions >= 0
-            for place, row in zip(missing[found].tolist(), read(positions[found]), strict=True):
-                rows[place] = row
+            for ordinal, row in zip(missing[found].tolist(), read(positions[found]), strict=True):
+                rows[ordinal] = row
             missing = missing[~found]
             if not len(missing):
                 break
@@ -115,18 +115,18 @@ def _no_positions(keys: np.ndarray, _hashes: np.ndarray) -> np.ndarray:
     return np.full(len(keys), -1, np.intp)
 
 
-def _log_reader(version: MapVersion, form: RowProjection) -> Callable[[Sequence[Any], list[Any], int], None]:
-    """Make the function that puts the rows of keys which the log has at a length in the place of older ones."""
-    log, finish = version.log, row_finisher(version.definition, form)
+def _memtable_reader(version: MapVersion, projection: RowProjection) -> Callable[[Sequence[Any], list[Any], int], None]:
+    """Make the function that replaces older rows by those that the memtable has at a length."""
+    memtable, finish = version.memtable, row_finisher(version.definition, projection)
 
     def read(keys: Sequence[Any], rows: list[Any], length: int) -> None:
-        newest = log.newest
+        newest = memtable.newest
         if not length or newest.keys().isdisjoint(keys):
             return
-        for place, key in enumerate(keys):
-            entry = log.entry_at(key, length) if key in newest else -1
+        for ordinal, key in enumerate(keys):
+            entry = memtable.entry_at(key, length) if key in newest else -1
             if entry >= 0:
-                row = log.rows[entry]
-                rows[place] = None if row is None else finish(row)
+                row = memtable.rows[entry]
+                rows[ordinal] = None if row is None else finish(row)
 
     return read

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from remuda.catalog import IndexKind, MapDefinition
+from remuda.catalog import IndexType, MapDefinition
 from remuda.errors import ErrorCode, SqlError
 from remuda.storage import Lookup, MapSnapshot, MapStore, Range, Store, index_read, row_projection
 from remuda.storage.lookup.index_lookup import FEW_ENTRIES
@@ -23,7 +23,7 @@ EVERYTHING = (0, 1, 2)
 def filled(rows: list[tuple[Any, ...]]) -> tuple[MapStore, MapDefinition]:
     """The rows in one segment, with a SORTED index on `n` and a HASH index on `s`."""
     definition = map_of(
-        [("id", BIGINT), ("n", BIGINT), ("s", VARCHAR)], indexes=(index_on("n"), index_on("s", kind=IndexKind.HASH))
+        [("id", BIGINT), ("n", BIGINT), ("s", VARCHAR)], indexes=(index_on("n"), index_on("s", type_=IndexType.HASH))
     )
     store = Store.open()
     store.create_map(definition)

@@ -94,7 +94,7 @@ def test_what_was_taken_back_is_found_as_it_was() -> None:
 def test_few_touched_keys_are_told_from_all_others() -> None:
     orders, names = _load(271)
     assert orders.snapshot().version.dirty is not None
-    assert not any(orders.snapshot().version.dirty.marks)
+    assert not any(orders.snapshot().version.dirty.table)
     orders.put([(key, "new") for key in range(0, 90, 3)])
     orders.delete([1])
     orders.checkpoint()
@@ -102,8 +102,8 @@ def test_few_touched_keys_are_told_from_all_others() -> None:
     assert dirty is not None
     assert dirty.settled == (0,)
     key_hash = orders.snapshot().version.key_hash
-    assert all(dirty.marks[key_hash(key) >> dirty.shift] for key in (1, *range(0, 90, 3)))
-    others = [key for key in names if dirty.marks[key_hash(key) >> dirty.shift]]
+    assert all(dirty.table[key_hash(key) >> dirty.shift] for key in (1, *range(0, 90, 3)))
+    others = [key for key in names if dirty.table[key_hash(key) >> dirty.shift]]
     assert 0 < len(others) < len(names) / 8
     orders.delete(list(_KEYS[:3_000]))
     orders.checkpoint()

@@ -44,7 +44,7 @@ def filled(*, nulls: bool, repeated: bool) -> tuple[MapStore, list[tuple[Any, ..
     store.create_map(definition)
     kept = store.map(definition)
     kept.load(table_of(definition, rows), "replace")
-    assert kept.log_length == 0
+    assert kept.memtable_length == 0
     return kept, rows
 
 
@@ -99,13 +99,13 @@ def test_rows_without_columns_are_made_too(last: int) -> None:
 
 
 def test_finders_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(map_version, "MOST_FINDERS", 5)
+    monkeypatch.setattr(map_version, "MOST_LOOKUPS", 5)
     kept, rows = filled(nulls=False, repeated=True)
     version, index = kept.snapshot().version, kept.definition.indexes[0].id
     for column in range(1, 15):
         assert repr(kept.lookup(3, (column,))) == repr((rows[3][column],))
         version.index_lookup(index_read(index, row_projection((column,))))
-        assert len(version.finders) <= 5
+        assert len(version.point_lookups) <= 5
         assert len(version.index_lookups) <= 5
 
 
