@@ -7,6 +7,8 @@ STAMP := $(VENV)/.installed
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --retries 10 --timeout 60
 ROWS ?= 1000000
 STATEMENTS ?= 200000
+REPORT ?= build/bench
+BENCH ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-slow test-matrix fuzz lint format bench picture clean
@@ -30,7 +32,7 @@ $(STAMP): pyproject.toml
 	echo "Remuda needs Python 3.11 or newer, with venv, and found none. Install one, or name it: make setup PYTHON=/path/to/python3" >&2; \
 	exit 1
 	$(INSTALL) --upgrade pip
-	$(INSTALL) --editable '.[all,docs,dev]'
+	$(INSTALL) --editable '.[all,bench,docs,dev]'
 	@touch $(STAMP)
 
 demo: setup ## Show the engine on a million rows, plain Spark beside it (ROWS=n for another size)
@@ -59,8 +61,8 @@ format: setup ## Put imports and layout in order, wrap Markdown, index the decis
 	$(BIN)/ruff format
 	$(BIN)/python -m tests.harness.markdown
 
-bench: setup ## Measure Remuda and its peers in one run (ROWS=n for another size)
-	$(BIN)/python -m benchmarks --rows $(ROWS)
+bench: setup ## Measure Remuda beside its peers and write a report (ROWS=n, REPORT=docs, BENCH=--quick)
+	$(BIN)/remuda bench --rows $(ROWS) --report $(REPORT) $(BENCH)
 
 picture: setup ## Draw the plan of the README anew
 	$(BIN)/python examples/explain_picture.py docs/images/explain.svg

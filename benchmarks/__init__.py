@@ -1,5 +1,4 @@
-"""Remuda and its peers on the same rows in the same run: `python -m benchmarks`, or `make bench`.
+"""Measurements of Remuda alone that need a checkout: `python -m benchmarks [ending|space|planning|footprint]`.
 
-Times on a shared machine wander; ratios taken in one interleaved run do not. So every case runs all its contenders
-in turn, again and again, and is read by the ratio of the best times. No time is asserted, and no test depends on one.
+Remuda beside its peers is measured by `remuda bench`, which is part of the package (`remuda.bench`).
 """

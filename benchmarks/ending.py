@@ -18,13 +18,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from remuda.cli.output import duration
+from remuda.durations import duration
 from remuda.errors import ErrorCode, SqlError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from benchmarks.peers.remuda_peer import RemudaPeer
+    from remuda.bench.peers.remuda_peer import RemudaPeer
 
 MOMENTS = (0.002, 0.01, 0.03, 0.06, 0.1, 0.15, 0.25, 0.4, 0.6, 0.9, 1.3)
 """Seconds into the query."""

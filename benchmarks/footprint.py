@@ -1,19 +1,12 @@
-"""What it costs to have Remuda at all: the time of `import remuda`, and the code there is to read."""
+"""What it costs to have Remuda at all: the modules that `import remuda` loads, and the code there is to read."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src"
-RUNS = 5
-
-
-def import_seconds() -> tuple[float, float]:
-    """Best wall times of a fresh interpreter: with `import remuda`, and with nothing."""
-    return _best("import remuda"), _best("pass")
 
 
 def modules_that_should_be_absent() -> list[str]:
@@ -29,15 +22,6 @@ def lines_by_package() -> dict[str, int]:
         name = path.relative_to(SOURCE / "remuda").parts[0]
         lines[name] = lines.get(name, 0) + len(path.read_text(encoding="utf-8").splitlines())
     return lines
-
-
-def _best(code: str) -> float:
-    times = []
-    for _ in range(RUNS):
-        started = time.perf_counter()
-        _python(code)
-        times.append(time.perf_counter() - started)
-    return min(times)
 
 
 def _python(code: str) -> subprocess.CompletedProcess[str]:

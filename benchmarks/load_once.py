@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 import remuda
-from benchmarks.data import CREATE_TABLE, INDEXES
+from remuda.bench.data import CREATE_TABLE, INDEXES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

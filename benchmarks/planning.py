@@ -13,7 +13,7 @@ from typing import Any
 
 import remuda
 from remuda import sql
-from remuda.cli.output import duration
+from remuda.durations import duration
 from remuda.optimizer.optimize import FAST_PATH
 from tests.tpch.tpch import QUERIES, create_tables, generate, load
 

@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import remuda
-from benchmarks.data import CREATE_TABLE, INDEXES
-from remuda.catalog import IndexKind
+from remuda.bench.data import CREATE_TABLE, INDEXES
+from remuda.catalog import IndexType
 
 if TYPE_CHECKING:
-    from benchmarks.data import Data
+    from remuda.bench.data import Data
 
 KEY_BYTES, SORTED_BYTES, HASH_BYTES = 7, 12, 4
 """For each row: what an index over arrays must take, measured on a prototype before there was an engine."""
@@ -55,7 +55,7 @@ def sizes(data: Data) -> list[Size]:
                 grid.sql(statement)
             grid.load("orders", data.table)
             (definition,) = grid.store.catalog.maps.values()
-        (hash_index,) = (index.id for index in definition.indexes if index.kind is IndexKind.HASH)
+        (hash_index,) = (index.id for index in definition.indexes if index.type is IndexType.HASH)
         found = {"rows": 0, "key index, zone maps": 0, "HASH index": 0, "SORTED index": 0, "all else": 0}
         for path in folder.rglob("*.*"):
             found[_kind(path, hash_index)] += path.stat().st_size

@@ -26,13 +26,16 @@ PAGE = Path(__file__).parents[1] / "docs" / "errors.md"
 
 FOREIGN = {
     # Faults of the engine itself: a statement can not cause them.
-    ("AssertionError", "cli/output.py"),
+    ("AssertionError", "bench/plots.py"),
+    ("AssertionError", "durations.py"),
     ("AssertionError", "exec/aggregate/aggregate_calls.py"),
     ("AssertionError", "exec/build.py"),
+    ("AssertionError", "grid/statements/explain_statement.py"),
     ("AssertionError", "optimizer/group_properties.py"),
     ("AssertionError", "optimizer/optimize.py"),
     ("AssertionError", "rules/decorrelate/push_domain.py"),
     ("AssertionError", "spark/query/shuffle_blocks.py"),
+    ("AssertionError", "storage/index/hash_index.py"),
     ("AssertionError", "storage/wal/log_file.py"),
     ("AssertionError", "types/partition_hash.py"),
     # What Python's own protocols ask for.
@@ -42,7 +45,11 @@ FOREIGN = {
     ("KeyError", "grid/map.py"),
     ("KeyError", "grid/rows.py"),
     ("StopIteration", "dbapi.py"),
+    ("StopIteration", "grid/result.py"),
+    ("UsageError", "notebook.py"),
+    ("argparse.ArgumentTypeError", "bench/arguments.py"),
     ("argparse.ArgumentTypeError", "cli/arguments.py"),
+    ("dataclasses.FrozenInstanceError", "dataclass.py"),
     # Caught by the module that raises them, or by its only caller.
     ("CancelledError", "expr/cancellation.py"),
     ("FileNotFoundError", "storage/wal/log_file.py"),
@@ -51,13 +58,14 @@ FOREIGN = {
     ("IndexError", "storage/segment/column_reader.py"),
     ("OSError", "storage/folder/store_files.py"),
     ("TypeError", "types/stored_values.py"),
+    ("ValueError", "cli/shell/options.py"),
     ("ValueError", "expr/functions/moment_format.py"),
     ("ValueError", "grid/files/text_values.py"),
     ("ValueError", "grid/settings.py"),
     ("ValueError", "storage/folder/manifest.py"),
     ("ValueError", "rules/extensions.py"),  # a programmer's, who adds a rule
     ("WrongValueError", "grid/files/text_values.py"),
-    ("_NeedlessFoldError", "storage/map_store.py"),
+    ("_NeedlessFlushError", "storage/map_flush.py"),
     ("_SourceError", "storage/folder/disk_errors.py"),
     ("_StoppedError", "storage/folder/verification.py"),
 }

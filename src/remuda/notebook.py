@@ -118,7 +118,8 @@ class SqlMagics(Magics):
         path = names[0] if names else None
         if path is not None and not create and "://" not in path and not Path(path).expanduser().exists():
             raise RemudaError(
-                f"there is neither a folder nor a grid called {path}. New folder: %remuda --create {path}"
+                f"there is neither a folder nor a grid called {path}. New folder: %remuda --create {path}",
+                sqlstate="58P01",
             )
         opened = open_grid(path, **options)
         self.disconnect()
@@ -140,6 +141,8 @@ class SqlMagics(Magics):
             values = self._values(statement)
             run = self._session.explain if statement.is_explain else self._session.sql
             value = run(statement.text, *([values] if values else []))
+        if isinstance(value, Result) and value.columns:
+            value.peek(1)  # an error of the first rows fails the cell, and not its display
         return value
 
     def _values(self, statement: ScriptStatement) -> dict[str, Any]:

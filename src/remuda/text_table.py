@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import base64
 import datetime as dt
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 from unicodedata import category, combining, east_asian_width
+
+from remuda.dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import remuda
+from remuda.catalog import IndexType
 from remuda.errors import ErrorCode, SqlError
 
 WANTED = {0: "no parameter is", 1: "1 parameter is"}
@@ -39,7 +40,7 @@ def ids(grid: Any, condition: str, *values: Any) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize("index", [None, "HASH", "SORTED"])
+@pytest.mark.parametrize("index", [None, *IndexType.__members__])
 def test_comparisons_are_exact(grid: Any, index: str | None) -> None:
     if index is not None:
         for column in ("s", "i", "x"):

@@ -46,7 +46,7 @@ def test_no_tombstone_is_written(grid: Any, statement: str) -> None:
     assert result.update_count == ROWS
     assert count(grid) == 0
     (definition,) = (each for each in grid.store.catalog.maps.values() if each.name == "t")
-    assert grid.store.map(definition).log_length == 0
+    assert grid.store.map(definition).memtable_length == 0
 
 
 @pytest.mark.parametrize("statement", REMOVE_ALL)

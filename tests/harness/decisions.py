@@ -16,6 +16,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from remuda.exec.context import ExecContext
+from remuda.plan.physical import ScanCutover
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -40,7 +41,7 @@ class Decision:
 
 
 def _direct_scan(limit: int) -> Any:
-    return lambda *_: limit
+    return lambda *_: ScanCutover(((limit, 0.0),))
 
 
 DECISIONS = (
@@ -136,16 +137,16 @@ DECISIONS = (
     Decision("expr.cast.cast", "_FEW", (0, NEVER)),
     # Where rows lie: in the log or in segments, in how many, which keys newer segments may have.
     Decision("storage.load.map_load", "SMALL_LOAD", (0, NEVER)),
-    Decision("storage.map_store", "FOLD_ENTRIES", (4, 40)),
+    Decision("storage.map_store", "FLUSH_ENTRIES", (4, 40)),
     Decision("storage.load.compaction", "MOST_SEGMENTS", (2,)),
     Decision("storage.load.compaction", "DELETED_SHARE", (0.0, 1.1)),
-    Decision("storage.lookup.dirty_keys", "TOUCHED_SHARE", (0.0, 1.1)),
+    Decision("storage.lookup.dirty_keys", "DIRTY_SHARE", (0.0, 1.1)),
     Decision("storage.index.interpolation_table", "ROWS_IN_A_SLOT", (1, 4)),
     Decision("storage.index.interpolation_table", "CROWD", (1, 4)),
     Decision("storage.index.sorted_index", "_NEAR", (0, 4)),
     Decision("storage.lookup.index_lookup", "FEW_ENTRIES", (0, NEVER)),
     Decision("storage.segment.row_memory", "LARGE", (0, NEVER)),
-    Decision("storage.memtable.memtable_columns", "_FEW", (0, NEVER)),
+    Decision("storage.index.sorted_index", "_FEW", (0, NEVER)),
     Decision("storage.index.hash_index", "_COUNTED", (1, 4)),
 )
 BY_KEY = {decision.key: decision for decision in DECISIONS}

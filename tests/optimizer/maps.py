@@ -10,7 +10,7 @@ from remuda.catalog import (
     ColumnDefinition,
     ColumnStatistics,
     IndexDefinition,
-    IndexKind,
+    IndexType,
     MapDefinition,
     MapStatistics,
 )
@@ -41,7 +41,7 @@ COLUMNS: dict[str, SqlType] = {
 def index(text: str) -> IndexDefinition:
     """`SORTED(a, b)` as a definition, called the same."""
     kind, _, columns = text.rstrip(")").partition("(")
-    return IndexDefinition(f"id of {text}", text, tuple(columns.split(", ")), IndexKind[kind])
+    return IndexDefinition(f"id of {text}", text, tuple(columns.split(", ")), IndexType[kind])
 
 
 def define(

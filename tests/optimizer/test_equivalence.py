@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remuda.catalog import DEFAULT_SCHEMA, ColumnDefinition, IndexDefinition, IndexKind, MapDefinition
+from remuda.catalog import DEFAULT_SCHEMA, ColumnDefinition, IndexDefinition, IndexType, MapDefinition
 from remuda.exec.scan.concrete_bounds import index_lookups, pruned_partitions
 from remuda.expr import Column, Expression, Literal, call, compile_row, evaluate_constant
 from remuda.expr.functions.text import like_prefix
@@ -56,7 +56,7 @@ def definition_of(schema: Schema) -> MapDefinition:
         for column in schema.columns
     )
     indexes = tuple(
-        IndexDefinition(index.name, index.name, index.columns, IndexKind[index.kind]) for index in schema.indexes
+        IndexDefinition(index.name, index.name, index.columns, IndexType[index.kind]) for index in schema.indexes
     )
     return MapDefinition("m", DEFAULT_SCHEMA, "m", columns, schema.key, schema.key, partitions=7, indexes=indexes)
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import remuda
+from remuda.catalog import IndexType
 
 LOW, HIGH = -(2**15), 2**15 - 1
 STORED = [LOW, LOW + 1, -1, 0, 1, HIGH - 1, HIGH, None]
@@ -16,7 +17,7 @@ ASKED = [-(2**63), LOW - 1, LOW, LOW + 1, 0, 1, HIGH - 1, HIGH, HIGH + 1, 2**63 
 OPERATORS = {"=": eq, "<": lt, "<=": le, ">": gt, ">=": ge}
 
 
-@pytest.fixture(scope="module", params=["SORTED", "HASH"])
+@pytest.fixture(scope="module", params=list(IndexType.__members__))
 def grid(request: pytest.FixtureRequest) -> Iterator[Any]:
     with remuda.open(members=2) as opened:
         opened.sql("CREATE TABLE m (id BIGINT, f SMALLINT, PRIMARY KEY (id))")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from remuda.catalog import DEFAULT_SCHEMA, ColumnDefinition, IndexDefinition, IndexKind, MapDefinition
+from remuda.catalog import DEFAULT_SCHEMA, ColumnDefinition, IndexDefinition, IndexType, MapDefinition
 from remuda.expr import TRUE, Call, Column, Literal
 from remuda.plan import physical
 from remuda.plan.aggregates import AggregateCall
@@ -14,7 +14,7 @@ from remuda.plan.traits import PARTITIONED, ROOT, Convention, Distribution, Dist
 from remuda.types import BIGINT, DOUBLE
 
 ID, AMOUNT = Column(0, "id", BIGINT, nullable=False), Column(1, "amount", DOUBLE)
-INDEX = IndexDefinition("index", "by_amount", ("amount",), IndexKind.SORTED)
+INDEX = IndexDefinition("index", "by_amount", ("amount",), IndexType.SORTED)
 MAP = MapDefinition(
     "map",
     DEFAULT_SCHEMA,

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
 
+from remuda.catalog import IndexType
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -65,7 +67,7 @@ def schemas(draw: st.DrawFn) -> Schema:
     values = [Column(f"v{at}", type_) for at, type_ in enumerate(value_types)]
     columns = tuple(draw(st.permutations([*keys, *values])))
     names = st.lists(st.sampled_from([column.name for column in columns]), min_size=1, max_size=3, unique=True)
-    shapes = draw(st.lists(st.tuples(names, st.sampled_from(["HASH", "SORTED"])), max_size=3))
+    shapes = draw(st.lists(st.tuples(names, st.sampled_from(list(IndexType.__members__))), max_size=3))
     indexes = tuple(Index(f"i{at}", tuple(of), kind) for at, (of, kind) in enumerate(shapes))
     return Schema(columns, tuple(column.name for column in keys), indexes)
 

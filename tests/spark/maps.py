@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from remuda.catalog import ColumnDefinition, IndexDefinition, IndexKind, MapDefinition, new_id
+from remuda.catalog import ColumnDefinition, IndexDefinition, IndexType, MapDefinition, new_id
 from remuda.types import BIGINT, DOUBLE, INTEGER, TIMESTAMP, VARCHAR
 
 
@@ -22,7 +22,7 @@ def orders(partitions: int = 271) -> MapDefinition:
         partitioned_by=("id",),
         partitions=partitions,
         indexes=(
-            IndexDefinition(new_id(), "orders_customer", ("customer",), IndexKind.HASH),
-            IndexDefinition(new_id(), "orders_amount", ("amount",), IndexKind.SORTED),
+            IndexDefinition(new_id(), "orders_customer", ("customer",), IndexType.HASH),
+            IndexDefinition(new_id(), "orders_amount", ("amount",), IndexType.SORTED),
         ),
     )

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from remuda.catalog import ColumnDefinition, IndexKind
+from remuda.catalog import ColumnDefinition, IndexType
 from remuda.errors import SqlError
 from remuda.expr import Expression, Literal, Parameter
 from remuda.plan import logical
@@ -195,12 +195,12 @@ def test_create_mapping_is_the_spelling_of_data_grids() -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "kind"), [("", IndexKind.SORTED), ("TYPE SORTED", IndexKind.SORTED), ("TYPE hash", IndexKind.HASH)]
+    ("written", "kind"), [("", IndexType.SORTED), ("TYPE SORTED", IndexType.SORTED), ("TYPE hash", IndexType.HASH)]
 )
-def test_create_index(written: str, kind: IndexKind) -> None:
+def test_create_index(written: str, kind: IndexType) -> None:
     statement = parse(f"CREATE INDEX i ON orders (amount, id) {written}")
     assert isinstance(statement, CreateIndex)
-    assert (statement.name.text, statement.map.text, statement.kind) == ("i", "orders", kind)
+    assert (statement.name.text, statement.map.text, statement.type) == ("i", "orders", kind)
     assert [column.text for column in statement.columns] == ["amount", "id"]
 
 

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import Literal
 
-from remuda.catalog import IndexKind
+from remuda.catalog import IndexType
 from remuda.storage import Durability, MapStore, Store
 from remuda.storage.load import map_load
 from tests.storage.maps import index_on, orders_map, table_of
@@ -81,7 +81,7 @@ def main(folder: str, first: str) -> None:
         if choose.random() < 0.05:
             indexes = orders.definition.indexes
             if len(indexes) < 4:
-                store.create_index(orders.definition, index_on("amount", kind=choose.choice(list(IndexKind))))
+                store.create_index(orders.definition, index_on("amount", type_=choose.choice(list(IndexType))))
             else:
                 store.drop_index(orders.definition, choose.choice(indexes))
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from remuda.catalog import ColumnDefinition, IndexDefinition, IndexKind, MapDefinition, new_id
+from remuda.catalog import ColumnDefinition, IndexDefinition, IndexType, MapDefinition, new_id
 from remuda.storage import MapSnapshot
 from remuda.types import BIGINT, DOUBLE, VARCHAR, SqlType
 from remuda.types.arrow_arrays import stored_array, stored_list
@@ -29,8 +29,8 @@ def map_of(
     )
 
 
-def index_on(*columns: str, kind: IndexKind = IndexKind.SORTED) -> IndexDefinition:
-    return IndexDefinition(new_id(), "_".join((*columns, kind.value)), columns, kind)
+def index_on(*columns: str, type_: IndexType = IndexType.SORTED) -> IndexDefinition:
+    return IndexDefinition(new_id(), "_".join((*columns, type_.value)), columns, type_)
 
 
 ORDERS = (("id", BIGINT), ("customer", VARCHAR), ("amount", DOUBLE))
@@ -38,7 +38,7 @@ ORDERS = (("id", BIGINT), ("customer", VARCHAR), ("amount", DOUBLE))
 
 def orders_map(**options: Any) -> MapDefinition:
     """A key, a string and a number, with a HASH index on the one and a SORTED index on the other."""
-    indexes = (index_on("customer", kind=IndexKind.HASH), index_on("amount"))
+    indexes = (index_on("customer", type_=IndexType.HASH), index_on("amount"))
     return map_of(ORDERS, indexes=indexes, **options)
 
 

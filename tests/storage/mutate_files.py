@@ -23,7 +23,7 @@ import pyarrow as pa
 
 import remuda
 from remuda.errors import RemudaError
-from remuda.storage import map_state
+from remuda.storage import map_availability
 from remuda.storage.folder import verification
 
 ROWS = 3_000
@@ -127,7 +127,7 @@ def mutate(path: Path, random: Random) -> str:
 
 def main(template: str, scratch: str, first: str, count: str, verified: str) -> None:
     if verified == "later":
-        map_state.VERIFIED_FIRST = 0
+        map_availability.VERIFIED_FIRST = 0
         verification.PAUSE = 0.2
     sound = use(Path(template))
     for seed in range(int(first), int(first) + int(count)):

@@ -21,7 +21,7 @@ from xxhash import xxh3_64_hexdigest, xxh3_64_intdigest
 import remuda
 from remuda.catalog import MapDefinition
 from remuda.errors import StorageError
-from remuda.storage import MapStore, Store, map_state
+from remuda.storage import MapStore, Store, map_availability
 from remuda.storage.folder.store_files import map_file
 from remuda.storage.folder.verification import Verification
 from remuda.storage.segment import array_file
@@ -78,7 +78,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
         grid.sql("CREATE TABLE sound (id BIGINT PRIMARY KEY)")
         grid.sql("INSERT INTO sound VALUES (1)")
     (rows,) = rows_files(path)
-    assert rows.stat().st_size > map_state.VERIFIED_FIRST
+    assert rows.stat().st_size > map_availability.VERIFIED_FIRST
     return path
 
 
@@ -150,7 +150,7 @@ def sound(template: Path) -> dict[str, Any]:
 @pytest.mark.usefixtures("unverified")
 def test_an_unverified_map_gives_the_right_answers(template: Path, sound: dict[str, Any]) -> None:
     with remuda.open(template, read_only=True) as grid:
-        assert not map_of(grid)._version.segments[0].proven
+        assert not map_of(grid).state.version.segments[0].proven
         assert answers(grid) == sound
 
 
@@ -214,9 +214,11 @@ def test_damaged_nulls_are_never_read(folder: Path) -> None:
 @pytest.mark.usefixtures("unverified")
 def test_damaged_keys_and_indexes_are_never_followed(folder: Path) -> None:
     with remuda.open(folder, read_only=True) as grid:
-        (segment,) = map_of(grid)._version.segments
+        (segment,) = map_of(grid).state.version.segments
         keys_path = next(path for path in segment.hold.path.parent.glob("*.keys") if segment.id in path.name)  # type: ignore[attr-defined]
-        slot = int(np.flatnonzero(segment.key_table == segment.probe(KEY, map_of(grid)._version.key_hash(KEY)) + 1)[0])
+        slot = int(
+            np.flatnonzero(segment.key_table == segment.probe(KEY, map_of(grid).state.version.key_hash(KEY)) + 1)[0]
+        )
         ids = {index.name: index.id for index in segment.definition.indexes}
         place = int(np.flatnonzero(np.asarray(segment.index_arrays[ids["t_g"]]["keys0"]) == KEY)[0])
         groups = len(segment.index_arrays[ids["t_h"]]["starts"])
@@ -280,9 +282,9 @@ def test_nothing_is_checked_after_the_proof(template: Path, sound: dict[str, Any
         held = map_of(grid)
         before = grid.map("t").get(KEY)
         grid.store.verification.wait()
-        (segment,) = held._version.segments
+        (segment,) = held.state.version.segments
         assert segment.proven
-        assert held._version.finders == {}
+        assert held.state.version.point_lookups == {}
         assert grid.map("t").get(KEY) == before
         assert isinstance(segment.reader(0).numbers, memoryview)
         assert isinstance(segment.key_slots, memoryview)

@@ -10,7 +10,7 @@ from functools import partial
 
 import pytest
 
-from remuda.catalog import IndexKind
+from remuda.catalog import IndexType
 from remuda.errors import ErrorCode, SqlError
 from remuda.storage import Lookup, Store, map_store
 from tests.harness.threads import run_together
@@ -43,7 +43,7 @@ def _run(*workers: Callable[[], None], seconds: float = 1.5, enough: Callable[[]
 
 def test_transfers_are_seen_whole_whatever_else_happens(monkeypatch: pytest.MonkeyPatch) -> None:
     """Money moves between accounts, two rows a statement: the sum is the same at every moment, by every path."""
-    monkeypatch.setattr(map_store, "FOLD_ENTRIES", 400)
+    monkeypatch.setattr(map_store, "FLUSH_ENTRIES", 400)
     store = Store.open()
     definition = orders_map()
     store.create_map(definition)
@@ -78,7 +78,7 @@ def test_transfers_are_seen_whole_whatever_else_happens(monkeypatch: pytest.Monk
         assert sum(row[1] for row in found) == 100.0 * ACCOUNTS
 
     def restructure() -> None:
-        index = index_on("amount", kind=IndexKind.HASH)
+        index = index_on("amount", type_=IndexType.HASH)
         store.create_index(accounts.definition, index)
         snapshot = accounts.snapshot()
         expected = contents(snapshot)

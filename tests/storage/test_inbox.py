@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from remuda.catalog import IndexKind, MapDefinition, new_id
+from remuda.catalog import IndexType, MapDefinition, new_id
 from remuda.errors import ErrorCode, RemudaError, SqlError, StorageError
 from remuda.storage import LoadMode, Lookup, MapStore, SegmentInfo, Store, write_segment
 from remuda.storage.folder.delivery import FolderInbox, deliver, delivery_folder, forget, hand_in, own_folder
@@ -224,7 +224,7 @@ def test_indexes_were_created_and_dropped_meanwhile(closed: Path) -> None:
     definition = _definition(closed)
     delivery, infos = _written(closed, definition, [2, 3])
     store = Store.open(closed)
-    gone = next(index for index in definition.indexes if index.kind is IndexKind.HASH)
+    gone = next(index for index in definition.indexes if index.type is IndexType.HASH)
     store.drop_index(definition, gone)
     changed = store.create_index(only_map(store).definition, index_on("customer", "amount"))
     assert deliver(closed, delivery, definition, infos, "append") == len(_rows_of(2, 3))

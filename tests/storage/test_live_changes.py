@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from remuda.catalog import IndexKind
+from remuda.catalog import IndexType
 from remuda.errors import SqlError
 from remuda.storage import Lookup, MapSnapshot, MapStore, Range, Store
 from remuda.storage.load import map_load
@@ -151,8 +151,8 @@ def test_an_index_is_complete_and_exact_when_it_becomes_visible(store: Store) ->
         writer.start()
     try:
         for turn in range(8):
-            kind = IndexKind.HASH if turn % 2 else IndexKind.SORTED
-            index = index_on("customer", "amount", kind=kind)
+            kind = IndexType.HASH if turn % 2 else IndexType.SORTED
+            index = index_on("customer", "amount", type_=kind)
             store.create_index(orders.definition, index)
             _check_index(orders.snapshot(), index.id, kind)
             if turn % 3 == 0:
@@ -166,14 +166,14 @@ def test_an_index_is_complete_and_exact_when_it_becomes_visible(store: Store) ->
     assert not failures
 
 
-def _check_index(snapshot: MapSnapshot, index_id: str, kind: IndexKind) -> None:
+def _check_index(snapshot: MapSnapshot, index_id: str, kind: IndexType) -> None:
     rows = [row for row in contents(snapshot) if row[1].startswith("turn")]
     by_value: dict[tuple[str, float], list[Row]] = {}
     for row in rows:
         by_value.setdefault((row[1], row[2]), []).append(row)
     for value, expected in by_value.items():
         assert sorted(_found(snapshot, index_id, Lookup(value))) == sorted(expected)
-    if kind is IndexKind.SORTED:
+    if kind is IndexType.SORTED:
         wanted = Range("turn", high="turn 9")
         assert sorted(_found(snapshot, index_id, Lookup((), wanted))) == sorted(rows)
 

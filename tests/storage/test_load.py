@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from remuda.catalog import IndexKind
+from remuda.catalog import IndexType
 from remuda.errors import ErrorCode, SqlError
 from remuda.storage import Durability, Lookup, Store, build_segment, open_snapshot, write_segment
 from remuda.storage.load import bulk_load, map_load
@@ -267,7 +267,7 @@ def test_columns_in_chunks_become_the_same_segments(chunk: int, monkeypatch: pyt
     monkeypatch.setattr(map_load, "SMALL_LOAD", 0)
     rows = 20_000 if chunk > 1 else 300
     types = [("id", BIGINT), ("often", VARCHAR), ("once", VARCHAR), ("coded", VARCHAR), ("amount", DOUBLE)]
-    indexes = [index_on("often", kind=IndexKind.HASH), index_on("often", "amount"), index_on("once")]
+    indexes = [index_on("often", type_=IndexType.HASH), index_on("often", "amount"), index_on("once")]
     definition = map_of(types, indexes=indexes, partitions=31)
     values = [
         (n, f"C{n % 7}" if n % 5 else None, f"once {n}", f"D{n // 700}", None if n % 11 == 0 else n / 4)

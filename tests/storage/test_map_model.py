@@ -13,7 +13,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from remuda.catalog import IndexKind
+from remuda.catalog import IndexType
 from remuda.errors import ErrorCode, SqlError
 from remuda.storage import Durability, Lookup, MapSnapshot, Range, Store, open_snapshot
 from remuda.storage.load import map_load
@@ -123,11 +123,11 @@ class _History(RuleBasedStateMachine):
 
     @rule(
         columns=st.sampled_from([("amount",), ("customer",), ("customer", "amount")]),
-        kind=st.sampled_from([IndexKind.HASH, IndexKind.SORTED]),
+        kind=st.sampled_from(IndexType),
     )
-    def create_index(self, columns: tuple[str, ...], kind: IndexKind) -> None:
+    def create_index(self, columns: tuple[str, ...], kind: IndexType) -> None:
         if len(self.map.definition.indexes) < 4:
-            self.store.create_index(self.map.definition, index_on(*columns, kind=kind))
+            self.store.create_index(self.map.definition, index_on(*columns, type_=kind))
 
     @precondition(lambda self: self.map.definition.indexes)
     @rule()
@@ -187,7 +187,7 @@ class _History(RuleBasedStateMachine):
         model = list(self.model.values())
         for index in snapshot.definition.indexes:
             column = snapshot.definition.position(index.columns[0])
-            if index.kind is IndexKind.SORTED:
+            if index.type.serves.order:
                 everything = Lookup()
                 self._check_lookup(snapshot, index.id, everything, model)
                 values = [row for row in model if row[column] is not None]

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from remuda.catalog import IndexKind
+from remuda.catalog import IndexType
 from remuda.errors import ErrorCode, SqlError
 from remuda.storage import Lookup, MapStore, Range, Store
 from remuda.types import BIGINT, VARCHAR
@@ -22,7 +22,7 @@ LONE = "half \ud800"
 def names(request: pytest.FixtureRequest, tmp_path: Path) -> MapStore:
     """A map with a string for a key, one row in a segment and one in the log."""
     store = Store.open(tmp_path if request.param == "folder" else None)
-    indexes = (index_on("name", kind=IndexKind.HASH), index_on("name"))
+    indexes = (index_on("name", type_=IndexType.HASH), index_on("name"))
     definition = map_of([("id", VARCHAR), ("name", VARCHAR), ("number", BIGINT)], indexes=indexes)
     store.create_map(definition)
     store.map(definition).insert([("ä", "é", 1)])

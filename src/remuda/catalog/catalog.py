@@ -35,7 +35,7 @@ class Catalog:
         return None
 
     def find_view(self, name: str, search_path: SearchPath) -> ViewDefinition | None:
-        """The view that a name means: a map of that name in a schema that comes first hides it."""
+        """Find the view of a name. A map of that name in a schema that comes first goes before it."""
         folded = name.casefold()
         for schema in search_path:
             key = schema.casefold(), folded
@@ -71,7 +71,7 @@ class Catalog:
         return replace(self, version=self.version + 1, views=rest)
 
     def holds(self, definition: MapDefinition) -> bool:
-        """Whether the definition is still the current one, indexes and all."""
+        """Tell whether the definition is still the current one, indexes and all."""
         return self.maps.get(_key(definition)) == definition
 
     def holds_view(self, view: ViewDefinition) -> bool:

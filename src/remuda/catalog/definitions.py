@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import uuid
-from dataclasses import field, replace
+from dataclasses import replace
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Self
 
 from remuda.dataclass import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from remuda.types import SqlType
 
 
@@ -20,13 +18,38 @@ GENERATED_KEY = "__key"
 
 
 def new_id() -> str:
-    """An identity that is never used again: a map dropped and created anew is another map."""
+    """Return an identity that is never used again: a map dropped and created anew is another map."""
     return uuid.uuid4().hex[:16]
 
 
-class IndexKind(Enum):
-    HASH = "HASH"
-    SORTED = "SORTED"
+@dataclass(frozen=True, slots=True)
+class IndexService:
+    """What an index serves beside equalities of all its columns."""
+
+    ranges: bool = False
+    """A range of one column, behind equalities of the columns before it."""
+    order: bool = False
+    """Rows in the order of its columns, in both directions."""
+    leading_columns: bool = False
+    """Equalities of its first columns alone. Without it, an index needs all of its columns."""
+
+
+class IndexType(Enum):
+    """Names the types of indexes. The name of one is what `TYPE` takes and what a manifest says.
+
+    How a type is built and opened is in `storage/index/index_types.py`, what it costs in `optimizer/cost.py`.
+    """
+
+    serves: IndexService
+
+    SORTED = ("SORTED", IndexService(ranges=True, order=True, leading_columns=True))
+    HASH = ("HASH", IndexService())
+
+    def __new__(cls, name: str, serves: IndexService) -> Self:
+        made = object.__new__(cls)
+        made._value_ = name
+        made.serves = serves
+        return made
 
     __hash__ = object.__hash__
 
@@ -47,7 +70,7 @@ class IndexDefinition:
     id: str
     name: str
     columns: tuple[str, ...]
-    kind: IndexKind
+    type: IndexType
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +103,7 @@ class MapDefinition:
 
     @property
     def value_columns(self) -> tuple[ColumnDefinition, ...]:
-        """The columns outside the key: what a `Map.get` returns."""
+        """Return the columns outside the key: what a `Map.get` returns."""
         return tuple(column for column in self.columns if column.name not in self.key)
 
     def find_column(self, name: str) -> ColumnDefinition | None:
@@ -121,27 +144,3 @@ class ViewDefinition:
     search_path: tuple[str, ...]
     columns: tuple[str, ...] = ()
     """Names for its columns where the statement gave some; else they are the query's own."""
-
-
-# What the planner may know about the values in a map.
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnStatistics:
-    """`minimum` and `maximum` are in stored form; None where no value is known.
-
-    `histogram` has the ends of ranges with about equally many rows each, ascending, the first and the last being the
-    least and the greatest value that is not NULL; it is empty where nothing is known.
-    """
-
-    distinct: int | None = None
-    null_share: float = 0.0
-    minimum: Any = None
-    maximum: Any = None
-    histogram: tuple[Any, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class MapStatistics:
-    rows: int
-    columns: Mapping[str, ColumnStatistics] = field(default_factory=dict)

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
-import subprocess
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import remuda
@@ -17,30 +14,16 @@ from remuda.text_table import printable
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# `remuda bench`: the benchmarks live beside the source, not in the installed package; this finds and runs them.
-
-
-def run_benchmarks(arguments: Sequence[str]) -> int:
-    checkout = Path(__file__).parents[3]
-    if not (checkout / "benchmarks" / "__main__.py").is_file():
-        raise RemudaError(
-            "the benchmarks are part of the source, not of the installed package: run this in a checkout",
-            sqlstate="0A000",
-        )
-    if importlib.util.find_spec("duckdb") is None:
-        raise RemudaError('the benchmarks need the peers. Run: pip install -e ".[spark,dev]"', sqlstate="0A000")
-    return subprocess.run([sys.executable, "-m", "benchmarks", *arguments], cwd=checkout, check=False).returncode
-
-
 DEMO_ROWS = 1_000_000
 SMALLEST_DEMO = 1_000
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command; the exit status is 0 where all went well, 1 after an error, 2 for wrong arguments."""
-    options = parse(sys.argv[1:] if arguments is None else arguments)
+    given = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        return _run(options)
+        # `remuda bench` has a parser of its own, which is imported, with the benchmarks, only where it runs.
+        return _run_benchmarks(given[1:]) if given[:1] == ["bench"] else _run(parse(given))
     except RemudaError as error:
         print(printable(str(error)), file=sys.stderr)
         return 1
@@ -64,11 +47,17 @@ def _run(options: argparse.Namespace) -> int:
 
             return run_demo(options.rows, with_spark=options.spark)
         case "bench":
-            from remuda.cli.arguments import run_benchmarks
-
-            return run_benchmarks(options.rest)
+            raise RemudaError(
+                "`bench` takes no options before it: write `remuda bench`, then its options", sqlstate="22023"
+            )
         case _:
             return _run_shell(options)
+
+
+def _run_benchmarks(arguments: Sequence[str]) -> int:
+    from remuda.bench.arguments import main as run_benchmarks
+
+    return run_benchmarks(arguments)
 
 
 def _run_shell(options: argparse.Namespace) -> int:
@@ -158,8 +147,7 @@ def _command_parser() -> argparse.ArgumentParser:
     demo.add_argument("--rows", type=_demo_rows, default=DEMO_ROWS, metavar="N", help=f"default: {DEMO_ROWS:,}")
     demo.add_argument("--no-spark", dest="spark", action="store_false", help="only the embedded engine: no Java")
 
-    bench = commands.add_parser("bench", help="measure Remuda and its peers (in a checkout of the source)")
-    bench.add_argument("rest", nargs=argparse.REMAINDER, help="arguments of `python -m benchmarks`")
+    commands.add_parser("bench", help="measure Remuda beside its peers: `remuda bench --help`")
     return top
 
 

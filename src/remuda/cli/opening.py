@@ -5,11 +5,11 @@ from __future__ import annotations
 import glob
 import re
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import remuda
+from remuda.dataclass import dataclass
 from remuda.errors import RemudaError
 
 if TYPE_CHECKING:
@@ -42,11 +42,15 @@ def find_target(paths: Sequence[str], *, read_only: bool = False, create: bool =
     files = [path for path in given if _DATA.search(path) and "://" not in path]
     folders = [path for path in given if path not in files]
     if len(folders) > 1:
-        raise RemudaError(f"one folder is opened at a time, not {' and '.join(folders)}")
+        raise RemudaError(f"one folder is opened at a time, not {' and '.join(folders)}", sqlstate="22023")
     if files and folders:
-        raise RemudaError(f"{files[0]} is read into memory, and {folders[0]} is a folder: open one of them")
+        raise RemudaError(
+            f"{files[0]} is read into memory, and {folders[0]} is a folder: open one of them", sqlstate="22023"
+        )
     if not folders and read_only:
-        raise RemudaError("--read-only is said of a folder: files are read into memory and stay as they are")
+        raise RemudaError(
+            "--read-only is said of a folder: files are read into memory and stay as they are", sqlstate="22023"
+        )
     if not folders:
         return Target(None, _named(files))
     if "://" not in folders[0]:
@@ -72,17 +76,17 @@ def _check_folder(folder: str, *, read_only: bool, create: bool) -> None:
     path = Path(folder).expanduser()
     if path.is_file():
         hint = "run it with: remuda -f " + folder if path.suffix == ".sql" else "data files are " + _KINDS
-        raise RemudaError(f"{folder} is a file and not a folder of maps: {hint}")
+        raise RemudaError(f"{folder} is a file and not a folder of maps: {hint}", sqlstate="22023")
     if (path / "MANIFEST").exists() or create:
         return
     if read_only:
-        raise RemudaError(f"{folder} has no maps: --read-only needs a folder that has some")
+        raise RemudaError(f"{folder} has no maps: --read-only needs a folder that has some", sqlstate="58P01")
     problem = f"{folder} is a folder without maps" if path.is_dir() else f"{folder} does not exist"
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise RemudaError(f"{problem}. Add --create to create it, or check the path")
+        raise RemudaError(f"{problem}. Add --create to create it, or check the path", sqlstate="58P01")
     print(f"{problem}. Create maps there? [y/N] ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().casefold() not in {"y", "yes"}:
-        raise RemudaError("nothing was created")
+        raise RemudaError("nothing was created", sqlstate="57014")
 
 
 _KINDS = ".parquet, .csv, .json, .arrow and .feather"
@@ -92,7 +96,10 @@ def _named(files: Sequence[str]) -> tuple[tuple[str, str], ...]:
     named: dict[str, str] = {}
     for path in files:
         if not _expand(path):
-            raise RemudaError(f"no file matches {path}" if _PATTERN.search(path) else f"there is no such file: {path}")
+            raise RemudaError(
+                f"no file matches {path}" if _PATTERN.search(path) else f"there is no such file: {path}",
+                sqlstate="58P01",
+            )
         base = name = table_name(path)
         number = 1
         while name in named:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import remuda
 from remuda.cli.opening import open_target
 from remuda.cli.shell import Shell
+from remuda.dataclass import dataclass
 from remuda.errors import RemudaError, StorageError
 
 if TYPE_CHECKING:
@@ -36,7 +36,9 @@ def read_file(path: str) -> Input:
     try:
         return Input(Path(path).expanduser().read_text(encoding="utf-8"), path)
     except (OSError, UnicodeDecodeError) as error:
-        raise RemudaError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from error
+        raise RemudaError(
+            f"{path} cannot be read: {getattr(error, 'strerror', None) or error}", sqlstate="58P01"
+        ) from error
 
 
 def run_inputs(target: Target, inputs: Sequence[Input], options: Options, *, keep_going: bool) -> int:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PartitionTable:
-    """Who owns which partition, as a value with a version."""
+    """Tells which member owns which partition, as a value with a version."""
 
     version: int
     owners: tuple[str, ...]
@@ -28,7 +28,7 @@ class PartitionTable:
         return len(self.owners)
 
     def owned_by(self, member: str) -> tuple[int, ...]:
-        """In ascending order; empty for a member that is not in the table."""
+        """List the partitions of a member, ascending; none for one that is not in the table."""
         return dict(self.partition_map().owned).get(member, ())
 
     def partition_map(self) -> PartitionMap:
@@ -44,7 +44,9 @@ def _partition_map(table: PartitionTable) -> PartitionMap:
 
 
 def assign(members: tuple[str, ...], partitions: int) -> tuple[str, ...]:
-    """Each member gets a contiguous block, sizes differing by one at most: contiguous partitions are read as one range.
+    """Give each member its partitions.
+
+    Each member gets a contiguous block, sizes differing by one at most: contiguous partitions are read as one range.
 
     >>> assign(("a", "b"), 5)
     ('a', 'a', 'a', 'b', 'b')
@@ -54,7 +56,10 @@ def assign(members: tuple[str, ...], partitions: int) -> tuple[str, ...]:
 
 @dataclass(slots=True, eq=False)
 class Member:
-    """`fragments_run` counts the fragments that this member was asked to run: how tests see who took part."""
+    """One member of the cluster.
+
+    `fragments_run` counts the fragments that this member was asked to run: how tests see who took part.
+    """
 
     id: str
     fragments_run: int = 0
@@ -96,14 +101,14 @@ class Cluster:
         return found
 
     def add_member(self) -> Member:
-        """A member joins and takes over its share of the partitions."""
+        """Add a member, which takes over its share of the partitions."""
         with self._lock:
             member = self._new_member()
             self._change((*self._members, member))
             return member
 
     def remove_member(self, id_: str) -> None:
-        """A member leaves; the others take over its partitions."""
+        """Remove a member; the others take over its partitions."""
         with self._lock:
             remaining = tuple(member for member in self._members if member.id != id_)
             if len(remaining) == len(self._members):
@@ -114,7 +119,7 @@ class Cluster:
             self._change(remaining)
 
     def renew(self, executors: tuple[str, ...] = ()) -> None:
-        """Members of another backend have come or gone: plans are made anew, as they are for what there was."""
+        """Publish the table anew when members of another backend have come or gone, so that plans are made anew."""
         with self._lock:
             self.executors = executors
             self._change(self._members)

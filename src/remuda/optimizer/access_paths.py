@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from remuda.catalog import IndexDefinition, IndexKind, MapStatistics
 from remuda.dataclass import dataclass
 from remuda.expr import Expression, conjunction, conjuncts
-from remuda.optimizer.cost import ScanSize, operator_cost, pruned_share, scan_cutover
+from remuda.optimizer.cost import INDEX_ROW, ScanSize, operator_cost, pruned_share, scan_cutover
 from remuda.optimizer.pruning import prune
 from remuda.optimizer.sargable import SargablePredicate, SargablePredicates, find_sargable, merge_intervals
-from remuda.optimizer.selectivity import bound_selectivity, has_unknown_values, of_map, selectivity
+from remuda.optimizer.selectivity import bound_selectivity, correlation, has_unknown_values, scan_selectivity
 from remuda.plan import logical, physical
 from remuda.plan.bounds import Bound, Interval, Points, Prefix, Pruning, Ranges
 from remuda.plan.physical import Direction, Estimate
@@ -29,6 +28,7 @@ from remuda.plan.traits import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from remuda.catalog import IndexDefinition, MapStatistics
     from remuda.expr import Column
 
 # Binding sargable predicates to an index: which bounds it can serve, and what remains of the filter.
@@ -55,7 +55,7 @@ def bind_index(index: IndexDefinition, filter_: Expression | None, predicates: S
     bounds: list[Bound] = []
     used: list[Expression] = []
     for column in index.columns:
-        chosen = _choose(predicates.get(column, []), ranges=index.kind is IndexKind.SORTED)
+        chosen = _choose(predicates.get(column, []), ranges=index.type.serves.ranges)
         if chosen is None:
             break
         bound, conjuncts_used = chosen
@@ -63,7 +63,7 @@ def bind_index(index: IndexDefinition, filter_: Expression | None, predicates: S
         used.extend(conjuncts_used)
         if not (isinstance(bound, Points) and bound.is_single):
             break
-    if not bounds or (index.kind is IndexKind.HASH and len(bounds) < len(index.columns)):
+    if not bounds or (len(bounds) < len(index.columns) and not index.type.serves.leading_columns):
         return None
     residual = conjunction(part for part in conjuncts(filter_) if part not in used)
     return BoundIndex(index, tuple(bounds), conjunction(used), residual)
@@ -137,7 +137,7 @@ def _paths(
         return
     ordered: dict[str, tuple[BoundIndex, physical.IndexScan]] = {}
     for index in scan.map.indexes:
-        if index.kind is not IndexKind.SORTED:
+        if not index.type.serves.order:
             continue
         bound = bind_index(index, scan.filter, predicates) or BoundIndex(index, (), None, scan.filter)
         for direction in (Direction.ASCENDING, Direction.DESCENDING):
@@ -158,7 +158,7 @@ def _undominated(bounds: list[BoundIndex]) -> list[BoundIndex]:
     `a = 1` alone. All of the given indexes deliver the order that is required. Of equal ones the first stays.
     """
     kept: list[BoundIndex] = []
-    for bound in sorted(bounds, key=lambda each: (each.index.kind is IndexKind.SORTED, -len(each.bounds))):
+    for bound in sorted(bounds, key=lambda each: (INDEX_ROW[each.index.type], -len(each.bounds))):
         if not any(_has_bounds(other, bound) for other in kept):
             kept.append(bound)
     return kept
@@ -253,13 +253,16 @@ def _has_no_nulls(scan: logical.Scan, bound: BoundIndex, ordinal: int, name: str
 
 
 def _with_cost(path: physical.ScanNode, scan: logical.Scan, statistics: MapStatistics) -> physical.ScanNode:
-    returned = statistics.rows * selectivity(scan.filter, of_map(statistics))
+    returned = statistics.rows * scan_selectivity(scan.filter, scan.map, statistics)
     size = ScanSize(_scanned_rows(path, statistics), returned)
     cost = operator_cost(path, returned, size)
     if (
         isinstance(path, physical.IndexScan)
         and path.scan_cutover is not None
-        and any(map(has_unknown_values, path.bounds))
+        and any(
+            has_unknown_values(bound, statistics.columns.get(name))
+            for name, bound in zip(path.index.columns, path.bounds, strict=False)
+        )
     ):
         # The parameters decide: at execution the exact count of entries chooses the cheaper of index and direct scan.
         # So it costs a direct scan at most, and nearly nothing as often as not.
@@ -282,6 +285,12 @@ def _scanned_rows(path: physical.ScanNode, statistics: MapStatistics) -> float:
     if not isinstance(path, physical.IndexScan):
         return statistics.rows * pruned_share(path)
     share = 1.0
+    equal: dict[str, float] = {}
     for name, bound in zip(path.index.columns, path.bounds, strict=False):
-        share *= bound_selectivity(bound, statistics.columns.get(name))
+        within = bound_selectivity(bound, statistics.columns.get(name))
+        share *= within
+        if isinstance(bound, Points):
+            equal[name] = within
+    if len(equal) > 1:
+        share *= correlation(equal, path.map, statistics)
     return statistics.rows * share

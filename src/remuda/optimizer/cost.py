@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, assert_never
 
-from remuda.catalog import IndexDefinition, IndexKind
+from remuda.catalog import IndexDefinition, IndexType
 from remuda.dataclass import dataclass
 from remuda.expr import Column, Expression, Literal
 from remuda.optimizer.group_properties import UNKNOWN_LIMIT
@@ -37,9 +37,8 @@ GATHER_COLUMN = 10.0
 """Fetching one column of one row that a filter keeps among many that it does not."""
 SCAN_START = 20_000.0
 """Starting the kernels of a direct scan."""
-HASH_ROW = 2.0
-SORTED_ROW = 3.0
-"""Finding the position of one row in an index."""
+INDEX_ROW = {IndexType.HASH: 2.0, IndexType.SORTED: 3.0}
+"""Finding the position of one row in an index of each type."""
 INDEX_COLUMN = 15.0
 """Fetching one of its columns from there."""
 INDEX_START = 5_000.0
@@ -142,6 +141,12 @@ PARTIAL_GROUP_ROWS = 64
 merging the states is as much work as adding the rows."""
 PARTIAL_FEW_GROUPS = 10_000
 """Up to so many groups it does not matter that most of the rows seen so far are groups of their own."""
+
+
+PLAN_GROWTH = 4
+"""A plan is stale when a map that it reads has grown or shrunk by this factor: another one may be cheaper."""
+SMALL_MAP = 64
+"""Rows up to which every plan of a map is as good as another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -381,19 +386,22 @@ def pruned_share(node: physical.ScanNode) -> float:
     return expected_partitions(node.pruning, node.map.partitions) / node.map.partitions
 
 
-def scan_cutover(node: physical.IndexScan, map_rows: float) -> int:
+def scan_cutover(node: physical.IndexScan, map_rows: float) -> physical.ScanCutover:
     """Matching index entries above which a direct scan is cheaper: the crossover, for the choice at execution.
 
-    What a scan gathers grows with the entries too, until they are so many that it gathers nearly all rows.
+    What a scan gathers grows with the entries too, until they are so many that it gathers nearly all rows: two lines
+    over the rows of the map, of which the lower one counts.
     """
     columns = len(node.columns)
-    scanned = map_rows * pruned_share(node)
-    passed = SCAN_START - INDEX_START + scanned * (SCAN_ROW + SCAN_COLUMN * columns)
+    share = pruned_share(node)
+    start, passed = SCAN_START - INDEX_START, share * (SCAN_ROW + SCAN_COLUMN * columns)
+    gathered = share * PROJECTION_COLUMN * columns
     fetched = _fetched_row(node.index, columns)
-    few = passed / (fetched - GATHER_COLUMN * columns)
-    if few * GATHER_COLUMN <= scanned * PROJECTION_COLUMN:
-        return int(few)
-    return int((passed + scanned * PROJECTION_COLUMN * columns) / fetched)
+    beside = fetched - GATHER_COLUMN * columns
+    lines = [(start / fetched, (passed + gathered) / fetched)]
+    if beside > 0:
+        lines.append((start / beside, passed / beside))
+    return physical.ScanCutover(tuple(lines), int(map_rows))
 
 
 def _computing(assignment: Assignment) -> float:
@@ -405,7 +413,7 @@ def _computing(assignment: Assignment) -> float:
 
 def _fetched_row(index: IndexDefinition, columns: int) -> float:
     """Fetching one row through an index."""
-    return (HASH_ROW if index.kind is IndexKind.HASH else SORTED_ROW) + INDEX_COLUMN * columns
+    return INDEX_ROW[index.type] + INDEX_COLUMN * columns
 
 
 def _input_rows(node: Any) -> float:

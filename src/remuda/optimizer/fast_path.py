@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from remuda.optimizer.access_paths import access_paths
 from remuda.optimizer.costing import Costing
 from remuda.optimizer.sargable import find_sargable
-from remuda.optimizer.selectivity import of_map, selectivity
+from remuda.optimizer.selectivity import scan_selectivity
 from remuda.plan import logical, physical
 from remuda.plan.bounds import Points
 from remuda.plan.traits import ROOT, Convention, Traits
@@ -33,7 +33,7 @@ def plan_lookup(
     if scan is None or not _is_lookup(scan):
         return None
     known = statistics[scan.map.id]
-    rows = known.rows * selectivity(scan.filter, of_map(known))
+    rows = known.rows * scan_selectivity(scan.filter, scan.map, known)
     costing = Costing(members)
     paths = access_paths(scan, AT_ROOT, (Convention.LOCAL,), known, pruned=pruning)
     best: Any = min(paths, key=lambda path: path.estimate.cost)

@@ -39,7 +39,7 @@ from remuda.rules.implement.join_inputs import JoinSides, join_sides
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from remuda.catalog import MapStatistics
+    from remuda.catalog import IndexDefinition, MapStatistics
     from remuda.optimizer.canonical import Renaming
     from remuda.plan.physical import PhysicalNode
     from remuda.rules.rule_context import Alternative
@@ -100,6 +100,9 @@ class Search:
     def reduced_scan(self, scan: physical.MapScan, filter_: Expression | None) -> physical.MapScan:
         """The scan with another filter."""
         return reduced_scan(scan, filter_, self.statistics[scan.map.id])
+
+    def index_row(self, index: IndexDefinition) -> float:
+        return cost.INDEX_ROW[index.type]
 
     def rows(self, relation: logical.Relation) -> float:
         assert isinstance(relation, GroupReference)

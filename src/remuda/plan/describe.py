@@ -255,7 +255,7 @@ def _zone_order(node: physical.MapScan) -> str:
 def _index_scan(node: physical.IndexScan) -> Description:
     order = "" if node.direction is physical.Direction.UNORDERED else f", {node.direction.value}"
     return _described_by_lines(
-        f"IndexScan {node.map.name} using {node.index.name} ({node.index.kind.value}{order})",
+        f"IndexScan {node.map.name} using {node.index.name} ({node.index.type.value}{order})",
         {
             "prune": _prune(node.pruning),
             "index": _bounds(node.index.columns, node.bounds) or "all",
@@ -263,14 +263,14 @@ def _index_scan(node: physical.IndexScan) -> Description:
             "columns": column_names(node.columns),
         },
         _partitioned_by(node.pruning),
-        {"scan_cutover": "" if node.scan_cutover is None else str(node.scan_cutover)},
+        {"scan_cutover": "" if node.scan_cutover is None else str(node.scan_cutover.planned)},
         {"first chunk": _optional(node.first_rows)},
     )
 
 
 def _index_count(node: physical.IndexCount) -> Description:
     return _described_by_lines(
-        f"IndexCount {node.map.name} using {node.index.name} ({node.index.kind.value})",
+        f"IndexCount {node.map.name} using {node.index.name} ({node.index.type.value})",
         {
             "prune": _prune(node.pruning),
             "index": _bounds(node.index.columns, node.bounds),
@@ -360,7 +360,7 @@ def _local_exchange(node: physical.LocalExchange) -> Description:
 
 def _lookup_join(node: physical.LookupJoin) -> Description:
     names = node.map.key if node.index is None else node.index.columns
-    by = "its key" if node.index is None else f"{node.index.name} ({node.index.kind.value})"
+    by = "its key" if node.index is None else f"{node.index.name} ({node.index.type.value})"
     return _described_by_lines(
         f"LookupJoin {node.kind.value} {node.map.name} by {by}",
         {

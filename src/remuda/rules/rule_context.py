@@ -10,6 +10,7 @@ from remuda.plan.traits import Convention, DistributionKind
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from remuda.catalog import IndexDefinition
     from remuda.expr import Column
     from remuda.plan import logical
     from remuda.plan.physical import PhysicalNode, ScanNode
@@ -29,6 +30,9 @@ class PlanningContext(Protocol):
     def new_column(self, name: str, type_: SqlType, *, nullable: bool = True) -> Column: ...
 
     def access_paths(self, scan: logical.Scan, required: Traits) -> Iterable[ScanNode]: ...
+
+    def index_row(self, index: IndexDefinition) -> float:
+        """What finding one row through an index costs."""
 
     def rows(self, relation: logical.Relation) -> float:
         """How many rows an input probably has."""

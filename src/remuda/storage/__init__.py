@@ -1,7 +1,7 @@
-"""Maps that are partitioned, indexed, snapshot-consistent and durable: segments, write log, snapshots, the folder.
+"""Maps that are partitioned, indexed, snapshot-consistent and durable: segments, memtable, snapshots, the folder.
 
 Storage holds rows as tuples of values in stored form (see `remuda.types`) and as Arrow batches. It knows keys,
-partitions and indexes, but no SQL, no plan, no member and no query: whoever reads takes a snapshot and asks its
+partitions and indexes, but no SQL, no plan, no member and no query: a reader takes a snapshot and asks its
 sources.
 """
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def text_columns(definition: MapDefinition) -> tuple[int, ...]:
-    """The numbers of the columns that may hold such a string."""
+    """Return the numbers of the columns that may hold such a string."""
     return tuple(number for number, column in enumerate(definition.columns) if column.type.kind is Kind.VARCHAR)
 
 
@@ -38,7 +38,7 @@ def refuse_unencodable(definition: MapDefinition, column: int, value: str) -> No
 
 @contextmanager
 def naming_columns(definition: MapDefinition, names: Sequence[str]) -> Iterator[None]:
-    """Around reads by the values of these columns: the error names them."""
+    """Name these columns in the error of a read by a text that cannot be encoded."""
     try:
         yield
     except UnicodeEncodeError as error:

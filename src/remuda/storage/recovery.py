@@ -21,8 +21,7 @@ from remuda.storage.folder.manifest import (
     segment_info,
     view_definition,
 )
-from remuda.storage.map_version import MapVersion, key_maker
-from remuda.storage.memtable.changes import erase_keys, put_rows
+from remuda.storage.map_version import MapVersion, erase_keys, key_maker, put_rows
 from remuda.storage.segment.deletion_vector import DeletionVector
 from remuda.storage.wal.log_file import LogFile, log_path, read_log
 from remuda.storage.wal.records import PUT, decode_record, restore
@@ -50,12 +49,15 @@ class DamagedMap:
 
 @dataclass(slots=True)
 class RecoveredMap:
-    """`folded` is the last record whose effect is in the segments, `applied` the last that was applied at all."""
+    """Holds the state of a map as the files tell it.
+
+    `flushed` is the last record whose effect is in the segments, `applied` the last that was applied at all.
+    """
 
     definition: MapDefinition
     stored: tuple[StoredSegment, ...]
     version: MapVersion
-    folded: int
+    flushed: int
     applied: int
     damaged: DamagedMap | None = None
 
@@ -73,7 +75,10 @@ class RecoveredMap:
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """`sequence` is the last record number that was ever given."""
+    """Holds the state of a folder as its files tell it.
+
+    `sequence` is the last record number that was ever given.
+    """
 
     manifest: Manifest
     maps: Mapping[str, RecoveredMap]
@@ -81,7 +86,7 @@ class Recovered:
     sequence: int
 
     def catalog(self) -> Catalog:
-        """The one that the manifest describes."""
+        """Build the catalog that the manifest describes."""
         catalog = Catalog()
         for found in self.maps.values():
             catalog = catalog.with_map(found.definition)
@@ -97,7 +102,9 @@ def recover(
     *,
     missing_is_damage: bool,
 ) -> Recovered:
-    """`opened` gives the segments of a map that are open already, and need not be opened again.
+    """Read the state of a folder.
+
+    `opened` gives the segments of a map that are open already, and need not be opened again.
 
     A file that is missing is damage for a writer. A reader may have been overtaken by the writer, and tries again.
     """
@@ -127,7 +134,7 @@ def _replay(maps: dict[str, RecoveredMap], entries: Sequence[MapEntry], payload:
     record = decode_record(payload)
     found = maps.get(record.map_id)
     # A record of a map that is not in the manifest: the map was dropped later.
-    if found is not None and found.damaged is None and sequence > found.folded:
+    if found is not None and found.damaged is None and sequence > found.flushed:
         try:
             found.replay(record.kind, restore(found.definition, record), sequence)
         except StorageError as error:
@@ -137,10 +144,10 @@ def _replay(maps: dict[str, RecoveredMap], entries: Sequence[MapEntry], payload:
 
 
 def version_of(definition: MapDefinition, stored: Sequence[StoredSegment]) -> MapVersion:
-    """A version with an empty log."""
-    hidden = [DeletionVector(each.segment.rows, each.deleted) for each in stored]
+    """Make a version with an empty memtable."""
+    deletions = [DeletionVector(each.segment.rows, each.deleted) for each in stored]
     infos = [each.info for each in stored if each.info is not None]
-    return MapVersion(definition, [each.segment for each in stored], hidden, infos=infos)
+    return MapVersion(definition, [each.segment for each in stored], deletions, infos=infos)
 
 
 def _understood(path: Path, make: Callable[..., Made], *given: Any) -> Made:
@@ -159,7 +166,9 @@ def _recovered_map(
     *,
     missing_is_damage: bool,
 ) -> RecoveredMap:
-    """A map with a damaged file is there, and says so when it is used: the other maps of the store go on.
+    """Open the segments of a map.
+
+    A map with a damaged file is there, and says so when it is used: the other maps of the store go on.
 
     A file that the system cannot open just now is not damaged: opening the store fails, and can be tried again.
     """
@@ -178,13 +187,13 @@ def _recovered_map(
             raise
         damage = error
     else:
-        return RecoveredMap(definition, stored, version, entry.folded, entry.folded)
+        return RecoveredMap(definition, stored, version, entry.flushed, entry.flushed)
     return _damaged_map(definition, entry, damage)
 
 
 def _damaged_map(definition: MapDefinition, entry: MapEntry, error: StorageError) -> RecoveredMap:
     damaged = DamagedMap(error, entry)
-    return RecoveredMap(definition, (), version_of(definition, ()), entry.folded, entry.folded, damaged)
+    return RecoveredMap(definition, (), version_of(definition, ()), entry.flushed, entry.flushed, damaged)
 
 
 def _opened_segments(

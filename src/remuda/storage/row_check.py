@@ -20,13 +20,16 @@ _SHOWN = 80
 
 
 def too_long(definition: MapDefinition, column: ColumnDefinition, value: str) -> SqlError:
-    place = f"{definition.name}.{column.name} (VARCHAR({column.length}))"
+    column_name = f"{definition.name}.{column.name} (VARCHAR({column.length}))"
     shown = repr(value if len(value) <= _SHOWN else f"{value[:_SHOWN]}…")
-    return length_error(f"{place} cannot hold {shown}: it has {len(value)} characters")
+    return length_error(f"{column_name} cannot hold {shown}: it has {len(value)} characters")
 
 
 def _checking_lengths(definition: MapDefinition, key_of: Callable[[Row], Any]) -> Callable[[Row], Any]:
-    """`key_of`, which first compares the texts with the lengths of their columns; maps without any lose no time."""
+    """Add the check of text lengths to `key_of`.
+
+    `key_of`, which first compares the texts with the lengths of their columns; maps without any lose no time.
+    """
     limited = [(number, each.length) for number, each in enumerate(definition.columns) if each.length is not None]
     if not limited:
         return key_of
@@ -42,7 +45,10 @@ def _checking_lengths(definition: MapDefinition, key_of: Callable[[Row], Any]) -
 
 
 class RowCheck:
-    """For one map; its columns never change."""
+    """Checks rows before they are written, and gives their keys.
+
+    For one map; its columns never change.
+    """
 
     __slots__ = ("_definition", "_key_of", "_required", "_texts")
 
@@ -57,17 +63,17 @@ class RowCheck:
         )
 
     def keys_of(self, rows: Sequence[Row]) -> list[Any]:
-        """The keys of the rows, each of which may be written."""
+        """Return the keys of the rows, each of which may be written."""
         try:
             return [self.key_of(row) for row in rows]
         except ConstraintError as error:
             error.row = next(
-                place for place, row in enumerate(rows) if any(row[number] is None for number in self._required)
+                ordinal for ordinal, row in enumerate(rows) if any(row[number] is None for number in self._required)
             )
             raise
 
     def key_of(self, row: Row) -> Any:
-        """The key of the row, which may be written."""
+        """Return the key of the row, which may be written."""
         for number in self._texts:
             value = row[number]
             if value is not None and not value.isascii():

@@ -1,7 +1,7 @@
-"""A snapshot of a map: a version and a length of its log. It costs nothing to take and nothing disturbs it.
+"""A snapshot of a map: a version and a length of its memtable. It costs nothing to take and nothing disturbs it.
 
 A snapshot can be described for readers in other processes, which memory-map the same segments (and keep them mapped
-between calls) and get the few live rows of the log as Arrow bytes.
+between calls) and get the few live rows of the memtable as Arrow bytes.
 """
 
 from __future__ import annotations
@@ -32,19 +32,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotDescription:
-    """A snapshot as plain data that pickles. `hidden` has the hidden positions of each segment; `remote` is where the
-    segments come from that are in no folder which the others see."""
+    """Describes a snapshot as plain data that pickles.
+
+    `deletions` has the deleted positions of each segment; `remote` is where the segments come from that are in no
+    folder which the other processes see.
+    """
 
     folder: str
     definition: MapDefinition
     segments: tuple[SegmentInfo, ...]
-    hidden: tuple[np.ndarray, ...]
-    log_rows: bytes
+    deletions: tuple[np.ndarray, ...]
+    memtable_rows: bytes
     remote: RemoteLocation | None = None
 
 
 class MapSnapshot:
-    """`version` and `length` say all; everything else is made when first asked for."""
+    """Reads a map as it was at one moment.
+
+    `version` and `length` say all; everything else is made when first asked for.
+    """
 
     __slots__ = ("_directory", "_rows", "_sources", "length", "version")
 
@@ -61,12 +67,12 @@ class MapSnapshot:
 
     @property
     def sources(self) -> tuple[Source, ...]:
-        """One for each segment, then the log if it has entries."""
+        """Return a source for each segment, then one for the memtable if it has entries."""
         if self._sources is None:
             version = self.version
             sources: list[Source] = [
-                SegmentSource(version.definition, segment, hidden, self.length, version.key_hash)
-                for segment, hidden in zip(version.segments, version.hidden, strict=True)
+                SegmentSource(version.definition, segment, deletions, self.length, version.key_hash)
+                for segment, deletions in zip(version.segments, version.deletions, strict=True)
             ]
             if self.length:
                 sources.append(MemtableSource(version.definition, version.columns, self.length))
@@ -75,42 +81,43 @@ class MapSnapshot:
 
     @property
     def rows(self) -> int:
-        """The exact number of live rows."""
+        """Return the exact number of live rows."""
         if self._rows is None:
             self._rows = sum(source.rows for source in self.sources)
         return self._rows
 
     def describe(self) -> SnapshotDescription:
-        """The snapshot for another process. Whoever uses it keeps this snapshot, and so the files, meanwhile."""
+        """Describe the snapshot for another process. The caller keeps this one, and so the files, meanwhile."""
         if self._directory is None or self._directory.folder is None:
             raise StorageError(
                 f"{self.definition.name} is in the memory of this process: open a folder to read it from others",
                 sqlstate="55000",
             )
         names = [column.name for column in self.definition.columns]
-        log_rows = b""
+        memtable_rows = b""
         if self.length:
             batch = self.sources[-1].read(names, 0, self.length)
-            log_rows = batch_to_bytes(batch) if batch.num_rows else b""
-        hidden = tuple(each.positions(self.length) for each in self.version.hidden)
+            memtable_rows = batch_to_bytes(batch) if batch.num_rows else b""
+        deletions = tuple(each.positions(self.length) for each in self.version.deletions)
         folder, remote = str(self._directory.folder), self._directory.remote
-        return SnapshotDescription(folder, self.definition, self.version.infos, hidden, log_rows, remote)
+        return SnapshotDescription(folder, self.definition, self.version.infos, deletions, memtable_rows, remote)
 
 
 def open_snapshot(description: SnapshotDescription) -> MapSnapshot:
-    """The described snapshot, in any process that sees the folder, or the remote one."""
+    """Return the described snapshot, in any process that sees the folder, or the remote one."""
     definition, folder = description.definition, Path(description.folder)
     if description.remote is not None:
         folder = description.remote.fetch_segments(definition.id, description.segments)
     segments = [_cached_segment(folder, definition, info) for info in description.segments]
-    hidden = [
-        DeletionVector(segment.rows, positions) for segment, positions in zip(segments, description.hidden, strict=True)
+    deletions = [
+        DeletionVector(segment.rows, positions)
+        for segment, positions in zip(segments, description.deletions, strict=True)
     ]
-    if description.log_rows:
-        recent = build_segment(definition, batch_from_bytes(description.log_rows), indexes=False)
+    if description.memtable_rows:
+        recent = build_segment(definition, batch_from_bytes(description.memtable_rows), indexes=False)
         segments.append(recent)
-        hidden.append(DeletionVector(recent.rows))
-    version = MapVersion(definition, segments, hidden, infos=description.segments)
+        deletions.append(DeletionVector(recent.rows))
+    version = MapVersion(definition, segments, deletions, infos=description.segments)
     return MapSnapshot(version, 0, SegmentDirectory(folder, remote=description.remote))
 
 

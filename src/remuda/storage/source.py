@@ -1,4 +1,4 @@
-"""The one face by which rows are read: a segment at a snapshot, or the write log at a snapshot.
+"""The one face by which rows are read: a segment at a snapshot, or the memtable at a snapshot.
 
 Positions are the source's own. A position from `positions` or `key_positions` goes into `take` and `rows_at`; a range
 from `ranges` goes into `read`, whole or cut into pieces. A VARCHAR column may come as a dictionary array with a sorted
@@ -38,45 +38,46 @@ LARGEST_PIECE = 65_536
 class Source(Protocol):
     @property
     def rows(self) -> int:
-        """How many rows there are at most."""
+        """Return how many rows there are at most."""
 
     def ranges(self, partitions: np.ndarray | None) -> list[tuple[int, int]]:
-        """The ranges [start, stop) to read for these partitions (ascending ids; None: all), neighbours joined."""
+        """Return the ranges [start, stop) of these partitions (ascending ids; None: all), neighbours joined."""
 
-    def blocks(self, partitions: np.ndarray | None, column: str, wanted: Range) -> list[tuple[int, int]]:
-        """Those parts of `ranges` in which a value of the column may be within the wanted range."""
+    def blocks(self, partitions: np.ndarray | None, column: str, range_: Range) -> list[tuple[int, int]]:
+        """Return those parts of `ranges` in which a value of the column may be within this range."""
 
     def zone_maxima(self, column: str, *, descending: bool, nulls_first: bool) -> np.ndarray | None:
-        """How far ahead in an order the rows of each block of `ZONE_ROWS` positions can be: integers, greater first,
-        which are `normalized_key`s of a descending order, their complements of an ascending one. None: not known."""
+        """Return how far ahead in an order the rows of each block of `ZONE_ROWS` positions can be: integers, greater
+        first, which are `normalized_key`s of a descending order, their complements of an ascending one. None: not
+        known."""
 
     def read(self, columns: Sequence[str], start: int, stop: int) -> pa.RecordBatch:
-        """The live rows of a range, without a copy where nothing in it is hidden."""
+        """Return the live rows of a range, without a copy where nothing in it is deleted."""
 
     def count(self, index_id: str, lookup: Lookup) -> int:
-        """How many entries match, without reading rows; hidden ones may be counted."""
+        """Return how many entries match, without reading rows; deleted ones may be counted."""
 
     def positions(self, index_id: str, lookup: Lookup, partitions: np.ndarray | None = None) -> np.ndarray:
-        """The live positions that match, in ascending index order where the index is SORTED."""
+        """Return the live positions that match, in ascending index order where the index is SORTED."""
 
     def ordered_positions(
         self, index_id: str, lookup: Lookup, partitions: np.ndarray | None, *, descending: bool
     ) -> Iterator[np.ndarray]:
-        """The same of a SORTED index, piece by piece in its order or against it: who needs the first ones has nothing
-        to do with the rest."""
+        """Return the same of a SORTED index, piece by piece in its order or against it: who needs the first ones has
+        nothing to do with the rest."""
 
     def take(self, columns: Sequence[str], positions: np.ndarray) -> pa.RecordBatch:
-        """The rows at these positions, in this order."""
+        """Return the rows at these positions, in this order."""
 
     def rows_at(self, columns: Sequence[int], positions: Sequence[int] | np.ndarray) -> list[tuple[Any, ...]]:
-        """The same as tuples in stored form, columns by number: for few rows much faster."""
+        """Return the same as tuples in stored form, columns by number: for few rows much faster."""
 
     def key_positions(self, keys: Sequence[Any]) -> np.ndarray:
-        """The live positions of those keys that are here, in the order of the keys."""
+        """Return the live positions of those keys that are here, in the order of the keys."""
 
 
 def coalesced(offsets: np.ndarray, partitions: np.ndarray) -> list[tuple[int, int]]:
-    """The position ranges of some partitions, those that touch joined, empty ones left out.
+    """Return the position ranges of some partitions, those that touch joined, empty ones left out.
 
     >>> import numpy as np
     >>> coalesced(np.array([0, 2, 5, 5, 9]), np.array([0, 1, 3]))

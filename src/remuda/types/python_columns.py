@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from remuda.types.generated_code import generate, tuple_of
 from remuda.types.sql_type import Kind, SqlType
 from remuda.types.stored_values import python_converter
 
@@ -41,7 +42,5 @@ def convert_each(converters: Sequence[Callable[[Any], Any]]) -> Callable[[Sequen
     >>> convert_each([int, str])(("1", 2))
     (1, '2')
     """
-    names = {f"convert_{position}": converter for position, converter in enumerate(converters)}
-    calls = "".join(f"{name}(row[{position}]), " for position, name in enumerate(names))
-    written_out: Callable[[Sequence[Any]], tuple[Any, ...]] = eval(f"lambda row: ({calls})", names)
-    return written_out
+    names = {f"convert_{ordinal}": converter for ordinal, converter in enumerate(converters)}
+    return generate("row", tuple_of(f"{name}(row[{ordinal}])" for ordinal, name in enumerate(names)), names)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from remuda.cli.shell.commands import COMMANDS
 from remuda.cli.shell.options import OPTIONS
 from remuda.cli.shell.statement_help import SYNTAX
+from remuda.dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import tempfile
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ from remuda.cli.shell.options import OPTIONS
 from remuda.cli.shell.screen import edit
 from remuda.cli.shell.statement_help import statement_help
 from remuda.cli.statement_text import split
+from remuda.dataclass import dataclass
 from remuda.errors import RemudaError, nearest
 
 if TYPE_CHECKING:
@@ -48,9 +48,14 @@ def run_command(shell: Shell, text: str, statement: str) -> bool:
     if command is None:
         known = [each for command in COMMANDS for each in (command.name, command.alias) if each]
         hint = nearest(name, known)
-        raise RemudaError(f"{name} is not a command. " + (f"Did you mean {hint}? " if hint else "") + "\\? lists them.")
+        raise RemudaError(
+            f"{name} is not a command. " + (f"Did you mean {hint}? " if hint else "") + "\\? lists them.",
+            sqlstate="22023",
+        )
     if statement and not command.takes_statement:
-        raise RemudaError(f"{command.name} stands on a line of its own: end the statement before it with ;")
+        raise RemudaError(
+            f"{command.name} stands on a line of its own: end the statement before it with ;", sqlstate="22023"
+        )
     given = argument.strip()
     if name == ".mode":
         given = f"format {given}".strip()
@@ -82,9 +87,13 @@ def _run_script(shell: Shell, argument: str, _statement: str) -> bool:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise RemudaError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from error
+        raise RemudaError(
+            f"{path} cannot be read: {getattr(error, 'strerror', None) or error}", sqlstate="58P01"
+        ) from error
     if shell.depth == DEEPEST_SCRIPT:
-        raise RemudaError(f"{path}: {DEEPEST_SCRIPT} scripts run each other, which looks like a circle")
+        raise RemudaError(
+            f"{path}: {DEEPEST_SCRIPT} scripts run each other, which looks like a circle", sqlstate="22023"
+        )
     shell.depth += 1
     try:
         return shell.run(text, str(path))
@@ -113,7 +122,7 @@ def _watch(shell: Shell, argument: str, statement: str) -> None:
     """Run the statement again and again until Ctrl-C, or so many times."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?)?(?:\s+(\d+))?", argument)
     if found is None:
-        raise RemudaError(f"\\watch takes seconds and perhaps a number of times, not {argument}")
+        raise RemudaError(f"\\watch takes seconds and perhaps a number of times, not {argument}", sqlstate="22023")
     seconds, times = float(found[1] or 2), int(found[2] or 0)
     statement = _needed(shell, statement)
     pager, shell.options.pager = shell.options.pager, "off"
@@ -168,7 +177,7 @@ def _timing(shell: Shell, argument: str, _statement: str) -> None:
 
 def _rows(shell: Shell, argument: str, _statement: str) -> None:
     if not argument:
-        raise RemudaError("\\rows takes the number of rows that are shown of an answer")
+        raise RemudaError("\\rows takes the number of rows that are shown of an answer", sqlstate="22023")
     shell.screen.say(shell.options.change("rows", argument))
 
 
@@ -188,14 +197,14 @@ def _pset(shell: Shell, argument: str, _statement: str) -> None:
 
 def _needed(shell: Shell, statement: str) -> str:
     if not (statement or shell.last):
-        raise RemudaError("there is no statement yet")
+        raise RemudaError("there is no statement yet", sqlstate="22023")
     return statement or shell.last
 
 
 def _unquoted(text: str, usage: str, *, empty: bool = False) -> str:
     text = text[1:-1].replace("''", "'") if len(text) > 1 and text[0] == text[-1] == "'" else text
     if not text and not empty:
-        raise RemudaError(f"it is written {usage}")
+        raise RemudaError(f"it is written {usage}", sqlstate="22023")
     return text
 
 

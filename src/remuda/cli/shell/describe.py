@@ -2,13 +2,14 @@ r"""What there is: the commands `\d`, `\d+`, `\dt`, `\di`, `\dv`, `\l` and `\sch
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from remuda.cli.output import render
 from remuda.cli.statement_text import quoted
+from remuda.dataclass import dataclass
 from remuda.errors import RemudaError, nearest
 from remuda.text_table import as_table, counted, printable
 
@@ -136,7 +137,9 @@ def _find(shell: Shell, name: str) -> _Relation:
         if written in {relation.name.casefold(), f"{relation.schema}.{relation.name}".casefold()}:
             return relation
     hint = nearest(name, [relation.name for relation in relations])
-    raise RemudaError(f"There is no map {name}. " + (f'Did you mean "{hint}"?' if hint else "\\d lists them."))
+    raise RemudaError(
+        f"There is no map {name}. " + (f'Did you mean "{hint}"?' if hint else "\\d lists them."), sqlstate="42P01"
+    )
 
 
 def _describe_one(shell: Shell, relation: _Relation) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from remuda.dataclass import dataclass
 from remuda.errors import RemudaError
 
 if TYPE_CHECKING:

@@ -2,10 +2,11 @@ r"""The options of a shell, which `\pset` sets and shows; `\x`, `\timing` and `\
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import TYPE_CHECKING, Any
 
 from remuda.cli.output import FORMS
+from remuda.dataclass import dataclass
 from remuda.errors import RemudaError, nearest
 
 if TYPE_CHECKING:
@@ -50,11 +51,15 @@ class Options:
         known = OPTIONS.get(name.casefold())
         if known is None:
             hint = nearest(name, OPTIONS)
-            raise RemudaError(f"unknown option: {name}. " + (f'Did you mean "{hint}"?' if hint else _LISTED))
+            raise RemudaError(
+                f"unknown option: {name}. " + (f'Did you mean "{hint}"?' if hint else _LISTED), sqlstate="22023"
+            )
         try:
             setattr(self, known.name, known.metadata["read"](value))
         except ValueError:
-            raise RemudaError(f"{known.name} is one of {known.metadata['values']}, not {value}") from None
+            raise RemudaError(
+                f"{known.name} is one of {known.metadata['values']}, not {value}", sqlstate="22023"
+            ) from None
         return f"{known.name} is {self.shown(known.name)}."
 
     def shown(self, name: str) -> str:

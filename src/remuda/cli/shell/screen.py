@@ -89,7 +89,7 @@ class Screen:
             try:
                 self._file = Path(path).expanduser().open("w", encoding="utf-8")
             except OSError as error:
-                raise RemudaError(f"{path} cannot be written: {error.strerror}") from error
+                raise RemudaError(f"{path} cannot be written: {error.strerror}", sqlstate="58030") from error
 
 
 def has_colour(stream: TextIO) -> bool:
@@ -153,4 +153,4 @@ def edit(path: Path) -> None:
     with _interrupts_left_to_the_child():
         done = subprocess.run(["/bin/sh", "-c", f'{command} "$1"', "sh", str(path)], check=False)
     if done.returncode:
-        raise RemudaError(f"the editor {command} ended with status {done.returncode}")
+        raise RemudaError(f"the editor {command} ended with status {done.returncode}", sqlstate="22023")

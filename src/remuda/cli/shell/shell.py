@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from remuda.cli.output import csv_lines, duration, json_objects, render
+from remuda.cli.output import csv_lines, json_objects, render
 from remuda.cli.shell.options import Options
 from remuda.cli.shell.progress import Progress
 from remuda.cli.shell.screen import Screen
 from remuda.cli.statement_text import Piece, first_word, line_of, split
+from remuda.dataclass import dataclass
+from remuda.durations import duration
 from remuda.errors import RemudaError, Span, SqlError
 from remuda.text_table import counted, printable
 

@@ -2,8 +2,7 @@ r"""The syntax of the statements, for `\h`. Each has an example that tests run."
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from remuda.dataclass import dataclass
 from remuda.errors import RemudaError, nearest
 
 
@@ -95,5 +94,8 @@ def statement_help(name: str) -> str:
     found = [syntax for syntax in SYNTAX if f"{syntax.name} ".startswith(f"{wanted} ")]
     if not found:
         hint = nearest(wanted, [syntax.name for syntax in SYNTAX])
-        raise RemudaError(f"{name} is not a statement. " + (f'Did you mean "{hint}"?' if hint else "\\h lists them."))
+        raise RemudaError(
+            f"{name} is not a statement. " + (f'Did you mean "{hint}"?' if hint else "\\h lists them."),
+            sqlstate="22023",
+        )
     return "\n\n".join(f"{syntax.form}\n\nFor example: {syntax.example};" for syntax in found)

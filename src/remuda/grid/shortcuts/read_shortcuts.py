@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from remuda.catalog import IndexKind
 from remuda.exec.scan.concrete_bounds import compile_lookups, pruned_partitions
 from remuda.expr import Parameter
 from remuda.grid.result import Result
@@ -37,16 +36,16 @@ def compile_key_select(
     row = RowComputation(lookup, assignments)
     read_key, convert, shape = key_reader(lookup), value_converter(plan), RowShape(plan.columns)
     compute, finish = row.compute, shape.row
-    form = row_projection(row.positions, shape.row_class if compute is None else None)
+    projection = row_projection(row.positions, shape.row_class if compute is None else None)
     if compute is None and len(lookup.key) == 1 and isinstance(only := lookup.key[0].values[0], Parameter):
-        return _compile_point_select(only.index, form, find, convert, shape)
+        return _compile_point_select(only.index, projection, find, convert, shape)
 
     def run(given: Values) -> Result | None:
         values = convert(given)
         if values is None:
             return None
         key = read_key(values)
-        found = None if key is None else find(key, form)
+        found = None if key is None else find(key, projection)
         if found is None:
             return Result(shape, ())
         if compute is not None:
@@ -61,7 +60,7 @@ def compile_key_select(
 
 def _compile_point_select(
     index: int,
-    form: RowProjection,
+    projection: RowProjection,
     find: Callable[[Any, RowProjection], Any],
     convert: Callable[[Values], Values | None],
     shape: RowShape,
@@ -73,7 +72,7 @@ def _compile_point_select(
         if values is None:
             return None
         key = values[index]
-        found = None if key is None else find(key, form)
+        found = None if key is None else find(key, projection)
         return Result(shape, ()) if found is None else Result(shape, None, (found,))
 
     return run
@@ -99,7 +98,7 @@ def compile_index_select(
             return None
         taken = snapshot()
         version = taken.version
-        # The finder without a call where it is there already, as it nearly always is.
+        # The lookup without a call where it is there already, as it nearly always is.
         found = find(version.index_lookups.get(read) or version.index_lookup(read), taken, values)
         if found is None:
             return None
@@ -117,8 +116,8 @@ Ends = tuple[int, bool, int, bool]
 
 
 def _ends(scan: physical.IndexScan) -> Ends | None:
-    """Of one range, or one value, of a SORTED index's first column; None for everything else."""
-    if scan.pruning is not None or scan.index.kind is not IndexKind.SORTED:
+    """Of one range, or one value, of the first column of an index that serves ranges; None for everything else."""
+    if scan.pruning is not None or not scan.index.type.serves.ranges:
         return None
     match scan.bounds:
         case (Interval(lows=(End(Parameter() as low, from_low),), highs=(End(Parameter() as high, to_high),)),):
@@ -147,8 +146,8 @@ def _compile_range_select(
             return Result(shape, ())
         taken = snapshot()
         version = taken.version
-        finder = version.index_lookups.get(read) or version.index_lookup(read)
-        found = finder.between(start, from_low, stop, to_high, taken.length, MOST_ROWS)
+        lookup = version.index_lookups.get(read) or version.index_lookup(read)
+        found = lookup.between(start, from_low, stop, to_high, taken.length, MOST_ROWS)
         return None if found is None else Result(shape, None, found)
 
     return run
@@ -159,20 +158,20 @@ def _compile_find(scan: physical.IndexScan, read: IndexRead) -> Find:
     if ends is not None:
         first, from_low, last, to_high = ends
 
-        def find_between(finder: IndexLookup, snapshot: MapSnapshot, values: Values) -> Rows | None:
+        def find_between(lookup: IndexLookup, snapshot: MapSnapshot, values: Values) -> Rows | None:
             start, stop = values[first], values[last]
             if start is None or stop is None:
                 return ()
-            return finder.between(start, from_low, stop, to_high, snapshot.length, MOST_ROWS)
+            return lookup.between(start, from_low, stop, to_high, snapshot.length, MOST_ROWS)
 
         return find_between
     lookups_of = compile_lookups(scan.bounds)
 
-    def find(finder: IndexLookup, snapshot: MapSnapshot, values: Values) -> Rows | None:
+    def find(lookup: IndexLookup, snapshot: MapSnapshot, values: Values) -> Rows | None:
         partitions = None if pruning is None else pruned_partitions(scan.map, pruning, values)
         if partitions is not None:
             return _find_in_partitions(snapshot, read, lookups_of(values), partitions)
-        return finder.find(lookups_of(values), snapshot.length, MOST_ROWS)
+        return lookup.find(lookups_of(values), snapshot.length, MOST_ROWS)
 
     return find
 
@@ -186,5 +185,5 @@ def _find_in_partitions(
             entries = source.positions(read.index, lookup, partitions)
             if len(entries) + len(found) > MOST_ROWS:
                 return None
-            found.extend(source.rows_at(read.form.columns, entries))
+            found.extend(source.rows_at(read.projection.columns, entries))
     return found

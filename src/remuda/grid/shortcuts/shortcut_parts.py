@@ -11,6 +11,7 @@ from remuda.grid.parameters import exact_converter
 from remuda.grid.result import Result
 from remuda.plan import physical
 from remuda.types import convert_each, stored_as_is
+from remuda.types.generated_code import generate, tuple_of
 
 if TYPE_CHECKING:
     from remuda.plan.fragments import Plan
@@ -74,14 +75,11 @@ def value_converter(plan: Plan) -> Callable[[Values], Values | None]:
         except SqlError:
             return None
 
-    tests = [stored_as_is(type_, f"given[{place}]") for place, type_ in enumerate(plan.parameters)]
+    tests = [stored_as_is(type_, f"given[{ordinal}]") for ordinal, type_ in enumerate(plan.parameters)]
     if None in tests:
         return convert
     are_as_is = " and ".join([f"len(given) == {count}", *filter(None, tests)])
-    written_out: Callable[[Values], Values | None] = eval(
-        f"lambda given: given if {are_as_is} else convert(given)", {"convert": convert}
-    )
-    return written_out
+    return generate("given", f"given if {are_as_is} else convert(given)", {"convert": convert})
 
 
 class RowComputation:
@@ -94,12 +92,12 @@ class RowComputation:
         picked = [expression for expression in expressions if isinstance(expression, Column)]
         self._is_plain = lookup.residual is None and len(picked) == len(expressions)
         read = picked if self._is_plain else _columns_to_read(lookup)
-        layout = {column.id: place for place, column in enumerate(read)}
+        layout = {column.id: ordinal for ordinal, column in enumerate(read)}
         self.positions = tuple(lookup.map.position(column.name) for column in read)
         self._passes = None if lookup.residual is None else compile_row(lookup.residual, layout)
         self._items = [compile_row(expression, layout) for expression in expressions]
         self._picked = [layout[each.id] if isinstance(each, Column) else None for each in expressions]
-        """Which place of the row each item is; None for one that is computed."""
+        """Which ordinal of the row each item is; None for one that is computed."""
 
     @property
     def compute(self) -> Callable[[Values, Values], Values | None] | None:
@@ -108,12 +106,12 @@ class RowComputation:
         if self._is_plain:
             return None
         passes, items = self._passes, self._items
-        names = {f"item_{place}": item for place, item in enumerate(items)}
-        parts = [
-            f"item_{place}(row, values), " if expression is None else f"row[{expression}], "
-            for place, expression in enumerate(self._picked)
-        ]
-        project: Callable[[Values, Values], Values] = eval(f"lambda row, values: ({''.join(parts)})", names)
+        names = {f"item_{ordinal}": item for ordinal, item in enumerate(items)}
+        row = tuple_of(
+            f"item_{ordinal}(row, values)" if picked is None else f"row[{picked}]"
+            for ordinal, picked in enumerate(self._picked)
+        )
+        project = generate("row, values", row, names)
         if passes is None:
             return project
         return lambda row, values: project(row, values) if passes(row, values) else None

@@ -146,7 +146,7 @@ def create_index(call: Call, statement: sql.CreateIndex) -> None:
     columns = tuple(_column_named(definition.columns, name).name for name in statement.columns)
     if len(set(columns)) < len(columns):
         raise column_twice("a column is in the index twice", span=statement.columns[0].span)
-    index = IndexDefinition(new_id(), statement.name.text, columns, statement.kind)
+    index = IndexDefinition(new_id(), statement.name.text, columns, statement.type)
     store.create_index(definition, index, call.token)
 
 

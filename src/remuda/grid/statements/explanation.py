@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from remuda.errors import RemudaError
+from remuda.errors import option_error
 
 if TYPE_CHECKING:
     from remuda.plan.picture import Picture
@@ -67,5 +67,5 @@ class Explanation(str):
 
     def _pictured(self) -> Picture:
         if self._picture is None:
-            raise RemudaError("only a plan has a picture, not EXPLAIN LOGICAL, STEPS or MEMO")
+            raise option_error("only a plan has a picture, not EXPLAIN LOGICAL, STEPS or MEMO")
         return self._picture

@@ -114,7 +114,7 @@ def _views(store: Store) -> Iterable[tuple[Any, ...]]:
 def _indexes(store: Store) -> Iterable[tuple[Any, ...]]:
     for definition in store.catalog.maps.values():
         for index in definition.indexes:
-            yield definition.name, index.name, index.kind.value, ", ".join(index.columns)
+            yield definition.name, index.name, index.type.value, ", ".join(index.columns)
 
 
 def _partitions(store: Store, cluster: Cluster) -> Iterable[tuple[Any, ...]]:

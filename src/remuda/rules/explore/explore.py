@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from remuda.catalog import IndexKind
 from remuda.expr import Call, Column, Expression, Literal, conjunction, conjuncts, disjuncts, is_constant
 from remuda.plan import logical
 from remuda.plan.checker import check_logical
@@ -89,11 +88,11 @@ def find_extremes_by_order(node: Any) -> logical.Aggregate | None:
     scan = node.input
     if not isinstance(scan, logical.Scan):
         return None
-    sorted_columns = {name for index in scan.map.indexes if index.kind is IndexKind.SORTED for name in index.columns}
+    ordered_columns = {name for index in scan.map.indexes if index.type.serves.order for name in index.columns}
     ends: dict[tuple[Column, bool], logical.Limit] = {}
     for call in node.calls:
         argument = call.argument
-        if call.function not in {"min", "max"} or argument is None or argument.name not in sorted_columns:
+        if call.function not in {"min", "max"} or argument is None or argument.name not in ordered_columns:
             return None
         last = call.function == "max"
         present = Call("is not null", (argument,), BOOLEAN)

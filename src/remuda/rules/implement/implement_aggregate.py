@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from remuda.catalog import IndexKind
 from remuda.plan import logical, physical
 from remuda.plan.aggregates import AGGREGATES, partial_type
 from remuda.plan.physical import Phase
@@ -179,5 +178,5 @@ def _orders(node: logical.Aggregate, required: Collation, context: PlanningConte
     by_name = {} if scan is None else {column.name: column.id for column in scan.columns}
     for index in () if scan is None else scan.map.indexes:
         leading = [by_name.get(name, -1) for name in index.columns[: len(keys)]]
-        if index.kind is IndexKind.SORTED and set(leading) == keys:
+        if index.type.serves.order and set(leading) == keys:
             yield tuple(SortKey(id_) for id_ in leading)

@@ -6,7 +6,6 @@ from dataclasses import replace
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
-from remuda.catalog import IndexDefinition, IndexKind
 from remuda.dataclass import dataclass
 from remuda.expr import Call, Column, Expression, conjunction
 from remuda.plan import logical, physical
@@ -19,6 +18,7 @@ from remuda.types import BOOLEAN
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from remuda.catalog import IndexDefinition
     from remuda.rules.implement.join_inputs import JoinSides
 
 _KINDS = {JoinKind.INNER, JoinKind.LEFT, JoinKind.SEMI, JoinKind.ANTI}
@@ -79,12 +79,12 @@ def _lookups(sides: JoinSides, context: PlanningContext) -> Iterator[_Lookup]:
     }
     if all(name in by_name for name in scan.map.key):
         yield _lookup(sides, scan, None, scan.map.key, by_name)
-    for index, names in _useful_indexes(scan, by_name):
+    for index, names in _useful_indexes(scan, by_name, context):
         yield _lookup(sides, scan, index, names, by_name)
 
 
 def _useful_indexes(
-    scan: logical.Scan, by_name: dict[str, Expression]
+    scan: logical.Scan, by_name: dict[str, Expression], context: PlanningContext
 ) -> Iterator[tuple[IndexDefinition, tuple[str, ...]]]:
     """Yield the indexes that can be looked up by, each with its leading columns that are equated.
 
@@ -93,10 +93,10 @@ def _useful_indexes(
     found: list[tuple[IndexDefinition, tuple[str, ...]]] = []
     for index in scan.map.indexes:
         leading = tuple(takewhile(by_name.__contains__, index.columns))
-        if leading and (index.kind is IndexKind.SORTED or len(leading) == len(index.columns)):
+        if leading and (len(leading) == len(index.columns) or index.type.serves.leading_columns):
             found.append((index, leading))
     kept: list[set[str]] = []
-    for index, leading in sorted(found, key=lambda each: (each[0].kind is IndexKind.SORTED, -len(each[1]))):
+    for index, leading in sorted(found, key=lambda each: (context.index_row(each[0]), -len(each[1]))):
         if not any(names.issuperset(leading) for names in kept):
             kept.append(set(leading))
             yield index, leading

@@ -115,7 +115,7 @@ def _folder_of(store_map: MapStore) -> Path | None:
 def _refuse_unseen(store_map: MapStore, dataframe: DataFrame) -> None:
     """The mirror of a remote store is on this machine: only executors here can write segments into it."""
     master = str(dataframe.sparkSession.sparkContext.master)
-    remote = store_map.directory.remote
+    remote = store_map.state.directory.remote
     if remote is not None and not master.startswith("local"):
         raise state_error(
             f"the executors of {master} do not see the mirror of the remote store {remote.files.name}",

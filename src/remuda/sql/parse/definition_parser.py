@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot.tokens import Token, TokenType
 
-from remuda.catalog.definitions import ColumnDefinition, IndexKind
+from remuda.catalog.definitions import ColumnDefinition, IndexType
 from remuda.errors import bad_definition, column_twice, nearest, not_supported, parsing_error, unknown_object
 from remuda.sql.parse.parse_query import begins_select, parse_query
 from remuda.sql.parse.query_definition_parser import (
@@ -181,25 +181,27 @@ def parse_create_index(cursor: Cursor) -> CreateIndex:
     name = cursor.name("the name of an index")
     cursor.expect("ON")
     map_name = cursor.name("the name of a table")
-    kind = _index_kind(cursor) if cursor.accept("USING") else IndexKind.SORTED
+    type_ = _index_type(cursor) if cursor.accept("USING") else IndexType.SORTED
     columns, direction = _index_columns(cursor)
     if cursor.accept("TYPE") or cursor.accept("USING"):
-        kind = _index_kind(cursor)
-    if kind is IndexKind.HASH and direction is not None:
-        raise not_supported("a HASH index has no order", span=direction)
-    return CreateIndex(name, map_name, columns, kind, if_not_exists)
+        type_ = _index_type(cursor)
+    if direction is not None and not type_.serves.order:
+        raise not_supported(f"a {type_.value} index has no order", span=direction)
+    return CreateIndex(name, map_name, columns, type_, if_not_exists)
 
 
-_INDEX_KINDS = {**IndexKind.__members__, "BTREE": IndexKind.SORTED, "ART": IndexKind.SORTED}
+_INDEX_TYPES = {**IndexType.__members__, "BTREE": IndexType.SORTED, "ART": IndexType.SORTED}
 """The types of indexes, and what other systems call them."""
 
 
-def _index_kind(cursor: Cursor) -> IndexKind:
-    span = cursor.span
-    written = cursor.take("SORTED or HASH").text.upper()
-    if written not in _INDEX_KINDS:
-        raise unknown_object(f"unknown index type: {written}", span=span, suggestion="Index types are SORTED and HASH.")
-    return _INDEX_KINDS[written]
+def _index_type(cursor: Cursor) -> IndexType:
+    span, names = cursor.span, list(IndexType.__members__)
+    written = cursor.take(" or ".join(names)).text.upper()
+    if written not in _INDEX_TYPES:
+        raise unknown_object(
+            f"unknown index type: {written}", span=span, suggestion=f"Index types are {' and '.join(names)}."
+        )
+    return _INDEX_TYPES[written]
 
 
 def _index_columns(cursor: Cursor) -> tuple[tuple[Name, ...], Span | None]:

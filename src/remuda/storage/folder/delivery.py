@@ -30,7 +30,7 @@ _POLL_SECONDS = 0.02
 
 
 def delivery_folder(store: Path, delivery_id: str) -> Path:
-    """Where the segments of a delivery are written."""
+    """Return where the segments of a delivery are written."""
     return store / FOLDER / delivery_id
 
 
@@ -65,7 +65,7 @@ class FolderInbox:
 
 
 def own_folder(store: Path, name: str) -> Path:
-    """Where the tasks of the process that has the store open for writing write what is for that process alone.
+    """Return where the tasks of the process that has the store open for writing write what is for that process alone.
 
     A delivery may be waited for by another process; this is of no use to anyone when its process has ended, however it
     ended, and is removed when the store is opened for writing again.
@@ -76,7 +76,7 @@ def own_folder(store: Path, name: str) -> Path:
 def deliver(
     store: Path, delivery_id: str, definition: MapDefinition, infos: Sequence[SegmentInfo], mode: LoadMode
 ) -> int:
-    """Has the segments in the delivery's folder taken over, all or none, and returns how many rows they had.
+    """Hand in the segments of a delivery's folder, all or none, and return how many rows they had.
 
     If a process has the store open for writing, that one does it; else this one opens it for that. Either way opening
     takes over what waits in the inbox, so there is always someone who will.
@@ -100,7 +100,7 @@ def deliver(
 def hand_in(
     store: Path, delivery_id: str, definition: MapDefinition, infos: Sequence[SegmentInfo], mode: LoadMode
 ) -> None:
-    """Asks for the segments to be taken over. From now on they will be, though this process may end."""
+    """Ask for the segments to be taken over. From now on they will be, though this process may end."""
     folder = store / FOLDER
     make_folder(folder)
     request = folder / f"{delivery_id}{REQUEST}"

@@ -25,7 +25,7 @@ _MAY_PASS = {EAGAIN, EDQUOT, EINTR, EIO, EMFILE, ENFILE, ENOMEM, ENOSPC, ESTALE,
 
 
 def may_pass(error: StorageError) -> bool:
-    """Whether the system could not read a file just now, which says nothing of the file's bytes."""
+    """Tell whether the system could not read a file just now, which says nothing of the file's bytes."""
     return isinstance(error.__cause__, OSError) and error.__cause__.errno in _MAY_PASS
 
 
@@ -39,7 +39,10 @@ def disk_errors(message: str, path: Path | None) -> Iterator[None]:
 
 
 def storage_error(message: str, error: OSError, path: Path | str | None) -> StorageError:
-    """The file that the error names goes before `path`."""
+    """Make the error for one of the operating system.
+
+    The file that the error names goes before `path`.
+    """
     reason = error.strerror or (os.strerror(error.errno) if error.errno else str(error))
     return StorageError(f"{message}: {reason}", error.filename or path)
 
@@ -53,7 +56,7 @@ class _SourceError(Exception):
 
 
 def from_source(items: Iterable[Item]) -> Iterator[Item]:
-    """What the caller gives, item by item: an error that it meets there reaches the caller as it is."""
+    """Yield what the caller gives: an error that it meets there reaches the caller as it is."""
     given = iter(items)
     while True:
         try:
@@ -66,7 +69,10 @@ def from_source(items: Iterable[Item]) -> Iterator[Item]:
 
 
 def reports_disk_errors(method: Method) -> Method:
-    """For methods of whatever has a `path`."""
+    """Turn errors of the operating system in a method into `StorageError`.
+
+    For methods of whatever has a `path`.
+    """
 
     @wraps(method)
     def guarded(self: Any, *given: Any, **named: Any) -> Any:

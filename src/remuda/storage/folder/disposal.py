@@ -18,7 +18,7 @@ _logger = logging.getLogger("remuda.storage")
 
 
 class Disposal:
-    """Of one folder. `version` is that of the manifest committed last."""
+    """Removes the obsolete files of one folder. `version` is that of the manifest committed last."""
 
     __slots__ = ("_stopped", "_store", "_waiting", "version")
 
@@ -29,7 +29,10 @@ class Disposal:
         self._stopped = False
 
     def stop(self) -> None:
-        """Nothing is removed any more. What no manifest names is found by whoever opens the folder next."""
+        """Stop removing files.
+
+        The writer that opens the folder next finds what no manifest names.
+        """
         self._stopped = True
 
     def retire(self, paths: Iterable[Path], version: int | None = None) -> None:

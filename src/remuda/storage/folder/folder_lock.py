@@ -44,7 +44,7 @@ class FolderLock:
             os.write(self._descriptor, f"{os.getpid()}\n".encode())
 
     def is_at(self, path: Path) -> bool:
-        """Whether the file that is locked is still the one at this path."""
+        """Tell whether the file that is locked is still the one at this path."""
         try:
             return os.path.samestat(os.fstat(self._descriptor), path.stat())
         except OSError:

@@ -1,4 +1,4 @@
-"""The inbox: segments that other processes have written, taken over by whoever has the folder open for writing.
+"""The inbox: segments that other processes have written, taken over by the writer of the folder.
 
     inbox/<id>/            the files of the segments
     inbox/own-<id>/        what the writer itself lets others put there, for as long as it lives
@@ -65,7 +65,10 @@ class Delivery(msgspec.Struct, frozen=True):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """`code` and `error` are there where the delivery was refused."""
+    """Tells a deliverer what became of its delivery.
+
+    `code` and `error` are there where the delivery was refused.
+    """
 
     rows: int = 0
     code: int = 0
@@ -74,7 +77,7 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 class Inbox:
-    """The writer's side. `find_map` gives the map with an id, or raises."""
+    """Takes deliveries over, on the writer's side. `find_map` gives the map with an id, or raises."""
 
     def __init__(self, store: StoreFolder, find_map: Callable[[str], MapStore]) -> None:
         self._store = store
@@ -98,7 +101,10 @@ class Inbox:
             self._thread.join()
 
     def take_all(self) -> None:
-        """One that cannot be taken over now, for want of space perhaps, is tried again."""
+        """Take over every delivery that waits.
+
+        One that cannot be taken over now, for want of space perhaps, is tried again.
+        """
         try:
             found = list_files(self._folder, levels=LEVELS, form=_TO_TAKE)
         except OSError as error:
@@ -163,7 +169,10 @@ class Inbox:
             raise
 
     def _remove_abandoned(self) -> None:
-        """What is the writer's own is nobody's when the next one has come."""
+        """Remove what an earlier writer, or a process that died, has left.
+
+        Files of an earlier writer are of no use to the next one.
+        """
         if not self._folder.is_dir():
             return
         limit = time.time() - ABANDONED_SECONDS
@@ -177,7 +186,7 @@ class Inbox:
 
 
 def _watch(found: weakref.ref[Inbox], stopped: Event) -> None:
-    """Looks again and again. While it waits it holds nothing: a store that was dropped without being closed can go."""
+    """Poll the inbox. The wait holds nothing: a store that was dropped without being closed can go."""
     while not stopped.wait(_POLL_SECONDS):
         inbox = found()
         if inbox is None:
@@ -187,7 +196,7 @@ def _watch(found: weakref.ref[Inbox], stopped: Event) -> None:
 
 
 def _link(files: Sequence[Path], folder: Path) -> None:
-    """The files under a second name in the map's folder: the first stays until the delivery is answered."""
+    """Link the files into the map's folder: their first names stay until the delivery is answered."""
     try:
         make_folder(folder)
         for path in files:

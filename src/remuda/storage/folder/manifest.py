@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from remuda.catalog import ColumnDefinition, IndexDefinition, IndexKind, MapDefinition, ViewDefinition
+from remuda.catalog import ColumnDefinition, IndexDefinition, IndexType, MapDefinition, ViewDefinition
 from remuda.errors import OutcomeUnknownError, StorageError, damage_error
 from remuda.storage.folder.store_files import (
     DELIVERY_ID,
@@ -66,6 +66,9 @@ class SummaryEntry(msgspec.Struct, frozen=True):
     minimum: Any
     maximum: Any
     histogram: list[Any]
+    common: list[tuple[Any, int]] = []
+    up_to: list[float] = []
+    """Manifests of earlier versions have neither of the last two."""
 
 
 class SegmentEntry(msgspec.Struct, frozen=True):
@@ -88,7 +91,7 @@ class MapEntry(msgspec.Struct, frozen=True):
     partitions: int
     replicated: bool
     indexes: list[IndexEntry]
-    folded: int
+    flushed: int = msgspec.field(name="folded")
     segments: list[SegmentEntry]
 
 
@@ -102,9 +105,12 @@ class ViewEntry(msgspec.Struct, frozen=True):
 
 
 class Manifest(msgspec.Struct, frozen=True):
-    """`version` counts the manifests of the folder; `first_log` is the number of the first write-ahead file that is
+    """Describes the committed state of a folder.
+
+    `version` counts the manifests of the folder; `first_log` is the number of the first write-ahead file that is
     needed; `safe_log` a file's number and the length of it that was synced when the manifest was written; `sequence` a
-    record number that all new ones must be above; `deliveries` has those that are applied and may not be answered."""
+    record number that all new ones must be above; `deliveries` has those that are applied and may not be answered.
+    """
 
     version: int
     partitions: int
@@ -159,7 +165,7 @@ def encode_manifest(manifest: Manifest) -> bytes:
 
 
 def decode_manifest(raw: bytes, path: Path | str) -> Manifest:
-    """`path` is where it was read, for errors."""
+    """Decode a manifest; `path` is where it was read, for errors."""
     head, _, body = raw.partition(b"\n")
     words = head.decode("ascii", "replace").split()
     if len(words) != 3 or words[0] != _HEAD:
@@ -179,7 +185,7 @@ def decode_manifest(raw: bytes, path: Path | str) -> Manifest:
 def _check_names(manifest: Manifest) -> None:
     """Raise `ValueError` for an id that was not made by `new_id`: names of files are made of ids.
 
-    A checksum guards against damage, not against a stranger who writes a manifest by hand.
+    A checksum guards against damage, not against an attacker who writes a manifest by hand.
     """
     for entry in manifest.maps:
         check_map_names(entry)
@@ -207,7 +213,7 @@ def _check_form(form: re.Pattern[str], name: str) -> None:
 
 
 def named_files(manifest: Manifest) -> Iterator[tuple[str, SegmentEntry | None]]:
-    """The files of all segments by their names within the store; the rows of a segment with its entry."""
+    """Yield the files of all segments by their names within the store; the rows of a segment with its entry."""
     for held in manifest.maps:
         folder = PurePosixPath("maps", held.id)
         for segment in held.segments:
@@ -218,7 +224,7 @@ def named_files(manifest: Manifest) -> Iterator[tuple[str, SegmentEntry | None]]
             yield from ((str(other), None) for other in others)
 
 
-def map_entry(definition: MapDefinition, folded: int, segments: list[tuple[SegmentInfo, str | None]]) -> MapEntry:
+def map_entry(definition: MapDefinition, flushed: int, segments: list[tuple[SegmentInfo, str | None]]) -> MapEntry:
     types = {column.name: column.type for column in definition.columns}
     return MapEntry(
         definition.id,
@@ -240,8 +246,8 @@ def map_entry(definition: MapDefinition, folded: int, segments: list[tuple[Segme
         definition.partitioned_by,
         definition.partitions,
         definition.replicated,
-        [IndexEntry(each.id, each.name, each.columns, each.kind.value) for each in definition.indexes],
-        folded,
+        [IndexEntry(each.id, each.name, each.columns, each.type.value) for each in definition.indexes],
+        flushed,
         [_segment_entry(info, deletion_file, types) for info, deletion_file in segments],
     )
 
@@ -261,7 +267,7 @@ def map_definition(entry: MapEntry) -> MapDefinition:
         entry.partitioned_by,
         entry.partitions,
         entry.replicated,
-        tuple(IndexDefinition(each.id, each.name, each.columns, IndexKind(each.kind)) for each in entry.indexes),
+        tuple(IndexDefinition(each.id, each.name, each.columns, IndexType[each.kind]) for each in entry.indexes),
     )
 
 
@@ -283,6 +289,8 @@ def segment_info(entry: SegmentEntry, definition: MapDefinition) -> SegmentInfo:
             _from_text(types[name], each.minimum),
             _from_text(types[name], each.maximum),
             tuple(_from_text(types[name], end) for end in each.histogram),
+            tuple((_from_text(types[name], value), count) for value, count in each.common),
+            tuple(each.up_to),
         )
         for name, each in entry.summaries.items()
     }
@@ -298,6 +306,8 @@ def _segment_entry(info: SegmentInfo, deletion_file: str | None, types: dict[str
             _to_text(types[name], each.minimum),
             _to_text(types[name], each.maximum),
             [_to_text(types[name], end) for end in each.histogram],
+            [(_to_text(types[name], value), count) for value, count in each.common],
+            list(each.up_to),
         )
         for name, each in info.summaries.items()
     }
@@ -305,7 +315,7 @@ def _segment_entry(info: SegmentInfo, deletion_file: str | None, types: dict[str
 
 
 def _to_text(sql_type: SqlType, value: Any) -> Any:
-    """Values that JSON cannot hold, or not exactly, become strings."""
+    """Encode values for JSON: what it cannot hold, or not exactly, becomes a string."""
     if value is None:
         return None
     match sql_type.kind:

@@ -3,7 +3,7 @@
     <id>/           the folder
     <id>.lock       held by its process
 
-The system gives the lock of a process free when that ends: a folder whose lock can be taken is nobody's.
+The system gives the lock of a process free when that ends: a folder whose lock can be taken is abandoned.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ _FRESH, _LOCK = ".fresh", ".lock"
 
 
 class ProcessFolder:
-    """Made in `parent`, and removed when it is released or the object is gone."""
+    """Owns a folder of one process.
+
+    Made in `parent`, and removed when it is released or the object is gone.
+    """
 
     __slots__ = ("__weakref__", "_end", "path")
 
@@ -39,7 +42,7 @@ class ProcessFolder:
         self._end = weakref.finalize(self, _remove, descriptor, self.path, lock, os.getpid())
 
     def release(self) -> None:
-        """Files that are mapped stay readable."""
+        """Remove the folder; files that are mapped stay readable."""
         self._end()
 
 

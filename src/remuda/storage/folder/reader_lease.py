@@ -1,11 +1,11 @@
 """Leases: how readers in other processes tell the writer which state of the folder they use.
 
     readers/<id>.lease      the version of a manifest, in a file that its reader holds locked
-    readers/<id>.until      the same, kept until the time that follows it, though nobody holds it
+    readers/<id>.until      the same, kept until the time that follows it, though no process holds it
 
 A reader takes a lease on everything before it reads the manifest, and narrows it to that manifest's version when all
 files are open. The system gives the lock free when a process ends, however it ends: a lease that can be locked is
-nobody's, and is removed. A folder that a reader may not write is read without a lease: files that are mapped stay
+abandoned, and is removed. A folder that a reader may not write is read without a lease: files that are mapped stay
 readable all the same, only processes that would open them later, on behalf of this one, could find them gone.
 
 Readers of other users may share the folder through its group. A lease takes the folder's permissions; one that the
@@ -44,7 +44,10 @@ _warned: set[Path] = set()
 
 
 class ReaderLease:
-    """Held as long as the object lives; whoever uses the state keeps it."""
+    """Keeps the files of a version from being removed.
+
+    Held as long as the object lives; the versions that are read keep it.
+    """
 
     __slots__ = ("__weakref__", "_descriptor", "_end")
 
@@ -53,7 +56,7 @@ class ReaderLease:
         self._end = weakref.finalize(self, _give_back, descriptor, path, os.getpid())
 
     def narrow(self, version: int) -> None:
-        """From now on only what the manifest of this version names is needed."""
+        """Narrow the lease to what the manifest of this version names."""
         os.pwrite(self._descriptor, _content(version), 0)
 
     def release(self) -> None:
@@ -61,7 +64,7 @@ class ReaderLease:
 
 
 def take_lease(store: Path) -> ReaderLease | None:
-    """A lease on everything; None where the folder cannot be written."""
+    """Return a lease on everything; None where the folder cannot be written."""
     folder = store / FOLDER
     for _ in range(_TRIES):
         path = folder / (new_id() + _FRESH)
@@ -85,7 +88,7 @@ def take_lease(store: Path) -> ReaderLease | None:
 
 
 def leave_lease(store: Path, version: int, seconds: float) -> None:
-    """A lease for processes that do not live yet, and cannot say when they will have begun: it ends by the clock.
+    """Leave a lease for processes that do not live yet, and cannot say when they will have begun: it ends by the clock.
 
     Spark plans a read in one process and runs it in others.
     """
@@ -98,7 +101,8 @@ def leave_lease(store: Path, version: int, seconds: float) -> None:
 
 
 def oldest_version_read(store: Path) -> int | None:
-    """The least version that any living reader needs; None where there is no reader. Removes the leases of the dead."""
+    """Return the least version that any living reader needs; None where there is no reader. Removes the leases of the
+    dead."""
     versions: list[int] = []
     for name in list_files(store / FOLDER, levels=LEVELS, form=_NAME):
         path = store / FOLDER / name
@@ -128,7 +132,7 @@ def _version_held(path: Path) -> list[int]:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         content = os.read(descriptor, 20).strip()
-        # Without a number it is one that has just been made, or a stranger's: everything is kept.
+        # Without a number it is one that has just been made, or not one of ours: everything is kept.
         return [int(content) if content.isdigit() else _EVERYTHING] if path.suffix == _LEASE else []
     else:
         _remove(path)

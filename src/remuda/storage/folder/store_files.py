@@ -1,6 +1,6 @@
 """Opens, maps, lists and removes the files of a store without following symbolic links.
 
-A folder may come from a stranger. The path that a user names may be a link; whatever lies below it must be a real
+A folder may come from an attacker. The path that a user names may be a link; whatever lies below it must be a real
 folder or a regular file, or a link in it could make the store read, overwrite or delete what is not its own. So a file
 is opened relative to a handle of its folder, each step with `O_NOFOLLOW`, and only regular files are removed.
 
@@ -132,7 +132,8 @@ def refuse_link(path: Path) -> None:
 
 
 def list_files(folder: Path, *, levels: int, form: re.Pattern[str]) -> list[str]:
-    """Names of the regular files whose names have this form: none where the folder is missing or is none of ours."""
+    """Return names of the regular files whose names have this form: none where the folder is missing or is none of
+    ours."""
     try:
         with open_folder(folder, levels) as descriptor, os.scandir(descriptor) as entries:
             return sorted(
@@ -171,7 +172,7 @@ def map_file(path: Path, *, levels: int) -> memoryview:
 
 
 def address_of(mapped: memoryview) -> int:
-    """Where in memory a mapped file, or a part of it that begins where the file does, begins."""
+    """Return where in memory a mapped file, or a part of it that begins where the file does, begins."""
     return ctypes.addressof(mapped.obj) if isinstance(mapped.obj, ctypes.Array) else 0
 
 

@@ -65,7 +65,10 @@ FOLDERS = ("wal", "maps")
 
 
 class StoreFolder:
-    """`wal` is there once it is opened, `disposal` for a writer."""
+    """Reads and writes what a store has on disk beside its segments.
+
+    `wal` is there once it is opened, `disposal` for a writer.
+    """
 
     def __init__(
         self, path: Path, durability: Durability, *, read_only: bool, remote: RemoteFolder | None = None
@@ -88,7 +91,7 @@ class StoreFolder:
 
     @property
     def version(self) -> int | None:
-        """Of the manifest that was read or written last."""
+        """Return the version of the manifest that was read or written last."""
         return None if self._manifest is None else self._manifest.version
 
     # Opening
@@ -113,7 +116,7 @@ class StoreFolder:
             self._lock.release()
 
     def has_manifest(self) -> bool:
-        """Whether there is anything to recover.
+        """Tell whether there is anything to recover.
 
         A folder without a manifest is new, or the first opening of it did not come to an end: then it holds at most
         a log file without a record, as nothing is written before there is a manifest. Anything else is a store whose
@@ -135,14 +138,14 @@ class StoreFolder:
         try:
             sync_folder(self.path.parent)
         except PermissionError:
-            # It can be used but not read, and so not be synced by this process: the store was made in a folder that
-            # somebody else looks after.
+            # It can be used but not read, and so not be synced by this process: the store was made in a folder
+            # of another user.
             return
         except OSError as error:
             raise storage_error("the name of the folder could not be made durable", error, self.path.parent) from error
 
     def take_up(self, recovered: Recovered) -> None:
-        """Goes on from the state that was found."""
+        """Resume from the state that was recovered."""
         manifest, files = recovered.manifest, recovered.files
         self._manifest = manifest
         self._sequence = recovered.sequence
@@ -155,7 +158,10 @@ class StoreFolder:
             self.disposal.version = manifest.version
 
     def open_wal(self, last: LogFile | None) -> WriteAheadLog | None:
-        """Goes on behind the last whole record; a file that was cut off inside its header makes room for its like."""
+        """Open the WAL for appending.
+
+        Goes on behind the last whole record; a file that was cut off inside its header makes room for its like.
+        """
         if self._durability is Durability.NONE:
             return None
         folder = self.path / "wal"
@@ -174,7 +180,7 @@ class StoreFolder:
         return self.wal
 
     def _begin_behind(self, last: LogFile) -> WriteAheadLog:
-        """Begins a new file: the last one has format 1, or was written with another durability, which it says."""
+        """Begin a new WAL file: the last one has format 1, or was written with another durability, which it says."""
         folder = self.path / "wal"
         path = log_path(folder, last.number)
         with disk_errors("the write-ahead log cannot be written", path):
@@ -188,9 +194,10 @@ class StoreFolder:
         return wal
 
     def remove_orphans(self, maps: Container[str], version: int) -> None:
-        """Files that the manifest of this version does not name: left by a process that was killed, or for readers.
+        """Remove orphan files: those that the manifest of this version does not name.
 
-        Those of maps that it names are left to their shelves.
+        A process that was killed has left them, or they were kept for readers. The segment directory of each map that
+        the manifest names removes those of its own folder.
         """
         if self.disposal is None:
             return
@@ -201,11 +208,11 @@ class StoreFolder:
                 if folder.name not in maps:
                     files = list_files(folder, levels=SEGMENT_LEVELS, form=SEGMENT_FILE)
                     self.disposal.retire((folder / name for name in files), version)
-                    with suppress(OSError):  # Not empty: somebody reads it, or has put something there.
+                    with suppress(OSError):  # Not empty: a reader uses it, or a person has put something there.
                         folder.rmdir()
 
     def _map_folders(self) -> list[Path]:
-        """Folders that have the form of a map's. What else a system or a person has put there is left alone."""
+        """List the folders that are named like those of maps. What a system or a person has put there is left alone."""
         with os.scandir(self.path / "maps") as entries:
             return [
                 self.path / "maps" / entry.name
@@ -273,7 +280,9 @@ class StoreFolder:
         self.disposal.sweep()
 
     def _write(self, manifest: Manifest) -> None:
-        """Where the manifest is in its place but not durable, the one before is put back, as the change is undone.
+        """Write the manifest.
+
+        Where the manifest is in its place but not durable, the one before is put back, as the change is undone.
 
         A crash may leave either of them: the files of both stay, and nothing is written any more, since a record of a
         map would be lost with the manifest that has the map.
@@ -292,7 +301,10 @@ class StoreFolder:
             raise
 
     def _write_making_room(self, manifest: Manifest) -> None:
-        """On a full disk the log's room makes way: the change may be one that frees space."""
+        """Write the manifest, if need be without the room kept for the WAL.
+
+        On a full disk the log's room makes way: the change may be one that frees space.
+        """
         try:
             write_manifest(self.path, manifest)
         except UnsyncedManifestError:
@@ -310,7 +322,10 @@ class StoreFolder:
             raise StorageError("a manifest could not be made durable: the folder must be opened anew", self.path)
 
     def _sync_names(self, maps: list[MapEntry]) -> None:
-        """The names of files must be durable before the manifest that needs them: syncing a file need not do that."""
+        """Sync the folders of new files.
+
+        The names of files must be durable before the manifest that needs them: syncing a file need not do that.
+        """
         folder = self.path / "maps"
         before = {} if self._manifest is None else {entry.id: entry.segments for entry in self._manifest.maps}
         changed = [entry.id for entry in maps if entry.segments and entry.segments != before.get(entry.id)]
@@ -321,16 +336,19 @@ class StoreFolder:
                 sync_folder(folder)
 
     def sweep(self) -> None:
-        """Tries again to remove what could not be removed before."""
+        """Retry the removal of files that could not be removed before."""
         if self.disposal is not None:
             self.disposal.sweep()
 
     def is_applied(self, delivery: str) -> bool:
-        """Whether the committed state has the rows of a delivery that may not be answered yet."""
+        """Tell whether the committed state has the rows of a delivery that may not be answered yet."""
         return delivery in self._deliveries
 
     def forget_deliveries(self, answered: Callable[[str], bool]) -> None:
-        """The next manifest names only the others. For the thread of the inbox: no other adds any."""
+        """Leave deliveries out of the next manifest.
+
+        The next manifest names only the others. For the thread of the inbox: no other adds any.
+        """
         self._deliveries = frozenset(each for each in self._deliveries if not answered(each))
 
     def begin_log_file(self) -> None:

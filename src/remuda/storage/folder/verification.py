@@ -92,10 +92,10 @@ def verify_segments(target: MapStore, pause: Callable[[], None], *, again: bool)
 
 def _verify_segment(target: MapStore, stored: StoredSegment, pause: Callable[[], None]) -> None:
     try:
-        target.directory.verify(stored, pause)
+        target.state.directory.verify(stored, pause)
     except StorageError:
         present = next((each for each in target.stored if each.segment.id == stored.segment.id), None)
-        if target.destroyed:
+        if target.availability.destroyed:
             return
         if present is stored:
             raise

@@ -8,6 +8,7 @@ X'FF' and NULL do, by construction) are split into groups when the index is buil
 
 from __future__ import annotations
 
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,12 +25,16 @@ from remuda.types.normalized_key import hashable
 from remuda.types.partition_hash import SEED, hashed_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from remuda.storage.index.index_condition import Lookup
+    from remuda.storage.index.index_types import IndexedColumns
     from remuda.storage.segment.block_guard import Array
     from remuda.storage.segment.column_reader import ColumnReader
     from remuda.types import SqlType
+
+POSITIONS = "positions"
+"""The array of positions: the one that `Segment` checks in a file that is not proven."""
 
 _NULL_BYTES = b"\xff"
 """What `hash_columns` hashes for NULL where NULL is a value."""
@@ -44,23 +49,57 @@ class HashIndex:
 
     __slots__ = ("_hash", "_probe", "_starts", "positions")
 
-    def __init__(self, arrays: Mapping[str, Array], readers: Sequence[ColumnReader], types: Sequence[SqlType]) -> None:
-        self.positions = arrays["positions"]
+    def __init__(self, arrays: Mapping[str, Array], columns: IndexedColumns) -> None:
+        self.positions = arrays[POSITIONS]
         self._starts = view_of(arrays["starts"])
-        self._hash = value_hasher(types)
+        self._hash = value_hasher(columns.types)
         groups = len(arrays["starts"]) - 1
-        self._probe = prober(arrays["table"], groups, None, _group_reader(arrays, readers))
+        self._probe = prober(arrays["table"], groups, None, _group_reader(arrays, columns.readers))
 
     def span(self, lookup: Lookup) -> tuple[int, int]:
-        """Where in `positions` the matches stand. Positions ascend."""
+        """Return where in `positions` the matches stand. Positions ascend."""
         assert lookup.range is None, "a HASH index serves equalities"
-        wanted = tuple(hashable(value) for value in lookup.prefix)
-        group = self._probe(wanted, self._hash(wanted))
+        values = tuple(hashable(value) for value in lookup.prefix)
+        group = self._probe(values, self._hash(values))
         return (0, 0) if group < 0 else (self._starts[group], self._starts[group + 1])
 
 
+class MemtableHashIndex:
+    """Finds entries of a memtable by value, live or not."""
+
+    __slots__ = ("_columns", "_entries", "_length", "_lock")
+
+    def __init__(self, columns: tuple[int, ...]) -> None:
+        self._columns = columns
+        self._entries: dict[tuple[Any, ...], list[int]] = {}
+        self._length = 0
+        self._lock = Lock()
+
+    def extend(self, rows: Sequence[tuple[Any, ...] | None], length: int) -> None:
+        with self._lock:
+            for entry in range(self._length, length):
+                row = rows[entry]
+                if row is not None:
+                    value = tuple([hashable(row[column]) for column in self._columns])
+                    self._entries.setdefault(value, []).append(entry)
+            self._length = max(self._length, length)
+
+    def count(self, lookup: Lookup) -> int:
+        return len(self._matches(lookup))
+
+    def find(self, lookup: Lookup) -> list[int]:
+        return list(self._matches(lookup))
+
+    def pieces(self, lookup: Lookup, *, descending: bool) -> Iterator[list[int]]:  # noqa: ARG002
+        raise AssertionError("a HASH index has no order")
+
+    def _matches(self, lookup: Lookup) -> list[int]:
+        assert lookup.range is None, "a HASH index serves equalities"
+        return self._entries.get(tuple([hashable(value) for value in lookup.prefix]), [])
+
+
 def build_hash_index(columns: Sequence[pa.Array], types: Sequence[SqlType]) -> dict[str, np.ndarray]:
-    """The arrays of the index, from flat columns of one segment."""
+    """Return the arrays of the index, from flat columns of one segment."""
     if len(columns) == 1 and is_dictionary(columns[0]):
         return _index_of_codes(columns[0], types[0])
     hashes = hash_columns(columns, types, null_is_value=True).view(np.uint64)
@@ -77,7 +116,10 @@ def build_hash_index(columns: Sequence[pa.Array], types: Sequence[SqlType]) -> d
 
 
 def _index_of_codes(column: pa.DictionaryArray, sql_type: SqlType) -> dict[str, np.ndarray]:
-    """Each entry of the dictionary is a group, and NULL is one more: counting takes the place of comparing."""
+    """Build the index of a dictionary column.
+
+    Each entry of the dictionary is a group, and NULL is one more: counting takes the place of comparing.
+    """
     entries = pa.concat_arrays([column.dictionary, pa.nulls(1, column.dictionary.type)])
     hashes = hash_columns([entries], [sql_type], null_is_value=True).view(np.uint64)
     by_hash = stable_order(hashes)
@@ -98,14 +140,14 @@ def _index_of_codes(column: pa.DictionaryArray, sql_type: SqlType) -> dict[str, 
 def _arrays(order: np.ndarray, starts: np.ndarray, hashes: np.ndarray) -> dict[str, np.ndarray]:
     """`starts` has one more entry than there are groups; `hashes` are those of the groups, ascending."""
     return {
-        "positions": order.astype(np.uint32),
+        POSITIONS: order.astype(np.uint32),
         "starts": starts.astype(np.uint32),
         "table": build_table(hashes, np.arange(1, len(hashes) + 1, dtype=np.uint32)),
     }
 
 
 def value_hasher(types: Sequence[SqlType]) -> Callable[[tuple[Any, ...]], int]:
-    """The unsigned hash of values in stored form, NULLs among them."""
+    """Return the unsigned hash of values in stored form, NULLs among them."""
     encoders = tuple(hashed_bytes(sql_type) for sql_type in types)
 
     def hash_of(values: tuple[Any, ...]) -> int:
@@ -118,7 +160,7 @@ def value_hasher(types: Sequence[SqlType]) -> Callable[[tuple[Any, ...]], int]:
 
 
 def _group_reader(arrays: Mapping[str, Array], readers: Sequence[ColumnReader]) -> Callable[[int], tuple[Any, ...]]:
-    starts, positions = view_of(arrays["starts"]), view_of(arrays["positions"])
+    starts, positions = view_of(arrays["starts"]), view_of(arrays[POSITIONS])
     values = tuple(reader.value for reader in readers)
 
     def value_of_group(group: int) -> tuple[Any, ...]:
@@ -129,7 +171,7 @@ def _group_reader(arrays: Mapping[str, Array], readers: Sequence[ColumnReader]) 
 
 
 def _same_within_groups(column: pa.Array, sql_type: SqlType, order: np.ndarray, fresh: np.ndarray) -> bool:
-    """Whether each row equals the row before it, wherever the two share a hash."""
+    """Tell whether each row equals the row before it, wherever the two share a hash."""
     same = _comparison(column, sql_type)
     for start in range(1, len(order), BLOCK):
         later = np.flatnonzero(~fresh[start : start + BLOCK]) + start
@@ -139,7 +181,7 @@ def _same_within_groups(column: pa.Array, sql_type: SqlType, order: np.ndarray, 
 
 
 def _comparison(column: pa.Array, sql_type: SqlType) -> Callable[[np.ndarray, np.ndarray], bool]:
-    """The function that tells whether the rows at some positions equal, one by one, those at others."""
+    """Return the function that tells whether the rows at some positions equal, one by one, those at others."""
     if not is_dictionary(column) and not is_fixed_width(sql_type):
         # Mostly distinct strings and long decimals: few rows share a group, so few are compared.
         return lambda left, right: bool(column.take(pa.array(left)).equals(column.take(pa.array(right))))
@@ -160,7 +202,7 @@ def _comparison(column: pa.Array, sql_type: SqlType) -> Callable[[np.ndarray, np
 def _split_by_value(
     columns: Sequence[pa.Array], types: Sequence[SqlType], hashes: np.ndarray, order: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The order by hash and then by value, and where a new value begins."""
+    """Return the order by hash and then by value, and where a new value begins."""
     keys = [sort_keys(column, sql_type)[order] for column, sql_type in zip(columns, types, strict=True)]
     within = np.lexsort((*keys, hashes))
     fresh = np.ones(len(order), np.bool_)

@@ -1,12 +1,12 @@
-"""A table in front of a SORTED index: where a key stands, to within a few dozen places, from its size alone.
+"""A table in front of a SORTED index: where a key stands, to within a few dozen sequence, from its size alone.
 
 The range from the least key to the greatest is cut into equally wide *slots*, and for each the table has the number of
-keys below it. Binary search in millions of keys touches a score of places, most of them in no cache; through the table
-it is one entry and one or two lines of keys:
+keys below it. Binary search in millions of keys touches a score of entries, most of them in no cache; through the
+table it is one entry and one or two lines of keys:
 
     keys 3 4 7 8 8 | 12 | 27 29      slots of width 10: 0, 5, 6, 8      16 is looked for in keys[5:6]
 
-Whoever made the table and whoever asks it must compute the same slot for a key, to the last bit: both take the distance
+Building the table and searching by it must compute the same slot for a key, to the last bit: both take the distance
 from the least key, exactly, as a double, times the same factor. The function never falls, so that all keys of lower
 slots are less than a key, and all keys of higher ones greater, however it rounds.
 """
@@ -39,8 +39,8 @@ KeySearch = Callable[[Any, Any], tuple[int, int]]
 
 
 def searched_keys(keys: Array, sql_type: SqlType) -> Array:
-    """The keys as what they are searched by: numbers above zero and below infinity by themselves, whose bits have their
-    order, so that nothing is translated.
+    """Return the keys as what they are searched by: numbers above zero and below infinity by themselves, whose bits
+    have their order, so that nothing is translated.
 
     Below zero the order of the bits is the other way round, zero has two signs, NULL and NaN are no numbers.
     """
@@ -50,7 +50,8 @@ def searched_keys(keys: Array, sql_type: SqlType) -> Array:
 
 
 def build_key_slots(keys: np.ndarray) -> np.ndarray | None:
-    """The table for keys in order, `searched_keys`; None where it would not help. NULLs stand before its first slot."""
+    """Return the table for keys in order, `searched_keys`; None where it would not help. NULLs stand before its first
+    slot."""
     nulls = 0 if keys.dtype.kind == "f" else int(keys.searchsorted(NULL_KEY + 1))
     rows = len(keys) - nulls
     count = rows // ROWS_IN_A_SLOT
@@ -78,7 +79,7 @@ def build_key_slots(keys: np.ndarray) -> np.ndarray | None:
 
 
 def key_search(keys: Array, table: Array | None) -> KeySearch:
-    """The search in `searched_keys`, by the table where there is one; outside of it, and without, by numpy.
+    """Return the search in `searched_keys`, by the table where there is one; outside of it, and without, by numpy.
 
     The second end is looked for behind the first one: nearly always it is near.
     """
@@ -93,26 +94,26 @@ def key_search(keys: Array, table: Array | None) -> KeySearch:
         return search
     first, count = int(table[0]), len(keys)
     least, greatest, factor = keys[first].item(), keys[-1].item(), _factor(keys, first, len(table) - 2)
-    places, below = view_of(keys), view_of(table)
+    sequence, below = view_of(keys), view_of(table)
 
     def search_slots(begin: Any, end: Any) -> tuple[int, int]:
         if not least < begin <= greatest:
             return search(begin, end)
         slot = int((begin - least) * factor)
-        low = bisect_left(places, begin, below[slot], below[slot + 1])
-        if end <= places[low]:
+        low = bisect_left(sequence, begin, below[slot], below[slot + 1])
+        if end <= sequence[low]:
             return low, low
         if not end <= greatest:
             return low, count
         following = low + 1
-        if end <= places[following]:
+        if end <= sequence[following]:
             return low, following
-        return low, bisect_left(places, end, following, below[int((end - least) * factor) + 1])
+        return low, bisect_left(sequence, end, following, below[int((end - least) * factor) + 1])
 
     return search_slots
 
 
 def _factor(keys: Array, first: int, slots: int) -> float:
-    """From the distance of a key to its slot; the greatest key's may be one above the last."""
+    """Compute the factor from the distance of a key to its slot; the greatest key's may be one above the last."""
     distance: float = keys[-1].item() - keys[first].item()
     return slots / distance

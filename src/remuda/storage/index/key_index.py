@@ -2,9 +2,9 @@
 
 A slot holds position + 1, zero is empty. The slot of a key comes from the *high* bits of its hash (partition ids use
 the hash modulo the partitions), so sorting the rows by hash sorts them by slot, and the table is filled in one pass:
-each row goes to its slot or to the first free place behind it. The table ends in a tail instead of wrapping around.
+each row goes to its slot or to the first free slot behind it. The table ends in a tail instead of wrapping around.
 
-    hash bits   slots wanted   0 1 1 1 4      places   0 1 2 3 4      table   r0 r1 r2 r3 r4 - - - (tail)
+    hash bits   slots by hash  0 1 1 1 4      slots    0 1 2 3 4      table   r0 r1 r2 r3 r4 - - - (tail)
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ TAIL = 1024
 
 
 def build_table(sorted_hashes: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """The table for unsigned hashes in ascending order, each with the number (one or more) to be found under it."""
+    """Build the table for unsigned hashes in ascending order, each with the number (one or more) that it finds."""
     table = TableBuilder(len(sorted_hashes))
     for start in range(0, len(sorted_hashes), BLOCK):
         table.add(sorted_hashes[start : start + BLOCK], values[start : start + BLOCK])
@@ -45,7 +45,7 @@ class TableBuilder:
         self._bits = table_bits(entries)
         self._table = np.zeros((1 << self._bits) + TAIL, np.uint32)
         self._free = 0
-        """The first place behind all that are taken."""
+        """The first slot behind all that are taken."""
 
     def add(self, hashes: np.ndarray, values: np.ndarray) -> None:
         if len(hashes) == 0:
@@ -53,27 +53,30 @@ class TableBuilder:
         slots = (hashes >> np.uint64(64 - self._bits)).astype(np.int64)
         slots[0] = max(int(slots[0]), self._free)
         steps = np.arange(len(slots))
-        places = np.maximum.accumulate(slots - steps) + steps
-        self._free = int(places[-1]) + 1
+        taken = np.maximum.accumulate(slots - steps) + steps
+        self._free = int(taken[-1]) + 1
         missing = self._free + 1 - len(self._table)
         if missing > 0:
             self._table = np.concatenate([self._table, np.zeros(missing, np.uint32)])
-        self._table[places] = values
+        self._table[taken] = values
 
     def finish(self) -> np.ndarray:
-        """The table; its last slot is empty."""
+        """Return the table; its last slot is empty."""
         return self._table[: max(self._free, 1 << self._bits) + 1]
 
 
 def table_bits(entries: int) -> int:
-    """At least one bit: a shift by all 64 is not defined in numpy."""
+    """Compute how many bits of a hash choose a slot.
+
+    At least one bit: a shift by all 64 is not defined in numpy.
+    """
     return max(1, (int(entries / LOAD)).bit_length())
 
 
 def prober(
     table: Array, entries: int, numbers: Values | None, value: Callable[[int], Any]
 ) -> Callable[[Any, int], int]:
-    """The function from a key and its unsigned hash to the position, or -1.
+    """Return the function from a key and its unsigned hash to the position, or -1.
 
     `numbers` gives the keys as raw values where they are one column of numbers that `==` compares well; otherwise
     `value` reads a key. NaN differs from itself, so the one NaN that keys are made with is found by identity.

@@ -41,7 +41,7 @@ MOST_PARTS = 16
 
 
 def build_segments(definition: MapDefinition, columns: Sequence[pa.Array | pa.ChunkedArray]) -> Iterator[Segment]:
-    """The segments of conforming columns in declared order, one after the other.
+    """Yield the segments of conforming columns in declared order, one after the other.
 
     Duplicate keys are refused when the segment is built that they share. Only one segment at a time is unfinished, so
     that a load needs, beside what it is given and what it leaves, a fraction of either.
@@ -73,14 +73,14 @@ def build_segments(definition: MapDefinition, columns: Sequence[pa.Array | pa.Ch
 def _partition_order(
     definition: MapDefinition, columns: Sequence[pa.Array | pa.ChunkedArray]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The rows in order of their partitions, and how many rows each partition has."""
+    """Return the rows in order of their partitions, and how many rows each partition has."""
     partitions = partition_ids(definition, columns)
     order = np.argsort(partitions, kind="stable").astype(np.uint32)
     return order, np.bincount(partitions, minlength=definition.partitions)
 
 
 def last_of_each_key(definition: MapDefinition, columns: Sequence[pa.Array | pa.ChunkedArray]) -> list[pa.Array]:
-    """The rows without those whose key comes again further down: what an upsert leaves."""
+    """Return the rows without those whose key comes again further down: what an upsert leaves."""
     arrays = [flat(column) for column in columns]
     hashes = key_hashes(definition, arrays)
     order = stable_order(hashes)
@@ -99,7 +99,7 @@ def last_of_each_key(definition: MapDefinition, columns: Sequence[pa.Array | pa.
 
 
 def common_keys(held: Segment, given: Segment) -> tuple[np.ndarray, np.ndarray]:
-    """The positions, in one segment and in the other, of the keys that are in both."""
+    """Return the positions, in one segment and in the other, of the keys that are in both."""
     if held.last_partition < given.first_partition or given.last_partition < held.first_partition:
         return np.empty(0, np.int64), np.empty(0, np.int64)
     if held.rows < given.rows:
@@ -119,19 +119,20 @@ def common_keys(held: Segment, given: Segment) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _same_hashes(larger: Segment, smaller: Segment) -> tuple[np.ndarray, np.ndarray]:
-    """The positions of rows whose keys have the same hash, found in the larger segment's key table, many at a time."""
+    """Return the positions of rows whose keys have the same hash, found in the larger segment's key table, many at a
+    time."""
     table, hashes = larger.whole_key_table(), _hashes(larger)
-    wanted = _hashes(smaller)
+    sought = _hashes(smaller)
     shift = np.uint64(64 - table_bits(larger.rows))
     found: list[tuple[np.ndarray, np.ndarray]] = [(np.empty(0, np.int64), np.empty(0, np.int64))]
-    for start in range(0, len(wanted), BLOCK):
-        rows = np.arange(start, min(start + BLOCK, len(wanted)))
-        slots = (wanted[rows] >> shift).astype(np.int64)
+    for start in range(0, len(sought), BLOCK):
+        rows = np.arange(start, min(start + BLOCK, len(sought)))
+        slots = (sought[rows] >> shift).astype(np.int64)
         while len(rows):
             entries = table[slots].astype(np.int64)
             going_on = entries > 0
             rows, slots, positions = rows[going_on], slots[going_on] + 1, entries[going_on] - 1
-            same = hashes[positions] == wanted[rows]
+            same = hashes[positions] == sought[rows]
             found.append((positions[same], rows[same]))
     mine, theirs = (np.concatenate(each) for each in zip(*found, strict=True))
     order = np.argsort(mine, kind="stable")
@@ -146,15 +147,15 @@ def _hashes(segment: Segment) -> np.ndarray:
 
 
 def _key_numbers(segment: Segment) -> np.ndarray:
-    """The keys of a segment, which are one column of numbers."""
+    """Return the keys of a segment, which are one column of numbers."""
     (number,) = segment.definition.positions(segment.definition.key)
     return fixed_values(segment.column(number), segment.definition.columns[number].type)
 
 
 def _cut(offsets: np.ndarray) -> list[tuple[int, int]]:
-    """Ranges [first, end) of partitions with about equally many rows each."""
+    """Return ranges [first, end) of partitions with about equally many rows each."""
     rows, partitions = int(offsets[-1]), len(offsets) - 1
     parts = min(MOST_PARTS, partitions, max(1, round(rows / PART_ROWS)))
-    wanted = [rows * part // parts for part in range(1, parts)]
-    ends = sorted({int(each) for each in np.searchsorted(offsets, wanted)} | {0, partitions})
+    targets = [rows * part // parts for part in range(1, parts)]
+    ends = sorted({int(each) for each in np.searchsorted(offsets, targets)} | {0, partitions})
     return [(first, end) for first, end in itertools.pairwise(ends) if offsets[end] > offsets[first]]

@@ -1,8 +1,8 @@
-"""Folding the write log into segments, and keeping the segments few.
+"""Flushes a memtable into segments, and keeps the segments few.
 
-A checkpoint makes one small segment of the log's live rows and turns what the log hid in older segments into deletions.
-Small segments and half-empty ones are merged when there are too many, so that a key is looked for in a handful of
-tables however long the map lives.
+A checkpoint makes one small segment of the memtable's live rows and writes what the memtable deleted in older segments
+into files of deletions. Small segments and half-empty ones are merged when there are too many, so that a key is looked
+for in a handful of tables however long the map lives.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ def merge_load(
     fresh: Sequence[StoredSegment],
     mode: LoadMode,
 ) -> tuple[StoredSegment, ...]:
-    """The segments of a map after a load: `held` has what was there, `fresh` what is loaded, each key once in each."""
+    """Return the segments of a map after a load: `held` has what was there, `fresh` what is loaded, each key once in
+    each."""
     kept = [] if mode == "replace" else list(held)
     try:
         for each in fresh:
@@ -51,7 +52,7 @@ def merge_load(
 
 
 def _with_all_indexes(directory: SegmentDirectory, definition: MapDefinition, stored: StoredSegment) -> StoredSegment:
-    """An index created while the segments were being built elsewhere is made up for."""
+    """Add the indexes that were created while the segments were being built elsewhere."""
     for index in definition.indexes:
         if index.id not in stored.segment.index_arrays:
             stored = directory.with_index(stored, index)
@@ -61,17 +62,17 @@ def _with_all_indexes(directory: SegmentDirectory, definition: MapDefinition, st
 def _make_way(
     directory: SegmentDirectory, definition: MapDefinition, held: StoredSegment, fresh: StoredSegment, mode: LoadMode
 ) -> StoredSegment:
-    """Duplicates between what is there and what is loaded: refused, or deleted from what is there."""
+    """Refuse duplicates between held and loaded rows, or delete them from those that are held."""
     positions, _ = common_keys(held.segment, fresh.segment)
-    hidden = DeletionVector(held.segment.rows, held.deleted)
-    alive = [position for position in positions.tolist() if not hidden.is_deleted(position)]
+    deletions = DeletionVector(held.segment.rows, held.deleted)
+    alive = [position for position in positions.tolist() if not deletions.is_deleted(position)]
     if not alive:
         return held
     if mode != "upsert":
         raise duplicate_key(definition, held.segment.key_at(alive[0]))
     for position in alive:
-        hidden.hide(position, 0)
-    return directory.with_deleted(held, hidden.positions(1))
+        deletions.delete(position, 0)
+    return directory.with_deleted(held, deletions.positions(1))
 
 
 MOST_SEGMENTS = 16
@@ -79,15 +80,15 @@ DELETED_SHARE = 0.3
 """A segment with more deleted rows than this is written anew."""
 
 
-def fold(
+def flush_memtable(
     directory: SegmentDirectory, version: MapVersion, stored: Sequence[StoredSegment], length: int
 ) -> tuple[StoredSegment, ...]:
-    """The segments of a version with the first `length` entries of its log, of which there are some, folded in."""
+    """Return the segments of a version with the first `length` entries of its memtable, at least one, flushed in."""
     kept: list[StoredSegment] = []
     try:
-        for each, hidden in zip(stored, version.hidden, strict=True):
-            if hidden.count(length) < each.segment.rows:
-                kept.append(directory.with_deleted(each, hidden.positions(length)))
+        for each, deletions in zip(stored, version.deletions, strict=True):
+            if deletions.count(length) < each.segment.rows:
+                kept.append(directory.with_deleted(each, deletions.positions(length)))
         names = [column.name for column in version.definition.columns]
         recent = MapSnapshot(version, length).sources[-1].read(names, 0, length)
         check_cancelled()
@@ -122,7 +123,7 @@ def merge_small(
 
 
 def _live_rows(stored: StoredSegment) -> pa.RecordBatch:
-    """Strings decoded, so that parts with and without dictionaries can be put together."""
+    """Read the live rows, strings decoded, so that parts with and without dictionaries can be concatenated."""
     batch = stored.segment.batch
     if len(stored.deleted):
         live = np.ones(batch.num_rows, np.bool_)

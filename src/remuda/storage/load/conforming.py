@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 
 def can_hold(kind: Kind, given: pa.DataType) -> bool:
-    """Whether values of an Arrow type are loaded into a column. Arrow's cast would take a moment for the number that
-    it is inside, and the other way round, and every number that is not zero for true."""
+    """Tell whether values of an Arrow type are loaded into a column. Arrow's cast would take a moment for the number
+    that it is inside, and the other way round, and every number that is not zero for true."""
     read = bool(pa.types.is_string(given) or pa.types.is_large_string(given) or pa.types.is_string_view(given))
     match kind:
         case Kind.VARCHAR | Kind.VARBINARY:
@@ -50,8 +50,8 @@ def can_hold(kind: Kind, given: pa.DataType) -> bool:
 
 
 def what_is_lost(kind: Kind, array: pa.Array, result: pa.Array) -> pa.Array | None:
-    """The rows that Arrow's cast has changed without a word: a time that a DATE has no place for, a number that is too
-    large for a REAL."""
+    """Return the rows that Arrow's cast has changed without a word: a time that a DATE has no place for, a number that
+    is too large for a REAL."""
     if kind is Kind.DATE and pa.types.is_timestamp(array.type):
         return pc.not_equal(result.cast(pa.timestamp(array.type.unit)), array.cast(pa.timestamp(array.type.unit)))
     if kind is Kind.REAL and (pa.types.is_floating(array.type) or pa.types.is_decimal(array.type)):
@@ -67,7 +67,7 @@ _CALENDAR = {
 
 
 def conform(definition: MapDefinition, table: pa.Table, first_row: int = 0) -> list[pa.Array | pa.ChunkedArray]:
-    """The columns of the map, in declared order. A nullable column may be missing; what fits is not copied.
+    """Return the columns of the map, in declared order. A nullable column may be missing; what fits is not copied.
 
     `first_row` is how many rows of the same load came before, so that errors count on.
     """
@@ -115,8 +115,8 @@ def _cast(
     if array.null_count == len(array):
         return pa.nulls(len(array), target)
     if not can_hold(column.type.kind, array.type):
-        place = f"{definition.name}.{column.name} ({column.type})"
-        raise value_error(f"{place} cannot hold values of type {array.type}")
+        column_name = f"{definition.name}.{column.name} ({column.type})"
+        raise value_error(f"{column_name} cannot hold values of type {array.type}")
     try:
         result = pc.cast(array, target, safe=True)
     except pa.ArrowException as error:
@@ -133,8 +133,8 @@ def _named(
 ) -> SqlError:
     row = _first_that_fails(array, column.type.arrow)
     if row is None:
-        place = f"{definition.name}.{column.name} ({column.type})"
-        return value_error(f"{place} cannot hold values of type {array.type}: {error}")
+        column_name = f"{definition.name}.{column.name} ({column.type})"
+        return value_error(f"{column_name} cannot hold values of type {array.type}: {error}")
     return _cannot_hold(definition, column, array[row], first_row + row)
 
 
@@ -147,7 +147,10 @@ def _cannot_hold(definition: MapDefinition, column: ColumnDefinition, value: pa.
 
 
 def _first_that_fails(array: pa.Array | pa.ChunkedArray, target: pa.DataType) -> int | None:
-    """By halving: the first half that cannot be cast holds the first such row."""
+    """Find the first row that cannot be cast.
+
+    By halving: the first half that cannot be cast holds the first such row.
+    """
     low, high = 0, len(array)
     while high - low > 1:
         middle = (low + high) // 2
@@ -181,12 +184,12 @@ def _refuse_bad_json(
         try:
             to_stored(column.type, value)
         except SqlError as error:
-            place = f"{definition.name}.{column.name} ({column.type})"
-            raise value_error(f"{place} cannot hold {shown(value)}, row {row}: {_reason(error)}") from error
+            column_name = f"{definition.name}.{column.name} ({column.type})"
+            raise value_error(f"{column_name} cannot hold {shown(value)}, row {row}: {_reason(error)}") from error
 
 
 def _reason(error: SqlError) -> str:
-    """The last part of what is said about a document, which is quoted already."""
+    """Extract the reason from an error about a document, which is quoted already."""
     return error.message.rpartition(" is not JSON: ")[2][:200]
 
 
@@ -205,7 +208,10 @@ def _refuse_long_texts(
 def _refuse_far_dates(
     definition: MapDefinition, column: ColumnDefinition, array: pa.Array | pa.ChunkedArray, first_row: int
 ) -> None:
-    """Arrow counts further than the calendar of SQL and Python goes, from year 1 to 9999."""
+    """Refuse dates outside of the calendar.
+
+    Arrow counts further than the calendar of SQL and Python goes, from year 1 to 9999.
+    """
     ends = _CALENDAR.get(column.type.kind)
     if ends is None:
         return
@@ -215,16 +221,19 @@ def _refuse_far_dates(
         return
     outside = pc.or_(pc.less(numbers, ends[0]), pc.greater(numbers, ends[1]))
     row = pc.index(outside, True).as_py()
-    place = f"{definition.name}.{column.name} ({column.type})"
+    column_name = f"{definition.name}.{column.name} ({column.type})"
     raise calendar_error(
-        f"{place} cannot hold {array[row].cast(pa.string())}: years go from 1 to 9999, row {first_row + row + 1}"
+        f"{column_name} cannot hold {array[row].cast(pa.string())}: years go from 1 to 9999, row {first_row + row + 1}"
     )
 
 
 def _refuse_damaged_text(
     definition: MapDefinition, column: ColumnDefinition, array: pa.Array | pa.ChunkedArray, first_row: int
 ) -> None:
-    """Arrow takes any bytes for a string; what is not UTF-8 could be stored, but never be read again."""
+    """Refuse texts that are not UTF-8.
+
+    Arrow takes any bytes for a string; what is not UTF-8 could be stored, but never be read again.
+    """
     if column.type.kind is not Kind.VARCHAR:
         return
     try:
@@ -235,5 +244,5 @@ def _refuse_damaged_text(
         held = (
             "text that is not valid Unicode" if row is None else f"{shown(texts[row].as_py())}: it is not valid Unicode"
         )
-        place = "" if row is None or is_dictionary(array) else f", row {first_row + row + 1}"
-        raise value_error(f"{definition.name}.{column.name} cannot hold {held}{place}") from error
+        where = "" if row is None or is_dictionary(array) else f", row {first_row + row + 1}"
+        raise value_error(f"{definition.name}.{column.name} cannot hold {held}{where}") from error

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from remuda.storage.segment.segment_file import SegmentInfo
 
 SMALL_LOAD = 10_000
-"""Fewer rows are written through the log: a segment of its own would only have to be merged soon."""
+"""Fewer rows are written through the memtable: a segment of its own would only have to be merged soon."""
 
 ADOPTION_TRIES = 3
 """How often a load makes way for writers of the same keys before it keeps them out."""
@@ -42,7 +42,7 @@ def load_table(target: MapStore, table: pa.Table, mode: LoadMode) -> int:
         rows = list(zip(*lists, strict=True))
         target.insert(rows) if mode == "append" else target.put(rows)
         return int(table.num_rows)
-    _adopt(target, target.directory.add_all(build_segments(target.definition, arrays)), mode)
+    _adopt(target, target.state.directory.add_all(build_segments(target.definition, arrays)), mode)
     return int(table.num_rows)
 
 
@@ -61,12 +61,12 @@ def load_tables(
             arrays = conform(target.definition, table, rows)
             if mode == "upsert":
                 arrays = last_of_each_key(target.definition, arrays)
-            fresh.extend(target.directory.add_all(build_segments(target.definition, arrays)))
+            fresh.extend(target.state.directory.add_all(build_segments(target.definition, arrays)))
             rows += table.num_rows
             if progress is not None:
                 progress(rows)
     except BaseException:
-        target.directory.discard(fresh, target.stored)
+        target.state.directory.discard(fresh, target.stored)
         raise
     _adopt(target, fresh, mode)
     return rows
@@ -75,40 +75,44 @@ def load_tables(
 def take_over_segments(target: MapStore, infos: Sequence[SegmentInfo], mode: LoadMode, delivery: str | None) -> int:
     """Adds segments that others have written into the map's folder, all or none; returns how many rows they have."""
     target.refuse_unwritable()
-    _adopt(target, [target.directory.take_over(target.definition, info) for info in infos], mode, delivery)
+    _adopt(target, [target.state.directory.take_over(target.definition, info) for info in infos], mode, delivery)
     return sum(info.rows for info in infos)
 
 
 def _adopt(target: MapStore, fresh: Sequence[StoredSegment], mode: LoadMode, delivery: str | None = None) -> None:
     """Installs new segments. Writers are kept out only while that is done, not while it is prepared."""
     try:
-        with target.structure:
+        with target.state.structure:
             target.refuse_unreadable()
             if not any(_try_to_adopt(target, fresh, mode, delivery) for _ in range(ADOPTION_TRIES)):
                 with target.writing():
                     _try_to_adopt(target, fresh, mode, delivery)
     except BaseException:
-        target.directory.discard(fresh, target.stored)
+        target.state.directory.discard(fresh, target.stored)
         raise
 
 
 def _try_to_adopt(target: MapStore, fresh: Sequence[StoredSegment], mode: LoadMode, delivery: str | None) -> bool:
-    """False if a key of the load was written meanwhile.
+    """Compare and install new segments beside the writers of the map.
 
-    What was written since the checkpoint stays in the log, and so on top of the load. Statements on other keys do not
-    mind which came first; one on a loaded key must be in a segment before the load is compared with it.
+    False if a key of the load was written meanwhile.
+
+    What was written since the checkpoint stays in the memtable, and so on top of the load. Statements on other keys do
+    not mind which came first; one on a loaded key must be in a segment before the load is compared with it.
     """
     if mode != "replace":
         target.checkpoint()
-    stored = merge_load(target.directory, target.definition, target.stored, fresh, mode)
+    stored = merge_load(target.state.directory, target.definition, target.stored, fresh, mode)
     with target.writing():
-        log = target.log
+        memtable = target.state.version.memtable
         if mode == "replace":
-            target.install(stored, target.applied, (log.committed, log.committed), fresh, delivery)
+            target.state.install(
+                stored, target.state.applied, (memtable.committed, memtable.committed), fresh, delivery
+            )
             return True
         loaded = version_of(target.definition, fresh)
-        if any(loaded.locate(key) is not None for key in log.keys):
-            target.directory.discard(stored, [*target.stored, *fresh])
+        if any(loaded.locate(key) is not None for key in memtable.keys):
+            target.state.directory.discard(stored, [*target.stored, *fresh])
             return False
-        target.install(stored, target.folded, (0, log.committed), fresh, delivery)
+        target.state.install(stored, target.state.flushed, (0, memtable.committed), fresh, delivery)
         return True

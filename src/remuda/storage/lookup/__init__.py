@@ -1,4 +1,4 @@
-"""The hot path from a key or an index entry to rows. Speed first: this is the only package that generates code.
+"""The hot path from a key or an index entry to rows. Speed first: what can be bound or generated beforehand, is.
 
-What is generated, and why, is said where it is generated. Nothing here writes.
+`generated_readers.py` says what is generated, and why. Nothing here writes.
 """

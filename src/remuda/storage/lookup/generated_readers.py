@@ -1,109 +1,98 @@
-"""Functions that make rows, written out for their form: an expression for each column, and no loop over them.
+"""Generates the functions that read the rows of a segment: an expression for each column, and no loop over them.
 
     lambda position: make((c0[position], (c1_kept[c1_codes[position]] or c1(position)), convert_2(c2[position]), ))
 
 A loop over functions, one for each column, takes twice as long: for the six columns of a row 1.5 µs against 0.7. The
-text is made of numbers and of what `ColumnReader.written` says, never of a name or a value that users give; it is the
-same for all segments whose columns are alike, and compiled once.
+text is made of numbers and of what `ColumnReader.written` says; it is the same for all segments whose columns are
+alike, and compiled once (`types/generated_code.py`).
 """
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from remuda.storage.lookup.row_projection import ColumnRows
 from remuda.types import python_converter
+from remuda.types.generated_code import generate, tuple_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
-    from types import CodeType, FunctionType
 
     from remuda.catalog import MapDefinition
     from remuda.storage.lookup.row_projection import Row, RowProjection
     from remuda.storage.segment.segment import Segment
 
 
-def row_reader(segment: Segment, form: RowProjection, known: int | None = None) -> Callable[..., Any]:
-    """The function from a position to the row there; from a position and a value where one column's, a number, is
-    `known` to whoever asks."""
+def row_reader(segment: Segment, projection: RowProjection, known: int | None = None) -> Callable[..., Any]:
+    """Return the function from a position to the row there.
+
+    Where the caller knows the value of one column, a number, `known` is that column, and the value a second argument.
+    """
     names: dict[str, Any] = {}
     values: list[tuple[str, bool]] = []
-    for place, column in enumerate(form.columns):
+    for ordinal, column in enumerate(projection.columns):
         if column == known:
             values.append(("value", False))
             continue
         reader = segment.reader(column)
-        text, stands_for = reader.written(f"c{place}")
+        text, stands_for = reader.written(f"c{ordinal}")
         names.update(stands_for)
         values.append((text, reader.has_nulls))
     arguments = "position" if known is None else "position, value"
-    return _function(arguments, segment.definition, form, values, names)
+    return _function(arguments, segment.definition, projection, values, names)
 
 
-def rows_reader(segment: Segment, form: RowProjection, known: int | None = None) -> Callable[..., Iterable[Any]]:
-    """The function from many positions, which are `intp`, to the rows there, put together as they are read; from
-    positions and values where one column's, numbers, are `known` to whoever asks."""
+def rows_reader(segment: Segment, projection: RowProjection, known: int | None = None) -> Callable[..., Iterable[Any]]:
+    """Return the function from many positions, which are `intp`, to the rows there, put together as they are read.
+
+    Where the caller knows the values of one column, numbers, `known` is that column, and they are a second argument.
+    """
     names: dict[str, Any] = {}
     parts: list[str] = []
-    for place, column in enumerate(form.columns):
+    for ordinal, column in enumerate(projection.columns):
         if column == known:
-            parts.append("values.tolist(), ")
+            parts.append("values.tolist()")
             continue
         reader = segment.reader(column)
-        text, stands_for = reader.written_values(f"c{place}", python=form.make is not None)
+        text, stands_for = reader.written_values(f"c{ordinal}", python=projection.make is not None)
         names.update(stands_for)
-        parts.append(f"{text}, ")
-    rows = f"zip({''.join(parts)})" if parts else "[()] * len(positions)"
-    if form.make is not None:
-        names |= {"make": form.make, "ColumnRows": ColumnRows}
-        rows = f"ColumnRows(make, {''.join(parts)})" if parts else f"map(make, {rows})"
-    arguments = "positions" if known is None else "positions, values"
-    return _function_of(f"lambda {arguments}: {rows}", names)
+        parts.append(text)
+    rows = f"zip{tuple_of(parts)}" if parts else "[()] * len(positions)"
+    if projection.make is not None:
+        names |= {"make": projection.make, "ColumnRows": ColumnRows}
+        rows = f"ColumnRows{tuple_of(['make', *parts])}" if parts else f"map(make, {rows})"
+    return generate("positions" if known is None else "positions, values", rows, names)
 
 
-def row_finisher(definition: MapDefinition, form: RowProjection) -> Callable[[Row], Any]:
-    """The function from a whole stored row to the row as it is wanted."""
-    return _function("row", definition, form, [(f"row[{column}]", True) for column in form.columns], {})
+def row_finisher(definition: MapDefinition, projection: RowProjection) -> Callable[[Row], Any]:
+    """Return the function from a whole stored row to its projection."""
+    return _function("row", definition, projection, [(f"row[{column}]", True) for column in projection.columns], {})
 
 
 def _function(
     arguments: str,
     definition: MapDefinition,
-    form: RowProjection,
+    projection: RowProjection,
     values: Sequence[tuple[str, bool]],
     names: dict[str, Any],
 ) -> Callable[..., Any]:
-    """`values` has an expression for each column, and whether it can be NULL."""
-    parts: list[str] = []
-    for place, (column, (text, can_be_null)) in enumerate(zip(form.columns, values, strict=True)):
-        convert = None if form.make is None else python_converter(definition.columns[column].type)
-        if convert is None:
-            parts.append(f"({text}), ")
-            continue
-        names[f"convert_{place}"] = convert
-        if can_be_null:
-            parts.append(f"(None if (stored := {text}) is None else convert_{place}(stored)), ")
-        else:
-            parts.append(f"convert_{place}({text}), ")
-    row = f"({''.join(parts)})"
-    if form.make is not None:
-        names["make"] = form.make
-        row = f"make({row})"
-    return _function_of(f"lambda {arguments}: {row}", names)
+    """Generate a function that makes a row.
 
-
-def _function_of(text: str, names: dict[str, Any]) -> Callable[..., Any]:
-    """The function of this text, in which the names stand for these values.
-
-    It has a copy of the code for itself. The interpreter notes in the code where it has found a name, and would have to
-    look again each time the function of another segment, or of another map, has run in between.
+    `values` has an expression for each column, and whether it can be NULL.
     """
-    made: FunctionType = eval(_compiled(text), names)
-    made.__code__ = made.__code__.replace()
-    return made
-
-
-@lru_cache(maxsize=1024)
-def _compiled(text: str) -> CodeType:
-    return compile(text, "<rows>", "eval")
+    parts: list[str] = []
+    for ordinal, (column, (text, can_be_null)) in enumerate(zip(projection.columns, values, strict=True)):
+        convert = None if projection.make is None else python_converter(definition.columns[column].type)
+        if convert is None:
+            parts.append(f"({text})")
+            continue
+        names[f"convert_{ordinal}"] = convert
+        if can_be_null:
+            parts.append(f"(None if (stored := {text}) is None else convert_{ordinal}(stored))")
+        else:
+            parts.append(f"convert_{ordinal}({text})")
+    row = tuple_of(parts)
+    if projection.make is not None:
+        names["make"] = projection.make
+        row = f"make({row})"
+    return generate(arguments, row, names)

@@ -1,8 +1,8 @@
 """The hot path of indexes: from what an index is asked to the rows it finds, made once for a version.
 
-As in `key_finder`, what does not depend on the question is bound when the function is made: the arrays of each
-segment's index, how rows are read, what the log hides in it. Rows come as an iterable, put together from columns while
-it is read, so that each row is made only once, as what it is wanted as.
+As in `point_lookup`, what does not depend on the question is bound when the function is made: the arrays of each
+segment's index, how rows are read, which of its rows are deleted. Rows come as an iterable, put together from columns
+while it is read, so that each row is made only once, as what the caller asked for.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from remuda.storage.index.index_condition import Lookup, Range
 from remuda.storage.index.interpolation_table import KeySearch, key_search, searched_keys
 from remuda.storage.index.sorted_index import SortedIndex
 from remuda.storage.lookup.generated_readers import row_finisher, row_reader, rows_reader
-from remuda.storage.lookup.row_projection import MOST_FORMS, RowProjection
+from remuda.storage.lookup.row_projection import MOST_PROJECTIONS, RowProjection
 from remuda.storage.memtable.memtable_source import MemtableSource
 from remuda.storage.segment.block_guard import view_of
 from remuda.storage.source import index_definition
@@ -29,10 +29,11 @@ from remuda.types.normalized_key import GREATEST_KEY, NULL_KEY, normalized_key
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from remuda.storage.index.index_types import SegmentIndex
     from remuda.storage.map_version import MapVersion
     from remuda.storage.segment.block_guard import Array
     from remuda.storage.segment.deletion_vector import DeletionVector
-    from remuda.storage.segment.segment import Index, Segment
+    from remuda.storage.segment.segment import Segment
     from remuda.types import SqlType
 
 # From entries of an index, which stand side by side, to their rows, which lie anywhere.
@@ -47,91 +48,101 @@ FEW_ENTRIES = 6
 
 Rows = Iterable[Any]
 EntryReader = Callable[[int, int, int], Rows]
-"""From a span of an index and a length of the log to the rows that are live at it."""
+"""From a span of an index and a length of the memtable to the rows that are live at it."""
 
 
-def entry_reader(segment: Segment, index: Index, hidden: DeletionVector, form: RowProjection) -> EntryReader:
-    if isinstance(index, SortedIndex) and index.numbers is not None and index.first_column in form.columns:
-        return _reader_with_numbers(segment, index, index.numbers, hidden, form)
-    positions, places = index.positions, view_of(index.positions)
-    row_at, rows_at = row_reader(segment, form), rows_reader(segment, form)
+def entry_reader(
+    segment: Segment, index: SegmentIndex, deletions: DeletionVector, projection: RowProjection
+) -> EntryReader:
+    if isinstance(index, SortedIndex) and index.numbers is not None and index.first_column in projection.columns:
+        return _reader_with_numbers(segment, index, index.numbers, deletions, projection)
+    positions, positions_view = index.positions, view_of(index.positions)
+    row_at, rows_at = row_reader(segment, projection), rows_reader(segment, projection)
 
     def read(low: int, high: int, length: int) -> Rows:
-        marks = hidden.view
+        deleted_at = deletions.view
         if high - low == 1:
-            position = places[low]
-            return (row_at(position),) if marks is None or marks[position] > length else ()
+            position = positions_view[low]
+            return (row_at(position),) if deleted_at is None or deleted_at[position] > length else ()
         if high - low <= FEW_ENTRIES:
-            few = places[low:high]
-            return map(row_at, few if marks is None else [position for position in few if marks[position] > length])
+            few = positions_view[low:high]
+            return map(
+                row_at, few if deleted_at is None else [position for position in few if deleted_at[position] > length]
+            )
         # numpy would convert any other kind of number anew for each column.
         many = positions[low:high].astype(np.intp)
-        return rows_at(many if marks is None else many[np.asarray(marks).take(many) > length])
+        return rows_at(many if deleted_at is None else many[np.asarray(deleted_at).take(many) > length])
 
     return read
 
 
 def _reader_with_numbers(
-    segment: Segment, index: SortedIndex, numbers: Array, hidden: DeletionVector, form: RowProjection
+    segment: Segment, index: SortedIndex, numbers: Array, deletions: DeletionVector, projection: RowProjection
 ) -> EntryReader:
-    """`entry_reader` where the index has the values of a wanted column."""
-    positions, places, values = index.positions, view_of(index.positions), view_of(numbers)
-    row_at = row_reader(segment, form, index.first_column)
-    rows_at = rows_reader(segment, form, index.first_column)
+    """Do as `entry_reader` where the index has the values of a column of the projection."""
+    positions, positions_view, values = index.positions, view_of(index.positions), view_of(numbers)
+    row_at = row_reader(segment, projection, index.first_column)
+    rows_at = rows_reader(segment, projection, index.first_column)
 
     def read(low: int, high: int, length: int) -> Rows:
-        marks = hidden.view
+        deleted_at = deletions.view
         if high - low == 1:
-            position = places[low]
-            return (row_at(position, values[low]),) if marks is None or marks[position] > length else ()
+            position = positions_view[low]
+            return (row_at(position, values[low]),) if deleted_at is None or deleted_at[position] > length else ()
         if high - low <= FEW_ENTRIES:
-            few = places[low:high]
-            if marks is None:
+            few = positions_view[low:high]
+            if deleted_at is None:
                 return map(row_at, few, values[low:high])
-            live = [place for place, position in enumerate(few, low) if marks[position] > length]
-            return [row_at(places[place], values[place]) for place in live]
+            live = [entry for entry, position in enumerate(few, low) if deleted_at[position] > length]
+            return [row_at(positions_view[entry], values[entry]) for entry in live]
         many, found = positions[low:high].astype(np.intp), numbers[low:high]
-        if marks is None:
+        if deleted_at is None:
             return rows_at(many, found)
-        shown = np.asarray(marks).take(many) > length
+        shown = np.asarray(deleted_at).take(many) > length
         return rows_at(many[shown], found[shown])
 
     return read
 
 
 class IndexRead:
-    """An index, and the form in which its rows are wanted: what finders are kept by, compared by identity."""
+    """An index and a projection of its rows: the key under which an `IndexLookup` is kept, compared by identity."""
 
-    __slots__ = ("form", "index")
+    __slots__ = ("index", "projection")
 
-    def __init__(self, index: str, form: RowProjection) -> None:
+    def __init__(self, index: str, projection: RowProjection) -> None:
         self.index = index
-        self.form = form
+        self.projection = projection
 
 
-@lru_cache(maxsize=MOST_FORMS)
-def index_read(index: str, form: RowProjection) -> IndexRead:
-    """The same one each time: what was made for it is found again."""
-    return IndexRead(index, form)
+@lru_cache(maxsize=MOST_PROJECTIONS)
+def index_read(index: str, projection: RowProjection) -> IndexRead:
+    """Return the `IndexRead` of an index and a projection.
+
+    The same one each time: what was made for it is found again.
+    """
+    return IndexRead(index, projection)
 
 
 class IndexLookup:
-    """For one index and one form of rows. `length` is the snapshot's length of the log; rows come segment by segment
-    and then from the log; where there are more than `most` entries the answer is None."""
+    """Finds rows by one index, in one projection.
 
-    __slots__ = ("_definition", "_finish", "_floats", "_index", "_key_of", "_log", "_searches", "_spans")
+    `length` is the snapshot's length of the memtable. Rows come segment by segment and then from the memtable; where
+    there are more than `most` entries the answer is None.
+    """
+
+    __slots__ = ("_definition", "_finish", "_floats", "_index", "_key_of", "_memtable", "_searches", "_spans")
 
     def __init__(self, version: MapVersion, read: IndexRead) -> None:
-        # Not the version itself, which keeps its finders: it goes, and its files with it, with the last who holds it.
+        # Not the version itself, which keeps its lookups: it goes, and its files with it, with the last who holds it.
         self._definition = version.definition
-        self._log = version.columns
-        self._finish = row_finisher(version.definition, read.form)
+        self._memtable = version.columns
+        self._finish = row_finisher(version.definition, read.projection)
         self._index = index_definition(version.definition, read.index)
         self._spans: list[tuple[Callable[[Lookup], tuple[int, int]], EntryReader]] = []
-        indexes: list[Index] = []
-        for segment, hidden in zip(version.segments, version.hidden, strict=True):
+        indexes: list[SegmentIndex] = []
+        for segment, deletions in zip(version.segments, version.deletions, strict=True):
             opened = segment.index(self._index)
-            self._spans.append((opened.span, entry_reader(segment, opened, hidden, read.form)))
+            self._spans.append((opened.span, entry_reader(segment, opened, deletions, read.projection)))
             indexes.append(opened)
         sql_type = version.definition.column(self._index.columns[0]).type
         self._key_of: Callable[[Any], int] | None = None
@@ -146,7 +157,7 @@ class IndexLookup:
     def between(
         self, start: Any, start_inclusive: bool, stop: Any, stop_inclusive: bool, length: int, most: int
     ) -> Rows | None:
-        """The rows between two values of the first column, neither of them NULL. Crossed ends find nothing.
+        """Return the rows between two values of the first column, neither of them NULL. Crossed ends find nothing.
 
         Keys are the same in all segments, so the ends are translated once: into the first key of the range and the
         first one behind it.
@@ -171,14 +182,14 @@ class IndexLookup:
                     return None
                 found.append(read(low, high, length))
         if length:
-            entries = self._in_log(Lookup((), Range(start, start_inclusive, stop, stop_inclusive)), length)
+            entries = self._in_memtable(Lookup((), Range(start, start_inclusive, stop, stop_inclusive)), length)
             if len(entries) > most:
                 return None
             found.append(entries)
         return found[0] if len(found) == 1 else chain.from_iterable(found)
 
     def find(self, lookups: Sequence[Lookup], length: int, most: int) -> Rows | None:
-        """The rows of disjoint lookups, one lookup after the other."""
+        """Return the rows of disjoint lookups, one lookup after the other."""
         found: list[Rows] = []
         try:
             for lookup in lookups:
@@ -190,7 +201,7 @@ class IndexLookup:
                             return None
                         found.append(read(low, high, length))
                 if length:
-                    entries = self._in_log(lookup, length)
+                    entries = self._in_memtable(lookup, length)
                     most -= len(entries)
                     if most < 0:
                         return None
@@ -199,14 +210,14 @@ class IndexLookup:
             raise unencodable(self._definition, ", ".join(self._index.columns), error.object) from error
         return found[0] if len(found) == 1 else chain.from_iterable(found)
 
-    def _in_log(self, lookup: Lookup, length: int) -> list[Any]:
-        log, finish = MemtableSource(self._definition, self._log, length), self._finish
-        rows = self._log.log.rows
-        return [finish(row) for at in log.entries(self._index.id, lookup) if (row := rows[at]) is not None]
+    def _in_memtable(self, lookup: Lookup, length: int) -> list[Any]:
+        source, finish = MemtableSource(self._definition, self._memtable, length), self._finish
+        rows = self._memtable.memtable.rows
+        return [finish(row) for at in source.entries(self._index.id, lookup) if (row := rows[at]) is not None]
 
 
 def _searches(indexes: Sequence[SortedIndex], sql_type: SqlType) -> tuple[bool, list[KeySearch]]:
-    """Whether all indexes are searched by floating-point numbers, and how each is searched.
+    """Tell whether all indexes are searched by floating-point numbers, and how each is searched.
 
     Where only some could be, all are searched by keys, and the tables of numbers are of no use.
     """

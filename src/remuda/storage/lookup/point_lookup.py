@@ -1,4 +1,4 @@
-"""The hot path: from a key to its newest committed row, in the form it is wanted in, as a chain of closures made once.
+"""The hot path: from a key to the projection of its newest committed row, as a chain of closures made once.
 
 Every layer between the key and the row costs as much as the memory access it is there for. So what does not depend on
 the key (which segments there are, where their arrays lie, how columns are read) is bound when the function is made, and
@@ -25,22 +25,24 @@ if TYPE_CHECKING:
     from remuda.storage.memtable.memtable import Memtable
     from remuda.storage.segment.block_guard import Values
 
-# From a key to its row in the segments, whether or not the log hides it. Rows that are deleted for good do not count.
+# From a key to its row in the segments, whether or not the memtable has a newer one. Rows that are deleted for good do
+# not count.
 #
 # What does not depend on the key is bound once, and of the segments only those that cover the key's partition are
 # searched, newest first.
 
 
 Found = TypeVar("Found")
-Place = TypeVar("Place")
+Probe = TypeVar("Probe")
 
 
 def make_search(version: MapVersion, outcomes: Sequence[Callable[[int], Found]]) -> Callable[[Any], Found | None]:
-    """The function from a key to what the outcome of its segment makes of its position; None where it is not there."""
+    """Return the function from a key to what the outcome of its segment makes of its position; None where it is not
+    there."""
     # Rows deleted for good are known from the start.
     probes = tuple(
-        (segment.probe, hidden.view if hidden.deleted else None, outcome)
-        for segment, hidden, outcome in zip(version.segments, version.hidden, outcomes, strict=True)
+        (segment.probe, deletions.view if deletions.deleted else None, outcome)
+        for segment, deletions, outcome in zip(version.segments, version.deletions, outcomes, strict=True)
     )
     without_sign, with_sign = covering_by_hash(version.covering, probes)
     key_hash, partition_of_key, partitions = version.key_hash, version.partition_of_key, len(version.covering)
@@ -52,9 +54,9 @@ def make_search(version: MapVersion, outcomes: Sequence[Callable[[int], Found]])
             candidates = (without_sign if hashed < SIGN else with_sign)[hashed % partitions]
         else:
             candidates = without_sign[partition_of_key(key, hashed)]
-        for probe, marks, outcome in candidates:
+        for probe, deleted_at, outcome in candidates:
             position = probe(key, hashed)
-            if position >= 0 and (marks is None or marks[position]):
+            if position >= 0 and (deleted_at is None or deleted_at[position]):
                 return outcome(position)
         return None
 
@@ -62,35 +64,37 @@ def make_search(version: MapVersion, outcomes: Sequence[Callable[[int], Found]])
 
 
 def covering_by_hash(
-    covering: Sequence[tuple[int, ...]], places: Sequence[Place]
-) -> tuple[list[tuple[Place, ...]], list[tuple[Place, ...]]]:
-    """The places of the segments to search, by the unsigned hash modulo the partitions: one list for hashes below
-    `SIGN`, whose entries are those of the partitions, and one for the others, which as signed numbers are less by
-    `WRAP`. The one comparison takes a third of the time of making the hash a signed number."""
-    chosen = [tuple(places[number] for number in numbers) for numbers in covering]
+    covering: Sequence[tuple[int, ...]], probes: Sequence[Probe]
+) -> tuple[list[tuple[Probe, ...]], list[tuple[Probe, ...]]]:
+    """Return the probes of the segments to search, by the unsigned hash modulo the partitions.
+
+    One list is for hashes below `SIGN`, whose entries are those of the partitions, and one for the others, which as
+    signed numbers are less by `WRAP`. The one comparison takes a third of the time of making the hash a signed number.
+    """
+    chosen = [tuple(probes[number] for number in numbers) for numbers in covering]
     return chosen, [chosen[(remainder - WRAP) % len(chosen)] for remainder in range(len(chosen))]
 
 
-Finder = Callable[[Any], Any]
+PointLookup = Callable[[Any], Any]
 """From a key to its row; None where there is none."""
 
 
-def make_finder(version: MapVersion, form: RowProjection) -> Finder:
-    """The function for one version and one form of rows. It sees writes to come, as the version's log does."""
+def make_point_lookup(version: MapVersion, projection: RowProjection) -> PointLookup:
+    """Make the function for one version and one projection. It sees writes to come, as the version's memtable does."""
     key_types = [version.definition.column(name).type for name in version.definition.key]
-    readers = [row_reader(segment, form) for segment in version.segments]
+    readers = [row_reader(segment, projection) for segment in version.segments]
     in_segments = make_search(version, readers)
-    in_log = _in_log(version.log, row_finisher(version.definition, form), in_segments)
-    newest = version.log.newest.get
-    in_one = _in_one_of(version, readers, newest, in_log, in_segments)
+    in_memtable = _in_memtable(version.memtable, row_finisher(version.definition, projection), in_segments)
+    newest = version.memtable.newest.get
+    in_one = _in_one_of(version, readers, newest, in_memtable, in_segments)
     if in_one is not None:
         return in_one
-    several = _in_several(version, readers, newest, in_log)
+    several = _in_several(version, readers, newest, in_memtable)
     if several is not None:
         return several
 
     def find(key: Any) -> Any:
-        return in_segments(key) if newest(key) is None else in_log(key)
+        return in_segments(key) if newest(key) is None else in_memtable(key)
 
     if any(sql_type.is_floating for sql_type in key_types):
         return lambda key: find(canonical_key(key))
@@ -101,10 +105,10 @@ def _in_one_of(
     version: MapVersion,
     readers: Sequence[Callable[[int], Any]],
     newest: Callable[[Any], int | None],
-    in_log: Finder,
-    in_segments: Finder,
-) -> Finder | None:
-    """Where keys are whole numbers and nearly all of them can be in one segment only; None elsewhere."""
+    in_memtable: PointLookup,
+    in_segments: PointLookup,
+) -> PointLookup | None:
+    """Make the lookup for whole numbers that can nearly all be in one segment only; None elsewhere."""
     if not version.segments or key_access(version.segments[0])[0] is None:
         return None
     dirty = version.dirty
@@ -116,9 +120,9 @@ def _in_one_of(
     if numbers is None:
         return None
     encode = hashed_bytes(version.definition.column(version.definition.key[0]).type)
-    if len(version.segments) == 1 and not version.hidden[only].deleted:
-        return _in_one(segment, numbers, encode, read, newest, in_log)
-    return _in_one_or_touched(segment, numbers, encode, read, newest, in_log, dirty, in_segments)
+    if len(version.segments) == 1 and not version.deletions[only].deleted:
+        return _in_one(segment, numbers, encode, read, newest, in_memtable)
+    return _in_one_or_dirty(segment, numbers, encode, read, newest, in_memtable, dirty, in_segments)
 
 
 def _in_one(
@@ -127,14 +131,14 @@ def _in_one(
     encode: Callable[[Any], bytes],
     read: Callable[[int], Any],
     newest: Callable[[Any], int | None],
-    in_log: Finder,
-) -> Finder:
-    """One segment without deletions, keys that are whole numbers: `key_index.prober` with everything in place."""
+    in_memtable: PointLookup,
+) -> PointLookup:
+    """Make the lookup in one segment without deletions: `key_index.prober` for whole numbers, written out."""
     slots, shift, digest = segment.key_slots, 64 - table_bits(segment.rows), xxh64_intdigest
 
     def find(key: Any) -> Any:
         if newest(key) is not None:
-            return in_log(key)
+            return in_memtable(key)
         slot = digest(encode(key), SEED) >> shift
         while found := slots[slot]:
             if numbers[found - 1] == key:
@@ -145,25 +149,25 @@ def _in_one(
     return find
 
 
-def _in_one_or_touched(
+def _in_one_or_dirty(
     segment: Segment,
     numbers: Values,
     encode: Callable[[Any], bytes],
     read: Callable[[int], Any],
     newest: Callable[[Any], int | None],
-    in_log: Finder,
+    in_memtable: PointLookup,
     dirty: DirtyKeys,
-    in_segments: Finder,
-) -> Finder:
-    """`_in_one` for a large segment, some rows of which are deleted, behind small ones."""
+    in_segments: PointLookup,
+) -> PointLookup:
+    """Do as `_in_one` for a large segment, some rows of which are deleted, behind small ones."""
     slots, shift, digest = segment.key_slots, 64 - table_bits(segment.rows), xxh64_intdigest
-    marks, marks_shift = dirty.marks, dirty.shift
+    table, dirty_shift = dirty.table, dirty.shift
 
     def find(key: Any) -> Any:
         if newest(key) is not None:
-            return in_log(key)
+            return in_memtable(key)
         hashed = digest(encode(key), SEED)
-        if marks[hashed >> marks_shift]:
+        if table[hashed >> dirty_shift]:
             return in_segments(key)
         slot = hashed >> shift
         while found := slots[slot]:
@@ -179,34 +183,37 @@ def _in_several(
     version: MapVersion,
     readers: Sequence[Callable[[int], Any]],
     newest: Callable[[Any], int | None],
-    in_log: Finder,
-) -> Finder | None:
-    """The same for two segments or more, of which those that cover the key's partition are searched; None where keys
-    are no whole numbers, or partitions have to be found by something else than the hash of the key."""
+    in_memtable: PointLookup,
+) -> PointLookup | None:
+    """Make the lookup in several segments.
+
+    The same for two segments or more, of which those that cover the key's partition are searched; None where keys
+    are no whole numbers, or partitions have to be found by something else than the hash of the key.
+    """
     definition = version.definition
     if not version.segments or definition.partitioned_by != definition.key:
         return None
-    places: list[tuple[Values, int, Values, memoryview | None, Callable[[int], Any]]] = []
-    for segment, hidden, read in zip(version.segments, version.hidden, readers, strict=True):
+    probes: list[tuple[Values, int, Values, memoryview | None, Callable[[int], Any]]] = []
+    for segment, deletions, read in zip(version.segments, version.deletions, readers, strict=True):
         numbers, _ = key_access(segment)
         if numbers is None:
             return None
-        marks = hidden.view if hidden.deleted else None
-        places.append((segment.key_slots, 64 - table_bits(segment.rows), numbers, marks, read))
-    without_sign, with_sign = covering_by_hash(version.covering, places)
+        deleted_at = deletions.view if deletions.deleted else None
+        probes.append((segment.key_slots, 64 - table_bits(segment.rows), numbers, deleted_at, read))
+    without_sign, with_sign = covering_by_hash(version.covering, probes)
     partitions = len(version.covering)
     encode, digest = hashed_bytes(definition.column(definition.key[0]).type), xxh64_intdigest
 
     def find(key: Any) -> Any:
         if newest(key) is not None:
-            return in_log(key)
+            return in_memtable(key)
         hashed = digest(encode(key), SEED)
         chosen = without_sign if hashed < SIGN else with_sign
-        for slots, shift, numbers, marks, read in chosen[hashed % partitions]:
+        for slots, shift, numbers, deleted_at, read in chosen[hashed % partitions]:
             slot = hashed >> shift
             while found := slots[slot]:
                 if numbers[found - 1] == key:
-                    if marks is None or marks[found - 1]:
+                    if deleted_at is None or deleted_at[found - 1]:
                         return read(found - 1)
                     break
                 slot += 1
@@ -215,13 +222,13 @@ def _in_several(
     return find
 
 
-def _in_log(log: Memtable, finish: Callable[[Row], Any], in_segments: Finder) -> Finder:
+def _in_memtable(memtable: Memtable, finish: Callable[[Row], Any], in_segments: PointLookup) -> PointLookup:
     def find(key: Any) -> Any:
-        entry = log.entry_at(key, log.committed)
+        entry = memtable.entry_at(key, memtable.committed)
         if entry < 0:
             # All its entries belong to a statement that is not committed yet.
             return in_segments(key)
-        row = log.rows[entry]
+        row = memtable.rows[entry]
         return None if row is None else finish(row)
 
     return find

@@ -1,7 +1,7 @@
-"""What becomes of stored rows on their way out: which columns, in which form, made into what.
+"""Row projections: which columns of stored rows a caller reads, and what is made of them.
 
-Whoever asks for rows again and again says it once. The functions that read a segment are then written out for it
-(`row_code`), so that nothing is left to be decided for each row, and a row is made once, as what it is wanted as.
+A caller that reads rows again and again makes its projection once. The functions that read a segment are then generated
+for it (`generated_readers`), so that nothing is left to be decided for each row, and a row is made once.
 """
 
 from __future__ import annotations
@@ -14,14 +14,16 @@ if TYPE_CHECKING:
 
 Row = tuple[Any, ...]
 
-MOST_FORMS = 4096
+MOST_PROJECTIONS = 4096
 
 
 class RowProjection:
-    """`columns` by their numbers in the definition. Without `make` rows are tuples of stored values; with it their
+    """Names the columns that a caller reads, and what is made of them.
+
+    `columns` by their numbers in the definition. Without `make` rows are tuples of stored values; with it their
     values are in Python form, and `make` gets the tuple of them.
 
-    Forms are what finders are kept by, so they are compared by identity, which costs no time: see `row_projection`.
+    Lookups are kept by their projections, which are compared by identity, as that costs no time: see `row_projection`.
     """
 
     __slots__ = ("columns", "make")
@@ -32,8 +34,7 @@ class RowProjection:
 
 
 class ColumnRows:
-    """Many rows as the columns they were read in: made one by one as they are gone through, unless somebody wants the
-    columns."""
+    """Holds many rows as the columns they were read in; iterating makes the rows, a caller may take the columns."""
 
     __slots__ = ("_make", "columns")
 
@@ -45,7 +46,7 @@ class ColumnRows:
         return map(self._make, zip(*self.columns, strict=True))
 
 
-@lru_cache(maxsize=MOST_FORMS)
+@lru_cache(maxsize=MOST_PROJECTIONS)
 def row_projection(columns: tuple[int, ...], make: Callable[[Row], Any] | None = None) -> RowProjection:
-    """The form of these columns, the same one each time: what was made for it is found again."""
+    """Return the projection of these columns, the same object each time: what was generated for it is found again."""
     return RowProjection(columns, make)

@@ -1,1 +1,1 @@
-"""The memtable: recent writes as an append-only log, its Arrow columns, and the log read at a snapshot."""
+"""The memtable: recent writes as an append-only log, its Arrow columns, and the memtable read at a snapshot."""

@@ -1,8 +1,8 @@
-"""The write log of a map version: recent writes, append-only, so that a snapshot is a length.
+"""The memtable of a map version: recent writes, append-only, so that a snapshot is a length.
 
 Entry number `i` is a row or a tombstone. It is *live at length L* iff it is a row, `i < L`, and the entry that
 supersedes it, if any, is not below `L`. A statement appends all its entries and then raises `committed` once: that is
-what makes it atomic, and why whoever holds a length is never disturbed.
+what makes it atomic, and why a reader that holds a length is never disturbed.
 
     put 7 'a' | put 8 'b' | put 7 'c' | delete 8            superseded_by   2  3  -  (tombstone)
     live at 2: 0, 1         live at 3: 1, 2         live at 4: 2
@@ -22,7 +22,7 @@ _FIRST_CAPACITY = 1024
 
 
 class Memtable:
-    """Written by one writer at a time, read by anybody. Only `MapVersion` appends: it knows what a write hides."""
+    """Has one writer at a time and any readers. Only `MapVersion` appends: it knows which row a write replaces."""
 
     __slots__ = ("_superseded", "_superseded_view", "committed", "keys", "newest", "previous", "rows")
 
@@ -66,14 +66,14 @@ class Memtable:
             del entries[self.committed :]
 
     def entry_at(self, key: Any, length: int) -> int:
-        """The newest entry of the key below `length`, or -1."""
+        """Return the newest entry of the key below `length`, or -1."""
         entry = self.newest.get(key, -1)
         while entry >= length:
             entry = self.previous[entry]
         return entry
 
     def live(self, length: int) -> np.ndarray:
-        """For each entry below `length`, whether it is live at it."""
+        """Tell for each entry below `length` whether it is live at it."""
         mask: np.ndarray = self._superseded[:length] >= length
         return mask
 

@@ -114,7 +114,7 @@ def open_array_file(path: Path, checked: Collection[str] = ()) -> ArrayFile:
 
 
 def _read_header(path: Path, mapped: memoryview) -> tuple[_Header, int]:
-    """The header, and where the arrays begin."""
+    """Return the header, and where the arrays begin."""
     magic, length, checksum = _PREFIX.unpack_from(mapped, 0)
     if magic != MAGIC:
         raise damage_error(f"not an array file of format {MAGIC.decode()}", path, 0)

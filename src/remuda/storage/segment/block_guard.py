@@ -59,10 +59,10 @@ class BlockGuard:
         if checksums.dtype != np.uint64 or len(checksums) != block_count(len(self._mapped)):
             raise self._unfit()
 
-    def place_of(self, address: int, size: int) -> int | None:
+    def offset_of(self, address: int, size: int) -> int | None:
         """Return the distance of some memory from the first block; None where it is not guarded here."""
-        place = address - self._address
-        return place if place >= 0 and place + size <= len(self._mapped) else None
+        offset = address - self._address
+        return offset if offset >= 0 and offset + size <= len(self._mapped) else None
 
     def check(self, start: int, stop: int) -> None:
         """Verify the blocks of the bytes from `start` up to `stop`, counted from the first block."""
@@ -72,9 +72,9 @@ class BlockGuard:
             self.check_block(block)
             block = find(0, block + 1, end)
 
-    def check_places(self, places: np.ndarray) -> None:
+    def check_offsets(self, offsets: np.ndarray) -> None:
         """Verify the blocks of single bytes."""
-        blocks = places >> BLOCK_SHIFT
+        blocks = offsets >> BLOCK_SHIFT
         for block in np.unique(blocks[np.frombuffer(self.verified, np.uint8)[blocks] == 0]).tolist():
             self.check_block(block)
 
@@ -103,7 +103,10 @@ class BlockGuard:
         return [damaged_range(self._path, *each) for each in ranges]
 
     def _unfit(self) -> StorageError:
-        """Of an array file, which has the checksums behind what is guarded."""
+        """Make the error for checksums that do not fit.
+
+        Of an array file, which has the checksums behind what is guarded.
+        """
         return damage_error("the checksums of the blocks are damaged", self._path, self._first + len(self._mapped))
 
 
@@ -118,14 +121,14 @@ def damaged_range(path: Path, start: int, stop: int) -> StorageError:
 class GuardedArray:
     """An array of numbers in a guarded file: what is read of it is an ordinary array, and was verified."""
 
-    __slots__ = ("_array", "_guard", "_place", "dtype", "values")
+    __slots__ = ("_array", "_guard", "_offset", "dtype", "values")
 
-    def __init__(self, guard: BlockGuard, array: np.ndarray, place: int) -> None:
+    def __init__(self, guard: BlockGuard, array: np.ndarray, offset: int) -> None:
         self._guard = guard
         self._array = array
-        self._place = place
+        self._offset = offset
         self.dtype = array.dtype
-        self.values = GuardedValues(guard, array, place)
+        self.values = GuardedValues(guard, array, offset)
 
     def __len__(self) -> int:
         return len(self._array)
@@ -135,31 +138,34 @@ class GuardedArray:
         if isinstance(key, slice):
             start, stop, _ = key.indices(len(self._array))
             if start < stop:
-                self._guard.check(self._place + start * width, self._place + stop * width)
+                self._guard.check(self._offset + start * width, self._offset + stop * width)
         elif isinstance(key, np.ndarray):
-            self._guard.check_places(self._place + key.astype(np.int64, copy=False) * width)
+            self._guard.check_offsets(self._offset + key.astype(np.int64, copy=False) * width)
         else:
-            at = self._place + (key if key >= 0 else key + len(self._array)) * width
+            at = self._offset + (key if key >= 0 else key + len(self._array)) * width
             self._guard.check(at, at + width)
         return self._array[key]
 
-    def searchsorted(self, wanted: Iterable[Any]) -> np.ndarray:
-        """`ndarray.searchsorted`, which touches what it does not hand out, by Python's bisection."""
-        return np.array([bisect_left(self.values, each) for each in wanted], np.intp)
+    def searchsorted(self, keys: Iterable[Any]) -> np.ndarray:
+        """Find keys in order.
+
+        `ndarray.searchsorted`, which touches what it does not hand out, by Python's bisection.
+        """
+        return np.array([bisect_left(self.values, each) for each in keys], np.intp)
 
     def view(self, dtype: Any) -> GuardedArray:
-        return GuardedArray(self._guard, self._array.view(dtype), self._place)
+        return GuardedArray(self._guard, self._array.view(dtype), self._offset)
 
 
 class GuardedValues:
     """The same with the face of a memoryview: Python's numbers. Indexes are not negative."""
 
-    __slots__ = ("_guard", "_items", "_place", "_verified", "_width")
+    __slots__ = ("_guard", "_items", "_offset", "_verified", "_width")
 
-    def __init__(self, guard: BlockGuard, array: np.ndarray, place: int) -> None:
+    def __init__(self, guard: BlockGuard, array: np.ndarray, offset: int) -> None:
         self._guard = guard
         self._items = memoryview(array)
-        self._place = place
+        self._offset = offset
         self._verified = guard.verified
         self._width = array.dtype.itemsize
 
@@ -170,9 +176,9 @@ class GuardedValues:
         if index.__class__ is slice:
             start, stop, _ = index.indices(len(self._items))
             if start < stop:
-                self._guard.check(self._place + start * self._width, self._place + stop * self._width)
+                self._guard.check(self._offset + start * self._width, self._offset + stop * self._width)
         else:
-            block = self._place + index * self._width >> BLOCK_SHIFT
+            block = self._offset + index * self._width >> BLOCK_SHIFT
             if not self._verified[block]:
                 self._guard.check_block(block)
         return self._items[index]
@@ -182,27 +188,27 @@ Array = np.ndarray | GuardedArray
 
 
 def is_proven(hold: object) -> bool:
-    """Whether the files of a segment were verified: see `Segment.proven`. What is in memory has no files."""
+    """Tell whether the files of a segment were verified: see `Segment.proven`. What is in memory has no files."""
     return getattr(hold, "verified", True)
 
 
 def guarded(array: np.ndarray, hold: object) -> Array:
-    """The array, guarded where it lies in a file of an unproven segment that has checksums of blocks."""
+    """Return the array, guarded where it lies in a file of an unproven segment that has checksums of blocks."""
     if is_proven(hold):
         return array
     found = _guarded_place(_address(array), array.nbytes, hold)
     if found is None:
         return array
-    guard, place = found
-    if place % array.dtype.itemsize:
+    guard, offset = found
+    if offset % array.dtype.itemsize:
         # A value could lie in two blocks. We write none of the kind.
-        guard.check(place, place + array.nbytes)
+        guard.check(offset, offset + array.nbytes)
         return array
-    return GuardedArray(guard, array, place)
+    return GuardedArray(guard, array, offset)
 
 
 def view_of(array: Array) -> Values:
-    """The values as Python's numbers."""
+    """Return the values as Python's numbers."""
     return array.values if isinstance(array, GuardedArray) else memoryview(array)
 
 
@@ -242,11 +248,11 @@ def check_fixed(array: pa.Array, rows: slice | np.ndarray, hold: object) -> None
             continue
         found = _guarded_place(buffer.address, buffer.size, hold)
         if found is not None:
-            guard, place = found
-            firsts = place + ((array.offset + rows.astype(np.int64, copy=False)) * bits >> 3)
-            guard.check_places(firsts)
+            guard, offset = found
+            firsts = offset + ((array.offset + rows.astype(np.int64, copy=False)) * bits >> 3)
+            guard.check_offsets(firsts)
             if bits > 64:  # Buffers are aligned to 8 bytes: a DECIMAL can lie in two blocks.
-                guard.check_places(firsts + (bits >> 3) - 1)
+                guard.check_offsets(firsts + (bits >> 3) - 1)
 
 
 def check_nulls(array: pa.Array, hold: object) -> None:
@@ -265,14 +271,14 @@ def _check_memory(address: int, start: int, stop: int, hold: object) -> None:
     if start < stop:
         found = _guarded_place(address + start, stop - start, hold)
         if found is not None:
-            guard, place = found
-            guard.check(place, place + stop - start)
+            guard, offset = found
+            guard.check(offset, offset + stop - start)
 
 
 def _guarded_place(address: int, size: int, hold: object) -> tuple[BlockGuard, int] | None:
     if not is_proven(hold):
         for guard in getattr(hold, "guards", ()):
-            place = guard.place_of(address, size)
-            if place is not None:
-                return guard, place
+            offset = guard.offset_of(address, size)
+            if offset is not None:
+                return guard, offset
     return None

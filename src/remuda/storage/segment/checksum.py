@@ -21,7 +21,7 @@ BLOCK_BYTES = 1 << BLOCK_SHIFT
 
 
 def no_pause() -> None:
-    """For whoever waits for the answer."""
+    """Do not pause: the caller waits for the answer."""
 
 
 class BlockDigest:
@@ -66,7 +66,7 @@ def block_count(length: int) -> int:
 
 
 def checksum_of(file: BinaryIO, offset: int, length: int, pause: Callable[[], None] = no_pause) -> str:
-    """The checksum of a part of a file; `pause` is called after each piece."""
+    """Return the checksum of a part of a file; `pause` is called after each piece."""
     digest = xxh3_64()
     for piece in _pieces(file, offset, length, pause):
         digest.update(piece)
@@ -74,7 +74,7 @@ def checksum_of(file: BinaryIO, offset: int, length: int, pause: Callable[[], No
 
 
 def checksums_of(file: BinaryIO, length: int) -> tuple[str, np.ndarray]:
-    """The checksum of a file and those of its blocks."""
+    """Return the checksum of a file and those of its blocks."""
     whole, digest = xxh3_64(), BlockDigest()
     for piece in _pieces(file, 0, length, no_pause):
         whole.update(piece)

@@ -39,7 +39,7 @@ _EXACT = Context(prec=100)
 
 
 class ColumnReader:
-    """The values of one column in stored form, by position."""
+    """Reads the values of one column in stored form, by position."""
 
     __slots__ = ("_array", "_codes", "_hold", "_kept", "_nulls", "_numbers", "_to_python", "_type", "_unit", "value")
 
@@ -72,15 +72,20 @@ class ColumnReader:
 
     @property
     def numbers(self) -> Values | None:
-        """The raw values, where every one of them is a number and none is NULL."""
+        """Return the raw values, where every one of them is a number and none is NULL."""
         return None if self._numbers is None or self._nulls is not None else view_of(self._numbers)
+
+    @property
+    def number_array(self) -> Array | None:
+        """`numbers` for those who read many at a time."""
+        return None if self._nulls is not None else self._numbers
 
     @property
     def has_nulls(self) -> bool:
         return self._nulls is not None
 
     def written(self, name: str) -> tuple[str, dict[str, Any]]:
-        """An expression for the value at `position`, and what its names stand for: `value` without the call."""
+        """Return an expression for the value at `position`, and what its names stand for: `value` without the call."""
         if self._nulls is None and self._numbers is not None:
             return f"{name}[position]", {name: view_of(self._numbers)}
         if self._nulls is None and self._codes is not None:
@@ -90,14 +95,14 @@ class ColumnReader:
         return f"{name}(position)", {name: self.value}
 
     def written_values(self, name: str, *, python: bool) -> tuple[str, dict[str, Any]]:
-        """An expression for the list of values at many `positions`, stored or in Python form, and what its names stand
-        for."""
+        """Return an expression for the list of values at many `positions`, stored or in Python form, and what its names
+        stand for."""
         if self._nulls is None and self._numbers is not None and not (python and self._to_python is not None):
             return f"{name}[positions].tolist()", {name: self._numbers}
         return f"{name}(positions)", {name: self.python_values if python else self.values}
 
     def python_values(self, positions: np.ndarray) -> list[Any]:
-        """`values` in Python form. Dates and timestamps are made by numpy from the numbers as they are stored."""
+        """Read `values` in Python form. numpy makes dates and timestamps from the numbers as they are stored."""
         if self._unit is not None and self._numbers is not None and self._nulls is None:
             found: list[Any] = self._numbers[positions].astype(self._unit).tolist()
             # Beyond the years that Python has, numpy gives numbers; the converter says what is wrong with them.
@@ -107,18 +112,20 @@ class ColumnReader:
         return stored if self._to_python is None else self._to_python(stored)
 
     def values(self, positions: np.ndarray) -> list[Any]:
-        """The values at many positions, which are `intp`: numpy would convert any other kind anew for each column."""
+        """Return the values at many positions, which are `intp`: numpy would convert any other kind anew for each
+        column."""
         if self._numbers is not None:
             found: list[Any] = self._numbers[positions].tolist()
             if self._nulls is not None:
-                for place in np.flatnonzero(self._nulls[positions]).tolist():
-                    found[place] = None
+                for ordinal in np.flatnonzero(self._nulls[positions]).tolist():
+                    found[ordinal] = None
             return found
         if self._codes is not None:
             if self._nulls is None:
                 kept = self._kept
                 found = [kept[code] for code in self._codes[positions].tolist()]
-                if None not in found:
+                # The first test is cheaper, and suffices unless a string is empty or was never read.
+                if all(found) or None not in found:
                     return found
             return list(map(self.value, positions.tolist()))
         if not is_proven(self._hold):
@@ -127,7 +134,7 @@ class ColumnReader:
 
 
 def value_reader(array: pa.Array, sql_type: SqlType) -> Callable[[int], Any]:
-    """The function from a position to the stored value there, None for NULL."""
+    """Return the function from a position to the stored value there, None for NULL."""
     return _or_null(_value_reader(array, sql_type, None), null_mask(array)) if len(array) else _no_value
 
 
@@ -139,7 +146,7 @@ def _or_null(read: Callable[[int], Any], nulls: np.ndarray | None) -> Callable[[
 
 
 def bytes_reader(array: pa.Array, hold: object = None) -> Callable[[int], bytes]:
-    """The raw bytes of strings, which compare as the strings do, and need no decoding."""
+    """Return the raw bytes of strings, which compare as the strings do, and need no decoding."""
     begin, text = _string_views(array, hold)
     return lambda position: bytes(text[begin[position] : begin[position + 1]])
 
@@ -150,7 +157,10 @@ def _string_views(array: pa.Array, hold: object) -> tuple[Values, Values]:
 
 
 def _kept_value_reader(codes: Values, kept: list[Any], entry: Callable[[int], Any]) -> Callable[[int], Any]:
-    """`kept` has a place for each entry of the dictionary, None as long as it was not read."""
+    """Make a reader that keeps the strings of a dictionary.
+
+    `kept` has an item for each entry of the dictionary, None as long as it was not read.
+    """
 
     def read(position: int) -> Any:
         code = codes[position]

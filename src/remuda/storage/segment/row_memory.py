@@ -19,7 +19,8 @@ LARGE = 1 << 22
 
 
 def rows_of(column: pa.Array | pa.ChunkedArray, positions: pa.Array) -> pa.Array:
-    """The rows at positions that exist, in memory that goes back to the system once it is freed (`release_unused`)."""
+    """Return the rows at positions that exist, in memory that goes back to the system once it is freed
+    (`release_unused`)."""
     pool = pa.system_memory_pool()
     if isinstance(column, pa.ChunkedArray) and column.num_chunks > 1:
         column = pa.concat_arrays(column.chunks, memory_pool=pool)
@@ -42,7 +43,7 @@ def release_unused() -> None:
 
 
 def _bytes_of_a_value(arrow_type: pa.DataType) -> int | None:
-    """None where values are bits or of different lengths."""
+    """Return the bytes of a value; None where values are bits or of different lengths."""
     try:
         bits = arrow_type.bit_width
     except ValueError:

@@ -28,19 +28,25 @@ KeysAt = Callable[[np.ndarray], np.ndarray]
 
 
 def stable_order(keys: np.ndarray) -> np.ndarray:
-    """The same as `numpy.argsort(keys, kind="stable")`, for integers; beside the keys it needs its result's memory."""
+    """Do as `numpy.argsort(keys, kind="stable")` for integers; beside the keys it needs its result's memory."""
     # Always a copy: the words are made in it.
     words = keys.astype(np.int64).view(np.uint64) if keys.dtype.kind == "i" else keys.astype(np.uint64)
     return _order(words, int(keys.min(initial=0)), int(keys.max(initial=0)), keys.take)
 
 
 def order_in_place(keys: np.ndarray, keys_at: KeysAt) -> np.ndarray:
-    """`stable_order` of 64-bit keys that can be had again: it uses up their memory, and needs no other."""
+    """Sort 64-bit keys stably in their own memory.
+
+    `stable_order` of 64-bit keys that can be had again: it uses up their memory, and needs no other.
+    """
     return _order(keys.view(np.uint64), int(keys.min(initial=0)), int(keys.max(initial=0)), keys_at)
 
 
 def _order(words: np.ndarray, low: int, high: int, keys_at: KeysAt) -> np.ndarray:
-    """`words` has the keys, from `low` to `high` or within that, and has the order in the end."""
+    """Sort keys and positions within one array.
+
+    `words` has the keys, from `low` to `high` or within that, and has the order in the end.
+    """
     rows = len(words)
     if rows < 2:
         return np.zeros(rows, np.int64)
@@ -57,11 +63,11 @@ def _order(words: np.ndarray, low: int, high: int, keys_at: KeysAt) -> np.ndarra
         return np.argsort(keys_at(np.arange(rows)), kind="stable")
     words &= positions
     order = words.view(np.int64)
-    # The places of all runs, one run behind the other, and the rows there in order of run and key.
+    # The positions of all runs, one run behind the other, and the rows there in order of run and key.
     runs = np.repeat(np.arange(len(starts)), lengths)
-    places = np.arange(len(runs)) + np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
-    wrong = order[places]
-    order[places] = wrong[np.lexsort((keys_at(wrong), runs))]
+    positions = np.arange(len(runs)) + np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
+    wrong = order[positions]
+    order[positions] = wrong[np.lexsort((keys_at(wrong), runs))]
     return order
 
 
@@ -77,7 +83,9 @@ def sort_with_positions(hashes: np.ndarray) -> np.uint64:
 
 
 def taken(values: np.ndarray, order: np.ndarray) -> np.ndarray:
-    """`values.take(order)` for an order of any integer type, which numpy would first copy as a whole.
+    """Gather values by an order.
+
+    `values.take(order)` for an order of any integer type, which numpy would first copy as a whole.
 
     An index out of bounds takes the nearest value: the code at a NULL is arbitrary.
     """
@@ -100,7 +108,7 @@ def _position_mask(rows: int) -> np.uint64:
 
 
 def _wrong_runs(words: np.ndarray, keys_at: KeysAt, positions: np.uint64) -> tuple[np.ndarray, np.ndarray]:
-    """Where runs of equal prefixes begin in which the keys do not ascend, and how long they are."""
+    """Return where runs of equal prefixes begin in which the keys do not ascend, and how long they are."""
     wrong: list[np.ndarray] = []
     for start in range(0, len(words), BLOCK):
         # One more at the end: neighbours may lie in two blocks.

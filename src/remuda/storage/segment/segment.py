@@ -12,11 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from remuda.catalog import IndexDefinition, IndexKind, MapDefinition
 from remuda.errors import StorageError, damage_error
-from remuda.storage.index.hash_index import HashIndex, build_hash_index
+from remuda.storage.index.index_types import POSITION_ARRAYS, STORAGE, IndexedColumns, build_index
 from remuda.storage.index.key_index import prober
-from remuda.storage.index.sorted_index import SortedIndex, build_sorted_index
 from remuda.storage.segment.block_guard import (
     Array,
     Values,
@@ -34,17 +32,19 @@ from remuda.types.normalized_key import hashable
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from remuda.catalog import IndexDefinition, MapDefinition
+    from remuda.storage.index.index_types import SegmentIndex
     from remuda.storage.segment.column_summary import ColumnSummary
 
-Index = HashIndex | SortedIndex
-POSITION_ARRAYS = frozenset({"order", "positions"})
-"""The arrays of an index that hold positions of rows."""
 CHECKED_ROWS = 1 << 16
 """Rows of a block that is checked at its first use: a millisecond where they are texts."""
 
 
 class Segment:
-    """`hold` is whatever must live as long as the segment does: the guard of its files."""
+    """Reads immutable rows by position, key or index.
+
+    `hold` is whatever must live as long as the segment does: the guard of its files.
+    """
 
     __slots__ = (
         "_checked_blocks",
@@ -93,8 +93,8 @@ class Segment:
 
     @property
     def proven(self) -> bool:
-        """Whether the files are known to be as they were written, and every offset, code and position in them to lie
-        inside: see `SegmentFiles.verified`.
+        """Tell whether the files are known to be as they were written, and every offset, code and position in them to
+        lie inside: see `SegmentFiles.verified`.
 
         As long as it is not, blocks are compared with their checksums before anything is read of them, and Arrow, which
         checks no offset, gets only those that were checked before. Python and numpy check each by themselves.
@@ -102,27 +102,27 @@ class Segment:
         return is_proven(self.hold)
 
     def use_proven(self) -> None:
-        """From now on read without verifying: what was made to read this segment before is made anew.
+        """Read without verifying from now on: what was made to read this segment before is made anew.
 
-        A thread that makes a reader in this moment puts it where nobody looks any more.
+        A thread that makes a reader in this moment puts it into a dictionary that is not read any more.
         """
         self.access = _Access()
 
     def column(self, number: int) -> pa.Array:
-        """A column that is safe to read by Arrow, as a whole."""
+        """Return a column that is safe to read by Arrow, as a whole."""
         if not self.proven:
             self._check_blocks(number, slice(0, self.rows))
         return self.batch.column(number)
 
     def read(self, columns: Sequence[str], start: int, stop: int) -> pa.RecordBatch:
-        """Rows that are safe to read by Arrow."""
+        """Return rows that are safe to read by Arrow."""
         if not self.proven:
             for name in columns:
                 self._check_blocks(self.definition.position(name), slice(start, stop))
         return self.batch.select(list(columns)).slice(start, stop - start)
 
     def take(self, columns: Sequence[str], positions: np.ndarray) -> pa.RecordBatch:
-        """Rows at positions, in their order."""
+        """Return rows at positions, in their order."""
         if not self.proven and len(positions):
             self.check_positions(positions)
             for name in columns:
@@ -170,7 +170,7 @@ class Segment:
             raise damage_error("an index of a segment is damaged", getattr(self.hold, "path", None))
 
     def prove(self) -> None:
-        """Check all that other code relies on, in a segment whose checksums are right: a stranger can make those."""
+        """Check all that other code relies on, in a segment whose checksums are right: an attacker can make those."""
         self._validate(self.batch)
         offsets = self.partition_offsets
         if len(offsets) != self.definition.partitions + 1 or offsets[0] != 0 or offsets[-1] != self.rows:
@@ -194,7 +194,7 @@ class Segment:
 
     @property
     def first_partition(self) -> int:
-        """The first partition with a row; the segment covers it to `last_partition`, both included."""
+        """Return the first partition with a row; the segment covers it to `last_partition`, both included."""
         return int(np.searchsorted(self.partition_offsets, 0, side="right")) - 1
 
     @property
@@ -202,7 +202,7 @@ class Segment:
         return int(np.searchsorted(self.partition_offsets, self.rows, side="left")) - 1
 
     def reader(self, column: int) -> ColumnReader:
-        """The reader of a column by its number in the definition."""
+        """Return the reader of a column by its number in the definition."""
         readers = self.access.readers
         found = readers.get(column)
         if found is None:
@@ -213,27 +213,32 @@ class Segment:
 
     @property
     def probe(self) -> Callable[[Any, int], int]:
-        """The function from a key and its unsigned hash to the position, or -1."""
+        """Return the function from a key and its unsigned hash to the position, or -1."""
         access = self.access
         if access.probe is None:
             access.probe = prober(guarded(self.key_table, self.hold), self.rows, *key_access(self))
         return access.probe
 
     @property
+    def key_array(self) -> Array:
+        """The key table for those who probe it by some keys at a time."""
+        return guarded(self.key_table, self.hold)
+
+    @property
     def key_slots(self) -> Values:
-        """The key table for those who probe it by themselves."""
+        """Return the key table for those who probe it by themselves."""
         return view_of(guarded(self.key_table, self.hold))
 
     def whole_key_table(self) -> np.ndarray:
-        """The key table, verified, for those who probe it by many keys at a time."""
+        """Return the key table, verified, for those who probe it by many keys at a time."""
         check_array(self.key_table, self.hold)
         return self.key_table
 
     def key_at(self, position: int) -> Any:
         return key_access(self)[1](position)
 
-    def index(self, definition: IndexDefinition) -> Index:
-        """The open index. Built here and now only for segments that were made without any, which are small."""
+    def index(self, definition: IndexDefinition) -> SegmentIndex:
+        """Return the open index. Built here and now only for segments that were made without any, which are small."""
         indexes = self.access.indexes
         found = indexes.get(definition.id)
         if found is None:
@@ -247,7 +252,7 @@ class Segment:
         return found
 
     def zones(self, column: int) -> ZoneMap | None:
-        """The zone map of a column; None where its type has none."""
+        """Return the zone map of a column; None where its type has none."""
         array = self.batch.column(column)
         if not self.proven:
             if pa.types.is_dictionary(array.type):
@@ -258,7 +263,7 @@ class Segment:
         return open_zones(self.zone_arrays, column, array, self.definition.columns[column].type)
 
     def with_index(self, definition: IndexDefinition, arrays: Mapping[str, np.ndarray]) -> Segment:
-        """The same segment with one more index; a snapshot that holds this one is not disturbed."""
+        """Return the same segment with one more index; a snapshot that holds this one is not disturbed."""
         return self._with_indexes({**self.index_arrays, definition.id: arrays})
 
     def without_index(self, definition: IndexDefinition) -> Segment:
@@ -277,14 +282,16 @@ class Segment:
             self.hold,
         )
 
-    def _open(self, definition: IndexDefinition, arrays: Mapping[str, Array]) -> Index:
-        numbers = self.definition.positions(definition.columns)
-        readers = [self.reader(number) for number in numbers]
-        types = [self.definition.columns[number].type for number in numbers]
-        if definition.kind is IndexKind.HASH:
-            return HashIndex(arrays, readers, types)
-        columns = [self.batch.column(number) for number in numbers]
-        return SortedIndex(arrays, numbers[0], columns, readers, types, self.hold)
+    def _open(self, definition: IndexDefinition, arrays: Mapping[str, Array]) -> SegmentIndex:
+        ordinals = self.definition.positions(definition.columns)
+        columns = IndexedColumns(
+            ordinals,
+            [self.batch.column(ordinal) for ordinal in ordinals],
+            [self.reader(ordinal) for ordinal in ordinals],
+            [self.definition.columns[ordinal].type for ordinal in ordinals],
+            self.hold,
+        )
+        return STORAGE[definition.type].open(arrays, columns)
 
 
 class _Access:
@@ -294,21 +301,12 @@ class _Access:
 
     def __init__(self) -> None:
         self.readers: dict[int, ColumnReader] = {}
-        self.indexes: dict[str, Index] = {}
+        self.indexes: dict[str, SegmentIndex] = {}
         self.probe: Callable[[Any, int], int] | None = None
 
 
-def build_index(index: IndexDefinition, definition: MapDefinition, batch: pa.RecordBatch) -> dict[str, np.ndarray]:
-    """The arrays of one index over the rows of a segment."""
-    numbers = definition.positions(index.columns)
-    columns = [batch.column(number) for number in numbers]
-    types = [definition.columns[number].type for number in numbers]
-    build = build_hash_index if index.kind is IndexKind.HASH else build_sorted_index
-    return build(columns, types)
-
-
 def key_access(segment: Segment) -> tuple[Values | None, Callable[[int], Any]]:
-    """The raw keys, where they are one column of whole numbers, and the function from a position to the key."""
+    """Return the raw keys, where they are one column of whole numbers, and the function from a position to the key."""
     numbers = segment.definition.positions(segment.definition.key)
     readers = [segment.reader(number) for number in numbers]
     types = [segment.definition.columns[number].type for number in numbers]

@@ -13,12 +13,14 @@ import pyarrow.compute as pc
 from remuda.catalog import MapDefinition, new_id
 from remuda.errors import ConstraintError, constraint_error, duplicate_error, shown
 from remuda.expr.cancellation import check_cancelled
+from remuda.storage.index.index_types import build_index
 from remuda.storage.index.key_index import TableBuilder
 from remuda.storage.segment.column_reader import value_reader
-from remuda.storage.segment.column_summary import SAMPLE_ROWS, ColumnSummary, summarise
+from remuda.storage.segment.column_summary import ColumnSummary, summarise
 from remuda.storage.segment.row_memory import release_unused, rows_of
 from remuda.storage.segment.row_order import BLOCK, sort_with_positions
-from remuda.storage.segment.segment import Segment, build_index
+from remuda.storage.segment.segment import Segment
+from remuda.storage.segment.value_counts import SAMPLE_ROWS
 from remuda.storage.segment.zone_map import build_zones
 from remuda.types import to_python
 from remuda.types.arrow_arrays import code_values, flat, is_dictionary, null_mask
@@ -39,7 +41,7 @@ DICTIONARY_SHARE = 0.5
 
 
 def build_segment(definition: MapDefinition, table: pa.Table | pa.RecordBatch, *, indexes: bool = True) -> Segment:
-    """The segment of the rows, whose columns have the Arrow types of the definition or dictionaries of them.
+    """Return the segment of the rows, whose columns have the Arrow types of the definition or dictionaries of them.
 
     Duplicate keys are refused. `indexes=False` leaves the indexes to be built when they are first asked.
     """
@@ -57,18 +59,18 @@ def build_segment(definition: MapDefinition, table: pa.Table | pa.RecordBatch, *
 def finish_segment(
     definition: MapDefinition, columns: list[pa.Array], partition_rows: np.ndarray, *, indexes: bool = True
 ) -> Segment:
-    """The segment of columns that are in order of partition ids, so many rows for each partition.
+    """Return the segment of columns that are in order of partition ids, so many rows for each partition.
 
-    The list is emptied: whoever gave it need not hold columns that are replaced by compacted ones.
+    The list is emptied, so that the caller does not hold columns that are replaced by compacted ones.
     """
     arrays = [compacted(columns.pop(0)) for _ in definition.columns]
     types = [column.type for column in definition.columns]
     batch = pa.RecordBatch.from_arrays(arrays, names=[column.name for column in definition.columns])
-    wanted = definition.indexes if indexes else ()
+    built_indexes = definition.indexes if indexes else ()
     # The key table is behind the indexes: of all steps it holds the least beside what it leaves.
     *built, key_table, summaries, zones = _done(
         [
-            *(partial(build_index, index, definition, batch) for index in wanted),
+            *(partial(build_index, index, definition, batch) for index in built_indexes),
             partial(_key_table, definition, arrays),
             partial(_summaries, definition, arrays),
             partial(build_zones, arrays, types),
@@ -81,14 +83,14 @@ def finish_segment(
         batch,
         np.concatenate([[0], np.cumsum(partition_rows)]).astype(np.int64),
         key_table,
-        {index.id: arrays for index, arrays in zip(wanted, built, strict=True)},
+        {index.id: arrays for index, arrays in zip(built_indexes, built, strict=True)},
         summaries,
         zones,
     )
 
 
 def _done(steps: Sequence[Callable[[], Any]], *, by_threads: bool) -> list[Any]:
-    """What the steps give. Sorts and takes leave the interpreter's lock to others."""
+    """Run the steps, if need be by threads: sorts and takes leave the interpreter's lock to others."""
     if not by_threads:
         return [step() for step in steps]
     done = []
@@ -113,7 +115,7 @@ def _summaries(definition: MapDefinition, arrays: list[pa.Array]) -> dict[str, C
 
 
 def _key_table(definition: MapDefinition, columns: list[pa.Array]) -> np.ndarray:
-    """Duplicate keys are refused. Only rows whose hashes begin alike are compared: different keys may share one."""
+    """Build the key table and refuse duplicate keys. Only rows whose hashes begin alike are compared."""
     words = key_hashes(definition, columns)
     mask = sort_with_positions(words)
     table = TableBuilder(len(words))
@@ -134,21 +136,22 @@ def _key_table(definition: MapDefinition, columns: list[pa.Array]) -> np.ndarray
 
 
 def partition_ids(definition: MapDefinition, columns: Sequence[pa.Array | pa.ChunkedArray]) -> np.ndarray:
-    """The partition of every row, as 16 bits where they suffice: numpy sorts those fastest."""
+    """Return the partition of every row, as 16 bits where they suffice: numpy sorts those fastest."""
     numbers = definition.positions(definition.partitioned_by)
     hashes = hash_columns([columns[number] for number in numbers], [definition.columns[n].type for n in numbers])
     return (hashes % definition.partitions).astype(np.uint16 if definition.partitions <= 0xFFFF else np.int64)
 
 
 def key_hashes(definition: MapDefinition, columns: list[pa.Array]) -> np.ndarray:
-    """The unsigned hash of every row's whole key, in memory of its own."""
+    """Return the unsigned hash of every row's whole key, in memory of its own."""
     numbers = definition.positions(definition.key)
     hashes = hash_columns([columns[number] for number in numbers], [definition.columns[n].type for n in numbers])
     return hashes.view(np.uint64)
 
 
 def encoded(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    """A string column as codes of a *sorted* dictionary where that pays, so that codes compare as the strings do.
+    """Return a string column as codes of a *sorted* dictionary where that pays, so that codes compare as the strings
+    do.
 
     All other columns stay as they are, in their chunks: their rows are copied once, when they are taken.
     """
@@ -166,7 +169,7 @@ def encoded(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
 
 
 def compacted(array: pa.Array) -> pa.Array:
-    """A dictionary column without the values that no row has."""
+    """Return a dictionary column without the values that no row has."""
     if not is_dictionary(array):
         return array
     codes, nulls = code_values(array), null_mask(array)
@@ -179,7 +182,7 @@ def compacted(array: pa.Array) -> pa.Array:
 
 
 def key_reader(definition: MapDefinition, columns: list[pa.Array]) -> Callable[[int], Any]:
-    """The function from a position to the key of that row."""
+    """Return the function from a position to the key of that row."""
     numbers = definition.positions(definition.key)
     values = [value_reader(columns[number], definition.columns[number].type) for number in numbers]
     if len(values) == 1:
@@ -197,7 +200,10 @@ def duplicate_key(definition: MapDefinition, key: Any) -> ConstraintError:
 
 
 def _is_proper_dictionary(array: pa.DictionaryArray) -> bool:
-    """Arrow allows a dictionary with NULLs and with repeated values; both would make unequal codes of equal values."""
+    """Tell whether a dictionary has distinct values and no NULL.
+
+    Arrow allows a dictionary with NULLs and with repeated values; both would make unequal codes of equal values.
+    """
     dictionary = array.dictionary
     return (
         pa.types.is_string(dictionary.type)
@@ -208,14 +214,20 @@ def _is_proper_dictionary(array: pa.DictionaryArray) -> bool:
 
 
 def mostly_distinct(array: pa.Array | pa.ChunkedArray) -> bool:
-    """Judged by the first rows, to save the encoding of a whole column that would be thrown away."""
+    """Estimate whether the values of a column are mostly distinct.
+
+    Judged by the first rows, to save the encoding of a whole column that would be thrown away.
+    """
     sample = array.slice(0, SAMPLE_ROWS)
     return bool(pc.count_distinct(sample).as_py() > len(sample) * 0.9)
 
 
 def _codes(column: pa.Array | pa.ChunkedArray) -> pa.DictionaryArray:
-    """All chunks are given the same dictionary, so only codes are put together. Arrow, which does not know that, would
-    compare the dictionaries of all chunks value by value: more work than the encoding from some tens of chunks on."""
+    """Concatenate the codes of chunks.
+
+    All chunks are given the same dictionary, so only codes are put together. Arrow, which does not know that, would
+    compare the dictionaries of all chunks value by value: more work than the encoding from some tens of chunks on.
+    """
     array = pc.dictionary_encode(column)
     if isinstance(array, pa.DictionaryArray) or array.num_chunks == 0:
         return flat(array)
@@ -228,9 +240,9 @@ def _with_sorted_dictionary(array: pa.DictionaryArray) -> pa.Array:
     order = pc.sort_indices(dictionary).to_numpy()
     if bool(np.all(order[1:] > order[:-1])) and array.indices.type == pa.int32():
         return array
-    places = np.empty(len(order), np.int32)
-    places[order] = np.arange(len(order), dtype=np.int32)
-    return _dictionary_array(places, code_values(array), null_mask(array), dictionary.take(pa.array(order)))
+    codes = np.empty(len(order), np.int32)
+    codes[order] = np.arange(len(order), dtype=np.int32)
+    return _dictionary_array(codes, code_values(array), null_mask(array), dictionary.take(pa.array(order)))
 
 
 def _dictionary_array(

@@ -12,9 +12,9 @@ from remuda.catalog import IndexDefinition, MapDefinition, new_id
 from remuda.dataclass import dataclass
 from remuda.errors import StorageError, damage_error
 from remuda.storage.folder.store_files import SEGMENT_FILE, list_files
+from remuda.storage.index.index_types import build_index
 from remuda.storage.segment.array_file import array_file_damages, open_array_file, write_array_file
 from remuda.storage.segment.checksum import no_pause
-from remuda.storage.segment.segment import Segment, build_index
 from remuda.storage.segment.segment_file import (
     LEVELS,
     SegmentFiles,
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from remuda.storage.folder.disposal import Disposal
     from remuda.storage.remote.remote_location import RemoteLocation
+    from remuda.storage.segment.segment import Segment
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +50,11 @@ class StoredSegment:
 
 
 class SegmentDirectory:
-    """`folder` is None in memory; `disposal` takes what is not needed any more, and is there for the writer alone;
-    `remote` is what the folder mirrors, if anything."""
+    """Adds, opens, verifies and discards the segments of a map.
+
+    `folder` is None in memory; `disposal` takes what is not needed any more, and is there for the writer alone;
+    `remote` is what the folder mirrors, if anything.
+    """
 
     __slots__ = ("disposal", "folder", "remote")
 
@@ -68,7 +72,7 @@ class SegmentDirectory:
         return self.open(segment.definition, save_segment(self.folder, segment), verified=True)
 
     def add_all(self, segments: Iterable[Segment]) -> list[StoredSegment]:
-        """All of them or none. No segment is held here while the next one is built."""
+        """Add all segments or none. No segment is held here while the next one is built."""
         added: list[StoredSegment] = []
         try:
             for segment in segments:
@@ -96,15 +100,15 @@ class SegmentDirectory:
 
     def take_over(self, definition: MapDefinition, info: SegmentInfo) -> StoredSegment:
         """Opens a segment that others wrote, with just the indexes that the map has by now."""
-        wanted = {index.id for index in definition.indexes}
-        stored = self.open(definition, replace(info, indexes=tuple(each for each in info.indexes if each in wanted)))
+        present = {index.id for index in definition.indexes}
+        stored = self.open(definition, replace(info, indexes=tuple(each for each in info.indexes if each in present)))
         for index in definition.indexes:
             if index.id not in info.indexes:
                 stored = self.with_index(stored, index)
         return stored
 
     def with_deleted(self, stored: StoredSegment, deleted: np.ndarray) -> StoredSegment:
-        """The same segment with more rows deleted. The list is a file of its own, never changed."""
+        """Return the same segment with more rows deleted. The list is a file of its own, never changed."""
         if len(deleted) == len(stored.deleted):
             return stored
         name = None
@@ -125,7 +129,7 @@ class SegmentDirectory:
     def with_index_everywhere(
         self, stored: Iterable[StoredSegment], index: IndexDefinition
     ) -> tuple[StoredSegment, ...]:
-        """The index in all segments or in none."""
+        """Build an index in all segments or in none."""
         made: list[StoredSegment] = []
         try:
             made.extend(self.with_index(each, index) for each in stored)
@@ -137,14 +141,17 @@ class SegmentDirectory:
         return tuple(made)
 
     def without_index(self, stored: StoredSegment, index: IndexDefinition) -> StoredSegment:
-        """Its file stays as long as the segment: a snapshot that others have been told of may still want it."""
+        """Leave an index out of a segment.
+
+        Its file stays as long as the segment: a snapshot that others have been told of may still want it.
+        """
         info = stored.info
         if info is not None:
             info = replace(info, indexes=tuple(each for each in info.indexes if each != index.id))
         return replace(stored, segment=stored.segment.without_index(index), info=info)
 
     def discard(self, before: Iterable[StoredSegment], after: Iterable[StoredSegment]) -> None:
-        """Lets go of what the committed state no longer names: files are removed when nobody reads them."""
+        """Discard what the committed state no longer names: files are removed when no reader has them."""
         if self.folder is None or self.disposal is None:
             return
         needed = {each.segment.id: each for each in after}
@@ -195,7 +202,10 @@ class SegmentDirectory:
                 stored.segment.use_proven()
 
     def verify_once(self, stored: StoredSegment) -> None:
-        """Before rows are copied into other files: the checksums made there would vouch for damaged ones."""
+        """Verify a segment unless that was done.
+
+        Before rows are copied into other files: the checksums made there would vouch for damaged ones.
+        """
         if not is_verified(stored):
             self.verify(stored)
 

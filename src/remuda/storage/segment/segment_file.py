@@ -71,7 +71,7 @@ class SegmentInfo:
 
 
 class SegmentFiles:
-    """The guard of a segment's files: once obsolete, they are removed when nobody in this process holds the segment.
+    """Guards the files of a segment: once obsolete, they are removed when nothing in this process holds the segment.
 
     `verified` says that every byte was compared with its checksum and every offset and position lies inside, or that
     this process has written all of it. Until then `guards` verify what is read; older files have none.
@@ -169,7 +169,7 @@ def segment_damages(folder: Path, info: SegmentInfo, pause: Callable[[], None] =
 
 
 def _row_damages(folder: Path, info: SegmentInfo, pause: Callable[[], None]) -> Iterator[StorageError]:
-    """By the block where there are sound checksums of blocks, else at the beginning of the file."""
+    """Find damage in the rows: by the block where block checksums are sound, else at the beginning of the file."""
     path = _rows_path(folder, info.id)
     size, checksum = digest(path, pause)
     if size != info.row_bytes:
@@ -187,7 +187,7 @@ def segment_paths(folder: Path, info: SegmentInfo) -> list[Path]:
 
 
 def files_of(folder: AnyPath, segment_id: str, indexes: Iterable[str]) -> list[AnyPath]:
-    """The rows first."""
+    """List the files of a segment, the rows first."""
     return [
         _rows_path(folder, segment_id),
         _keys_path(folder, segment_id),
@@ -235,7 +235,7 @@ def _open_rows(
 
 
 def _row_guard(path: Path, mapped: memoryview, keys: Mapping[str, np.ndarray]) -> BlockGuard:
-    """The guard of the rows, by which the metadata of the Arrow file is verified before Arrow reads it."""
+    """Return the guard of the rows, by which the metadata of the Arrow file is verified before Arrow reads it."""
     guard = BlockGuard(path, mapped, 0, keys["row_checksums"])
     try:
         for block in keys["row_metadata"].tolist():
@@ -246,7 +246,7 @@ def _row_guard(path: Path, mapped: memoryview, keys: Mapping[str, np.ndarray]) -
 
 
 def _metadata_blocks(mapped: memoryview) -> np.ndarray:
-    """The blocks that hold something else than values of an Arrow file: schema, headers of batches, footer.
+    """Return the blocks that hold something else than values of an Arrow file: schema, headers of batches, footer.
 
     Computed by the writer. A reader would have to ask the metadata themselves where they are.
     """
@@ -269,13 +269,16 @@ def _wrong_size(path: Path, size: int, info: SegmentInfo) -> StorageError:
 
 
 def _fits(schema: pa.Schema, definition: MapDefinition) -> bool:
-    """Whether the columns have the map's names and types; texts may be encoded by a dictionary."""
+    """Tell whether the columns have the map's names and types; texts may be encoded by a dictionary."""
     found = [(field.name, getattr(field.type, "value_type", field.type)) for field in schema]
     return found == [(column.name, column.type.arrow) for column in definition.columns]
 
 
 def _remove_all(folder: Path, segment_id: str) -> None:
-    """What cannot be removed is named by no manifest: the next opening of the folder removes it."""
+    """Remove files.
+
+    What cannot be removed is named by no manifest: the next opening of the folder removes it.
+    """
     with suppress(OSError):
         for path in _present_files(folder, segment_id):
             with suppress(OSError):
@@ -289,7 +292,7 @@ def _present_files(folder: Path, segment_id: str) -> list[Path]:
 
 
 def digest(path: Path, pause: Callable[[], None] = no_pause) -> tuple[int, str]:
-    """Size and checksum of a file, as `SegmentInfo` has them for the rows."""
+    """Return size and checksum of a file, as `SegmentInfo` has them for the rows."""
     with open_for_reading(path, levels=LEVELS) as file:
         size = os.fstat(file.fileno()).st_size
         return size, checksum_of(file, 0, size, pause)

@@ -24,37 +24,37 @@ if TYPE_CHECKING:
 
 
 class SegmentSource:
-    __slots__ = ("_definition", "_hash", "_hidden", "_length", "segment")
+    __slots__ = ("_definition", "_deletions", "_hash", "_length", "segment")
 
     def __init__(
         self,
         definition: MapDefinition,
         segment: Segment,
-        hidden: DeletionVector,
+        deletions: DeletionVector,
         length: int,
         hash_key: Callable[[Any], int],
     ) -> None:
         self._definition = definition
         self.segment = segment
-        self._hidden = hidden
+        self._deletions = deletions
         self._length = length
         self._hash = hash_key
 
     @property
     def rows(self) -> int:
-        return self.segment.rows - self._hidden.count(self._length)
+        return self.segment.rows - self._deletions.count(self._length)
 
     def ranges(self, partitions: np.ndarray | None) -> list[tuple[int, int]]:
         if partitions is None:
             return [(0, self.segment.rows)] if self.segment.rows else []
         return coalesced(self.segment.partition_offsets, partitions)
 
-    def blocks(self, partitions: np.ndarray | None, column: str, wanted: Range) -> list[tuple[int, int]]:
+    def blocks(self, partitions: np.ndarray | None, column: str, range_: Range) -> list[tuple[int, int]]:
         ranges, zones = self.ranges(partitions), self.segment.zones(self._definition.position(column))
         if zones is None:
             return ranges
         with naming_columns(self._definition, (column,)):
-            return common_ranges(ranges, zones.runs(wanted, self.segment.rows))
+            return common_ranges(ranges, zones.runs(range_, self.segment.rows))
 
     def zone_maxima(self, column: str, *, descending: bool, nulls_first: bool) -> np.ndarray | None:
         number = self._definition.position(column)
@@ -65,10 +65,10 @@ class SegmentSource:
 
     def read(self, columns: Sequence[str], start: int, stop: int) -> pa.RecordBatch:
         batch = self.segment.read(columns, start, stop)
-        marks = self._hidden.marks
-        if marks is None:
+        deleted_at = self._deletions.deleted_at
+        if deleted_at is None:
             return batch
-        live = marks[start:stop] > self._length
+        live = deleted_at[start:stop] > self._length
         return batch if bool(live.all()) else batch.filter(pa.array(live))
 
     def count(self, index_id: str, lookup: Lookup) -> int:
@@ -86,7 +86,7 @@ class SegmentSource:
         positions, low, high = self._span(index_id, lookup)
         ends = None if partitions is None else self._ends(partitions)
         size = FIRST_PIECE
-        if ends is None and self._hidden.marks is None:
+        if ends is None and self._deletions.deleted_at is None:
             size = high - low  # there is nothing to leave out, so nothing to be done for each
         while low < high:
             if descending:
@@ -114,13 +114,13 @@ class SegmentSource:
         return list(zip(*[reader.values(many) for reader in readers], strict=True))
 
     def key_positions(self, keys: Sequence[Any]) -> np.ndarray:
-        probe, hash_key, hidden, length = self.segment.probe, self._hash, self._hidden, self._length
+        probe, hash_key, deletions, length = self.segment.probe, self._hash, self._deletions, self._length
         with naming_columns(self._definition, self._definition.key):
             found = [probe(key, hash_key(key)) for key in map(canonical_key, keys)]
-        return np.array([at for at in found if at >= 0 and not hidden.is_hidden(at, length)], np.int64)
+        return np.array([at for at in found if at >= 0 and not deletions.is_deleted_at(at, length)], np.int64)
 
     def _span(self, index_id: str, lookup: Lookup) -> tuple[Array, int, int]:
-        """The positions of an index, and from where to where among them the matches stand."""
+        """Return the positions of an index, and from where to where among them the matches stand."""
         index = self.segment.access.indexes.get(index_id)
         if index is None:
             index = self.segment.index(index_definition(self._definition, index_id))
@@ -131,22 +131,22 @@ class SegmentSource:
             raise unencodable(self._definition, ", ".join(columns), error.object) from error
 
     def _live(self, positions: np.ndarray, ends: tuple[np.ndarray, np.ndarray] | None) -> np.ndarray:
-        """Those of the positions that are not hidden and lie between two of the ends (None: anywhere)."""
+        """Return the live positions that lie between two of the ends (None: anywhere)."""
         if not self.segment.proven:
             self.segment.check_positions(positions)
         if ends is not None and len(positions):
             positions = positions[_inside(positions, *ends)]
-        marks = self._hidden.marks
-        return positions if marks is None else positions[marks.take(positions) > self._length]
+        deleted_at = self._deletions.deleted_at
+        return positions if deleted_at is None else positions[deleted_at.take(positions) > self._length]
 
     def _ends(self, partitions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Where the ranges of the partitions start, and where they stop."""
+        """Return where the ranges of the partitions start, and where they stop."""
         ranges = coalesced(self.segment.partition_offsets, partitions)
         return np.array([start for start, _ in ranges], np.int64), np.array([stop for _, stop in ranges], np.int64)
 
 
 def _inside(positions: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> np.ndarray:
-    """Whether each position is in one of the ranges."""
+    """Tell whether each position is in one of the ranges."""
     if len(starts) == 0:
         return np.zeros(len(positions), np.bool_)
     nearest = np.searchsorted(starts, positions, side="right") - 1

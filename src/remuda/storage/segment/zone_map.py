@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from remuda.storage.index.index_condition import UNBOUNDED, Range
-from remuda.storage.index.sorted_index import code_places
+from remuda.storage.index.sorted_index import code_bounds
 from remuda.types import Kind
 from remuda.types.arrow_arrays import code_values, is_dictionary, null_mask, stored_numbers
 from remuda.types.normalized_key import float_keys, normalized_key
@@ -32,25 +32,25 @@ _LEAST, _GREATEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 class ZoneMap:
     """The zones of one column."""
 
-    __slots__ = ("_highs", "_is_direct", "_lows", "_place")
+    __slots__ = ("_bounds_of", "_highs", "_is_direct", "_lows")
 
     def __init__(
-        self, lows: np.ndarray, highs: np.ndarray, place: Callable[[Any], tuple[int, int]], *, is_direct: bool
+        self, lows: np.ndarray, highs: np.ndarray, bounds_of: Callable[[Any], tuple[int, int]], *, is_direct: bool
     ) -> None:
         self._is_direct = is_direct
         self._lows = lows
         self._highs = highs
-        self._place = place
+        self._bounds_of = bounds_of
 
-    def runs(self, wanted: Range, rows: int) -> list[tuple[int, int]]:
-        """The ranges of positions outside of which no row is within the wanted range of values."""
-        if wanted.low is None or wanted.high is None:
+    def runs(self, range_: Range, rows: int) -> list[tuple[int, int]]:
+        """Return the ranges of positions outside of which no row has a value within the range."""
+        if range_.low is None or range_.high is None:
             return []
         matching = self._lows <= self._highs
-        if wanted.low is not UNBOUNDED:
-            matching &= self._highs >= self._place(wanted.low)[0 if wanted.low_inclusive else 1]
-        if wanted.high is not UNBOUNDED:
-            matching &= self._lows < self._place(wanted.high)[1 if wanted.high_inclusive else 0]
+        if range_.low is not UNBOUNDED:
+            matching &= self._highs >= self._bounds_of(range_.low)[0 if range_.low_inclusive else 1]
+        if range_.high is not UNBOUNDED:
+            matching &= self._lows < self._bounds_of(range_.high)[1 if range_.high_inclusive else 0]
         edges = np.flatnonzero(np.diff(matching, prepend=False, append=False)) * ZONE_ROWS
         return [
             (start, min(stop, rows)) for start, stop in zip(edges[0::2].tolist(), edges[1::2].tolist(), strict=True)
@@ -64,7 +64,7 @@ class ZoneMap:
 
 
 def build_zones(columns: Sequence[pa.Array], types: Sequence[SqlType]) -> dict[str, np.ndarray]:
-    """The arrays of all columns that have zones, by names that `open_zones` knows."""
+    """Return the arrays of all columns that have zones, by names that `open_zones` knows."""
     arrays = {}
     for number, (column, sql_type) in enumerate(zip(columns, types, strict=True)):
         if len(column) and _has_zones(column, sql_type):
@@ -74,7 +74,7 @@ def build_zones(columns: Sequence[pa.Array], types: Sequence[SqlType]) -> dict[s
 
 
 def zone_names(number: int) -> tuple[str, str]:
-    """The names of the two arrays of a column."""
+    """Return the names of the two arrays of a column."""
     return f"low{number}", f"high{number}"
 
 
@@ -85,14 +85,14 @@ def open_zones(arrays: Mapping[str, np.ndarray], number: int, column: pa.Array, 
         return None
     key_of = normalized_key(sql_type)
     if is_dictionary(column):
-        begin, end = code_places(column.dictionary)
+        begin, end = code_bounds(column.dictionary)
         return ZoneMap(lows, arrays[high], lambda value: (begin(value), end(value)), is_direct=False)
     assert key_of is not None, f"values of {sql_type} have direct keys"
     return ZoneMap(lows, arrays[high], _key_place(key_of), is_direct=True)
 
 
 def common_ranges(left: Sequence[tuple[int, int]], right: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The positions that are in both of two ascending lists of ranges.
+    """Return the positions that are in both of two ascending lists of ranges.
 
     >>> common_ranges([(0, 10), (20, 30)], [(5, 25)])
     [(5, 10), (20, 25)]
@@ -138,8 +138,8 @@ def _ends(column: pa.Array, sql_type: SqlType) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _key_place(key_of: Callable[[Any], int]) -> Callable[[Any], tuple[int, int]]:
-    def place(value: Any) -> tuple[int, int]:
+    def bounds_of(value: Any) -> tuple[int, int]:
         key = key_of(value)
         return key, key + 1
 
-    return place
+    return bounds_of

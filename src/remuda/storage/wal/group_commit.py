@@ -1,14 +1,14 @@
 """Group commit: many writers, one sync after the other, each for all who came before it began.
 
-A writer that finds nobody syncing leads: it syncs at once, for whoever has come. Those who come meanwhile are the next
-turn. The first of them leads it, and is called when the sync before is done; the others wait at the turnstile of their
-turn, which its leader opens. So the disk is never idle while somebody waits, no thread is kept for it, and a writer
-that is alone waits for nobody.
+A writer that finds no other one syncing leads: it syncs at once, for all that have come. Those that come meanwhile are
+the next commit group. The first of them leads it, and is called when the sync before is done; the others wait at the
+gate of their group, which its leader opens. So the disk is never idle while a writer waits, no thread is kept for it,
+and a writer that is alone waits for no other.
 
     A leads {A}         B, C, D come        A is done, calls B, goes on
-    B leads {B, C, D}   A comes again       B is done, calls A, opens the turnstile: C passes, then D
+    B leads {B, C, D}   A comes again       B is done, calls A, opens the gate: C passes, then D
 
-Those at a turnstile pass one after the other, each letting in the next: thirty writers woken at once would only queue
+Those at a gate pass one after the other, each letting in the next: thirty writers woken at once would only queue
 for the interpreter's lock, which takes longer than what they have to do. After a slow sync it is the last of them who
 calls the next leader: most have come again by then, and a slow disk is asked half as often.
 
@@ -44,16 +44,19 @@ class _CommitGroup:
         self.gate = Lock()
         self.gate.acquire()
         self.waiting = 0
-        """How many are at the turnstile."""
+        """How many are at the gate."""
         self.begun = False
-        """Whether its flush has taken the records that are there: who comes later belongs to the next turn."""
+        """Whether its flush has taken the records that are there: who comes later belongs to the next group."""
         self.over = False
         self.calls_next = False
         """Whether the last who passes calls the next leader."""
 
 
 class GroupCommit:
-    """`durable` is the last record that a flush has made durable; `taken` the last that a flush has begun with."""
+    """Makes records durable, those of many writers by one sync.
+
+    `durable` is the last record that a flush has made durable; `taken` the last that a flush has begun with.
+    """
 
     def __init__(self, lock: Lock, durable: int, flush: Callable[[], None]) -> None:
         """`flush` makes all records durable that have been appended by then, and says so in `taken` and `durable`.
@@ -64,12 +67,12 @@ class GroupCommit:
         self._lock = lock
         self._flush = flush
         self._present: _CommitGroup | None = None
-        """The turn that is led; None if nobody leads."""
+        """The group that is led; None if no writer leads."""
         self._following: _CommitGroup | None = None
 
     def wait(self, sequence: int) -> None:
         """Returns when a flush that was to be waited for has ended: the caller looks whether the record is durable."""
-        turn: _CommitGroup | None = None
+        group: _CommitGroup | None = None
         leads = False
         try:
             with self._lock:
@@ -78,46 +81,46 @@ class GroupCommit:
                 present = self._present
                 if present is None:
                     leads = True
-                    turn = self._present = _CommitGroup(called=True)
+                    group = self._present = _CommitGroup(called=True)
                 elif not present.over and (sequence <= self.taken or not present.begun):
-                    turn = present
-                    turn.waiting += 1
+                    group = present
+                    group.waiting += 1
                 elif self._following is None:
                     leads = True
-                    turn = self._following = _CommitGroup(called=False)
+                    group = self._following = _CommitGroup(called=False)
                 else:
-                    turn = self._following
-                    turn.waiting += 1
+                    group = self._following
+                    group.waiting += 1
             if not leads:
-                with turn.gate:
+                with group.gate:
                     pass
-            elif not turn.called:
-                turn.call.acquire()
+            elif not group.called:
+                group.call.acquire()
         finally:
             # A writer that is interrupted, here or before it comes to wait, must not leave the others behind.
-            if turn is not None:
-                self._leave(turn, leads)
+            if group is not None:
+                self._leave(group, leads)
 
     def begin(self, sequence: int) -> None:
-        """A flush begins, with all records up to this one; the lock is held."""
+        """Begin a flush of all records up to this one; the lock is held."""
         self.taken = sequence
         if self._present is not None:
             self._present.begun = True
 
-    def _leave(self, turn: _CommitGroup, leads: bool) -> None:
-        """What is left to do for a writer whose waiting is over, for whatever reason."""
+    def _leave(self, group: _CommitGroup, leads: bool) -> None:
+        """Do what is left for a writer whose wait is over, for whatever reason."""
         if leads:
             with self._lock:
-                turn.abandoned = not turn.called
-            if turn.called:
-                self._lead(turn)
-        elif turn.calls_next or not turn.over:
+                group.abandoned = not group.called
+            if group.called:
+                self._lead(group)
+        elif group.calls_next or not group.over:
             with self._lock:
-                turn.waiting -= 1
-                if turn.calls_next and turn.waiting == 0:
+                group.waiting -= 1
+                if group.calls_next and group.waiting == 0:
                     self._call_next()
 
-    def _lead(self, turn: _CommitGroup) -> None:
+    def _lead(self, group: _CommitGroup) -> None:
         slow = False
         try:
             started = time.monotonic()
@@ -125,24 +128,24 @@ class GroupCommit:
             slow = time.monotonic() - started > SLOW_SYNC
         finally:
             with self._lock:
-                turn.over = True
-                turn.calls_next = slow and turn.waiting > 0
-                if not turn.calls_next:
+                group.over = True
+                group.calls_next = slow and group.waiting > 0
+                if not group.calls_next:
                     self._call_next()
-            turn.gate.release()
+            group.gate.release()
 
     def _call_next(self) -> None:
-        """Calls the leader of the next turn, if there is one; the lock is held.
+        """Calls the leader of the next group, if there is one; the lock is held.
 
-        Where that leader is not there any more, the others of its turn are let in: one of them will lead.
+        Where that leader is not there any more, the others of its group are let in: one of them will lead.
         """
-        turn, self._following, self._present = self._following, None, None
-        if turn is None:
+        group, self._following, self._present = self._following, None, None
+        if group is None:
             return
-        if turn.abandoned:
-            turn.over = True
-            turn.gate.release()
+        if group.abandoned:
+            group.over = True
+            group.gate.release()
             return
-        self._present = turn
-        turn.called = True
-        turn.call.release()
+        self._present = group
+        group.called = True
+        group.call.release()

@@ -84,7 +84,7 @@ class WriteAheadLog:
         safe: bool = False,
         previous_length: int = 0,
     ) -> None:
-        """Goes on in the file `resumed`, of which `safe` says that all is durable, or makes a new one."""
+        """Go on in the file `resumed`, of which `safe` says that all is durable, or begin a new one."""
         self._folder = folder
         self._syncs = durability is Durability.FSYNC
         self._append_lock = Lock()
@@ -171,21 +171,21 @@ class WriteAheadLog:
 
     @property
     def failed(self) -> bool:
-        """Whether a sync has failed: nothing is appended from then on."""
+        """Tell whether a sync has failed: nothing is appended from then on."""
         return self._failure is not None
 
     @property
     def durable_sequence(self) -> int:
-        """The last record that is as durable as promised."""
+        """Return the last record that is as durable as promised."""
         return self._group.durable
 
     @property
     def synced(self) -> tuple[int, int]:
-        """The number of the file and how much of it survives a power failure: for the manifest."""
+        """Return the number of the file and how much of it survives a power failure: for the manifest."""
         return self.number, self._synced_length
 
     def is_refused(self, sequence: int) -> bool:
-        """Whether the record is not on disk and never will be, or may not be there."""
+        """Tell whether the record is not on disk and never will be, or may not be there."""
         return (self._failure is not None and sequence > self._group.durable) or _within(self._refused, sequence)
 
     def refuse_after_failure(self) -> None:
@@ -216,7 +216,7 @@ class WriteAheadLog:
             os.close(descriptor)
 
     def __del__(self) -> None:
-        """A grid that is dropped without being closed leaves no descriptor."""
+        """Close the descriptor of a grid that is dropped without being closed."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
 
@@ -262,13 +262,13 @@ class WriteAheadLog:
             self._flush_open_file(sync=self._syncs)
 
     def _flush_open_file(self, *, sync: bool) -> None:
-        """The flush lock is held."""
+        """Flush the open file; the flush lock is held."""
         with self._append_lock:
             chunk, upto = self._take()
         self._store(chunk, upto, sync=sync)
 
     def _take(self) -> tuple[bytes, int]:
-        """All that was appended and not written yet; the append lock is held."""
+        """Take all that was appended and not written yet; the append lock is held."""
         self.refuse_after_failure()
         chunk = b"".join((self._unwritten, *self._buffer))
         self._unwritten, self._buffer = chunk, []
@@ -276,7 +276,9 @@ class WriteAheadLog:
         return chunk, self.sequence
 
     def _store(self, chunk: bytes, upto: int, *, sync: bool, locked: bool = False) -> None:
-        """A thread that is interrupted here leaves the chunk to the next, which writes it to the same place.
+        """Write a chunk of records.
+
+        A thread that is interrupted here leaves the chunk to the next, which writes it to the same place.
 
         `locked` says that the append lock is held.
         """
@@ -303,7 +305,7 @@ class WriteAheadLog:
         self._group.durable = upto
 
     def _make_room(self, end: int, locked: bool) -> None:
-        """Zeros behind `end`: as long as the file does not grow, a sync has its data to write and nothing else."""
+        """Write zeros behind `end`: as long as the file does not grow, a sync writes its data and nothing else."""
         for room in sorted({LEAST_ROOM, min(max(end, LEAST_ROOM), MOST_ROOM)}, reverse=True):
             try:
                 _write_all(self._descriptor, bytes(end - self._written + room), self._written)
@@ -324,7 +326,9 @@ class WriteAheadLog:
     # Failures
 
     def _write_failed(self, error: OSError, upto: int, locked: bool, *, synced: bool) -> NoReturn:
-        """A write that was to be synced at once may have failed in either half, unless it was for want of space.
+        """Handle a failed write.
+
+        A write that was to be synced at once may have failed in either half, unless it was for want of space.
 
         Everything before it was synced then, so a later sync has nothing to vouch for but that it was cut off.
         """
@@ -414,9 +418,9 @@ def _make(path: Path, header: bytes) -> int:
     return descriptor
 
 
-def _write_all(descriptor: int, chunk: bytes, place: int) -> None:
+def _write_all(descriptor: int, chunk: bytes, offset: int) -> None:
     left = memoryview(chunk)
     while left:
-        written = os.pwrite(descriptor, left, place)
-        place += written
+        written = os.pwrite(descriptor, left, offset)
+        offset += written
         left = left[written:]

@@ -97,7 +97,7 @@ class LogFile:
 
     @property
     def last_sequence(self) -> int:
-        """One below the first where there is no record."""
+        """Return the number of the last record; one below the first where there is none."""
         return self.records[-1][0] if self.records else self.first_sequence - 1
 
 
@@ -114,7 +114,7 @@ def record_header(payload: bytes, synced: int, sequence: int, salt: int) -> byte
     return start + _pack_checksums(_checksum(start, salt), _checksum(payload))
 
 
-def write_at(descriptor: int, chunk: bytes, place: int, *, sync: bool) -> bool:
+def write_at(descriptor: int, chunk: bytes, offset: int, *, sync: bool) -> bool:
     """Writes all of the chunk, and says whether it is synced as well: where that is asked for, and can be done at once.
 
     A sync after it does the same, but after each call a thread has to get the interpreter's lock back, for which
@@ -122,21 +122,21 @@ def write_at(descriptor: int, chunk: bytes, place: int, *, sync: bool) -> bool:
     """
     if sync and _SYNCED_WRITE is not None:
         try:
-            _write(descriptor, chunk, place, _SYNCED_WRITE)
+            _write(descriptor, chunk, offset, _SYNCED_WRITE)
         except OSError as error:
             if error.errno != EOPNOTSUPP:
                 raise
         else:
             return True
-    _write(descriptor, chunk, place, 0)
+    _write(descriptor, chunk, offset, 0)
     return False
 
 
-def _write(descriptor: int, chunk: bytes, place: int, flags: int) -> None:
+def _write(descriptor: int, chunk: bytes, offset: int, flags: int) -> None:
     left = memoryview(chunk)
     while left:
-        written = os.pwritev(descriptor, (left,), place, flags)
-        place += written
+        written = os.pwritev(descriptor, (left,), offset, flags)
+        offset += written
         left = left[written:]
 
 
@@ -178,7 +178,7 @@ def log_numbers(folder: Path) -> list[int]:
 
 
 def read_log(folder: Path, first: int, known_safe: tuple[int, int]) -> Iterator[LogFile]:
-    """The files from number `first` on, but for those at the end that no record was ever written to.
+    """Yield the files from number `first` on, but for those at the end that no record was ever written to.
 
     `known_safe` is a file's number and a length of it that a manifest has recorded. Only the last file may have a
     tail: a new one is begun when the one before is synced.
@@ -194,12 +194,12 @@ def read_log(folder: Path, first: int, known_safe: tuple[int, int]) -> Iterator[
         least = _previous_length(log_path(folder, numbers.pop()))
     found = [_read_header(log_path(folder, number)) for number in numbers]
     expected = None
-    for place, number in enumerate(numbers):
+    for ordinal, number in enumerate(numbers):
         path = log_path(folder, number)
-        if place and number != numbers[place - 1] + 1:
-            raise FileNotFoundError(ENOENT, "missing", str(log_path(folder, numbers[place - 1] + 1)))
-        proven = max(known_safe[1] if known_safe[0] == number else 0, least if place + 1 == len(numbers) else 0)
-        following = found[place + 1] if place + 1 < len(found) else None
+        if ordinal and number != numbers[ordinal - 1] + 1:
+            raise FileNotFoundError(ENOENT, "missing", str(log_path(folder, numbers[ordinal - 1] + 1)))
+        proven = max(known_safe[1] if known_safe[0] == number else 0, least if ordinal + 1 == len(numbers) else 0)
+        following = found[ordinal + 1] if ordinal + 1 < len(found) else None
         file = _read_file(path, number, proven, following)
         if expected is not None and file.first_sequence < expected:
             raise damage_error(f"the write-ahead log has a gap before record {file.first_sequence}", path, 0)
@@ -208,7 +208,7 @@ def read_log(folder: Path, first: int, known_safe: tuple[int, int]) -> Iterator[
 
 
 def holds_nothing(path: Path) -> bool:
-    """Whether a log file was begun, perhaps not even its header, and no record was ever written to it."""
+    """Tell whether a log file was begun, perhaps not even its header, and no record was ever written to it."""
     raw = read_file(path, levels=LEVELS)
     if raw.startswith(_FAMILY) and raw[len(_FAMILY) : len(MAGIC)] not in (b"", b"\0", b"1", b"2"):
         return False  # A later format: there may be anything in it.
@@ -228,7 +228,10 @@ def _previous_length(path: Path) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Header:
-    """`previous_length` and `salt` are None in a file of format 1."""
+    """Holds the header of a log file.
+
+    `previous_length` and `salt` are None in a file of format 1.
+    """
 
     first_sequence: int
     previous_length: int | None = None
@@ -308,7 +311,7 @@ def _parse_format_1(path: Path, number: int, raw: bytes, proven: int, *, is_last
 
 
 def _records_of(raw: bytes, header: _Header) -> tuple[list[tuple[int, bytes]], int, int]:
-    """The records, where the last of them ends, and the synced length they tell."""
+    """Return the records, where the last of them ends, and the synced length they tell."""
     assert header.salt is not None, "format 1 has its own reader"
     records: list[tuple[int, bytes]] = []
     last, claimed = header.first_sequence - 1, 0
@@ -324,7 +327,7 @@ def _records_of(raw: bytes, header: _Header) -> tuple[list[tuple[int, bytes]], i
 
 
 def _record_at(raw: bytes, offset: int, salt: int) -> tuple[int, int, bytes] | None:
-    """The synced length it tells, its sequence number and its payload; None where there is no whole record."""
+    """Return the synced length it tells, its sequence number and its payload; None where there is no whole record."""
     head = _head_at(raw, offset, salt)
     if head is None:
         return None
@@ -336,7 +339,7 @@ def _record_at(raw: bytes, offset: int, salt: int) -> tuple[int, int, bytes] | N
 
 
 def _head_at(raw: bytes, offset: int, salt: int) -> tuple[int, int, int] | None:
-    """Length, synced length and sequence number of the record here; None where its header is not whole."""
+    """Return length, synced length and sequence number of the record here; None where its header is not whole."""
     if offset + RECORD_HEADER_BYTES > len(raw):
         return None
     mark, length, synced, sequence = _record_start.unpack_from(raw, offset)
@@ -348,7 +351,7 @@ def _head_at(raw: bytes, offset: int, salt: int) -> tuple[int, int, int] | None:
 
 
 def _claim_beyond(raw: bytes, start: int, salt: int) -> int:
-    """The greatest synced length that a whole record from `start` on tells."""
+    """Return the greatest synced length that a whole record from `start` on tells."""
     claimed, found = 0, raw.find(_MARK, start)
     while found >= 0:
         record = _record_at(raw, found, salt)
@@ -359,7 +362,7 @@ def _claim_beyond(raw: bytes, start: int, salt: int) -> int:
 
 
 def _heads_in(raw: bytes, start: int, salt: int) -> Iterator[bool]:
-    """True for each head of a record that can be recognised from `start` on."""
+    """Yield true for each head of a record that can be recognised from `start` on."""
     found = raw.find(_MARK, start)
     while found >= 0:
         if _head_at(raw, found, salt) is not None:
@@ -368,7 +371,7 @@ def _heads_in(raw: bytes, start: int, salt: int) -> Iterator[bool]:
 
 
 def _lacks_a_sector(raw: bytes, offset: int, salt: int) -> bool:
-    """Whether the record here was never written in full: the file ends inside it, or a sector of it is all zeros."""
+    """Tell whether the record here was never written in full: the file ends inside it, or a sector of it is zero."""
     head = _head_at(raw, offset, salt)
     end = offset + RECORD_HEADER_BYTES + (0 if head is None else head[0])
     if end > len(raw):

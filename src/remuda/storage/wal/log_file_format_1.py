@@ -26,7 +26,7 @@ _SECTOR = 512
 
 
 def first_sequence_of(raw: bytes) -> int | None:
-    """The number of the first record; None where the header is cut off or damaged."""
+    """Return the number of the first record; None where the header is cut off or damaged."""
     if len(raw) < _FILE_HEADER.size:
         return None
     magic, first_sequence, checksum = _FILE_HEADER.unpack_from(raw, 0)
@@ -36,7 +36,7 @@ def first_sequence_of(raw: bytes) -> int | None:
 
 
 def payloads_of(raw: bytes) -> tuple[list[bytes], int]:
-    """The payloads up to the last whole record, and where that ends."""
+    """Return the payloads up to the last whole record, and where that ends."""
     payloads: list[bytes] = []
     offset = _FILE_HEADER.size
     while (payload := _payload_at(raw, offset)) is not None:
@@ -46,12 +46,12 @@ def payloads_of(raw: bytes) -> tuple[list[bytes], int]:
 
 
 def ends_torn(raw: bytes, offset: int) -> bool:
-    """Whether what follows the last whole record is what a crash leaves, and not damage."""
+    """Tell whether what follows the last whole record is what a crash leaves, and not damage."""
     return offset >= len(raw) or (not _was_synced(raw, offset) and _is_torn(raw, offset))
 
 
 def has_record(raw: bytes) -> bool:
-    """Whether any record can be read, whatever the header of the file looks like."""
+    """Tell whether any record can be read, whatever the header of the file looks like."""
     found = raw.find(_MARK)
     while found >= 0 and _payload_at(raw, found) is None:
         found = raw.find(_MARK, found + 1)
@@ -69,7 +69,7 @@ def _payload_at(raw: bytes, offset: int) -> bytes | None:
 
 
 def _length_at(raw: bytes, offset: int) -> int | None:
-    """The length of the payload of the record here; None where the record's header is not whole."""
+    """Return the length of the payload of the record here; None where the record's header is not whole."""
     if offset + _RECORD_HEADER.size > len(raw):
         return None
     mark, length, _, checksum, _ = _RECORD_HEADER.unpack_from(raw, offset)
@@ -78,7 +78,7 @@ def _length_at(raw: bytes, offset: int) -> int | None:
 
 
 def _was_synced(raw: bytes, offset: int) -> bool:
-    """Whether a whole record further on says that the file was safe beyond `offset` when it was written."""
+    """Tell whether a whole record further on says that the file was safe beyond `offset` when it was written."""
     found = raw.find(_MARK, offset + 1)
     while found >= 0:
         if _payload_at(raw, found) is not None and _RECORD_HEADER.unpack_from(raw, found)[2] > offset:
@@ -88,7 +88,7 @@ def _was_synced(raw: bytes, offset: int) -> bool:
 
 
 def _is_torn(raw: bytes, offset: int) -> bool:
-    """Whether the record here was never written in full: the file ends inside it, or a sector of it is all zeros."""
+    """Tell whether the record here was never written in full: the file ends inside it, or a sector of it is zero."""
     length = _length_at(raw, offset)
     end = offset + _RECORD_HEADER.size + (length or 0)
     if end > len(raw):

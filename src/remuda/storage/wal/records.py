@@ -29,7 +29,10 @@ _decoder = msgspec.msgpack.Decoder(tuple[str, int, list[Any]])
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """`values` are rows (PUT) or keys (DELETE), still as decoded: `restore` needs the definition of the map."""
+    """Holds the record of one statement.
+
+    `values` are rows (PUT) or keys (DELETE), still as decoded: `restore` needs the definition of the map.
+    """
 
     map_id: str
     kind: int
@@ -37,7 +40,7 @@ class Record:
 
 
 def encode_record(map_id: str, kind: int, values: Sequence[Any]) -> bytes:
-    """Many values in pieces, between which other threads have their turn; the bytes are the same."""
+    """Encode a record, many values in pieces, between which other threads run; the bytes are the same."""
     if len(values) <= VALUES_AT_ONCE:
         return _encoder.encode((map_id, kind, values))
     parts = [_encoder.encode((map_id, kind, []))[:-1], _LONG_ARRAY + len(values).to_bytes(4, "big")]
@@ -52,7 +55,7 @@ def decode_record(payload: bytes) -> Record:
 
 
 def restore(definition: MapDefinition, record: Record) -> list[Any]:
-    """The rows or keys as they were: tuples again, and decimals, which travel as strings."""
+    """Return the rows or keys as they were: tuples again, and decimals, which travel as strings."""
     if record.kind == DELETE:
         columns = definition.positions(definition.key)
         if len(columns) == 1:
@@ -63,7 +66,7 @@ def restore(definition: MapDefinition, record: Record) -> list[Any]:
 
 
 def _restored(values: list[Any], columns: Sequence[int], definition: MapDefinition) -> tuple[Any, ...]:
-    for place, column in enumerate(columns):
-        if definition.columns[column].type.kind is Kind.DECIMAL and values[place] is not None:
-            values[place] = Decimal(values[place])
+    for ordinal, column in enumerate(columns):
+        if definition.columns[column].type.kind is Kind.DECIMAL and values[ordinal] is not None:
+            values[ordinal] = Decimal(values[ordinal])
     return tuple(values)

@@ -87,7 +87,7 @@ def _indexes(binding: BindContext) -> Iterator[Row]:
     for definition in binding.catalog.maps.values():
         for index in definition.indexes:
             for ordinal, column in enumerate(index.columns, 1):
-                yield CATALOG, definition.schema, definition.name, index.name, index.kind.value, column, ordinal
+                yield CATALOG, definition.schema, definition.name, index.name, index.type.value, column, ordinal
 
 
 def _key_columns(binding: BindContext) -> Iterator[Row]:

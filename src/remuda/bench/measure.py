@@ -1,0 +1,94 @@
+"""Time several functions in turn, so that other work of the machine meets all of them alike."""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import statistics
+import time
+from typing import TYPE_CHECKING, TypeVar
+
+from remuda.dataclass import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+Name = TypeVar("Name")
+
+SHORTEST_TURN = 0.005
+"""Seconds: a turn makes as many calls as fill it, so that the clock's own cost does not count."""
+MOST_TURNS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """How long each function is measured."""
+
+    seconds: float
+    fewest_turns: int
+    slow_call: float
+    """Seconds: a function slower than this has one turn beyond its first."""
+
+    def is_spent(self, samples: list[float], spent: float) -> bool:
+        if samples[0] >= self.slow_call:
+            return True
+        return len(samples) >= self.fewest_turns and (spent >= self.seconds or len(samples) >= MOST_TURNS)
+
+
+FULL = Budget(seconds=1.0, fewest_turns=3, slow_call=5.0)
+QUICK = Budget(seconds=0.1, fewest_turns=3, slow_call=3.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Seconds for one call."""
+
+    minimum: float
+    median: float
+
+
+def interleave(functions: Mapping[Name, Callable[[], object]], budget: Budget = FULL) -> dict[Name, Timing]:
+    """Time each function, in turns taken one after the other.
+
+    The first function of a round finds the processor's caches full of something else, so every turn begins with a
+    call that is not counted, and the order rotates: the same function twice gives the same time twice.
+    """
+    calls = {name: _calls_in_a_turn(function, budget) for name, function in functions.items()}
+    samples: dict[Name, list[float]] = {name: [] for name in functions}
+    spent = dict.fromkeys(functions, 0.0)
+    waiting = dict(functions)
+    gc.collect()
+    gc.disable()  # a collection would be charged to the function that happens to run
+    try:
+        for beginning in itertools.count():
+            if not waiting:
+                break
+            order = list(waiting.items())
+            at = beginning % len(order)
+            for name, function in order[at:] + order[:at]:
+                taken = _turn(function, calls[name])
+                samples[name].append(taken / calls[name])
+                spent[name] += taken
+                if budget.is_spent(samples[name], spent[name]):
+                    del waiting[name]
+    finally:
+        gc.enable()
+    return {name: Timing(min(times), statistics.median(times)) for name, times in samples.items()}
+
+
+def _calls_in_a_turn(function: Callable[[], object], budget: Budget) -> int:
+    """Count the calls of a turn by a warm-up, after which caches, lazily built columns and plans are there."""
+    taken = _turn(function, 1)
+    if taken < budget.slow_call:
+        taken = min(taken, _turn(function, 1))
+    return max(1, round(SHORTEST_TURN / max(taken, 1e-7)))
+
+
+def _turn(function: Callable[[], object], calls: int) -> float:
+    repeated = range(calls)
+    if calls > 1:
+        function()
+    started = time.perf_counter()
+    for _ in repeated:
+        function()
+    return time.perf_counter() - started

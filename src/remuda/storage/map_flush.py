@@ -1,0 +1,64 @@
+"""Flushes the memtable of a map into segments, while its writers go on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from remuda.expr.cancellation import cancelled_by
+from remuda.storage.load.compaction import flush_memtable
+
+if TYPE_CHECKING:
+    from remuda.storage.map_state import MapState
+    from remuda.storage.segment.segment_directory import StoredSegment
+
+
+class MapFlush:
+    """Flushes the memtable of one map.
+
+    `is_needless` is set while a statement waits to remove all rows: a flush of them would be for nothing.
+    """
+
+    __slots__ = ("_state", "_superseded", "is_needless")
+
+    def __init__(self, state: MapState) -> None:
+        self._state = state
+        self.is_needless = False
+        self._superseded: list[tuple[StoredSegment, ...]] = []
+        """Segments that a manifest may still name, though a checkpoint has replaced them."""
+
+    def run(self) -> bool:
+        """Do all of a checkpoint but its commit; return False if there was nothing to do."""
+        state = self._state
+        with state.structure:
+            with state.writer:
+                version, length, flushed = state.version, state.version.memtable.committed, state.applied
+            if length == 0:
+                return False
+            if state.wal is not None:
+                # A statement that could still be refused must not get into a segment.
+                state.wal.wait(flushed)
+            try:
+                with cancelled_by(self._refuse_needless):
+                    stored = flush_memtable(state.directory, version, state.stored, length)
+            except _NeedlessFlushError:
+                return False
+            with state.writer:
+                self._superseded.append(state.stored)
+                state.replace_version(stored, version.definition, carried=(length, state.version.memtable.committed))
+                state.flushed = flushed
+            return True
+
+    def discard_superseded(self) -> None:
+        """Remove the segments that flushes before the last commit have replaced."""
+        state = self._state
+        with state.structure:
+            while self._superseded:
+                state.directory.discard(self._superseded.pop(), state.stored)
+
+    def _refuse_needless(self) -> None:
+        if self.is_needless:
+            raise _NeedlessFlushError
+
+
+class _NeedlessFlushError(Exception):
+    """The map is about to be emptied."""

@@ -1,0 +1,130 @@
+"""Loads the state of a store from its folder: a writer at its opening, a reader at each refresh."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import TYPE_CHECKING
+
+from remuda.errors import StorageError, damage_error
+from remuda.storage.folder.manifest import NAME
+from remuda.storage.folder.reader_lease import ReaderLease, leave_lease, take_lease
+from remuda.storage.recovery import recover
+
+if TYPE_CHECKING:
+    from remuda.storage.folder.store_folder import StoreFolder
+    from remuda.storage.store_state import StoreState
+    from remuda.storage.store_writer import StoreWriter
+    from remuda.storage.wal.log_file import DroppedTail, LogFile
+
+_OPENING_TRIES = 10
+_logger = logging.getLogger("remuda.storage")
+
+
+class StoreLoader:
+    """Installs what the files of a folder describe, and holds a reader's lease on them."""
+
+    def __init__(self, state: StoreState, writer: StoreWriter, folder: StoreFolder) -> None:
+        self._state = state
+        self._writer = writer
+        self._folder = folder
+        self._lease: ReaderLease | None = None
+        self.dropped_tail: DroppedTail | None = None
+        """What the opening cut off of the write-ahead log."""
+
+    def open_for_writing(self) -> None:
+        """Load the folder, which is locked, or begin a new one, and remove what a crash has left there."""
+        state, folder = self._state, self._folder
+        files: list[LogFile] = []
+        is_new = not folder.has_manifest()
+        if is_new:
+            folder.sync_own_name()
+        else:
+            try:
+                files = self._load()
+            except FileNotFoundError as error:
+                raise damage_error("a file named in the manifest is missing", error.filename) from error
+        if files and files[-1].dropped is not None:
+            self._report_dropped(files[-1].dropped)
+        wal = folder.open_wal(files[-1] if files else None)
+        if wal is not None:
+            for each in state.maps.values():
+                each.attach(wal)
+        found = folder.version or 0
+        # After a clean close there is nothing to say, and so nothing to sync: that was a third of the time of opening.
+        self._writer.commit_manifest(only_changes=True)
+        folder.remove_orphans(state.maps, found)
+        for each in state.maps.values():
+            if each.availability.damaged is None:
+                each.state.directory.remove_orphans(each.stored, found)
+
+    def _report_dropped(self, dropped: DroppedTail) -> None:
+        self.dropped_tail = dropped
+        _logger.warning(
+            "the end of the write-ahead log had not been synced before a crash and is damaged: %d bytes with at least "
+            "%d statements are cut off (%s, offset %d)",
+            dropped.size,
+            dropped.statements,
+            dropped.path,
+            dropped.offset,
+        )
+
+    def refresh(self) -> None:
+        """Load the newest committed state for a reader, as often as the writer overtakes it."""
+        folder = self._folder
+        for attempt in range(_OPENING_TRIES):
+            try:
+                with self._state.structure:
+                    self._refresh_once(is_last=attempt == _OPENING_TRIES - 1)
+                return
+            except FileNotFoundError as error:
+                # The writer has committed a newer state and removed files of the one just read: read again.
+                if folder.remote is None and not (folder.path / NAME).exists():
+                    raise StorageError("there is no store in this folder", folder.path, sqlstate="58P01") from error
+                if attempt == _OPENING_TRIES - 1:
+                    raise damage_error("a file named in the manifest is missing", error.filename) from error
+                time.sleep(0.01 * attempt)
+
+    def _refresh_once(self, *, is_last: bool) -> None:
+        folder = self._folder
+        if folder.remote is not None and not folder.remote.fetch():
+            raise StorageError("there is no store in this folder", folder.remote.name, sqlstate="58P01")
+        lease = take_lease(folder.path) if folder.path.exists() else None
+        try:
+            self._load(lease, missing_is_damage=is_last)
+        except BaseException:
+            # A caller that keeps the error keeps this frame: without this the writer would keep files for no reader.
+            if lease is not None:
+                lease.release()
+            raise
+        self._lease = lease
+
+    def _load(self, lease: ReaderLease | None = None, *, missing_is_damage: bool = True) -> list[LogFile]:
+        """Read what the folder holds and then make all of it visible at once."""
+        present = self._state.maps
+        recovered = recover(
+            self._folder.path,
+            self._writer.directory,
+            lambda map_id: present[map_id].stored if map_id in present else (),
+            missing_is_damage=missing_is_damage,
+        )
+        if lease is not None:
+            lease.narrow(recovered.manifest.version)
+        maps = {}
+        for map_id, found in recovered.maps.items():
+            found.version.hold = lease
+            known = present.get(map_id)
+            maps[map_id] = self._writer.new_map(found.definition) if known is None else known
+        self._state.install(recovered, maps)
+        self._folder.take_up(recovered)
+        return recovered.files
+
+    def keep_files(self, seconds: float) -> None:
+        """Keep the files of the present state for so long, for other readers that are told of it, though this ends."""
+        if self._lease is not None and self._folder.version is not None:
+            leave_lease(self._folder.path, self._folder.version, seconds)
+
+    def release(self) -> None:
+        """End the lease."""
+        if self._lease is not None:
+            self._lease.release()

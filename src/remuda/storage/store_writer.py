@@ -1,0 +1,178 @@
+"""Commits the state of a store to its folder: changes of the catalog, checkpoints, and the manifest of each map."""
+
+from __future__ import annotations
+
+import logging
+from threading import Lock, Thread
+from typing import TYPE_CHECKING
+
+from remuda.errors import StorageError
+from remuda.storage.folder.manifest import map_entry
+from remuda.storage.map_store import MapStore
+from remuda.storage.segment.segment_directory import SegmentDirectory, StoredSegment
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from remuda.catalog import Catalog, MapDefinition
+    from remuda.storage.folder.manifest import MapEntry
+    from remuda.storage.segment.segment_file import SegmentInfo
+    from remuda.storage.store_state import StoreState
+
+_logger = logging.getLogger("remuda.storage")
+
+
+class BackgroundCheckpoint:
+    """Runs a checkpoint on a thread of its own, for a write that finds its map's memtable too long.
+
+    At most one runs at a time; what is asked for meanwhile is not queued, since the next write asks again.
+    """
+
+    def __init__(self, checkpoint: Callable[[], None]) -> None:
+        self._checkpoint = checkpoint
+        self._running = Lock()
+
+    def request(self) -> None:
+        """Starts one unless one is running."""
+        if self._running.acquire(blocking=False):
+            Thread(target=self._run, name="remuda-checkpoint", daemon=True).start()
+
+    def _run(self) -> None:
+        try:
+            self._checkpoint()
+        except Exception:
+            # Nothing is lost: the memtable and its records stay, and the next write that finds it too long tries again.
+            _logger.exception("a checkpoint in the background failed")
+        finally:
+            self._running.release()
+
+
+class StoreWriter:
+    """Changes the maps and the catalog of a store and commits each change, all of it or nothing.
+
+    `checkpoint` is the store's own, for the thread that runs it in the background.
+    """
+
+    def __init__(self, state: StoreState, checkpoint: Callable[[], None]) -> None:
+        self._state = state
+        self._checkpoints = BackgroundCheckpoint(checkpoint)
+
+    def new_map(self, definition: MapDefinition) -> MapStore:
+        """Make a map without rows, which is in no catalog yet."""
+        state = self._state
+        created = MapStore(
+            definition,
+            self.directory(definition),
+            state.structure,
+            lambda delivery: self.commit_manifest(delivery, changed=definition.id),
+            self._checkpoints.request,
+            state.wal,
+        )
+        if state.read_only:
+            created.availability.refusal = "the folder is open for reading only"
+        return created
+
+    def directory(self, definition: MapDefinition) -> SegmentDirectory:
+        folder = self._state.folder
+        if folder is None:
+            return SegmentDirectory(None)
+        return SegmentDirectory(folder.path / "maps" / definition.id, folder.disposal, self._state.remote)
+
+    # Changes of the catalog
+
+    def begin_change(self) -> None:
+        """Prepare for a change of the catalog: refuse where nothing may be written.
+
+        Without a write-ahead log, what was written before is committed first: the change must not be found without it.
+        """
+        self._state.refuse_unwritable()
+        if self._state.folder is not None and self._state.wal is None:
+            self._flush_all()
+
+    def change_indexes(self, found: MapStore, change: Callable[[MapStore], MapDefinition]) -> MapDefinition:
+        definition, stored = found.definition, found.stored
+        changed = change(found)
+        self.change_catalog(
+            self._state.catalog.with_map(changed), lambda: found.state.change_definition(definition, stored)
+        )
+        return changed
+
+    def change_catalog(self, catalog: Catalog, undo: Callable[[], object]) -> None:
+        state = self._state
+        before = state.catalog
+        state.catalog = catalog
+        try:
+            self.commit_manifest()
+        except BaseException:
+            state.catalog = before
+            undo()
+            raise
+
+    # Commits
+
+    def checkpoint(self) -> None:
+        """Flush every memtable into segments and remove the WAL files that are not needed any more."""
+        state, folder = self._state, self._state.folder
+        with state.structure:
+            if state.closed or state.read_only:
+                return
+            if folder is not None:
+                folder.refuse_after_failure()
+                if any(each.memtable_length for each in state.maps.values()):
+                    folder.begin_log_file()
+            if state.wal is None:
+                self._flush_all()
+            else:
+                for each in state.maps.values():
+                    each.checkpoint()
+            if folder is not None:
+                folder.sweep()
+                # Records of a map that cannot be opened stay too.
+                maps = [
+                    each
+                    for each in state.maps.values()
+                    if each.memtable_length or each.availability.damaged is not None
+                ]
+                waiting = [each.state.flushed + 1 for each in maps]
+                folder.drop_old_logs(waiting, self.commit_manifest)
+
+    def _flush_all(self) -> None:
+        """Flush every memtable and commit once.
+
+        Without a write-ahead log nothing would make up for the maps that a crash between two commits leaves behind.
+        """
+        flushed = [each for each in self._state.maps.values() if each.flush()]
+        if flushed:
+            self.commit_manifest()
+        for each in self._state.maps.values():
+            each.discard_superseded()
+
+    def commit_manifest(
+        self, delivery: str | None = None, *, only_changes: bool = False, changed: str | None = None
+    ) -> None:
+        """Write the manifest of the present state.
+
+        `changed` is the id of the map that has changed its segments, where it was only one.
+        """
+        state = self._state
+        if state.folder is None:
+            return
+        with state.structure:
+            if state.closed:  # a load that was under way: the folder may have another writer, and the maps hold nothing
+                raise StorageError("the store is closed", state.path, sqlstate="08003")
+            if state.wal is None and changed is not None:
+                for each in state.maps.values():
+                    if each.definition.id != changed:
+                        each.flush()
+            entries = [_entry_of(each) for each in state.maps.values()]
+            state.folder.commit(state.partitions, state.catalog, entries, only_changes=only_changes, delivery=delivery)
+
+
+def _entry_of(each: MapStore) -> MapEntry:
+    if each.availability.damaged is not None:
+        return each.availability.damaged.entry
+    return map_entry(each.definition, each.state.flushed, _saved(each.stored))
+
+
+def _saved(stored: Sequence[StoredSegment]) -> list[tuple[SegmentInfo, str | None]]:
+    return [(each.info, each.deletion_file) for each in stored if each.info is not None]
