@@ -1,16 +1,16 @@
-"""`python -m benchmarks [ending|space|planning|footprint] [--rows N]`"""
+"""`python -m benchmarks [ending|space|planning|estimates|footprint] [--rows N]`"""
 
 from __future__ import annotations
 
 import argparse
 import sys
 
-from benchmarks import ending, footprint, planning, space
+from benchmarks import ending, estimates, footprint, planning, space
 from remuda.bench import data
 from remuda.bench.peers.remuda_peer import RemudaPeer
 from remuda.durations import duration
 
-SUBJECTS = ("ending", "space", "planning", "footprint")
+SUBJECTS = ("ending", "space", "planning", "estimates", "footprint")
 
 
 def main() -> int:
@@ -26,6 +26,8 @@ def main() -> int:
                 _show_space(data.make(options.rows))
             case "planning":
                 planning.show()
+            case "estimates":
+                estimates.show(options.rows)
             case _:
                 _show_footprint()
     return 0

@@ -12,6 +12,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+import remuda
+from benchmarks import estimates
 from remuda.bench import arguments, data, measure, plots
 from remuda.bench.case import REMUDA, Setting, size_of
 from remuda.bench.cases import GROUPS
@@ -217,3 +219,22 @@ def test_styles_of_peers_differ_in_shape_or_filling() -> None:
     looks = [(style.shape, style.hollow) for style in plots.STYLES.values()]
     assert len(looks) == len(set(looks)), "colour must not be the only difference"
     assert set(KINDS) <= set(plots.STYLES)
+
+
+def test_estimates_are_compared_with_actual_rows(capsys: pytest.CaptureFixture[str]) -> None:
+    with remuda.open() as grid:
+        estimates.fill(grid, ROWS)
+        found = [estimates.estimate(grid, f"facts WHERE {each}", each) for each in estimates.CONDITIONS]
+        found += [estimates.estimate(grid, each, each) for each in estimates.JOINS]
+        found += estimates.operators(
+            grid, "query", "SELECT qty FROM facts JOIN customers ON cust = name WHERE grade = 1"
+        )
+    assert [each.actual for each in found if each.text == "uniform IS NULL"] == [0]
+    assert all(each.error >= 1 and each.expected >= 0 for each in found)
+    kinds = {each.text.split()[1] for each in found if each.text.startswith("query")}
+    assert "MapScan" in kinds
+    assert any(kind.endswith("Join") for kind in kinds)
+    estimates.summarise("conditions", found)
+    assert f"conditions: {len(found)} estimates, median" in capsys.readouterr().out
+    assert estimates.Estimated("a tenth", 1.0, 10).error == estimates.Estimated("tenfold", 10.0, 1).error == 10
+    assert estimates.Estimated("nothing", 0.0, 0).error == 1

@@ -50,6 +50,7 @@ def test_files_are_mapped_in_one_place(callers: dict[str, set[str]]) -> None:
 def test_files_of_a_store_are_opened_in_one_place(callers: dict[str, set[str]]) -> None:
     """Relative to a handle of their folder and without following links."""
     assert callers["os.open"] | callers["open"] == {
+        "cli/shell/history.py",  # the user's history: no file of a store, and no link is followed either
         "storage/remote/file_cache.py",  # locks of the cache
         "storage/folder/process_folder.py",  # locks of temporary folders
         "storage/folder/store_files.py",

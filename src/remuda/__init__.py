@@ -36,7 +36,7 @@ if sys.platform == "win32":
 
 if TYPE_CHECKING:
     from remuda import dbapi, spark
-    from remuda.grid import Grid, Map, Result, Session
+    from remuda.grid import Grid, Map, Result, Row, Session
     from remuda.grid import open_grid as open  # noqa: A004  (the name users know from gzip.open and its kin)
 
 __version__ = "0.1.0"
@@ -50,6 +50,7 @@ __all__ = [
     "OutcomeUnknownError",
     "RemudaError",
     "Result",
+    "Row",
     "Session",
     "SqlError",
     "StorageError",
@@ -64,6 +65,7 @@ _LAZY = {
     "Grid": ("remuda.grid", "Grid"),
     "Map": ("remuda.grid", "Map"),
     "Result": ("remuda.grid", "Result"),
+    "Row": ("remuda.grid", "Row"),
     "Session": ("remuda.grid", "Session"),
     "dbapi": ("remuda.dbapi", None),
     "spark": ("remuda.spark", None),

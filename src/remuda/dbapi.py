@@ -320,7 +320,8 @@ class Cursor:
 
     def fetchall(self) -> Sequence[tuple[Any, ...]]:
         with _translating():
-            return self._rows().fetchall()
+            rows = self._rows()
+            return [] if rows.was_read else rows.fetchall()
 
     def fetch_arrow_table(self) -> Any:
         """All rows that are left as a `pyarrow.Table`: not of PEP 249, but what its users ask for next."""

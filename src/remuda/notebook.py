@@ -141,6 +141,8 @@ class SqlMagics(Magics):
             values = self._values(statement)
             run = self._session.explain if statement.is_explain else self._session.sql
             value = run(statement.text, *([values] if values else []))
+        if isinstance(value, Result) and value.columns:
+            value.peek(1)  # an error of the first rows fails the cell, and not its display
         return value
 
     def _values(self, statement: ScriptStatement) -> dict[str, Any]:

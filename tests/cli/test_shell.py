@@ -1,89 +1,42 @@
-"""The shell and `remuda sql` on a real grid."""
+"""Statements in the shell: answers, errors, what is shown of them, and how they are cancelled."""
 
 from __future__ import annotations
 
-import io
-import json
 import signal
+from collections.abc import Callable
+from pathlib import Path
 from threading import Event, Thread, main_thread
-from typing import TYPE_CHECKING
 
 import pytest
 
-import remuda
-from remuda.cli import main
-from remuda.cli.shell import CONTINUED, PROMPT, Shell
+from remuda.cli.shell import Shell
+from remuda.cli.shell.commands import help_text
 from remuda.exec import ExecContext
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+Feed = Callable[[str], str]
 
 
-@pytest.fixture
-def shell() -> Iterator[Shell]:
-    with remuda.open() as grid:
-        grid.sql("CREATE TABLE t (k BIGINT, name VARCHAR, PRIMARY KEY (k))")
-        grid.sql("CREATE INDEX t_name ON t (name) TYPE HASH")
-        grid.sql("INSERT INTO t VALUES (1, 'ann'), (2, NULL)")
-        yield Shell(grid)
+def test_a_statement_goes_over_several_lines(feed: Feed) -> None:
+    assert feed("SELECT k,\nname FROM t ORDER BY k;") == " k  name\n──  ────\n 1  ann\n 2  NULL\n(2 rows)"
 
 
-def test_a_statement_ends_at_its_semicolon(shell: Shell) -> None:
-    assert shell.prompt == PROMPT
-    assert shell.feed("SELECT k,") == ""
-    assert shell.prompt == CONTINUED
-    assert shell.feed("name FROM t ORDER BY k;") == " k  name\n──  ────\n 1  ann\n 2  NULL\n(2 rows)"
-    assert shell.prompt == PROMPT
+def test_several_statements_on_a_line(feed: Feed) -> None:
+    assert feed("DELETE FROM t WHERE k = 1; SELECT k FROM t;") == "1 row changed\n k\n──\n 2\n(1 row)"
 
 
-def test_several_statements_on_a_line(shell: Shell) -> None:
-    answer = shell.feed("DELETE FROM t WHERE k = 1; SELECT k FROM t; SELECT")
-    assert answer == "1 row changed\n k\n──\n 2\n(1 row)"
-    assert shell.prompt == CONTINUED
-    shell.drop()
-    assert shell.prompt == PROMPT
+def test_an_error_ends_a_text(feed: Feed, shell: Shell) -> None:
+    assert "(1 row)" not in feed("SELECT nam FROM t; SELECT 'not reached' AS x;")
+    assert not shell.run("SELECT nam FROM t;")
+    assert shell.run("SELECT k FROM t;")
 
 
-def test_errors_show_the_place(shell: Shell) -> None:
-    lines = shell.feed("SELECT nam FROM t;").splitlines()
-    assert lines[1:3] == ["  SELECT nam FROM t", "         ^^^"]
+def test_errors_show_the_place_in_all_that_was_typed(feed: Feed) -> None:
+    lines = feed("SELECT k FROM t WHERE k = 9; SELECT 1,\n  nam FROM t;").splitlines()
+    assert lines[-4].endswith("at line 2, column 3")
+    assert lines[-3:-1] == ["    nam FROM t;", "    ^^^"]
 
 
-def test_commands_begin_with_a_backslash(shell: Shell) -> None:
-    assert "t" in shell.feed("\\d")
-    described = shell.feed("\\d t")
-    assert "BIGINT" in described
-    assert "index t_name HASH (name)" in described
-    assert "no map missing" in shell.feed("\\d missing")
-    assert shell.feed("\\timing") == "Timing is on."
-    assert "Time: " in shell.feed("SELECT k FROM t;")
-    assert "not a command" in shell.feed("\\nonsense")
-    assert not shell.finished
-    shell.feed("\\q")
-    assert shell.finished
-
-
-def test_sql_command_keeps_its_data_in_the_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = str(tmp_path / "shop.remuda")
-    create = "CREATE TABLE t (k BIGINT, v DOUBLE, PRIMARY KEY (k)); INSERT INTO t VALUES (1, 2.5)"
-    assert main(["sql", "-d", folder, "-c", create]) == 0
-    capsys.readouterr()
-    assert main(["sql", "-d", folder, "-f", "json", "-c", "SELECT * FROM t"]) == 0
-    assert json.loads(capsys.readouterr().out) == [{"k": 1, "v": 2.5}]
-    assert main(["sql", "-d", folder, "-f", "csv", "-c", "SELECT * FROM t;"]) == 0
-    assert capsys.readouterr().out == "k,v\n1,2.5\n"
-
-
-def test_sql_command_reads_standard_input_and_stops_at_an_error(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("sys.stdin", io.StringIO("SELECT * FROM missing;\nCREATE TABLE t (k BIGINT, PRIMARY KEY (k));"))
-    assert main(["sql"]) == 1
-    assert "OBJECT_NOT_FOUND" in capsys.readouterr().err
-
-
-def test_what_a_statement_did(shell: Shell) -> None:
+def test_what_a_statement_did(feed: Feed) -> None:
     for statement, said in (
         ("CREATE TABLE u (k BIGINT, PRIMARY KEY (k));", "done"),
         ("SET engine = local;", "done"),
@@ -93,29 +46,44 @@ def test_what_a_statement_did(shell: Shell) -> None:
         ("CREATE VIEW v AS SELECT k, name AS called FROM t;", "done"),
         ("DROP TABLE IF EXISTS nothing;", "done"),
     ):
-        assert shell.feed(statement) == said
-    assert "views: v" in shell.feed("\\d")
-    assert "called" in shell.feed("\\d v")
+        assert feed(statement) == said
+    assert "v     view" in feed("\\d")
+    assert "called" in feed("\\d v")
 
 
-def test_an_answer_has_room(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "25")
-    wide = shell.feed("SELECT k, name, 'a long piece of text' AS text FROM t ORDER BY k;").splitlines()
-    assert wide[:4] == ["── row 1 ──", "k     1", "name  ann", "text  a long piece of text"]
-    assert wide[-1] == "(2 rows)"
-    assert shell.feed("SELECT 'one column that is wider than the terminal' AS text;").startswith(" text\n")
+def test_a_plan_is_printed_as_it_is(feed: Feed, tmp_path: Path) -> None:
+    """Not as a table, not as records: its lines belong together, and its JSON is JSON."""
+    plan = feed("EXPLAIN SELECT * FROM t WHERE k = 1;")
+    assert plan.splitlines()[0].startswith("Root ")
+    assert feed("\\x on") == "expanded is on."
+    assert feed("EXPLAIN SELECT * FROM t WHERE k = 1;") == plan
+    assert feed("EXPLAIN (FORMAT JSON) SELECT * FROM t WHERE k = 1;").startswith("{\n")
 
 
-def test_an_answer_ends_somewhere(shell: Shell) -> None:
-    shell.feed("INSERT INTO t SELECT a.k * 1000 + b.k, 'x' FROM t a, t b, t c WHERE c.k = 1;")
-    assert shell.feed("\\rows 2") == "Answers are shown up to 2 rows."
-    lines = shell.feed("SELECT k FROM t;").splitlines()
+def test_an_answer_ends_somewhere(feed: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("remuda.cli.shell.screen.Screen.is_terminal", property(lambda _: True))
+    assert feed("\\rows 2") == "rows is 2."
+    lines = feed("SELECT i FROM range(5) AS r(i);").splitlines()
     assert len(lines) == 5
-    assert "the first 2 rows" in lines[-1]
-    assert shell.feed("SELECT k FROM t LIMIT 2;").endswith("(2 rows)")
+    assert lines[-1] == "(the first 2 rows; \\rows n shows more)"
+    assert feed("SELECT i FROM range(2) AS r(i);").endswith("(2 rows)")
+    feed("\\pset format csv")
+    assert feed("SELECT i FROM range(5) AS r(i);") == "i\n0\n1\n(the first 2 rows; \\rows n shows more)"
 
 
-def test_a_statement_can_be_stopped(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_gets_every_row(feed: Feed, tmp_path: Path) -> None:
+    feed("\\rows 2")
+    for form, first, lines in (("csv", "i", 5_001), ("json", "[", 5_002), ("table", "    i", 5_003)):
+        feed(f"\\pset format {form}")
+        path = tmp_path / f"out.{form}"
+        assert feed(f"\\o {path}") == ""
+        assert feed("SELECT i FROM range(5000) AS r(i) ORDER BY i;") == ""
+        feed("\\o")
+        written = path.read_text(encoding="utf-8").splitlines()
+        assert (written[0], len(written)) == (first, lines)
+
+
+def test_a_statement_can_be_cancelled(feed: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
     """As by Ctrl-C, when it has begun; the shell goes on.
 
     What runs in the background may have been started without a Ctrl-C.
@@ -136,19 +104,16 @@ def test_a_statement_can_be_stopped(shell: Shell, monkeypatch: pytest.MonkeyPatc
     interrupting = Thread(target=interrupt)
     interrupting.start()
     try:
-        assert shell.feed(endless) == "stopped"
+        assert feed(endless) == "cancelled"
     finally:
         interrupting.join()
         signal.signal(signal.SIGINT, before)
-    assert shell.feed("SELECT 1 AS one;").endswith("(1 row)")
+    assert feed("SELECT 1 AS one;").endswith("(1 row)")
 
 
-def test_a_script_is_piped_in(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr("sys.stdin", io.StringIO("SELECT 1 AS one;\nSELECT 2 AS two"))
-    assert main([]) == 0
-    assert capsys.readouterr().out.count("(1 row)") == 2
-    monkeypatch.setattr("sys.stdin", io.StringIO("SELECT nothing;\nSELECT 2 AS two;"))
-    assert main([]) == 1
-    shown = capsys.readouterr()
-    assert "unknown column: nothing" in shown.err
-    assert shown.out == ""
+@pytest.mark.parametrize("word", ["exit", "quit;", "EXIT", "\\q", ".quit", ".exit"])
+def test_words_of_other_shells(feed: Feed, shell: Shell, word: str) -> None:
+    assert feed("help") == help_text()
+    assert not shell.finished
+    feed(word)
+    assert shell.finished

@@ -13,12 +13,13 @@ from remuda.catalog import IndexType
 from remuda.errors import ErrorCode, SqlError
 from remuda.exec import ExecContext, ExpressionCache, IterationResult
 from remuda.exec.scan import index_scan
+from remuda.exec.scan.concrete_bounds import index_lookups
 from remuda.exec.scan.index_scan import IndexScanExec
 from remuda.exec.scan.key_lookup import KeyLookupExec
 from remuda.exec.scan.map_scan import MapScanExec
 from remuda.expr import Call, Column, Expression, Literal, Parameters
 from remuda.plan.bounds import Bound, End, Interval, Points, Pruning
-from remuda.plan.physical import Direction, IndexScan, KeyLookup, MapScan
+from remuda.plan.physical import Direction, IndexScan, KeyLookup, MapScan, ScanCutover
 from remuda.plan.traits import SortKey, Traits
 from remuda.storage import MapSnapshot, Store
 from remuda.types import BIGINT, BOOLEAN, DOUBLE, VARCHAR
@@ -170,7 +171,14 @@ def test_an_unordered_scan_finds_each_row_once(
 
 def test_a_scan_is_direct_where_the_index_finds_too_much(snapshot: MapSnapshot) -> None:
     bounds = Interval((End(number(2.0), True),))
-    for above, direct in ((0, True), (10_000, False)):
+    by_index = IndexScan(MAP, SORTED, (ID,), (bounds,), None, Direction.UNORDERED, None, Traits())
+    matching = index_scan.count_entries(by_index, snapshot.sources, index_lookups((bounds,), ()))
+    # By a number of entries, by a share of the rows that the map has at execution, and by the least of several.
+    all_rows = ((0.0, matching / snapshot.rows + 1e-9),)
+    fewer = ((0.0, (matching - 1) / snapshot.rows + 1e-9),)
+    constants = [(((0.0, 0.0),), True), (((10_000.0, 0.0),), False)]
+    for lines, direct in (*constants, (all_rows, False), (fewer, True), ((*all_rows, *fewer), True)):
+        above = ScanCutover(lines, rows=1)
         scan = IndexScan(
             MAP, SORTED, (ID,), (bounds,), None, Direction.UNORDERED, None, Traits(), AT_LEAST_TWO, scan_cutover=above
         )

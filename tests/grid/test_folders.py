@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,11 @@ def answers(grid: Any) -> list[list[Any]]:
     return [sorted(map(tuple, grid.sql(text, *values)), key=repr) for text, values in QUERIES]
 
 
+def shape(plan: str) -> list[str]:
+    """A plan without estimates: replaced rows count in those until a checkpoint has dropped them."""
+    return [re.sub(r" +rows≈\S+ cost≈\S+", "", line) for line in plan.splitlines()]
+
+
 @pytest.mark.parametrize("durability", ["fsync", "os", "none"])
 def test_a_folder_opened_again_gives_the_same_answers(tmp_path: Path, durability: str) -> None:
     with remuda.open(tmp_path / "grid", durability=durability) as grid:
@@ -39,12 +45,12 @@ def test_a_folder_opened_again_gives_the_same_answers(tmp_path: Path, durability
         grid.sql("UPDATE m SET n = n + 1 WHERE n > 50")
         grid.sql("DELETE FROM m WHERE id IN (7, 8)")
         expected = answers(grid)
-        plan = grid.explain("SELECT id FROM m WHERE s = 's2'")
+        plan = shape(grid.explain("SELECT id FROM m WHERE s = 's2'"))
     for members in (1, 3):
         with remuda.open(str(tmp_path / "grid"), members=members) as grid:
             assert answers(grid) == expected
             if members == 1:
-                assert grid.explain("SELECT id FROM m WHERE s = 's2'") == plan
+                assert shape(grid.explain("SELECT id FROM m WHERE s = 's2'")) == plan
             assert [row.name for row in grid.sql("SHOW INDEXES")] == ["m_n", "m_s"]
             with pytest.raises(SqlError):
                 grid.sql("INSERT INTO m VALUES (20001, 1, 'x')")

@@ -84,9 +84,9 @@ def test_a_folder_of_files(grid: Any, tmp_path: Path) -> None:
     assert contents(grid) == ROWS
 
 
-@pytest.mark.parametrize("data", [5, [1, 2], {"id": [1]}, None, object()])
+@pytest.mark.parametrize("data", [5, [1, 2], b"id", None, object()])
 def test_what_cannot_be_loaded(grid: Any, data: Any) -> None:
-    with pytest.raises(SqlError, match="cannot be loaded: give an Arrow table, a data frame, batches or a path"):
+    with pytest.raises(SqlError, match=r"cannot be loaded: give an Arrow table, a data frame, batches, .* or a path"):
         grid.load("m", data)
 
 
@@ -225,5 +225,5 @@ def test_batches_of_different_columns() -> None:
     with remuda.open() as grid:
         grid.sql("CREATE TABLE t (id BIGINT, v VARCHAR, PRIMARY KEY (id))")
         pieces = [pa.table({"id": [1]}), pa.table({"v": ["x"], "id": [2]}), pa.table({"id": pa.array([3], pa.int8())})]
-        assert grid.load("t", iter(pieces)) == 3
+        assert grid.load("t", iter(pieces), missing="null") == 3
         assert grid.sql("SELECT * FROM t ORDER BY id").fetchall() == [(1, None), (2, "x"), (3, None)]

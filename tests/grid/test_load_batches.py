@@ -13,15 +13,14 @@ import pytest
 
 import remuda
 from remuda.errors import SqlError
-from remuda.grid.files import inputs
-from remuda.grid.files.inputs import ProgressBar
+from remuda.grid.files.progress import ProgressBar
 
 
 @pytest.fixture(params=["memory", "folder"])
 def grid(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """Tables of 1,000 rows at a time are enough to see what happens between them."""
-    monkeypatch.setattr(inputs, "TABLE_ROWS", 1_000)
-    monkeypatch.setattr("remuda.grid.grid.TABLE_ROWS", 1_000)
+    monkeypatch.setattr("remuda.grid.files.load_source.TABLE_ROWS", 1_000)
+    monkeypatch.setattr("remuda.grid.files.loading.TABLE_ROWS", 1_000)
     with remuda.open(None if request.param == "memory" else tmp_path / "grid") as opened:
         opened.sql("CREATE TABLE m (id BIGINT, name VARCHAR, PRIMARY KEY (id))")
         opened.sql("CREATE INDEX by_name ON m (name) TYPE HASH")
@@ -100,7 +99,7 @@ class _Terminal(io.StringIO):
 
 
 def test_progress_bar(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("remuda.grid.files.inputs._PERIOD", 0.0)
+    monkeypatch.setattr("remuda.grid.files.progress._PERIOD", 0.0)
     screen = _Terminal()
     bar = ProgressBar("loading m", 1_000, screen)
     bar.advance(500)

@@ -53,7 +53,7 @@ class Named:
 
 
 def cache_of(limit: int = 3, is_valid: Callable[[Any], bool] = lambda _: True, store: Any = None) -> PlanCache:
-    return PlanCache(store or Named(), is_valid, limit)
+    return PlanCache(store or Named(), is_valid, lambda _: True, limit)
 
 
 def texts(cache: PlanCache) -> set[str]:
@@ -600,6 +600,70 @@ def test_a_plan_is_made_anew_when_its_map_is_large_enough_for_workers(monkeypatc
         assert any(isinstance(node, physical.LocalExchange) for node in walk(large.tree))
         grid.sql("DELETE FROM m WHERE id < 50")
         assert plan() is large, "it runs with few rows as well"
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("SELECT COUNT(*) FROM m JOIN n ON m.n = n.id", ()),
+        ("SELECT n FROM m WHERE n > ?", (0,)),
+        ("SELECT a.n FROM m AS a JOIN m AS b ON a.id = b.n", ()),
+    ],
+)
+def test_a_plan_is_made_anew_when_its_map_has_grown_or_shrunk(text: str, values: tuple[Any, ...]) -> None:
+    """At its next use, without waiting for the worker, and not before."""
+    with remuda.open() as grid:
+        grid.sql("CREATE TABLE m (id BIGINT, n BIGINT, PRIMARY KEY (id))")
+        grid.sql("CREATE TABLE n (id BIGINT, PRIMARY KEY (id))")
+        grid.sql("INSERT INTO n VALUES (1), (2)")
+
+        def rows(count: int) -> None:
+            grid.load("m", pa.table({"id": range(count), "n": [id_ % 10 for id_ in range(count)]}), mode="replace")
+
+        def plan() -> Any:
+            grid.sql(text, *values).fetchall()
+            found = dict(grid.engine.plans.entries()).get(key(text))
+            assert found is not None
+            return found.plan
+
+        grid.engine.plans.close()  # The worker looks at plans every second by itself.
+        rows(1)
+        smallest = plan()
+        rows(cost.SMALL_MAP)
+        assert plan() is smallest
+        rows(cost.SMALL_MAP * cost.PLAN_GROWTH)
+        grown = plan()
+        assert grown is not smallest
+        rows(1_000)
+        assert plan() is grown
+        rows(cost.SMALL_MAP)
+        assert plan() is grown
+        rows(cost.SMALL_MAP - 1)
+        assert plan() is not grown
+
+
+def test_a_key_lookup_is_not_planned_anew_when_its_map_has_grown() -> None:
+    text = "SELECT n FROM m WHERE id = ?"
+    with remuda.open() as grid:
+        grid.sql("CREATE TABLE m (id BIGINT, n BIGINT, PRIMARY KEY (id))")
+        grid.sql(text, 1).fetchall()
+        grid.load("m", pa.table({"id": range(10_000), "n": range(10_000)}))
+        assert grid.sql(text, 77).fetchall() == [(77,)]
+        grid.engine.plans.remove_stale()
+        assert next(row.hits for row in grid.sql("SHOW PLANS") if row.sql == text) == 1
+
+
+def test_a_plan_for_few_rows_finds_all_of_many() -> None:
+    """A plan that is taken from the cache just before its map grows, by its answers before and after."""
+    with remuda.open() as grid:
+        grid.sql("CREATE TABLE m (id BIGINT, n BIGINT, PRIMARY KEY (id))")
+        grid.sql("CREATE INDEX by_n ON m (n) TYPE SORTED")
+        for count in (1, 50, 300, 5_000, 20_000, 60_000, 10, 0):
+            grid.load("m", pa.table({"id": range(count), "n": range(count)}), mode="replace")
+            for least in (0, count // 2, count - 1):
+                expected = list(range(max(least + 1, 0), count))
+                found = grid.sql("SELECT n FROM m WHERE n > ?", least).fetchall()
+                assert sorted(row[0] for row in found) == expected, (count, least)
 
 
 def test_a_plan_does_not_outlive_its_partition_table() -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
 from random import Random
@@ -99,16 +100,109 @@ def test_what_is_left_after_a_partial_reading(grid: Any, way: tuple[str, int], r
     assert in_order(found) == rows
 
 
-def test_reading_past_the_end_is_no_error(grid: Any, way: tuple[str, int]) -> None:
+TAKES_ALL: dict[str, Callable[[Any], Any]] = {
+    "for": list,
+    "fetchall": lambda result: result.fetchall(),
+    "dicts": lambda result: result.dicts(),
+    "json": lambda result: json.loads(result.json()),
+    "arrow": lambda result: result.arrow().to_pylist(),
+    "df": lambda result: result.df().to_dict("records"),
+    "pl": lambda result: result.pl().to_dicts(),
+    "stream": lambda result: pa.table(result).to_pylist(),
+    "record_batches": lambda result: [row for batch in result.record_batches() for row in batch.to_pylist()],
+}
+
+
+@pytest.mark.parametrize("first", TAKES_ALL)
+def test_a_second_reading_says_that_the_result_was_read(grid: Any, way: tuple[str, int], first: str) -> None:
     result, rows = run(grid, way)
-    assert len(result.fetchall()) == len(rows)
+    assert not result.was_read
+    assert len(TAKES_ALL[first](result)) == len(rows)
+    assert result.was_read
+    for again in TAKES_ALL.values():
+        with pytest.raises(SqlError, match="was read already") as caught:
+            again(result)
+        assert caught.value.code is ErrorCode.DATA_EXCEPTION
+    with pytest.raises(SqlError, match="was read already"):
+        result.show()
+    assert repr(result) == "<Result: id BIGINT; was read already>"
+    assert "was read already" in result._repr_html_()
+
+
+def test_a_cursor_that_is_at_the_end_says_so_for_ever(grid: Any, way: tuple[str, int]) -> None:
+    result, rows = run(grid, way)
+    assert len(result.fetchmany(ROWS + 1)) == len(rows)
     for _ in range(2):
         assert result.fetchone() is None
         assert result.fetchmany(3) == []
-        assert result.fetchall() == []
-        assert list(result) == []
-        assert result.to_arrow().num_rows == 0
-        assert result.to_arrow().column_names == ["id"]
+    assert result.fetchall() == [], "nothing is left, and nothing was taken twice"
+    for _ in range(2):
+        assert result.fetchone() is None
+        assert result.fetchmany(3) == []
+    with pytest.raises(SqlError, match="was read already"):
+        result.fetchall()
+
+
+def test_a_statement_without_rows_can_be_read_for_ever(grid: Any) -> None:
+    result = grid.sql("DELETE FROM m WHERE id = -1")
+    for _ in range(3):
+        assert (result.fetchall(), list(result), result.fetchone()) == ([], [], None)
+    assert repr(result) == "<Result: 0 rows changed>"
+
+
+@pytest.mark.parametrize("read", [0, 1, 5, CURSOR_BUFFER_SIZE - 1, CURSOR_BUFFER_SIZE])
+@pytest.mark.parametrize("take_rest", TAKES_ALL)
+def test_looking_at_a_result_takes_no_row_away(grid: Any, way: tuple[str, int], read: int, take_rest: str) -> None:
+    result, rows = run(grid, way)
+    found = [tuple(row) for row in result.fetchmany(read)]
+    for size in (0, 1, 3, 11, 3):
+        looked_at = result.peek(size)
+        assert len(looked_at) == min(size, max(0, len(rows) - read))
+        assert repr(result).count("\n") >= 2
+        assert "<table" in result._repr_html_()
+        if looked_at and size == 3:
+            following = result.fetchone()
+            assert following == looked_at[0]
+            found.append(tuple(following))
+            read += 1
+    rest = TAKES_ALL[take_rest](result)
+    found += [tuple(row.values()) if isinstance(row, dict) else tuple(row) for row in rest]
+    assert in_order(found) == rows
+
+
+def test_looking_at_a_result_reads_little_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    from functools import partial
+
+    from remuda.exec import ExecContext
+    from remuda.runtime import local
+
+    monkeypatch.setattr(local, "ExecContext", partial(ExecContext, scan_batch_rows=100))
+    with remuda.open() as grid:
+        grid.sql("CREATE TABLE m (id BIGINT, PRIMARY KEY (id))")
+        grid.load("m", pa.table({"id": range(50_000)}))
+        result = grid.sql("SELECT id FROM m")
+        assert repr(result).endswith("(first 10 rows)")
+        assert len(result.peek(250)) == 250
+        assert sum(each.rows_read for each in result._execution.activity) < 10_000
+        assert sorted(result.fetchall()) == [(id_,) for id_ in range(50_000)]
+
+
+def test_a_repr_tells_the_error_of_a_query_and_leaves_it_to_the_reader(grid: Any) -> None:
+    result = grid.sql("SELECT 1 / (id - id) AS x FROM m WHERE id < 100")
+    assert "division by zero" in repr(result)
+    assert "division by zero" in result._repr_html_()
+    for _ in range(2):
+        with pytest.raises(SqlError, match="division by zero"):
+            result.fetchall()
+
+
+def test_html_escapes_what_values_and_names_contain(grid: Any) -> None:
+    html = grid.sql("SELECT '<script>&' AS \"<b>\", NULL AS n, 5 AS five")._repr_html_()
+    assert "&lt;script&gt;&amp;" in html
+    assert "&lt;b&gt;" in html
+    assert "<script>" not in html
+    assert ">NULL</td>" in html
+    assert 'text-align: right">5</td>' in html
 
 
 def test_a_closed_result_cannot_be_read_on(grid: Any, way: tuple[str, int]) -> None:
@@ -252,7 +346,10 @@ def test_what_is_shown_in_a_notebook(tmp_path: Path) -> None:
         assert repr(grid) == f"<Grid {tmp_path / 'shop.remuda'}>"
         grid.sql("CREATE TABLE t (k BIGINT, d DECIMAL(6, 2), PRIMARY KEY (k))")
         assert repr(grid.sql("INSERT INTO t VALUES (1, 2.5), (2, NULL)")) == "<Result: 2 rows changed>"
-        assert repr(grid.sql("SELECT k, d AS price FROM t")) == "<Result: k BIGINT, price DECIMAL(6, 2)>"
+        shown = grid.sql("SELECT k, d AS price FROM t ORDER BY k")
+        assert repr(shown).splitlines() == [" k  price", "──  ─────", " 1   2.50", " 2   NULL", "(2 rows)"]
+        shown.close()
+        assert repr(shown) == "<Result: k BIGINT, price DECIMAL(6, 2); closed>"
     assert repr(grid).endswith(", closed>")
     assert repr(remuda.open()) == "<Grid in memory>"
 
@@ -276,8 +373,13 @@ def test_ways_of_reading_may_be_mixed(seed: int) -> None:
                 case _:
                     batch = next(result.record_batches(), None)
                     found.extend(zip(*batch.to_pydict().values(), strict=True) if batch is not None else ())
-        rest = result.to_arrow().to_pydict() if seed % 3 else None
-        found.extend(zip(*rest.values(), strict=True) if rest is not None else map(tuple, result.fetchall()))
+            if result.was_read:
+                break
+            if random.random() < 0.5:
+                result.peek(random.choice([0, 3, 9_000]))
+        if not result.was_read:
+            rest = result.to_arrow().to_pydict() if seed % 3 else None
+            found.extend(zip(*rest.values(), strict=True) if rest is not None else map(tuple, result.fetchall()))
         assert len(found) == rows
         assert sorted(found) == [(number, number / 2) for number in range(rows)]
         assert not seed % 2 or found == sorted(found)

@@ -9,10 +9,11 @@ import pickle
 import pytest
 
 import remuda
-from remuda.grid.rows import FEW_ROWS, NamedRow, row_class
+from remuda.errors import SqlError
+from remuda.grid.rows import FEW_ROWS, Row, row_class
 
 
-def row(names: tuple[str, ...], *values: object) -> NamedRow:
+def row(names: tuple[str, ...], *values: object) -> Row:
     return row_class(names)(values)
 
 
@@ -45,7 +46,9 @@ def test_a_name_that_is_there_twice_means_its_first_column() -> None:
     made = row(("a", "b", "a"), 1, 2, 3)
     assert made.a == made["a"] == 1
     assert tuple(made) == (1, 2, 3)
-    assert made._asdict() == {"a": 1, "b": 2}
+    for convert in (made.asdict, made._asdict, lambda: dict(made)):
+        with pytest.raises(SqlError, match="two columns are called a"):
+            convert()
 
 
 def test_an_exact_name_comes_before_one_in_other_case() -> None:
@@ -57,7 +60,7 @@ def test_an_exact_name_comes_before_one_in_other_case() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["COUNT(*)", "", "a b", "class", "1", "count", "index", "__len__", "__class__", "_fields", "_places", "_asdict"],
+    ["COUNT(*)", "", "a b", "class", "1", "keys", "asdict", "__len__", "__class__", "_fields", "_ordinals", "_asdict"],
 )
 def test_names_that_are_no_attributes_are_keys_all_the_same(name: str) -> None:
     made = row((name, "other"), 1, 2)
@@ -65,9 +68,19 @@ def test_names_that_are_no_attributes_are_keys_all_the_same(name: str) -> None:
     assert (len(made), tuple(made), made.other) == (2, (1, 2), 2)
     assert made.index(2) == 1
     assert made.count(1) == 1
-    assert made._asdict() == {name: 1, "other": 2}
+    assert made._asdict() == made.asdict() == dict(made) == {name: 1, "other": 2}
     assert pickle.loads(pickle.dumps(made)) == made
     assert "other=2" in repr(made)
+
+
+@pytest.mark.parametrize("name", ["count", "index", "Count"])
+def test_a_column_takes_the_place_of_a_method_of_tuples(name: str) -> None:
+    """As a field of a `namedtuple` does. Other rows keep the methods."""
+    made = row((name, "other"), 1, 2)
+    assert getattr(made, name) == getattr(made, name.lower()) == made[name] == 1
+    assert dict(made) == made.asdict() == {name: 1, "other": 2}
+    assert (tuple(made), made == (1, 2), 2 in made, pickle.loads(pickle.dumps(made))) == ((1, 2), True, True, (1, 2))
+    assert (row(("a",), 5).count(5), row(("a",), 5).index(5)) == (1, 0)
 
 
 def test_pickle_and_copy_keep_the_names() -> None:

@@ -200,7 +200,7 @@ def test_arrow_out_of_a_shortcut_is_arrow_the_long_way(monkeypatch: pytest.Monke
                 found.append(grid.sql(statements[number], *values).to_arrow())
                 partly = grid.sql(statements[number], *values)
                 first = partly.fetchone()
-                found.append((first, partly.to_arrow(), partly.fetchall()))
+                found.append((first, partly.to_arrow(), partly.was_read, partly.fetchmany(5)))
             return found
 
     short = tables()

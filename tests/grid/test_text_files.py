@@ -13,7 +13,7 @@ import pytest
 
 import remuda
 from remuda.errors import ErrorCode, SqlError
-from remuda.grid.files import inputs, text_files
+from remuda.grid.files import csv_files, inputs, json_files, load_source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +29,7 @@ def grid() -> Iterator[Any]:
 def loaded(grid: Any, path: Path, text: str | bytes, columns: str = "n, s, d, j") -> list[tuple[Any, ...]]:
     path.write_bytes(text.encode() if isinstance(text, str) else text)
     grid.sql("TRUNCATE TABLE t")
-    grid.load("t", path)
+    grid.load("t", path, missing="null")
     by_load = sorted((tuple(row) for row in grid.sql(f"SELECT {columns} FROM t")), key=repr)
     grid.sql("TRUNCATE TABLE t")
     grid.sql(f"COPY t FROM '{path}'")
@@ -54,7 +54,7 @@ def test_members_that_first_appear_after_the_first_block(grid: Any, tmp_path: Pa
     rows = [{"n": 1}] * 600_000 + [{"n": 2, "s": "late", "d": 1.25}]
     path = tmp_path / "t.json"
     path.write_text(lines(*rows))
-    assert grid.load("t", path) == len(rows)
+    assert grid.load("t", path, missing="null") == len(rows)
     assert grid.sql("SELECT n, s, d FROM t WHERE s IS NOT NULL").fetchall() == [(2, "late", Decimal("1.25"))]
 
 
@@ -71,12 +71,12 @@ def test_numbers_for_a_decimal_keep_their_digits(grid: Any, tmp_path: Path) -> N
 def test_a_column_that_is_empty_through_the_first_block(grid: Any, tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("n,s,d\n" + "1,,\n" * 600_000 + "2,text,1.5\n")
-    assert grid.load("t", path) == 600_001
+    assert grid.load("t", path, missing="null") == 600_001
     assert grid.sql("SELECT n, s, d FROM t WHERE s IS NOT NULL").fetchall() == [(2, "text", Decimal("1.50"))]
 
 
 def test_null_then_text(grid: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text_files, "JSON_BLOCK", 20)
+    monkeypatch.setattr(json_files, "JSON_BLOCK", 20)
     assert loaded(grid, tmp_path / "t.json", lines({"s": None}, {"s": None}, {"s": "x"}), "s") == [
         ("x",),
         (None,),
@@ -159,10 +159,10 @@ WRONG_JSON = {
 def test_what_no_json_file_holds(
     grid: Any, tmp_path: Path, name: str, block: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(text_files, "JSON_BLOCK", block)
+    monkeypatch.setattr(json_files, "JSON_BLOCK", block)
     text, message = WRONG_JSON[name]
     if block < len(text) // 1_000:
-        monkeypatch.setattr(text_files, "JSON_BLOCK", 1_000)
+        monkeypatch.setattr(json_files, "JSON_BLOCK", 1_000)
     _refused(grid, tmp_path / "t.json", text, message)
 
 
@@ -191,7 +191,7 @@ WRONG_CSV = {
 def test_what_no_csv_file_holds(
     grid: Any, tmp_path: Path, name: str, block: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(text_files, "CSV_BLOCK", block)
+    monkeypatch.setattr(csv_files, "CSV_BLOCK", block)
     text, message = WRONG_CSV[name]
     _refused(grid, tmp_path / "t.csv", text, message)
 
@@ -199,7 +199,7 @@ def test_what_no_csv_file_holds(
 def _refused(grid: Any, path: Path, text: str | bytes, message: str) -> None:
     """By both ways to load; the error names the file, and nothing of it is loaded."""
     path.write_bytes(text.encode() if isinstance(text, str) else text)
-    for load_it in (lambda: grid.load("t", path), lambda: grid.sql(f"COPY t FROM '{path}'")):
+    for load_it in (lambda: grid.load("t", path, missing="null"), lambda: grid.sql(f"COPY t FROM '{path}'")):
         with pytest.raises(SqlError, match=message) as caught:
             load_it()
         assert caught.value.code is ErrorCode.DATA_EXCEPTION
@@ -209,9 +209,10 @@ def _refused(grid: Any, path: Path, text: str | bytes, message: str) -> None:
 
 
 def test_a_row_longer_than_arrow_holds_is_refused(grid: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text_files, "CSV_BLOCK", 100)
-    monkeypatch.setattr(text_files, "JSON_BLOCK", 100)
-    monkeypatch.setattr(text_files, "LONGEST_RECORD", 1_000)
+    monkeypatch.setattr(csv_files, "CSV_BLOCK", 100)
+    monkeypatch.setattr(json_files, "JSON_BLOCK", 100)
+    monkeypatch.setattr(csv_files, "LONGEST_RECORD", 1_000)
+    monkeypatch.setattr(json_files, "LONGEST_RECORD", 1_000)
     _refused(grid, tmp_path / "t.csv", f"n,s\n1,x\n2,{'y' * 2_000}\n", "or one after it has more than 1,000 bytes")
     _refused(grid, tmp_path / "t.json", lines({"n": 1}, {"s": "y" * 2_000}), "a line of more than 1,000 bytes")
 
@@ -227,46 +228,46 @@ def test_each_file_of_a_folder_has_its_own_columns(grid: Any, tmp_path: Path) ->
         (folder / "_SUCCESS").write_text("")
         for number, text in enumerate(written):
             (folder / f"{number}.{kind}").write_text(text)
-        assert grid.load("t", folder, "replace") == 2
+        assert grid.load("t", folder, "replace", missing="null") == 2
         assert sorted(grid.sql("SELECT n, s FROM t").fetchall()) == [(1, None), (2, "x")]
     folder = tmp_path / "parquet"
     folder.mkdir()
     pq.write_table(pa.table({"n": [1]}), folder / "0.parquet")
     pq.write_table(pa.table({"n": pa.array([2], pa.int16()), "s": ["x"]}), folder / "1.parquet")
-    assert grid.load("t", folder, "replace") == 2
+    assert grid.load("t", folder, "replace", missing="null") == 2
     assert sorted(grid.sql("SELECT n, s FROM t").fetchall()) == [(1, None), (2, "x")]
     pq.write_table(pa.table({"n": pa.array([None, 7.5])}), folder / "2.parquet")
     with pytest.raises(SqlError, match=r"t\.n \(BIGINT\) cannot hold 7\.5, row 2 of .*2\.parquet"):
-        grid.load("t", folder)
+        grid.load("t", folder, missing="null")
     (folder / "3.csv").write_text("n\n1\n")
     with pytest.raises(SqlError, match="files of several kinds: csv, parquet"):
-        grid.load("t", folder)
+        grid.load("t", folder, missing="null")
 
 
 def test_columns_in_the_names_of_folders(grid: Any, tmp_path: Path) -> None:
     for name, text in {"n=7": "s\nx\n", "n=__HIVE_DEFAULT_PARTITION__": "s\ny\n"}.items():
         (tmp_path / name).mkdir()
         (tmp_path / name / "part.csv").write_text(text)
-    assert grid.load("t", tmp_path) == 2
+    assert grid.load("t", tmp_path, missing="null") == 2
     assert sorted(grid.sql("SELECT s, n FROM t").fetchall()) == [("x", 7), ("y", None)]
     (tmp_path / "n=seven").mkdir()
     (tmp_path / "n=seven" / "part.csv").write_text("s\nz\n")
     with pytest.raises(SqlError, match=r"n=seven.part\.csv: the column n \(BIGINT\) cannot hold 'seven'"):
-        grid.load("t", tmp_path)
+        grid.load("t", tmp_path, missing="null")
     assert len(grid.sql("SELECT * FROM t").fetchall()) == 2
 
 
 def test_tables_of_bounded_size(grid: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inputs, "TABLE_BYTES", 1_000)
-    monkeypatch.setattr(text_files, "JSON_BLOCK", 200)
+    monkeypatch.setattr(load_source, "TABLE_BYTES", 1_000)
+    monkeypatch.setattr(json_files, "JSON_BLOCK", 200)
     rows = [{"n": number, "s": "x" * 40} for number in range(500)]
     path = tmp_path / "t.json"
     path.write_text(lines(*rows))
     source = inputs.open_source(path, grid.store.catalog.find_map("t", grid.search_path).columns)
     assert max(table.nbytes for table in source.tables) < 2_000
-    assert grid.load("t", path) == 500
+    assert grid.load("t", path, missing="null") == 500
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "t.parquet", row_group_size=10)
-    assert grid.load("t", tmp_path / "t.parquet") == 500
+    assert grid.load("t", tmp_path / "t.parquet", missing="null") == 500
     assert grid.sql("SELECT COUNT(*), SUM(n) FROM t").fetchone() == (1_000, 2 * sum(range(500)))
 
 
@@ -291,12 +292,12 @@ def test_delimiters_that_values_contain(grid: Any, tmp_path: Path, delimiter: st
 
 def test_what_text_files_have_no_form_for(grid: Any, tmp_path: Path) -> None:
     for kind, expected in {"csv": '"x"\n"1 day"\n', "json": '{"x": "1 day"}\n'}.items():
-        grid.sql(f"COPY (SELECT INTERVAL '1' DAY AS x) TO '{tmp_path / 'x'}' (FORMAT {kind})")
+        grid.sql(f"COPY (SELECT INTERVAL '1' DAY AS x) TO '{tmp_path / 'x'}' (FORMAT {kind}, OVERWRITE)")
         assert (tmp_path / "x").read_text() == expected
     grid.sql(f"COPY (SELECT CAST('NaN' AS DOUBLE) AS x, CAST('-Infinity' AS REAL) AS y) TO '{tmp_path / 'x.json'}'")
     assert (tmp_path / "x.json").read_text() == '{"x": "NaN", "y": "-Infinity"}\n'
     with pytest.raises(SqlError, match="no two members a"):
-        grid.sql(f"COPY (SELECT 1 AS a, 2 AS a) TO '{tmp_path / 'x.json'}'")
+        grid.sql(f"COPY (SELECT 1 AS a, 2 AS a) TO '{tmp_path / 'x.json'}' (OVERWRITE)")
 
 
 def test_an_unknown_map_is_suggested_for_files_too(grid: Any, tmp_path: Path) -> None:
@@ -313,9 +314,9 @@ def test_readers_that_are_given_up_do_not_disturb_later_ones(grid: Any, tmp_path
     path.write_text("n,s\n" + "".join(f"{number},{'x' * 2_000_000}\n" for number in range(3)))
     columns = grid.store.catalog.find_map("t", grid.search_path).columns
     for _ in range(100):
-        assert next(text_files.read_csv(path, None, columns))["n"][0].as_py() == 0
+        assert next(csv_files.read_csv(path, None, columns))["n"][0].as_py() == 0
     before = len(list(Path("/proc/self/fd").iterdir())) if Path("/proc/self/fd").exists() else 0
     for _ in range(20):
-        next(text_files.read_csv(path, None, columns))
+        next(csv_files.read_csv(path, None, columns))
     if before:
         assert len(list(Path("/proc/self/fd").iterdir())) <= before + 4

@@ -11,7 +11,7 @@ import pytest
 
 from remuda.errors import ErrorCode, SqlError
 from remuda.expr.cancellation import CancellationToken, check_cancelled
-from remuda.grid.files.inputs import gathered
+from remuda.grid.files.load_source import gathered
 from remuda.runtime.offload_pool import OffloadPool
 
 if TYPE_CHECKING:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from remuda.exec.context import ExecContext
 from remuda.expr import columns_of
+from remuda.plan.physical import ScanCutover
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -41,7 +42,7 @@ class Decision:
 
 
 def _direct_scan(limit: int) -> Any:
-    return lambda *_: limit
+    return lambda *_: ScanCutover(((limit, 0.0),))
 
 
 def _map_held(limit: int) -> Any:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 import remuda
-from remuda.cli.output import as_records, as_table, printable
-from remuda.cli.shell import Shell
+from remuda.cli.output import FORMS
+from remuda.cli.shell import Screen, Shell
+from remuda.text_table import as_records, as_table, printable
 
 CLEAR = "\x1b[2J\x1b]0;title\x07\x9b31m\u202e\r\x00"
 
@@ -23,15 +24,24 @@ CLEAR = "\x1b[2J\x1b]0;title\x07\x9b31m\u202e\r\x00"
         f"\\{CLEAR}",
     ],
 )
-def test_the_shell_escapes_control_characters(statement: str) -> None:
+@pytest.mark.parametrize("form", FORMS)
+def test_the_shell_escapes_control_characters(
+    statement: str, form: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On a terminal without colours: with them, the only escape sequences would be our own."""
+    monkeypatch.setattr(Screen, "is_terminal", property(lambda _: True))
     with remuda.open() as grid:
         grid.sql("CREATE TABLE t (id BIGINT, PRIMARY KEY (id))")
-        answer = Shell(grid).feed(statement if statement.startswith("\\") else f"{statement};")
+        shell = Shell(grid, Screen(interactive=True))
+        shell.options.change("format", form)
+        shell.run(statement if statement.startswith("\\") else f"{statement};")
+    printed = capsys.readouterr()
+    answer = printed.out + printed.err
     assert answer
     assert not set(answer) & set("\x1b\x07\x9b\u202e\r\x00")
 
 
 def test_tables_and_records() -> None:
-    for text in (as_table([CLEAR], [(CLEAR,)]), printable(as_records(["a"], [(CLEAR,)]))):
+    for text in (as_table([CLEAR], [(CLEAR,)]), as_records([CLEAR], [(CLEAR,)])):
         assert not set(text) & set("\x1b\x07\x9b\u202e\r\x00")
     assert printable("naïve 😀 \U0001f468\u200d\U0001f469 ✓\n\t") == "naïve 😀 \U0001f468\u200d\U0001f469 ✓\n\t"

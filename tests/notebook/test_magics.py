@@ -223,3 +223,8 @@ def test_unloading_closes_the_grid(run: Any, shell: InteractiveShell, tmp_path: 
     run(f"%remuda --create {folder}")
     run("%unload_ext remuda")
     remuda.open(folder).close()  # the folder is free
+
+
+def test_an_error_of_the_rows_fails_the_cell(run: Any, orders: None) -> None:
+    with pytest.raises(RemudaError, match="division by zero"):
+        run("%sql SELECT 1 / (id - id) FROM orders")

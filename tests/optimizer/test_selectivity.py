@@ -4,44 +4,79 @@ from __future__ import annotations
 
 import pytest
 
-from remuda.catalog import ColumnStatistics, MapStatistics
+from remuda.catalog import ColumnStatistics, Histogram, MapStatistics
 from remuda.optimizer.selectivity import of_map, selectivity
 from remuda.plan.joins import JoinKind
 from tests.optimizer.join_trees import Shop, column, equal, join
 from tests.optimizer.maps import define, filter_of
 
 MAP = define()
-SKEWED = (0, 1, 1, 1, 2, 4, 8, 16, 1000)
+SKEWED = Histogram.even((0, 2, 4, 8, 16, 32, 1000))
+"""Of three quarters of the rows: the others are 1."""
 STATISTICS = MapStatistics(
     1000,
     {
-        "f": ColumnStatistics(distinct=100, minimum=0, maximum=1000, histogram=SKEWED),
+        "f": ColumnStatistics(distinct=100, minimum=0, maximum=1000, histogram=SKEWED, common=((1, 0.25),)),
         "g": ColumnStatistics(distinct=10, null_share=0.5, minimum=0, maximum=100),
         "a": ColumnStatistics(distinct=40),
         "b": ColumnStatistics(distinct=8),
-        "flag": ColumnStatistics(2, 0.01, minimum=False, maximum=True, histogram=(False,) * 16 + (True,)),
-        "s": ColumnStatistics(distinct=1000, minimum="a", maximum="z", histogram=("a", "c", "m", "q", "z")),
+        "flag": ColumnStatistics(2, 0.01, minimum=False, maximum=True, common=((False, 0.95), (True, 0.04))),
+        "s": ColumnStatistics(
+            distinct=1000, minimum="a", maximum="z", histogram=Histogram.even(("a", "c", "m", "q", "z"))
+        ),
     },
 )
+FEW_TEXTS = MapStatistics(
+    1000,
+    {
+        "s": ColumnStatistics(3, 0.1, "blue", "red", common=(("red", 0.5), ("blue", 0.3), ("green", 0.1))),
+        "flag": ColumnStatistics(2, 0.01, minimum=False, maximum=True, common=((False, 0.95), (True, 0.04))),
+    },
+)
+OF_FEW_TEXTS = [
+    # A condition on one column is asked of its values, and of NULL.
+    ("s LIKE '%e%'", 0.9),
+    ("s LIKE '%l%'", 0.3),
+    ("s NOT LIKE '%l%'", 0.6),
+    ("s LIKE 'r%d'", 0.5),
+    ("length(s) = 3", 0.5),
+    ("coalesce(s, 'red') = 'red'", 0.6),
+    ("s = 'pink'", 0.0),
+    # Either of two conditions that are independent.
+    ("flag OR s = 'red'", 1 - 0.96 * 0.5),
+]
+ONE = 0.75 / 99
+"""The share of one of the values of `f` that are not 1."""
 SHARES = [
-    # Within a range of the histogram in proportion.
-    ("f <= 2", 4 / 8),
-    ("f > 16", 1 / 8),
-    ("f BETWEEN 2 AND 6", 1.5 / 8),
+    # The most common value, and within a range of the histogram in proportion.
+    ("f <= 2", 0.25 + 0.75 * 1 / 6),
+    ("f < 1", 0.75 * 0.5 / 6 - ONE),
+    ("f > 16", 0.75 * 2 / 6),
+    ("f >= 16", 0.75 * 2 / 6 + ONE),
+    ("f BETWEEN 2 AND 6", 0.75 * 1.5 / 6 + ONE),
     ("f > 1000", 0.0),
+    ("f >= 1001", 0.0),
+    ("f >= 1000", ONE),
     ("f < 0", 0.0),
-    # A value that fills whole ranges, and one that does not.
-    ("f = 1", 2 / 8),
-    ("f = 5", (6 / 8) / 99),
+    # A range of one value is as large as the value.
+    ("f BETWEEN 5 AND 5", ONE),
+    ("f BETWEEN 1 AND 1", 0.25 + ONE),
+    # A value that is common, one that is not, and one beyond the ends.
+    ("f = 1", 0.25),
+    ("f = 5", ONE),
+    ("f = 2000", 0.0),
     ("f = ?", 1 / 100),
-    ("f IN (1, 5, 6)", 2 / 8 + 2 * (6 / 8) / 99),
+    ("f <> 1", 0.75),
+    ("f <> 5", 1 - ONE),
+    ("f IN (1, 5, 6)", 0.25 + 2 * ONE),
     # A flag that is rarely set, and rarely unknown.
-    ("flag", 1 / 16 * 0.99),
-    ("NOT flag", 15 / 16 * 0.99),
-    ("flag IS NOT FALSE", 1 / 16 * 0.99 + 0.01),
-    ("f < 1 OR f > 16", 2 / 8),
+    ("flag", 0.04),
+    ("NOT flag", 0.95),
+    ("flag IS NOT FALSE", 0.05),
+    ("f < 1 OR f > 16", 0.75 * 2.5 / 6 - ONE),
     # Only the extremes are known, and half of the rows have no value.
-    ("g < 25", 0.25 * 0.5),
+    ("g < 25", (0.25 - 0.1) * 0.5),
+    ("g <= 25", 0.25 * 0.5),
     ("g IS NULL", 0.5),
     ("g IS NOT NULL", 0.5),
     ("g = 3", 0.5 / 10),
@@ -50,7 +85,7 @@ SHARES = [
     ("a <> b", 1 - 1 / 40),
     ("a < b", 0.5),
     # Strings.
-    ("s >= 'm'", 0.5),
+    ("s > 'm'", 0.5),
     ("s LIKE 'm%'", 0.0625),
     # Nothing known: the fixed shares.
     ("c = 5", 0.15),
@@ -64,6 +99,11 @@ SHARES = [
 @pytest.mark.parametrize(("condition", "expected"), SHARES, ids=[case[0] for case in SHARES])
 def test_the_share_of_rows_that_a_condition_keeps(condition: str, expected: float) -> None:
     assert selectivity(filter_of(condition, MAP), of_map(STATISTICS)) == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize(("condition", "expected"), OF_FEW_TEXTS, ids=[case[0] for case in OF_FEW_TEXTS])
+def test_the_share_of_rows_where_all_values_are_known(condition: str, expected: float) -> None:
+    assert selectivity(filter_of(condition, MAP), of_map(FEW_TEXTS)) == pytest.approx(expected, abs=1e-9)
 
 
 def rows(shop: Shop, tree: object) -> float:

@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import remuda
-from remuda.grid.files import text_files
+from remuda.grid.files import csv_files, json_files
 
 TYPES: dict[str, st.SearchStrategy[Any]] = {
     "BOOLEAN": st.booleans(),
@@ -75,9 +75,9 @@ def test_rows_come_back_as_they_were(
     with (
         tempfile.TemporaryDirectory() as folder,
         remuda.open() as grid,
-        patch.object(text_files, "CSV_BLOCK", max(block, 4)),
-        patch.object(text_files, "JSON_BLOCK", block),
-        patch.object(text_files, "JSON_CHUNK", max(block // 2, 1)),
+        patch.object(csv_files, "CSV_BLOCK", max(block, 4)),
+        patch.object(json_files, "JSON_BLOCK", block),
+        patch.object(json_files, "JSON_CHUNK", max(block // 2, 1)),
     ):
         path = Path(folder) / f"rows.{kind}"
         for name in ("given", "copied", "loaded"):
@@ -99,7 +99,7 @@ def test_one_column_of_text(values: list[str | None], block: int) -> None:
     with (
         tempfile.TemporaryDirectory() as folder,
         remuda.open() as grid,
-        patch.object(text_files, "CSV_BLOCK", block),
+        patch.object(csv_files, "CSV_BLOCK", block),
     ):
         path = Path(folder) / "rows.csv"
         grid.sql("CREATE TABLE given (s VARCHAR)")
@@ -141,8 +141,8 @@ def test_files_of_duckdb(kind: str, rows: list[tuple[Any, ...]], block: int) -> 
         tempfile.TemporaryDirectory() as folder,
         _open_duckdb(", ".join(f"{name} {_DUCKDB.get(type_, type_)}" for name, type_ in types)) as database,
         remuda.open() as grid,
-        patch.object(text_files, "CSV_BLOCK", block),
-        patch.object(text_files, "JSON_BLOCK", block),
+        patch.object(csv_files, "CSV_BLOCK", block),
+        patch.object(json_files, "JSON_BLOCK", block),
     ):
         path = Path(folder) / f"rows.{kind}"
         for name in ("given", "found"):

@@ -10,6 +10,7 @@ import pytest
 
 from remuda.expr import (
     Call,
+    Case,
     Column,
     Expression,
     Literal,
@@ -64,7 +65,9 @@ class RandomConditions:
         return self._random.choice([A, A, B, B, C, Literal(self._random.choice(VALUES), BIGINT)])
 
     def _leaf(self) -> Expression:
-        function = self._random.choice(["=", "<>", "<", ">=", "is null", "is not null", "in", "same", "different"])
+        function = self._random.choice(
+            ["=", "<>", "<", ">=", "is null", "is not null", "in", "same", "different", "case"]
+        )
         match function:
             case "is null" | "is not null":
                 return Call(function, (self._value(),), BOOLEAN)
@@ -72,6 +75,10 @@ class RandomConditions:
                 return Call(
                     "in", (self._value(), *(self._value() for _ in range(self._random.choice([1, 2])))), BOOLEAN
                 )
+            case "case":
+                test = Call(self._random.choice(["is null", "is not null"]), (self._value(),), BOOLEAN)
+                chosen, otherwise = (Literal(self._random.choice([True, False, None]), BOOLEAN) for _ in range(2))
+                return Case(((test, chosen),), otherwise, BOOLEAN)
             case "same" | "different":
                 name = "is not distinct from" if function == "same" else "is distinct from"
                 return Call(name, (self._value(), self._value()), BOOLEAN)

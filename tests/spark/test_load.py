@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import remuda
 from remuda.errors import ErrorCode, SqlError
 from remuda.spark.load.load_job import load_dataframe
 from remuda.spark.load.partition_job import batch_rows
@@ -343,3 +344,26 @@ def test_nothing_is_left_between_the_tasks(spark: SparkSession, store: Store, em
     with pytest.raises(SqlError):
         load_dataframe(empty, dataframe(spark), "append")
     assert list((store.path / "inbox").iterdir()) == []
+
+
+def test_a_map_is_created_for_a_dataframe(spark: SparkSession, tmp_path: Path) -> None:
+    """With the types of its columns; it is gone again where its rows are refused."""
+    with remuda.open(tmp_path / "made.remuda", spark=spark) as grid:
+        assert grid.load("orders", dataframe(spark), key="id") == ROWS
+        types = {column.name: str(column.type) for column in grid.sql("SELECT * FROM orders").columns}
+        assert types == {
+            "id": "BIGINT",
+            "Customer": "VARCHAR",
+            "QUANTITY": "INTEGER",
+            "amount": "DOUBLE",
+            "created": "TIMESTAMP",
+        }
+        assert grid.map("orders")[7].amount == 1.75
+        with pytest.raises(SqlError, match="key"):
+            grid.load("twice", spark.range(10).selectExpr("id % 2 AS k", "id AS v"), key="k")
+        with pytest.raises(SqlError, match="unknown table"):
+            grid.sql("SELECT * FROM twice")
+        with pytest.raises(SqlError, match="lacks columns of orders: Customer"):
+            grid.load("orders", spark.range(ROWS, ROWS + 5))
+        assert grid.load("orders", spark.range(ROWS, ROWS + 5), missing="null") == 5
+        assert grid.sql("SELECT COUNT(*) FROM orders WHERE customer IS NULL").fetchone() == (5,)

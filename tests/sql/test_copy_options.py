@@ -44,6 +44,7 @@ def test_written_as_asked(grid: remuda.Grid, tmp_path: Path) -> None:
     [
         ("DELIMITER ';;'", "DELIMITER takes one character"),
         ("FORMAT parquet, HEADER", "HEADER is an option of CSV files"),
+        ("FORMAT xml", "FORMAT must be parquet, csv, json, arrow or feather, not xml"),
         ("HEADER maybe", "HEADER must be true, false, on or off, not maybe"),
         ("NULL 5", "a text in quotes"),
     ],

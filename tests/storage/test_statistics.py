@@ -14,7 +14,7 @@ import pytest
 from remuda.catalog import ColumnStatistics
 from remuda.storage import Durability, Store
 from remuda.storage.load import bulk_load
-from remuda.storage.segment.histogram import combined_histogram
+from remuda.storage.segment.histogram import combined, part_of
 from remuda.types import BIGINT, DOUBLE, VARCHAR, SqlType
 from remuda.types.normalized_key import comparable
 from tests.storage.maps import map_of, table_of
@@ -58,11 +58,18 @@ def test_statistics_of_loaded_rows_and_of_the_log(tmp_path: Path, monkeypatch: p
             assert (column.minimum, column.maximum) == (min(values), max(values))
             assert column.null_share == pytest.approx(1 - len(values) / len(rows))
             assert column.distinct == pytest.approx(len(set(values)), rel=0.1)
-            assert column.histogram[0] == min(values)
-            assert column.histogram[-1] == max(values)
-            assert list(column.histogram) == sorted(column.histogram)
+            ends = () if column.histogram is None else column.histogram.ends
+            described = [*ends, *(value for value, _ in column.common)]
+            assert (min(described), max(described)) == (min(values), max(values))
+            assert list(ends) == sorted(set(ends))
+            for value, share in column.common:
+                assert share == pytest.approx(values.count(value) / len(rows), rel=0.1, abs=2 / len(rows))
+        assert {value for value, _ in found["city"].common} == set(present[1])
         for number, name in ((0, "id"), (2, "skewed")):
-            shares = _share_of_each_range(present[number], found[name].histogram)
+            histogram = found[name].histogram
+            assert histogram is not None
+            others = [value for value in present[number] if comparable(value) not in found[name].shares]
+            shares = _share_of_each_range(others, histogram.ends)
             assert len(shares) >= 16
             assert max(shares) < 3 / len(shares)
 
@@ -89,22 +96,90 @@ def test_every_type_has_a_histogram_that_survives_the_manifest(sql_type: SqlType
     store.map(definition).put([(number, value, None) for number, value in enumerate(values)])
     store.checkpoint()
     found = _statistics(store)
-    assert found["nothing"].histogram == ()
-    histogram = found["value"].histogram
-    assert histogram
+    assert found["nothing"].histogram is None
+    assert found["nothing"].common == ()
+    described = _described(found["value"])
+    assert described
     known = {comparable(value) for value in values}
-    assert all(comparable(end) in known for end in histogram)
-    assert all(comparable(one) <= comparable(other) for one, other in pairwise(histogram))
+    assert all(end in known for end, _ in described)
+    ends = [] if found["value"].histogram is None else [comparable(end) for end in found["value"].histogram.ends]
+    assert all(one < other for one, other in pairwise(ends))
     store.close()
-    again = _statistics(Store.open(tmp_path, read_only=True))["value"].histogram
-    assert [comparable(end) for end in again] == [comparable(end) for end in histogram]
+    assert _described(_statistics(Store.open(tmp_path, read_only=True))["value"]) == described
 
 
-def test_histograms_are_put_together_by_weight() -> None:
-    assert combined_histogram([(20, (0, 10, 20)), (20, (15, 30, 40))], 2) == (0, 20, 40)
-    assert combined_histogram([(90, (0, 5, 10)), (10, (100, 105, 110))], 10)[-2:] == (10, 110)
-    assert combined_histogram([(1, (1, 2)), (1, ())], 4) == ()
-    assert combined_histogram([], 4) == ()
-    with_nan = combined_histogram([(2, (1.0, math.nan)), (2, (0.0, 2.0))], 2)
-    assert with_nan[0] == 0.0
-    assert math.isnan(with_nan[-1])
+def _described(column: ColumnStatistics) -> list[tuple[Any, float]]:
+    """The most common values with their shares, and the ends of the histogram with what lies up to them."""
+    histogram = column.histogram
+    ends = [] if histogram is None else list(zip(histogram.ends, histogram.up_to, strict=True))
+    return [(comparable(value), share) for value, share in [*column.common, *ends]]
+
+
+def test_histograms_are_put_together_by_interpolation() -> None:
+    """20 rows that lie evenly from 0 to 20, and 20 from 15 to 40 with the middle at 30.
+
+    One in 20 of the latter is 15, the others up to 30 are nine, a third of which lies up to 20.
+    """
+    _, histogram = combined([part_of(20, 20, (), (0, 10, 20)), part_of(20, 20, (), (15, 30, 40))])
+    assert histogram is not None
+    assert (histogram.ends[0], histogram.ends[-1]) == (0, 40)
+    assert histogram.share_up_to(20) == pytest.approx((20 + 1 + 9 / 3) / 40)
+    assert histogram.share_up_to(30) == pytest.approx(30 / 40)
+    _, histogram = combined([part_of(90, 90, (), (0, 5, 10)), part_of(10, 10, (), (100, 105, 110))])
+    assert histogram is not None
+    assert histogram.share_up_to(99) == pytest.approx(0.9, abs=0.01)
+    # Where nothing is known of some rows, nothing is known of all.
+    assert combined([part_of(2, 2, (), (1, 2)), part_of(2, 2, (), ())]) == ((), None)
+    assert combined([]) == ((), None)
+    _, histogram = combined([part_of(2, 2, (), (1.0, math.nan)), part_of(2, 2, (), (0.0, 2.0))])
+    assert histogram is not None
+    assert histogram.ends[0] == 0.0
+    assert math.isnan(histogram.ends[-1])
+
+
+def test_a_repeated_end_of_an_earlier_version_is_a_common_value() -> None:
+    """Segments of earlier versions have no common values; a value that fills 14 of 16 ranges is one all the same."""
+    common, histogram = combined([part_of(1600, 50, (), (0, *(7,) * 15, 100))])
+    assert common == ((7, 1400.0),)
+    assert histogram is not None
+    assert histogram.ends == (0, 7, 100)
+
+
+def test_a_common_value_of_one_segment_is_one_of_the_others_elsewhere() -> None:
+    """500 rows of a segment are 7; of another, whose 1,000 rows have 100 values, ten are."""
+    even = tuple(range(0, 101, 10))
+    parts = [part_of(1_000, 101, ((7, 500),), even), part_of(1_000, 100, (), even), part_of(50, 50, (), (200, 300))]
+    common, histogram = combined(parts)
+    assert common == ((7, 510.0),)
+    assert histogram is not None
+    assert histogram.share_up_to(150) == pytest.approx((500 + 990) / (500 + 990 + 50), rel=0.01)
+
+
+def test_one_more_row_changes_no_estimate(tmp_path: Path) -> None:
+    """No value gets more frequent because the memtable has one row, nor after a checkpoint, nor reopened."""
+    definition = map_of([("id", BIGINT), ("a", BIGINT)])
+    rows = [(number, number % 1_000) for number in range(30_000)]
+    store = Store.open(tmp_path, durability=Durability.OS)
+    store.create_map(definition)
+    store.map(definition).load(table_of(definition, rows))
+
+    def check(number: int) -> None:
+        column = _statistics(store)["a"]
+        rare = column.rare
+        assert rare is not None
+        for value in (0, 65, 500, 999):
+            share = column.shares.get(comparable(value), rare)
+            assert share * number == pytest.approx(30, rel=0.1), value
+        assert column.distinct == pytest.approx(1_000, rel=0.05)
+
+    check(30_000)
+    store.map(definition).put([(99_999, 65)])
+    check(30_001)
+    store.checkpoint()
+    check(30_001)
+    store.map(definition).analyze()
+    check(30_001)
+    store.close()
+    store = Store.open(tmp_path, durability=Durability.OS)
+    check(30_001)
+    store.close()

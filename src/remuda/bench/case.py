@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from remuda.bench.peers import is_installed
+from remuda.dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from remuda.dataclass import dataclass
 
 STATUSES = ["NEW", "OPEN", "PAID", "SENT", "DONE"]
 MOST_CUSTOMERS = 100_000

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from remuda.bench.cases.startup import SELECT_ONE, new_process
+from remuda.dataclass import dataclass
 
 RUNS = 3
 

@@ -6,11 +6,11 @@ import os
 import platform
 import subprocess
 import sys
-from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import remuda
+from remuda.dataclass import dataclass
 
 NOT_INSTALLED = "not installed"
 PACKAGES = {

@@ -6,8 +6,9 @@ import gc
 import itertools
 import statistics
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
+
+from remuda.dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from remuda.bench.svg import Picture, Style
+from remuda.dataclass import dataclass
 from remuda.durations import duration
 
 if TYPE_CHECKING:

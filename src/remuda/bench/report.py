@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import textwrap
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from remuda.bench import tables
@@ -12,6 +11,7 @@ from remuda.bench.import_time import import_costs
 from remuda.bench.machine import NOT_INSTALLED, versions
 from remuda.bench.pictures import NULLS, pictures
 from remuda.bench.run import GROWTH, SPARK, START_UP
+from remuda.dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from remuda.bench import data
@@ -10,6 +9,7 @@ from remuda.bench.case import Case, Setting, size_of
 from remuda.bench.cases import GROUPS
 from remuda.bench.measure import FULL, Budget, Timing, interleave
 from remuda.bench.peers import Peers
+from remuda.dataclass import dataclass
 from remuda.errors import RemudaError
 
 if TYPE_CHECKING:

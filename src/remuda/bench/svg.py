@@ -6,8 +6,10 @@ so that it can be read on a page whose theme the picture does not know.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from xml.sax.saxutils import escape, quoteattr
+
+from remuda.dataclass import dataclass
 
 MARK = 4.5
 """Half the width of a mark."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from remuda.bench.case import REMUDA
 from remuda.bench.machine import NOT_INSTALLED
 from remuda.bench.peers import is_peer
 from remuda.bench.terminal import label, ratio
+from remuda.dataclass import dataclass
 from remuda.durations import duration
 
 if TYPE_CHECKING:

@@ -8,20 +8,22 @@ are equal, which is how a plan finds out that it has become stale.
 from remuda.catalog.catalog import DEFAULT_SCHEMA, Catalog, SearchPath
 from remuda.catalog.definitions import (
     ColumnDefinition,
-    ColumnStatistics,
     IndexDefinition,
     IndexType,
     MapDefinition,
-    MapStatistics,
     ViewDefinition,
     new_id,
 )
+from remuda.catalog.histogram import Histogram
+from remuda.catalog.statistics import ColumnRelations, ColumnStatistics, MapStatistics
 
 __all__ = [
     "DEFAULT_SCHEMA",
     "Catalog",
     "ColumnDefinition",
+    "ColumnRelations",
     "ColumnStatistics",
+    "Histogram",
     "IndexDefinition",
     "IndexType",
     "MapDefinition",

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import uuid
-from dataclasses import field, replace
+from dataclasses import replace
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from remuda.dataclass import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from remuda.types import SqlType
 
 
@@ -146,29 +144,3 @@ class ViewDefinition:
     search_path: tuple[str, ...]
     columns: tuple[str, ...] = ()
     """Names for its columns where the statement gave some; else they are the query's own."""
-
-
-# What the planner may know about the values in a map.
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnStatistics:
-    """Describes the values of a column, for estimates.
-
-    `minimum` and `maximum` are in stored form; None where no value is known.
-
-    `histogram` has the ends of ranges with about equally many rows each, ascending, the first and the last being the
-    least and the greatest value that is not NULL; it is empty where nothing is known.
-    """
-
-    distinct: int | None = None
-    null_share: float = 0.0
-    minimum: Any = None
-    maximum: Any = None
-    histogram: tuple[Any, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class MapStatistics:
-    rows: int
-    columns: Mapping[str, ColumnStatistics] = field(default_factory=dict)

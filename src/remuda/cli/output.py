@@ -1,88 +1,52 @@
-"""Rows as people and programs read them: a table, CSV, JSON; numbers and times with their units."""
+"""Rows as people and programs read them: tables, records, Markdown, CSV, JSON; numbers and times with units."""
 
 from __future__ import annotations
 
-import base64
-import datetime as dt
+import datetime as dt  # noqa: F401  (used by doctests)
 import json
 import math
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
-from unicodedata import category, east_asian_width
+
+from remuda.text_table import PLAIN, Layout, as_records, as_table, cell_text, is_number, one_line, plain_value
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-WIDEST_VALUE = 80
-"""Longer values are cut in a table of several columns; one column alone, a plan for instance, has all the room."""
-
-
-_TURNS = frozenset(map(chr, [0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)]))
+FORMS = ("table", "line", "markdown", "csv", "json")
 
 
-def render(names: Sequence[str], rows: Sequence[Sequence[Any]], form: str) -> str:
+def render(
+    names: Sequence[str], rows: Sequence[Sequence[Any]], form: str, layout: Layout = PLAIN, footer: str | None = None
+) -> str:
+    """Return the rows in one of the `FORMS`; only those for people have a footer."""
     match form:
         case "csv":
             return as_csv(names, rows)
         case "json":
             return as_json(names, rows)
+        case "markdown":
+            return as_markdown(names, rows, layout)
+        case "line":
+            return as_records(names, rows, footer, layout)
+        case _ if layout.expanded == "on":
+            return as_records(names, rows, footer, layout)
         case _:
-            return as_table(names, rows)
+            return as_table(names, rows, footer, layout)
 
 
-def as_table(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+def as_markdown(names: Sequence[str], rows: Sequence[Sequence[Any]], layout: Layout = PLAIN) -> str:
     """
-    >>> print(as_table(["id", "name"], [(1, "ann"), (20, None)]))
-     id  name
-    ───  ────
-      1  ann
-     20  NULL
-    (2 rows)
+    >>> print(as_markdown(["id", "name"], [(1, "a|b"), (20, None)]))
+    | id | name |
+    | ---: | --- |
+    | 1 | a\\|b |
+    | 20 | NULL |
     """
-    names = [printable(name) for name in names]
-    widest = WIDEST_VALUE if len(names) > 1 else None
-    texts = [[_cell(value, widest) for value in row] for row in rows]
-    right = [all(_is_number(row[at]) for row in rows) and bool(rows) for at in range(len(names))]
-    widths = [max([_width(name), *(_width(row[at]) for row in texts)]) for at, name in enumerate(names)]
-
-    def line(cells: Sequence[str]) -> str:
-        padded = [
-            " " * (width - _width(cell)) + cell if to_right else cell + " " * (width - _width(cell))
-            for cell, width, to_right in zip(cells, widths, right, strict=True)
-        ]
-        return (" " + "  ".join(padded)).rstrip()
-
-    # The rule of the first column covers the margin, so that the table has a straight left edge.
-    rule = "─" + "  ".join("─" * width for width in widths)
-    return "\n".join([line(names), rule, *(line(row) for row in texts), f"({counted(len(rows), 'row')})"])
-
-
-def as_records(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """A line for each value, where a row has no room on one.
-
-    >>> print(as_records(["id", "name"], [(1, "ann"), (20, None)]))
-    ── row 1 ──
-    id    1
-    name  ann
-    ── row 2 ──
-    id    20
-    name  NULL
-    (2 rows)
-    """
-    width = max(map(_width, names))
-    lines: list[str] = []
-    for number, row in enumerate(rows, 1):
-        lines.append(f"── row {number:,} ──")
-        lines += [
-            f"{name}{' ' * (width - _width(name))}  {_cell(value, None)}"
-            for name, value in zip(names, row, strict=True)
-        ]
-    return "\n".join([*lines, f"({counted(len(rows), 'row')})"])
-
-
-def widest_line(text: str) -> int:
-    """In columns of a terminal."""
-    return max(map(_width, text.splitlines()))
+    right = [bool(rows) and all(is_number(row[at]) for row in rows) for at in range(len(names))]
+    cells = [[one_line(name) for name in names], ["---:" if each else "---" for each in right]]
+    cells += [[cell_text(value, null=layout.null) for value in row] for row in rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in cells)
 
 
 def as_csv(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
@@ -94,7 +58,11 @@ def as_csv(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     2,"x, y"
     3,""
     """
-    return "\n".join(",".join(_csv_field(value) for value in row) for row in [names, *rows])
+    return "\n".join(csv_lines([names, *rows]))
+
+
+def csv_lines(rows: Iterable[Sequence[Any]]) -> Iterator[str]:
+    return (",".join(_csv_field(value) for value in row) for row in rows)
 
 
 def as_json(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
@@ -107,54 +75,20 @@ def as_json(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
       {"a": 3, "b": "1 day, 12:00:00"}
     ]
     """
-    objects = [
-        json.dumps(dict(zip(names, map(_json_value, row), strict=True)), ensure_ascii=False, allow_nan=False)
-        for row in rows
-    ]
+    objects = list(json_objects(names, rows))
     return "[\n  " + ",\n  ".join(objects) + "\n]" if objects else "[]"
 
 
-def counted(number: int, noun: str) -> str:
-    """
-    >>> counted(1, "row"), counted(1200, "row")
-    ('1 row', '1,200 rows')
-    """
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
-
-
-def _cell(value: Any, widest: int | None) -> str:
-    if value is None:
-        return "NULL"
-    text = printable(str(_plain(value)).replace("\n", "⏎").replace("\t", " "))
-    return text if widest is None or len(text) <= widest else text[: widest - 1] + "…"
-
-
-def printable(text: str) -> str:
-    """Escape the characters that a terminal would obey, of a value, a name or a message.
-
-    >>> printable("a" + chr(27) + "[2J" + chr(0x9B) + "b")
-    'a\\\\x1b[2J\\\\x9bb'
-    """
-    if text.isprintable():
-        return text
-    return "".join(_escaped(character) if _commands_terminal(character) else character for character in text)
-
-
-def _commands_terminal(character: str) -> bool:
-    """Control characters but line breaks and tabs, and those that turn the direction of writing."""
-    if character in _TURNS:
-        return True
-    return character not in "\n\t" and category(character) in {"Cc", "Cs", "Zl", "Zp"}
-
-
-def _escaped(character: str) -> str:
-    return character.encode("unicode_escape").decode()
+def json_objects(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[str]:
+    for row in rows:
+        values = dict(zip(names, map(_json_value, row), strict=True))
+        yield json.dumps(values, ensure_ascii=False, allow_nan=False)
 
 
 def _csv_field(value: Any) -> str:
     if value is None:
         return ""
-    text = str(_plain(value))
+    text = str(plain_value(value))
     return '"' + text.replace('"', '""') + '"' if not text or set(text) & set(',"\r\n') else text
 
 
@@ -169,29 +103,4 @@ def _json_value(value: Any) -> Any:
             whole = int(value)
             return whole if whole == value else float(value) if Decimal(repr(float(value))) == value else str(value)
         case _:
-            return _plain(value)
-
-
-def _plain(value: Any) -> Any:
-    match value:
-        case bool():
-            return "true" if value else "false"
-        case dt.datetime():
-            return value.isoformat(" ")
-        case dt.date() | dt.time():
-            return value.isoformat()
-        case dt.timedelta():
-            return str(value)
-        case bytes():
-            return base64.b64encode(value).decode("ascii")
-        case _:
-            return value
-
-
-def _is_number(value: Any) -> bool:
-    return value is None or (isinstance(value, int | float | Decimal) and not isinstance(value, bool))
-
-
-def _width(text: str) -> int:
-    """Columns on a terminal: East Asian characters take two."""
-    return sum(2 if east_asian_width(character) in "WF" else 1 for character in text)
+            return plain_value(value)

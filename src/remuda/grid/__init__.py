@@ -5,9 +5,11 @@ it and hands back a `Result`. A plan that turns out to be stale is made again, u
 handed out.
 """
 
+from remuda.grid.file_tables import load_files
 from remuda.grid.grid import Grid, open_grid
 from remuda.grid.map import Map
 from remuda.grid.result import Result
+from remuda.grid.rows import Row
 from remuda.grid.session import Session
 
-__all__ = ["Grid", "Map", "Result", "Session", "open_grid"]
+__all__ = ["Grid", "Map", "Result", "Row", "Session", "load_files", "open_grid"]

@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 import os
-from itertools import chain, islice
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Self, get_args
+from typing import TYPE_CHECKING, Any, Self
 from weakref import WeakSet
 
 from remuda.cluster import Cluster
 from remuda.errors import closed_error, nearest, not_found, option_error, wrong_object
-from remuda.grid.files.inputs import TABLE_ROWS, ProgressBar, is_spark_dataframe, open_source, suggest_create, with_keys
 from remuda.grid.map import Map
 from remuda.grid.query_engine import QueryEngine
 from remuda.grid.session import Session, not_text
-from remuda.grid.write_rows import generated_keys
-from remuda.storage import Durability, LoadMode, Store
+from remuda.storage import Durability, Store
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from types import TracebackType
 
     from remuda.catalog import MapDefinition, SearchPath
     from remuda.grid.result import Result
     from remuda.grid.statements.explanation import Explanation
     from remuda.spark import SparkSession
+    from remuda.storage import LoadMode
 
 
 def open_grid(
@@ -40,7 +38,7 @@ def open_grid(
     cache: str | Path | None = None,
     cache_bytes: int | None = None,
 ) -> Grid:
-    """Opens a grid: in memory without a path, else in a durable folder, which is created if absent.
+    """Open a grid: in memory without a path, else in a durable folder, which is created if absent.
 
     With a Spark session the same maps can be queried by Spark jobs, and loaded from Spark data frames.
 
@@ -104,7 +102,7 @@ def _open_store(
 
 
 def _check_options(path: object, **counts: object) -> None:
-    """An empty path would be the current folder, which nobody means."""
+    """Raise where the path is none, or a number is not one. An empty path would mean the current folder."""
     if path is not None and not isinstance(path, str | Path):
         raise option_error(f"the path is text or a pathlib.Path, not a {type(path).__name__}")
     if path == "" or "\0" in str(path):
@@ -120,7 +118,15 @@ def _check_options(path: object, **counts: object) -> None:
 
 
 class Grid:
-    """Use `remuda.open`. A grid may be used by many threads at once."""
+    """A set of maps, and every statement on them; made by `remuda.open`. Many threads may use one at once.
+
+    >>> import remuda
+    >>> with remuda.open() as grid:
+    ...     grid.sql("CREATE TABLE orders (id BIGINT, amount DOUBLE, PRIMARY KEY (id))").update_count
+    ...     grid.sql("INSERT INTO orders VALUES (?, ?)", 1, 9.5).update_count
+    0
+    1
+    """
 
     def __init__(self, store: Store, members: int = 1, spark: SparkSession | None = None) -> None:
         self.store = store
@@ -148,6 +154,10 @@ class Grid:
         """
         return self.default_session.sql(text, *values, timeout=timeout, **named)
 
+    async def sql_async(self, text: str, /, *values: Any, timeout: float | None = None, **named: Any) -> Result:
+        """Run one statement in the grid's own session, on another thread; see `Session.sql_async`."""
+        return await self.default_session.sql_async(text, *values, timeout=timeout, **named)
+
     def session(self) -> Session:
         """Return a new session, which shares the maps and the plans of the grid and has settings of its own."""
         with self._lock:
@@ -164,60 +174,83 @@ class Grid:
         With values for its parameters it says what they decide: which partitions and members, index or direct scan.
         The text is a `str`; a notebook shows it as a picture, and `save("plan.svg")` or `save("plan.html")` writes it.
         `format` is `text`, `json`, `html` or `svg`.
+
+        >>> import remuda
+        >>> print(remuda.open().explain("SELECT 1 AS one"))  # doctest: +ELLIPSIS
+        Root...
         """
         return self.default_session.explain(text, *values, format=format, analyze=analyze, **named)
 
     def map(self, name: str) -> Map:
-        """The key-value face of a map."""
+        """Return the key-value face of a map.
+
+        >>> import remuda
+        >>> grid = remuda.open()
+        >>> grid.load("stock", [{"item": "hay", "amount": 5}], key="item")
+        1
+        >>> grid.map("stock")["hay"].amount
+        5
+        """
         self._refuse_closed()
         return Map(self.store.map(self._definition(name)), self.sql)
 
-    def load(self, name: str, data: Any, mode: LoadMode = "append") -> int:
-        """Loads many rows at once, all or none, and returns how many: Arrow, pandas, polars, batches, a path, Spark.
+    def load(
+        self,
+        name: str,
+        data: Any,
+        mode: LoadMode = "append",
+        *,
+        key: str | Sequence[str] | None = None,
+        missing: str = "error",
+        progress: bool | None = None,
+    ) -> int:
+        """Load many rows into a map, all or none, and return how many.
 
-        What comes in batches is not held all at once. On a terminal a bar shows how far it is.
+        `data` is a pyarrow table, batch, reader or dataset, a pandas or Polars data frame (lazy ones too), a DuckDB
+        relation, a Delta table, a Spark data frame, anything else with `__arrow_c_stream__`, a list of dictionaries, a
+        dictionary of lists, several of these one after the other, or the path of files: Parquet, CSV, JSON lines,
+        Arrow; `.csv.gz` and its kin; a folder, a pattern such as `"day=*/*.parquet"`, or the folder of a Delta table.
+        What comes in batches is not held all at once.
+
+        `key` names the column, or the columns, of the key: with it a map that is absent is created, with the columns
+        and types of the data. `mode` is `append`, which refuses keys that are there, `upsert` or `replace`. Data that
+        lacks columns of the map is refused, unless `missing="null"`. A bar shows the progress on a terminal; `progress`
+        says otherwise.
+
+        >>> import remuda
+        >>> grid = remuda.open()
+        >>> grid.load("orders", [{"id": 1, "amount": 9.5}, {"id": 2, "amount": None}], key="id")
+        2
+        >>> grid.load("orders", {"id": [2, 3], "amount": [5.0, 7.5]}, mode="upsert")
+        2
+        >>> grid.sql("SELECT SUM(amount) AS total FROM orders").fetchone().total
+        22.0
         """
-        self._refuse_closed()
-        if str(mode) not in get_args(LoadMode):
-            raise option_error(f"mode must be one of {', '.join(get_args(LoadMode))}, not {mode!r}")
-        if is_spark_dataframe(data):
-            from remuda.spark.load.load_job import load_dataframe
+        from remuda.grid.files.loading import LoadOptions, load_data
 
-            target = self.store.map(self._definition(name))
-            bar = ProgressBar(f"loading {name}", None)
-            try:
-                return load_dataframe(target, data, mode, generated_keys, bar.advance)
-            finally:
-                bar.finish()
+        self._refuse_closed()
+        options = LoadOptions.checked(mode, key, missing, progress)
         if not isinstance(name, str):
             raise not_text("the name of a map", name)
         known = self.store.catalog.find_map(name, self.search_path)
-        source = open_source(data, () if known is None else known.columns)
-        target = self.store.map(self._definition(name, suggest_create(name, source.schema)))
-        tables = with_keys(target.definition, source.tables)
-        bar = ProgressBar(f"loading {name}", source.rows)
-        try:
-            with source.naming_files():
-                few = source.rows is not None and source.rows <= TABLE_ROWS
-                first = list(islice(tables, 2 if few else 0))
-                if len(first) == 1:
-                    return target.load(first[0], mode)
-                return target.load_tables(chain(first, tables), mode, bar.advance)
-        finally:
-            bar.finish()
+        rows = load_data(self.store, name, known, data, options)
+        if known is None:
+            self.engine.plans.changed()
+        return rows
 
     def checkpoint(self) -> None:
-        """Flush recent writes into segments now."""
+        """Flush recent writes into segments now. The grid does so by itself, in the background, when they are many."""
         self._refuse_closed()
         self.store.checkpoint()
 
     def refresh(self) -> None:
-        """Makes a read-only grid see all that was acknowledged by now."""
+        """Make a read-only grid see all that was acknowledged by now."""
         self._refuse_closed()
         self.store.refresh()
         self.engine.plans.changed()
 
     def close(self) -> None:
+        """End all sessions and their results, and let go of the folder. What was acknowledged is durable before."""
         with self._lock:
             if self._closed:
                 return
@@ -230,7 +263,7 @@ class Grid:
         self.store.refuse_reads(self._closed_because)
 
     def leave(self, reason: str) -> None:
-        """Refuses everything from now on, for this reason, and touches nothing: it belongs to another process."""
+        """Refuse everything from now on, for this reason, and touch nothing: it belongs to another process."""
         self._closed, self._closed_because = True, reason
         for session in list(self._sessions):
             session.leave(reason)
@@ -248,7 +281,7 @@ class Grid:
     ) -> None:
         self.close()
 
-    def _definition(self, name: str, suggestion: str | None = None) -> MapDefinition:
+    def _definition(self, name: str) -> MapDefinition:
         if not isinstance(name, str):
             raise not_text("the name of a map", name)
         found = self.store.catalog.find_map(name, self.search_path)
@@ -258,7 +291,7 @@ class Grid:
                     f"{name} is a view, not a map", suggestion=f"Query it: grid.sql('SELECT * FROM {name}')."
                 )
             known = nearest(name, [each.name for each in self.store.catalog.maps.values()])
-            hint = suggestion or known or f"Create it with: CREATE TABLE {name} (..., PRIMARY KEY (...))"
+            hint = known or f"Create it with: CREATE TABLE {name} (..., PRIMARY KEY (...))"
             raise not_found(f"unknown table: {name}", suggestion=hint)
         return found
 

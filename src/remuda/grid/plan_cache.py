@@ -3,9 +3,10 @@
 A scope is what of a session its plans depend on: its search path and some of its settings. Sessions of one scope share
 their plans; SET moves a session to another scope and leaves the plans of all scopes alone.
 
-A plan is good as long as the maps it was made for and the partition map are still the current ones. That is looked at
-when a plan is taken after something changed (another catalog or another `epoch` tells), and once a second by a worker
-in the background, which also finds the plans that nobody asks for any more.
+A plan is good as long as the maps it was made for and the partition map are still the current ones, and as long as no
+map has grown or shrunk so much that another plan may be better. The former is looked at when a plan is taken after
+something changed (another catalog or another `epoch` tells), the latter whenever a plan is taken that is no shortcut,
+and both once a second by a worker in the background, which also finds the plans that nobody asks for any more.
 
 The epoch alone would not do: it changes when a statement has been carried out, and others see the new catalog before.
 """
@@ -61,12 +62,20 @@ class CachedPlan:
 
 
 class PlanCache:
-    """`is_valid` compares a plan with the current catalog, which is the store's, and with the partition table."""
+    """`is_valid` compares a plan with the current catalog, which is the store's, and with the partition table;
+    `fits_rows` with the rows of its maps, which is cheap enough for every use but that of a shortcut."""
 
-    def __init__(self, store: Store, is_valid: Callable[[Plan], bool], limit: int = DEFAULT_LIMIT) -> None:
+    def __init__(
+        self,
+        store: Store,
+        is_valid: Callable[[Plan], bool],
+        fits_rows: Callable[[Plan], bool],
+        limit: int = DEFAULT_LIMIT,
+    ) -> None:
         self.epoch = 0
         self._store = store
         self._is_valid = is_valid
+        self.fits_rows = fits_rows
         self._limit = limit
         self._scopes: dict[PlanScope, dict[str, CachedPlan]] = {}
         self._count = 0
@@ -87,7 +96,8 @@ class PlanCache:
         entry = self._scopes.get(scope, {}).get(text)
         if entry is None:
             return None
-        if (entry.epoch != self.epoch or entry.catalog is not self._store.catalog) and not self._is_current(entry):
+        same = entry.epoch == self.epoch and entry.catalog is self._store.catalog
+        if not (self.fits_rows(entry.plan) if same else self._is_current(entry)):
             self.remove(entry)
             return None
         entry.hits += 1

@@ -85,7 +85,7 @@ class Planner:
             modifies=bound.modifies,
             reads_clock=bound.reads_clock,
             views=bound.views,
-            outgrown_at=optimized.outgrown_at,
+            row_limits=optimized.row_limits,
             cacheable=bound.cacheable,
         )
 

@@ -17,7 +17,7 @@ from remuda.runtime.offload_pool import OffloadPool
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from remuda.catalog import Catalog, MapDefinition, SearchPath
+    from remuda.catalog import Catalog, SearchPath
     from remuda.cluster import Cluster
     from remuda.expr.cancellation import CancellationToken
     from remuda.grid.plan_cache import CachedPlan
@@ -38,10 +38,12 @@ class QueryEngine:
         self.store = store
         self.cluster = cluster
         self.spark = spark
-        self.plans = PlanCache(store, self.is_valid)
+        self.plans = PlanCache(store, self.is_valid, self.fits_rows)
         self.statements = OffloadPool()
         """Where statements that write run if they have a deadline. Apart from the runtime's threads: a statement waits
         for the steps of its query, and must not take up the threads that they run on."""
+        self.waiting = OffloadPool()
+        """Where the statements of coroutines run. Apart from `statements`, on whose threads they may wait for steps."""
         self._extensions = extensions.registered()
         self._executors = _watch(spark)
         if self._executors is not None:
@@ -104,6 +106,7 @@ class QueryEngine:
         self.scheduler.close()
         self.runtime.pool.close()
         self.statements.close()
+        self.waiting.close()
 
     def is_valid(self, plan: Plan) -> bool:
         """Return whether the maps, views and partitions that the plan was made for are the current ones."""
@@ -112,14 +115,15 @@ class QueryEngine:
             plan.partition_map.version == self.cluster.partition_table.version
             and all(catalog.holds(definition) for definition in plan.maps)
             and all(catalog.holds_view(view) for view in plan.views)
-            and not any(self._has_outgrown(definition, rows) for definition, rows in plan.outgrown_at)
+            and self.fits_rows(plan)
         )
 
-    def _has_outgrown(self, definition: MapDefinition, rows: int) -> bool:
+    def fits_rows(self, plan: Plan) -> bool:
+        """Return whether no map has grown or shrunk so much that another plan may be better."""
         try:
-            return len(self.store.map(definition)) >= rows
+            return all(each.least <= len(self.store.map(each.map)) < each.most for each in plan.row_limits)
         except SqlError:  # dropped at this moment
-            return True
+            return False
 
     def _objects_check(self, plan: Plan) -> Callable[[], None]:
         """Whether the maps and indexes that the plan reads still exist; free as long as the catalog is the same."""

@@ -6,6 +6,7 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from remuda.errors import repeated_column
 from remuda.exec.batch import TupleBatch, stored_columns
 from remuda.types import python_column_converter, python_converter
 
@@ -19,29 +20,63 @@ if TYPE_CHECKING:
 Converter = TypeVar("Converter")
 
 
-class NamedRow(tuple[Any, ...]):
-    """A tuple whose values can also be had by name: `row.id`, `row["id"]`, `row[0]`."""
+TUPLE_METHODS = frozenset({"count", "index"})
+"""Methods of a tuple that a column of the same name takes the place of, as a field of a `namedtuple` does."""
+
+
+class Row(tuple[Any, ...]):
+    """A tuple whose values can also be read by the name of their column.
+
+    A row compares, hashes, unpacks and sorts as the tuple of its values. Names are found without regard to case. The
+    attribute `row.count` is the column `count` where there is one, and the method of a tuple elsewhere; columns whose
+    names are no attributes of their own (`keys`, `asdict`, `COUNT(*)`) are read as `row["COUNT(*)"]`.
+
+    >>> import remuda
+    >>> row = remuda.open().sql("SELECT 1 AS id, 'new' AS status").fetchone()
+    >>> row.id, row["status"], row[1], row == (1, "new")
+    (1, 'new', 'new', True)
+    >>> dict(row)
+    {'id': 1, 'status': 'new'}
+    """
 
     __slots__ = ()
     _fields: tuple[str, ...] = ()
-    _places: dict[str, int] = {}  # noqa: RUF012  (each subclass has its own, made once)
+    _ordinals: dict[str, int] = {}  # noqa: RUF012  (each subclass has its own, made once)
 
     def __getitem__(self, key: Any) -> Any:
         if type(key) is str:
-            place = self._places.get(key)
-            if place is None:
-                place = self._places.get(key.casefold())
-            if place is None:
+            ordinal = self._ordinals.get(key)
+            if ordinal is None:
+                ordinal = self._ordinals.get(key.casefold())
+            if ordinal is None:
                 raise KeyError(key)
-            return tuple.__getitem__(self, place)
+            return tuple.__getitem__(self, ordinal)
         return tuple.__getitem__(self, key)
 
     if TYPE_CHECKING:
         # Each subclass has a property for each of its names.
         def __getattr__(self, name: str) -> Any: ...
 
-    def _asdict(self) -> dict[str, Any]:
-        return {name: self[self._places[name]] for name in self._fields}
+    def keys(self) -> tuple[str, ...]:
+        """Return the names of the columns. `dict(row)` reads them: they must differ.
+
+        >>> import remuda
+        >>> remuda.open().sql("SELECT 1 AS id, 'new' AS status").fetchone().keys()
+        ('id', 'status')
+        """
+        refuse_duplicates(self._fields, "a dictionary")
+        return self._fields
+
+    def asdict(self) -> dict[str, Any]:
+        """Return the values by the names of their columns; refuse two columns of one name.
+
+        >>> import remuda
+        >>> remuda.open().sql("SELECT 1 AS id, 'new' AS status").fetchone().asdict()
+        {'id': 1, 'status': 'new'}
+        """
+        return dict(zip(self.keys(), self, strict=True))
+
+    _asdict = asdict
 
     def __repr__(self) -> str:
         return f"Row({', '.join(f'{name}={value!r}' for name, value in zip(self._fields, self, strict=True))})"
@@ -50,30 +85,39 @@ class NamedRow(tuple[Any, ...]):
         return _make_row, (self._fields, tuple(self))
 
 
-def _make_row(fields: tuple[str, ...], values: tuple[Any, ...]) -> NamedRow:
+def refuse_duplicates(names: Sequence[str], target: str) -> None:
+    """Raise where two columns have one name, which `target` would keep only one of."""
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise repeated_column(
+            f"two columns are called {twice}: {target} has room for one", suggestion="Name one with AS."
+        )
+
+
+def _make_row(fields: tuple[str, ...], values: tuple[Any, ...]) -> Row:
     return row_class(fields)(values)
 
 
 @lru_cache(maxsize=1024)
-def row_class(fields: tuple[str, ...]) -> type[NamedRow]:
-    """The class of the rows with these column names; a name that is there twice means its first column.
+def row_class(fields: tuple[str, ...]) -> type[Row]:
+    """Make the class of the rows with these column names; a name that is there twice means its first column.
 
     Names are found without regard to case, but `id` means the column `id` even where an `ID` stands before it.
     """
-    places: dict[str, int] = {}
-    for place, name in enumerate(fields):
-        places.setdefault(name, place)
-    for place, name in enumerate(fields):
-        places.setdefault(name.casefold(), place)
-    members: dict[str, Any] = {"__slots__": (), "_fields": fields, "_places": places}
-    for name, place in places.items():
-        if name.isidentifier() and not hasattr(NamedRow, name) and not name.startswith("__"):
-            members[name] = property(itemgetter(place))
-    return type("Row", (NamedRow,), members)
+    ordinals: dict[str, int] = {}
+    for ordinal, name in enumerate(fields):
+        ordinals.setdefault(name, ordinal)
+    for ordinal, name in enumerate(fields):
+        ordinals.setdefault(name.casefold(), ordinal)
+    members: dict[str, Any] = {"__slots__": (), "_fields": fields, "_ordinals": ordinals}
+    for name, ordinal in ordinals.items():
+        if name.isidentifier() and (name in TUPLE_METHODS or not hasattr(Row, name)) and not name.startswith("__"):
+            members[name] = property(itemgetter(ordinal))
+    return type("Row", (Row,), members)
 
 
 FEW_ROWS = 3
-"""Up to so many rows are converted one by one; of more, whole columns."""
+"""Up to so many rows are converted one by one. More rows are converted column by column."""
 
 
 class RowShape:
@@ -88,16 +132,16 @@ class RowShape:
         self._column_converters = _needed(python_column_converter, columns)
         self.convert = self._converted_row if self._converters else None
         """From a stored row to its values in Python form; None where the two are the same in every column."""
-        self.row: Callable[[tuple[Any, ...]], NamedRow] = self.row_class if self.convert is None else self._row
+        self.row: Callable[[tuple[Any, ...]], Row] = self.row_class if self.convert is None else self._row
         """From a stored row to the row as users get it."""
 
-    def rows_of(self, batch: RowBatch) -> Iterable[NamedRow]:
+    def rows_of(self, batch: RowBatch) -> Iterable[Row]:
         """Those of a batch. Its columns are converted as they are: as rows first they would be turned twice."""
         if isinstance(batch, TupleBatch) or not batch.columns:
             return self.rows(batch.tuples())
         return self._of_columns(stored_columns(batch))
 
-    def rows(self, tuples: Iterable[tuple[Any, ...]]) -> Iterable[NamedRow]:
+    def rows(self, tuples: Iterable[tuple[Any, ...]]) -> Iterable[Row]:
         """In Python form, one after the other."""
         if self.convert is None:
             return map(self.row_class, tuples)
@@ -106,13 +150,13 @@ class RowShape:
             return map(self._row, stored)
         return self._of_columns(zip(*stored, strict=True))
 
-    def _of_columns(self, stored: Iterable[Sequence[Any]]) -> Iterable[NamedRow]:
+    def _of_columns(self, stored: Iterable[Sequence[Any]]) -> Iterable[Row]:
         columns = list(stored)
         for place, convert in self._column_converters:
             columns[place] = convert(columns[place])
         return map(self.row_class, zip(*columns, strict=True))
 
-    def _row(self, row: tuple[Any, ...]) -> NamedRow:
+    def _row(self, row: tuple[Any, ...]) -> Row:
         return self.row_class(self._converted_row(row))
 
     def _converted_row(self, row: tuple[Any, ...]) -> list[Any]:

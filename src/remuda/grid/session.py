@@ -17,6 +17,7 @@ from remuda.expr.cancellation import CancellationToken
 from remuda.grid.plan_cache import CachedPlan, PlanScope
 from remuda.grid.query_run import Call, QueryRun, StatementErrors, placed
 from remuda.grid.result import Result
+from remuda.grid.results.batch_reader import BatchReader
 from remuda.grid.rows import RowShape
 from remuda.grid.settings import Settings, check_timeout
 from remuda.grid.shortcuts.shortcuts import compile_shortcut
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     from remuda.grid.grid import Grid
     from remuda.grid.planner import Planner
-    from remuda.grid.result import Restart
+    from remuda.grid.results.batch_reader import Restart
     from remuda.grid.statements.explanation import Explanation
     from remuda.runtime import Execution
     from remuda.sql import Query
@@ -38,6 +39,12 @@ class Session:
 
     Made by `grid.session()`; `grid.sql` has one too. Threads may share a session. Closing it ends the results of its
     queries that are still being read, and so does closing the grid.
+
+    >>> import remuda
+    >>> with remuda.open().session() as session:
+    ...     _ = session.sql("SET timeout = 5")
+    ...     session.settings.timeout
+    5.0
     """
 
     def __init__(self, grid: Grid) -> None:
@@ -56,6 +63,7 @@ class Session:
 
     @property
     def settings(self) -> Settings:
+        """The values of the session's settings, which `SET` changes."""
         return self._settings
 
     @settings.setter
@@ -78,6 +86,13 @@ class Session:
 
         `timeout` is how many seconds this statement may take, in place of the session's setting; `math.inf` lifts it.
         The word is taken: a parameter called `:timeout` is given in a mapping, `sql(text, {"timeout": 5})`.
+
+        >>> import remuda
+        >>> session = remuda.open().session()
+        >>> session.sql("SELECT ? * 2 AS n", 21).fetchall()
+        [Row(n=42)]
+        >>> session.sql("SELECT :x * 2 AS n", x=21, timeout=5.0).fetchone().n
+        42
         """
         try:
             entry = self._plans[text]
@@ -110,7 +125,7 @@ class Session:
                 raise
             if result is not None:
                 return result
-        return self.execute(text, values, named, timeout, entry)
+        return self.execute(text, values, named, timeout, entry if cache.fits_rows(entry.plan) else None)
 
     def execute(
         self,
@@ -121,11 +136,46 @@ class Session:
         entry: CachedPlan | None = None,
     ) -> Result:
         """Run one statement with its values given apart; `entry` is its plan, where the cache has one."""
+        return self._execute(text, positional, named, self._token(timeout), entry)
+
+    async def sql_async(self, text: str, /, *values: Any, timeout: float | None = None, **named: Any) -> Result:
+        """Run one statement on another thread and return its result when all rows are computed.
+
+        Values and `timeout` are given as to `sql`. Reading the result waits for nothing, so the usual methods may be
+        called in the event loop; `async for` lets the loop go on between some thousand rows. A result that is larger
+        than memory is read with `sql` on a thread.
+
+        Cancelling the task cancels the statement. A write that has begun to commit is committed all the same.
+
+        >>> import asyncio, remuda
+        >>> async def ask():
+        ...     with remuda.open() as grid:
+        ...         return (await grid.sql_async("SELECT ? + 1 AS n", 41, timeout=5.0)).fetchall()
+        >>> asyncio.run(ask())
+        [Row(n=42)]
+        """
+        from remuda.grid.results.async_reading import AsyncStatement
+
+        self.refuse_closed()
+        token = self._token(timeout)
+        statement = AsyncStatement(token, lambda: self._execute(text, values, named, token))
+        result = await statement.finish(self.engine.waiting.start(statement.run))
+        self._results.discard(result)
+        return result
+
+    def _execute(
+        self,
+        text: str,
+        positional: tuple[Any, ...],
+        named: Mapping[str, Any] | None,
+        token: CancellationToken,
+        entry: CachedPlan | None = None,
+    ) -> Result:
         self.refuse_closed()
         if not isinstance(text, str):
             raise not_text("a statement", text)
         with StatementErrors(self, text):
-            call = Call(self, text, positional, named or {}, self._token(timeout))
+            call = Call(self, text, positional, named or {}, token)
             entry = entry or self._cache.find((self._scope, text))
             if entry is not None:
                 return QueryRun(call, entry).run()
@@ -182,7 +232,7 @@ class Session:
 
     def open_result(self, shape: RowShape, execution: Execution, restart: Restart) -> Result:
         """Return a result whose rows are computed as they are read, and which ends with the session."""
-        result = Result.of_execution(shape, execution, restart, self.store.refuse_damaged)
+        result = Result.of_execution(shape, BatchReader(execution, restart, self.store.refuse_damaged))
         with self._lock:
             reason = self._closed_because
             if reason is None:
@@ -224,6 +274,7 @@ class Session:
         return f"<Session{'' if self._closed_because is None else ', closed'}>"
 
     def refuse_closed(self) -> None:
+        """Raise where the session, or its grid, is closed."""
         if self._closed_because is not None:
             raise closed_error(self._closed_because)
 

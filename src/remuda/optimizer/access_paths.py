@@ -18,7 +18,7 @@ from remuda.optimizer.cost import (
 )
 from remuda.optimizer.pruning import prune
 from remuda.optimizer.sargable import SargablePredicate, SargablePredicates, find_sargable, merge_intervals
-from remuda.optimizer.selectivity import bound_selectivity, has_unknown_values, of_map, selectivity
+from remuda.optimizer.selectivity import bound_selectivity, correlation, has_unknown_values, scan_selectivity
 from remuda.plan import logical, physical
 from remuda.plan.bounds import Bound, Interval, Points, Prefix, Pruning, Ranges
 from remuda.plan.physical import Direction, Estimate
@@ -119,7 +119,7 @@ def access_paths(
     """Yield every access path with its cost. An ordered index scan is proposed only where its order is required."""
     predicates = find_sargable(scan.filter)
     pruning = prune(scan.map, scan.filter) if pruned else None
-    returned = statistics.rows * selectivity(scan.filter, of_map(statistics))
+    returned = statistics.rows * scan_selectivity(scan.filter, scan.map, statistics)
     # A replicated map is all here, and in every task that asks for it.
     for convention in (required.convention,) if scan.map.replicated else conventions:
         traits = Traits(convention, _distribution(scan))
@@ -270,7 +270,10 @@ def _with_cost(
     if (
         isinstance(path, physical.IndexScan)
         and path.scan_cutover is not None
-        and any(map(has_unknown_values, path.bounds))
+        and any(
+            has_unknown_values(bound, statistics.columns.get(name))
+            for name, bound in zip(path.index.columns, path.bounds, strict=False)
+        )
     ):
         # The parameters decide: at execution the exact count of entries chooses the cheaper of index and direct scan.
         # So it costs a direct scan at most, and nearly nothing as often as not.
@@ -283,7 +286,7 @@ def _with_cost(
 def reduced_scan(path: physical.MapScan, filter_: Expression | None, statistics: MapStatistics) -> physical.MapScan:
     """Return a full scan that leaves a part of its filter to the operator above it."""
     scan = logical.Scan(path.map, path.columns, filter_)
-    returned = statistics.rows * selectivity(filter_, of_map(statistics))
+    returned = statistics.rows * scan_selectivity(filter_, path.map, statistics)
     priced = _with_cost(replace(path, filter=filter_), scan, statistics, returned)
     assert isinstance(priced, physical.MapScan)
     return priced
@@ -294,6 +297,12 @@ def _scanned_rows(path: physical.ScanNode, statistics: MapStatistics) -> float:
     if not isinstance(path, physical.IndexScan):
         return statistics.rows * pruned_share(path)
     share = 1.0
+    equal: dict[str, float] = {}
     for name, bound in zip(path.index.columns, path.bounds, strict=False):
-        share *= bound_selectivity(bound, statistics.columns.get(name))
+        within = bound_selectivity(bound, statistics.columns.get(name))
+        share *= within
+        if isinstance(bound, Points):
+            equal[name] = within
+    if len(equal) > 1:
+        share *= correlation(equal, path.map, statistics)
     return statistics.rows * share

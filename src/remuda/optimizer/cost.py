@@ -143,6 +143,12 @@ PARTIAL_FEW_GROUPS = 10_000
 """Up to so many groups it does not matter that most of the rows seen so far are groups of their own."""
 
 
+PLAN_GROWTH = 4
+"""A plan is stale when a map that it reads has grown or shrunk by this factor: another one may be cheaper."""
+SMALL_MAP = 64
+"""Rows up to which every plan of a map is as good as another."""
+
+
 @dataclass(frozen=True, slots=True)
 class ScanSize:
     """What a scan touches: rows within its bounds in the partitions that pruning leaves, and how many it returns."""
@@ -454,19 +460,22 @@ def pruned_share(node: physical.ScanNode) -> float:
     return expected_partitions(node.pruning, node.map.partitions) / node.map.partitions
 
 
-def scan_cutover(node: physical.IndexScan, map_rows: float) -> int:
+def scan_cutover(node: physical.IndexScan, map_rows: float) -> physical.ScanCutover:
     """Matching index entries above which a direct scan is cheaper: the crossover, for the choice at execution.
 
-    What a scan gathers grows with the entries too, until they are so many that it gathers nearly all rows.
+    What a scan gathers grows with the entries too, until they are so many that it gathers nearly all rows: two lines
+    over the rows of the map, of which the lower one counts.
     """
     columns = len(node.columns)
-    scanned = map_rows * pruned_share(node)
-    passed = SCAN_START - INDEX_START + scanned * (SCAN_ROW + SCAN_COLUMN * columns)
+    share = pruned_share(node)
+    start, passed = SCAN_START - INDEX_START, share * (SCAN_ROW + SCAN_COLUMN * columns)
+    gathered = share * PROJECTION_COLUMN * columns
     fetched = _fetched_row(node.index, columns)
-    few = passed / (fetched - GATHER_COLUMN * columns)
-    if few * GATHER_COLUMN <= scanned * PROJECTION_COLUMN:
-        return int(few)
-    return int((passed + scanned * PROJECTION_COLUMN * columns) / fetched)
+    beside = fetched - GATHER_COLUMN * columns
+    lines = [(start / fetched, (passed + gathered) / fetched)]
+    if beside > 0:
+        lines.append((start / beside, passed / beside))
+    return physical.ScanCutover(tuple(lines), int(map_rows))
 
 
 def hold_cutover(map_rows: float, columns: int, *, by_index: bool) -> int:

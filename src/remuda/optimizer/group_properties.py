@@ -10,14 +10,15 @@ from dataclasses import field, replace
 from itertools import dropwhile, takewhile
 from typing import TYPE_CHECKING, assert_never
 
-from remuda.catalog import ColumnStatistics
+from remuda.catalog import ColumnStatistics, Histogram
 from remuda.dataclass import dataclass
 from remuda.expr import Call, Column, Expression, Literal, columns_of, conjuncts
+from remuda.optimizer.column_shares import shares_of_ends, within
 from remuda.optimizer.join.join_cardinality import join_rows
-from remuda.optimizer.sargable import as_sargable, find_sargable
-from remuda.optimizer.selectivity import bound_selectivity, of_map, selectivity
+from remuda.optimizer.sargable import find_sargable, merge_intervals
+from remuda.optimizer.selectivity import bound_selectivity, scan_selectivity, selectivity
 from remuda.plan import logical
-from remuda.plan.bounds import Points
+from remuda.plan.bounds import Bound, Interval, Points
 from remuda.plan.joins import JoinKind
 
 if TYPE_CHECKING:
@@ -204,8 +205,12 @@ def _of_scan(node: logical.Scan, statistics: MapStatistics | None) -> Properties
     partitionings = (partitioning,) if whole else ()
     if statistics is None:
         return Properties(0.0, partitionings=partitionings, replicated=node.map.replicated)
-    rows = statistics.rows * selectivity(node.filter, of_map(statistics))
-    bounded = {} if node.filter is None else _bounded_values(node.filter, statistics)
+    rows = statistics.rows * scan_selectivity(node.filter, node.map, statistics)
+    bounded = {} if node.filter is None else _bounded_columns(node.filter, statistics)
+    if bounded and ids.get(node.map.key[0], -1) not in bounded and node.map.key[0] in ids:
+        key = _bounded_key(node, statistics)
+        if key is not None:
+            bounded[ids[node.map.key[0]]] = key
     columns = _filtered_columns(node, statistics, rows, bounded)
     keys: tuple[UniqueKey, ...] = ()
     if all(name in ids for name in node.map.key):
@@ -214,43 +219,93 @@ def _of_scan(node: logical.Scan, statistics: MapStatistics | None) -> Properties
         for name in node.map.key:
             known = statistics.columns.get(name)
             if known is not None and known.distinct and ids[name] in bounded:
-                values *= min(1.0, bounded[ids[name]] / known.distinct)
+                values *= min(1.0, (bounded[ids[name]].distinct or 0) / known.distinct)
         keys = (UniqueKey(frozenset(ids[name] for name in node.map.key), max(1.0, values)),)
     return Properties(rows, columns, keys, partitionings, replicated=node.map.replicated)
 
 
 def _filtered_columns(
-    node: logical.Scan, statistics: MapStatistics, rows: float, bounded: dict[int, float]
+    node: logical.Scan, statistics: MapStatistics, rows: float, bounded: Mapping[int, ColumnStatistics]
 ) -> dict[int, ColumnStatistics]:
-    """How many values of each column are left: of a column that the filter bounds, those within; of others as many as
+    """Return what is left of each column: of one that the filter bounds, the values within; of others as many values as
     so many rows, picked at random, would have.
     """
     known = {column.id: statistics.columns[column.name] for column in node.columns if column.name in statistics.columns}
     if node.filter is None:
         return known
-    return {id_: replace(each, distinct=_left(each.distinct, rows, bounded.get(id_))) for id_, each in known.items()}
+    return {
+        id_: bounded[id_] if id_ in bounded else replace(each, distinct=_left(each.distinct, rows))
+        for id_, each in known.items()
+    }
 
 
-def _bounded_values(filter_: Expression, statistics: MapStatistics) -> dict[int, float]:
-    found: dict[int, float] = {}
-    for part in conjuncts(filter_):
-        predicate = as_sargable(part)
-        each = None if predicate is None else statistics.columns.get(predicate.column)
-        if predicate is None or each is None:
+def _bounded_columns(filter_: Expression, statistics: MapStatistics) -> dict[int, ColumnStatistics]:
+    """Return what is known of the columns that the filter bounds, in the rows that it leaves."""
+    found: dict[int, ColumnStatistics] = {}
+    for predicates in find_sargable(filter_).values():
+        column = predicates[0].source
+        each = statistics.columns.get(column.name)
+        if each is None or not each.distinct:
             continue
-        if isinstance(predicate.bound, Points):
-            values = float(len(predicate.bound.values))
-        else:
-            values = (each.distinct or 0) * bound_selectivity(predicate.bound, each)
-        found[predicate.source.id] = min(values, found.get(predicate.source.id, math.inf))
+        points = [predicate.bound for predicate in predicates if isinstance(predicate.bound, Points)]
+        intervals = [predicate for predicate in predicates if isinstance(predicate.bound, Interval)]
+        bound = (
+            min(points, key=lambda one: len(one.values))
+            if points
+            else merge_intervals(intervals)
+            if intervals
+            else predicates[0].bound
+        )
+        share = bound_selectivity(bound, each)
+        left = within(bound, each, share)
+        found[column.id] = replace(left, distinct=_within_count(bound, each, left, share))
     return found
 
 
-def _left(distinct: int | None, rows: float, bounded: float | None) -> int | None:
+def _bounded_key(node: logical.Scan, statistics: MapStatistics) -> ColumnStatistics | None:
+    """Return what is known of the key in the rows that a filter on a column leaves that ascends with the key.
+
+    The days of a calendar have numbers that ascend with their years: the days of 2024 are a range of numbers, and a
+    join meets the rows that refer to this range.
+    """
+    known = statistics.columns.get(node.map.key[0]) if len(node.map.key) == 1 else None
+    if known is None or known.histogram is None or known.common:
+        return None
+    start, stop = 0.0, 1.0
+    for name, predicates in find_sargable(node.filter).items():
+        about = statistics.columns.get(name)
+        if name == node.map.key[0] or about is None:
+            continue
+        for predicate in predicates:
+            reach = shares_of_ends(predicate.bound, about)
+            if reach is not None and reach != (0.0, 1.0) and statistics.relations.ascends(name, node.map.key[0]):
+                start, stop = max(start, reach[0]), min(stop, reach[1])
+    if (start, stop) == (0.0, 1.0) or stop <= start:
+        return None
+    low, high = known.histogram.value_at(start), known.histogram.value_at(stop)
+    return replace(
+        known,
+        distinct=max(1, round((known.distinct or 1) * (stop - start))),
+        minimum=low,
+        maximum=high,
+        histogram=Histogram.even((low, high)) if low != high else Histogram.even((low,)),
+    )
+
+
+def _within_count(bound: Bound, known: ColumnStatistics, left: ColumnStatistics, share: float) -> int:
+    """Return how many values of a column lie within a bound: the most common ones there, and a part of the others."""
+    distinct = known.distinct or 0
+    if isinstance(bound, Points):
+        return max(1, min(distinct, len(bound.values)))
+    if left is known or known.rest <= 0:
+        return max(1, min(distinct, len(left.common) if left is not known else round(distinct * share)))
+    others = max(0.0, share - sum(each for _, each in left.common) * share)
+    return max(1, min(distinct, len(left.common) + round((known.rest_distinct or 0) * min(1.0, others / known.rest))))
+
+
+def _left(distinct: int | None, rows: float) -> int | None:
     if distinct is None or distinct == 0:
         return distinct
-    if bounded is not None:
-        return max(1, min(distinct, round(bounded)))
     return max(1, round(distinct * -math.expm1(-rows / distinct)))
 
 

@@ -9,6 +9,7 @@ from remuda.optimizer.fast_path import plan_lookup
 from remuda.optimizer.finishing.common_expressions import SHARE_RULE, CommonExpressions
 from remuda.optimizer.finishing.common_plans import SPOOL_RULE, CommonPlans
 from remuda.optimizer.finishing.local_exchange import place_local_exchanges
+from remuda.optimizer.finishing.row_limits import row_limits
 from remuda.optimizer.finishing.runtime_decisions import decide_at_runtime
 from remuda.optimizer.memo import Memo
 from remuda.optimizer.search import Search
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from remuda.catalog import MapDefinition, MapStatistics
     from remuda.expr import Column
+    from remuda.plan.fragments import RowLimits
 
 
 FAST_PATH = plan_lookup.__name__
@@ -58,8 +60,8 @@ class Optimized:
     normalized: logical.Root
     memo: Memo
     fired: tuple[str, ...]
-    outgrown_at: tuple[tuple[MapDefinition, int], ...] = ()
-    """Maps that have too few rows for a local exchange as yet, and how many they would need."""
+    row_limits: tuple[RowLimits, ...] = ()
+    """The numbers of rows of each map between which it is a good plan."""
     steps: tuple[RuleStep, ...] = ()
     """The rewrites of the logical tree, where they were recorded."""
     search_rules: tuple[str, ...] = ()
@@ -87,7 +89,7 @@ def optimize(
             placed = place_local_exchanges(found, known, lambda *_: _no_column(), settings.disabled_rules)
             check_physical(placed.tree, members=settings.members)
             fired = (*trace.fired, FAST_PATH, *placed.fired)
-            return Optimized(placed.tree, normalized, Memo(known), fired, placed.outgrown_at)
+            return Optimized(placed.tree, normalized, Memo(known), fired, row_limits(placed, known))
     search = Search(
         settings.members,
         settings.conventions,
@@ -116,7 +118,7 @@ def optimize(
     rules.extend(placed.fired)
     steps, chosen = tuple(trace.steps), tuple(dict.fromkeys(rules))
     fired = (*trace.fired, *rules)
-    return Optimized(placed.tree, normalized, search.memo, fired, placed.outgrown_at, steps, chosen)
+    return Optimized(placed.tree, normalized, search.memo, fired, row_limits(placed, known), steps, chosen)
 
 
 def _no_column() -> Column:

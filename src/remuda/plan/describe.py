@@ -265,7 +265,7 @@ def _index_scan(node: physical.IndexScan) -> Description:
             "columns": column_names(node.columns),
         },
         _partitioned_by(node.pruning),
-        {"scan_cutover": _optional_number(node.scan_cutover)},
+        {"scan_cutover": "" if node.scan_cutover is None else str(node.scan_cutover.planned)},
         {
             "first rows": _optional_number(node.row_goal),
             "first chunk": _optional(node.first_rows),

@@ -70,6 +70,15 @@ class ResultColumn:
 
 
 @dataclass(frozen=True, slots=True)
+class RowLimits:
+    """The plan is stale when the map has fewer than `least` rows, or `most` or more."""
+
+    map: MapDefinition
+    least: int
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """Plain data that pickles. `maps` are the definitions it was made for: it is stale when one is not current."""
 
@@ -87,8 +96,8 @@ class Plan:
     """Whether the last of `parameters` is the instant at which the statement begins, which no user gives."""
     views: tuple[ViewDefinition, ...] = ()
     """The views it was made of: it is stale when one is not current."""
-    outgrown_at: tuple[tuple[MapDefinition, int], ...] = ()
-    """Maps that were too small for a local exchange, with the rows from which the plan is stale: one is worth while."""
+    row_limits: tuple[RowLimits, ...] = ()
+    """The numbers of rows between which it is a good plan; none for a map that is only asked for keys."""
     cacheable: bool = True
     """False where the plan has rows in it that the catalog gave when it was made."""
 

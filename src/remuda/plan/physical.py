@@ -174,10 +174,31 @@ class Direction(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class ScanCutover:
+    """The number of index entries above which a full scan is cheaper, as a rule: the least of some lines.
+
+    A line is a number of entries and a share of the map's rows to be added. A plan outlives the number of rows that it
+    was made for, `rows`, so that the count is computed from those that the map has at execution.
+    """
+
+    lines: tuple[tuple[float, float], ...]
+    rows: int = 0
+
+    def entries(self, rows: int) -> int:
+        """Return the count for a map of so many rows."""
+        return int(max(0.0, min(start + share * rows for start, share in self.lines)))
+
+    @property
+    def planned(self) -> int:
+        """The count for the rows that the plan was made for."""
+        return self.entries(self.rows)
+
+
+@dataclass(frozen=True, slots=True)
 class IndexScan(_Node):
     """Reads the rows within `bounds`, one for each leading index column, and keeps what passes `residual`.
 
-    Where no order is needed and more than `scan_cutover` entries lie within the bounds, known exactly once the
+    Where no order is needed and more entries lie within the bounds than `scan_cutover` says, known exactly once the
     parameters are, the map is scanned directly with the whole `filter` instead: that is cheaper then.
     An ordered scan reads in growing chunks, the first of `first_rows` entries, where a LIMIT above needs no more. It
     was planned to be read up to `row_goal` rows. Where that takes more than `filter_cutover` entries, as few of them
@@ -193,7 +214,7 @@ class IndexScan(_Node):
     pruning: Pruning | None
     traits: Traits
     filter: Expression | None = None
-    scan_cutover: int | None = None
+    scan_cutover: ScanCutover | None = None
     first_rows: Expression | None = None
     filter_cutover: int | None = None
     row_goal: int | None = field(default=None, compare=False)

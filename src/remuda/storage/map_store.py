@@ -14,12 +14,12 @@ from remuda.storage.lookup.row_projection import row_projection
 from remuda.storage.map_availability import MapAvailability
 from remuda.storage.map_flush import MapFlush
 from remuda.storage.map_state import MapState
-from remuda.storage.map_statistics import StatisticsKeeper
 from remuda.storage.map_version import MapVersion, erase_keys, insert_row, insert_rows, put_rows
 from remuda.storage.row_check import RowCheck
 from remuda.storage.segment.checksum import no_pause
 from remuda.storage.segment.segment_directory import is_verified
 from remuda.storage.snapshot import MapSnapshot
+from remuda.storage.statistics import StatisticsKeeper
 from remuda.storage.wal.records import DELETE, PUT, encode_record
 from remuda.types.normalized_key import canonical_key
 
@@ -108,6 +108,19 @@ class MapStore:
             return find(key)
         except UnicodeEncodeError as error:
             raise unencodable(self.definition, ", ".join(self.definition.key), key) from error
+        except (IndexError, UnicodeDecodeError):
+            # What a damaged file gives before it is found out in the background.
+            self.verify()
+            raise
+
+    def find_many(self, keys: Sequence[Any], projection: RowProjection) -> list[Any]:
+        """Return the rows of many keys at one snapshot, in the order of the keys; None where there is none."""
+        if not self.availability.readable:
+            self.refuse_unreadable()
+        try:
+            return self.state.version.batch_lookup(projection)(keys)
+        except UnicodeEncodeError as error:
+            raise unencodable(self.definition, ", ".join(self.definition.key), error.object) from error
         except (IndexError, UnicodeDecodeError):
             # What a damaged file gives before it is found out in the background.
             self.verify()

@@ -10,6 +10,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from remuda.errors import ConstraintError
+from remuda.storage.lookup.batch_lookup import make_batch_lookup
 from remuda.storage.lookup.dirty_keys import dirty_keys
 from remuda.storage.lookup.generated_readers import row_reader
 from remuda.storage.lookup.index_lookup import IndexLookup
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from remuda.catalog import MapDefinition
+    from remuda.storage.lookup.batch_lookup import BatchLookup
     from remuda.storage.lookup.dirty_keys import DirtyKeys
     from remuda.storage.lookup.index_lookup import IndexRead
     from remuda.storage.lookup.row_projection import Row, RowProjection
@@ -49,6 +51,7 @@ class MapVersion:
         "_before",
         "_dirty",
         "added",
+        "batch_lookups",
         "columns",
         "covering",
         "definition",
@@ -89,6 +92,7 @@ class MapVersion:
         self.partition_of_key = key_partitioner(definition)
         self.covering = _covering(definition.partitions, self.segments)
         self.point_lookups: dict[RowProjection, Callable[[Any], Any]] = {}
+        self.batch_lookups: dict[RowProjection, BatchLookup] = {}
         self.index_lookups: dict[IndexRead, IndexLookup] = {}
         self._before = _RowsBefore()
         self._dirty: tuple[DirtyKeys | None] | None = None
@@ -162,6 +166,7 @@ class MapVersion:
         A thread that makes a lookup in this moment puts it into a dictionary that is not read any more.
         """
         self.point_lookups = {}
+        self.batch_lookups = {}
         self.index_lookups = {}
         self._before = _RowsBefore()
 
@@ -172,6 +177,15 @@ class MapVersion:
         if found is None:
             _make_room(lookups)
             found = lookups[projection] = make_point_lookup(self, projection)
+        return found
+
+    def batch_lookup(self, projection: RowProjection) -> BatchLookup:
+        """Return the function from many keys to their rows at one snapshot; made once, then kept in `batch_lookups`."""
+        lookups = self.batch_lookups
+        found = lookups.get(projection)
+        if found is None:
+            _make_room(lookups)
+            found = lookups[projection] = make_batch_lookup(self, projection)
         return found
 
     def index_lookup(self, read: IndexRead) -> IndexLookup:

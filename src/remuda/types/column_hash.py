@@ -35,6 +35,8 @@ _P3 = np.uint64(0x165667B19E3779F9)
 _P4 = np.uint64(0x85EBCA77C2B2AE63)
 _P5 = np.uint64(0x27D4EB2F165667C5)
 
+_EIGHT_BYTES = frozenset({Kind.BIGINT, Kind.TIMESTAMP, Kind.TIMESTAMP_TZ})
+
 _CHUNK = 32_768
 _STRIPED = 32
 """From this length on xxHash64 works in stripes of 32 bytes: left to the package."""
@@ -63,6 +65,13 @@ def hash_columns(
         seeds = hashes
     assert seeds is not None, "a hash is of at least one column"
     return seeds.view(np.int64)
+
+
+def hash_whole_numbers(numbers: np.ndarray, sql_type: SqlType) -> np.ndarray:
+    """Return the unsigned hashes of stored integers, DATEs or TIMESTAMPs, given as `int64`."""
+    if sql_type.kind in _EIGHT_BYTES:
+        return _hash_words(numbers.view(np.uint64), 8, None)
+    return _hash_words(numbers.astype(np.int32).view(np.uint32), 4, None)
 
 
 def _hash_array(array: pa.Array, sql_type: SqlType, seeds: np.ndarray | None) -> np.ndarray:
@@ -97,7 +106,7 @@ def _words(array: pa.Array, sql_type: SqlType) -> tuple[np.ndarray, int]:
             return floats.view(np.uint32), 4
         case Kind.TIME:
             return (fixed_values(array, sql_type) * NANOSECONDS).view(np.uint64), 8
-        case Kind.BIGINT | Kind.TIMESTAMP | Kind.TIMESTAMP_TZ:
+        case kind if kind in _EIGHT_BYTES:
             return fixed_values(array, sql_type).view(np.uint64), 8
         case _:
             return fixed_values(array, sql_type).astype(np.int32, copy=False).view(np.uint32), 4

@@ -20,6 +20,8 @@ BY_AMOUNT = "SELECT id, amount FROM orders WHERE amount BETWEEN ? AND ?"
 QUANTITIES_BY_AMOUNT = "SELECT id, qty FROM orders WHERE amount BETWEEN ? AND ?"
 """Of the two columns before, SQLite finds both in its index, as its row number is the key; here it needs the rows."""
 
+KEYS_AT_ONCE = 1_000
+
 ROWS_BY_AMOUNT = "SELECT * FROM orders WHERE amount BETWEEN ? AND ?"
 INDEXED = ("SQLite", "DuckDB")
 """The peers that have an index on other columns than the key."""
@@ -27,6 +29,7 @@ INDEXED = ("SQLite", "DuckDB")
 
 def cases(setting: Setting) -> Iterator[Case]:
     yield _map_get(setting)
+    yield _map_get_all(setting)
     yield _by_key("key: 2 columns, grid.sql", BY_KEY, setting, grows=True)
     yield _by_key("key: whole row, grid.sql", ROW_BY_KEY, setting)
     yield _rows(
@@ -69,6 +72,20 @@ def _map_get(setting: Setting) -> Case:
         },
         same_answers=False,  # a value, and a list of one row
         grows=True,
+    )
+
+
+def _map_get_all(setting: Setting) -> Case:
+    """Many keys at once, beside as many calls for one key."""
+    keys, orders = setting.data.keys, setting.peers.remuda.orders
+    get, get_all = orders.get, orders.get_all
+    batches = [keys[start : start + KEYS_AT_ONCE] for start in range(0, len(keys), KEYS_AT_ONCE)]
+    return Case(
+        f"{KEYS_AT_ONCE:,} keys: get_all",
+        {
+            REMUDA: over(batches, get_all),
+            "Remuda, map.get one by one": over(batches, lambda some: {key: get(key) for key in some}),
+        },
     )
 
 

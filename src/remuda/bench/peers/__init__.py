@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from remuda.bench.peers.remuda_peer import RemudaPeer
+from remuda.dataclass import dataclass
 
 if TYPE_CHECKING:
     from remuda.bench.data import Data

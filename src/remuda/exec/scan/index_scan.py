@@ -68,13 +68,14 @@ class IndexScanExec(IteratorExec):
 
     def _is_scan_cheaper(self, sources: tuple[Source, ...], lookups: list[Lookup], context: ExecContext) -> bool:
         """Compare the exact number of entries within the bounds, which an index has without reading rows."""
-        limit = self._node.scan_cutover
-        if limit is None:
+        cutover = self._node.scan_cutover
+        if cutover is None:
             return False
         entries = count_entries(self._node, sources, lookups)
-        if entries > limit:
+        scans = entries > cutover.entries(context.snapshot(self._node.map.id).rows)
+        if scans:
             context.activity.decide("full scan: {} entries", entries)
-        return entries > limit
+        return scans
 
     def _batches(
         self, sources: tuple[Source, ...], lookups: list[Lookup], partitions: np.ndarray | None, context: ExecContext

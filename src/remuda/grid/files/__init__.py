@@ -1,4 +1,4 @@
-"""What `Grid.load` and COPY read and write: tables, data frames, Parquet, CSV and JSON files.
+"""What `Grid.load` and COPY read and write: data frames, rows of Python, files in the formats of `formats.py`.
 
 Nothing here knows queries.
 """

@@ -1,95 +1,104 @@
-"""The files that COPY TO writes, batch by batch: one function for each of the formats of `load.FORMATS`."""
+"""The files that COPY TO writes, batch by batch: a class for each way of writing."""
 
 from __future__ import annotations
 
-import json
-import math
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
+from remuda.dataclass import dataclass
 from remuda.errors import repeated_column
-from remuda.expr.cast.cast_text import floating_text
+from remuda.grid.results.json_text import json_object
+from remuda.sql import CsvOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
-    from remuda.sql import CsvOptions
 
-Batches = Iterable[pa.RecordBatch]
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    """How files are written; no compression is that which the format has by itself."""
 
-
-def _write_parquet(path: Path, batches: Batches, schema: pa.Schema, _csv: CsvOptions) -> int:
-    import pyarrow.parquet as pq
-
-    with pq.ParquetWriter(path, schema) as writer:
-        return _each_batch(batches, writer.write_batch)
+    csv: CsvOptions = CsvOptions()
+    compression: str | None = None
 
 
-def _write_csv(path: Path, batches: Batches, schema: pa.Schema, options: CsvOptions) -> int:
-    """Text is quoted, NULL is empty; of bytes their digits, as in JSON."""
-    from pyarrow import csv
+class FileWriter(Protocol):
+    """An open file. It is complete when it is closed."""
 
-    # Numbers and moments stand without quotes, unless the delimiter can be in them.
-    quoted = "all_valid" if options.delimiter.isalnum() or options.delimiter in " .+-:" else "needed"
-    written = csv.WriteOptions(include_header=options.header, delimiter=options.delimiter, quoting_style=quoted)
-    places = [place for place, field in enumerate(schema) if pa.types.is_binary(field.type)]
-    for place in places:
-        schema = schema.set(place, pa.field(schema.names[place], pa.string()))
-    with csv.CSVWriter(path, schema, write_options=written) as writer:
+    def write(self, batch: pa.RecordBatch) -> None: ...
 
-        def write(batch: pa.RecordBatch) -> None:
-            for place in places:
-                digits = [None if value is None else value.hex() for value in batch[place].to_pylist()]
-                batch = batch.set_column(place, schema.names[place], pa.array(digits, pa.string()))
-            writer.write_batch(batch)
-
-        return _each_batch(batches, write)
+    def close(self) -> None: ...
 
 
-def _write_arrow(path: Path, batches: Batches, schema: pa.Schema, _csv: CsvOptions) -> int:
-    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, schema) as writer:
-        return _each_batch(batches, writer.write_batch)
+class ParquetFile:
+    """A Parquet file."""
+
+    def __init__(self, path: Path, schema: pa.Schema, options: WriteOptions) -> None:
+        import pyarrow.parquet as pq
+
+        self._writer = pq.ParquetWriter(path, schema, compression=options.compression or "snappy")
+        self.write, self.close = self._writer.write_batch, self._writer.close
 
 
-def _write_json(path: Path, batches: Batches, schema: pa.Schema, _csv: CsvOptions) -> int:
-    """One object a line, as `grid.load` reads it. JSON has no NaN and no infinite number: they are written as text."""
-    twice = next((name for name in schema.names if schema.names.count(name) > 1), None)
-    if twice is not None:
-        raise repeated_column(f"an object of JSON has no two members {twice}: name the columns apart")
-    floating = [field.name for field in schema if pa.types.is_floating(field.type)]
-    with path.open("w", encoding="utf-8") as file:
+class ArrowFile:
+    """An Arrow file, which is also Feather's second version."""
 
-        def write(batch: pa.RecordBatch) -> None:
-            for row in batch.to_pylist():
-                for name in floating:
-                    if row[name] is not None and not math.isfinite(row[name]):
-                        row[name] = floating_text(row[name])
-                file.write(json.dumps(row, default=_in_json, ensure_ascii=False) + "\n")
+    def __init__(self, path: Path, schema: pa.Schema, options: WriteOptions) -> None:
+        compression = None if options.compression == "none" else options.compression
+        self._file = pa.OSFile(str(path), "wb")
+        self._writer = pa.ipc.new_file(self._file, schema, options=pa.ipc.IpcWriteOptions(compression=compression))
+        self.write = self._writer.write_batch
 
-        return _each_batch(batches, write)
+    def close(self) -> None:
+        self._writer.close()
+        self._file.close()
 
 
-def _in_json(value: Any) -> Any:
-    """What JSON has no form for is written as text; of bytes, their digits."""
-    return value.hex() if isinstance(value, bytes) else str(value)
+class CsvFile:
+    """A CSV file. Text is quoted, NULL is empty; bytes are written as hexadecimal digits, as in JSON."""
+
+    def __init__(self, path: Path, schema: pa.Schema, options: WriteOptions) -> None:
+        from pyarrow import csv
+
+        self._binary = [ordinal for ordinal, field in enumerate(schema) if pa.types.is_binary(field.type)]
+        for ordinal in self._binary:
+            schema = schema.set(ordinal, pa.field(schema.names[ordinal], pa.string()))
+        # Numbers and moments stand without quotes, unless the delimiter can be in them.
+        delimiter = options.csv.delimiter
+        quoted = "all_valid" if delimiter.isalnum() or delimiter in " .+-:" else "needed"
+        written = csv.WriteOptions(include_header=options.csv.header, delimiter=delimiter, quoting_style=quoted)
+        self._names = schema.names
+        self._stream = _output(path, options)
+        self._writer = csv.CSVWriter(self._stream, schema, write_options=written)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        for ordinal in self._binary:
+            digits = [None if value is None else value.hex() for value in batch[ordinal].to_pylist()]
+            batch = batch.set_column(ordinal, self._names[ordinal], pa.array(digits, pa.string()))
+        self._writer.write_batch(batch)
+
+    def close(self) -> None:
+        self._writer.close()
+        self._stream.close()
 
 
-def _each_batch(batches: Batches, write: Callable[[pa.RecordBatch], object]) -> int:
-    rows = 0
-    for batch in batches:
-        write(batch)
-        rows += batch.num_rows
-    return rows
+class JsonFile:
+    """A file with one object a line, as `grid.load` reads it."""
+
+    def __init__(self, path: Path, schema: pa.Schema, options: WriteOptions) -> None:
+        twice = next((name for name in schema.names if schema.names.count(name) > 1), None)
+        if twice is not None:
+            raise repeated_column(f"an object of JSON has no two members {twice}: name the columns apart")
+        self._stream = _output(path, options)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        self._stream.write("".join(json_object(row) + "\n" for row in batch.to_pylist()).encode())
+
+    def close(self) -> None:
+        self._stream.close()
 
 
-WRITERS: dict[str, Callable[[Path, Batches, pa.Schema, CsvOptions], int]] = {
-    "parquet": _write_parquet,
-    "csv": _write_csv,
-    "json": _write_json,
-    "arrow": _write_arrow,
-    "feather": _write_arrow,
-}
-"""By the format: each writes all of the batches and returns how many rows they had."""
+def _output(path: Path, options: WriteOptions) -> Any:
+    compression = None if options.compression == "none" else options.compression
+    return pa.output_stream(str(path), compression=compression)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING
 
@@ -17,19 +16,21 @@ from remuda.errors import (
     SqlError,
     column_twice,
     memory_error,
-    option_error,
     output_error,
     type_error,
 )
 from remuda.expr.cast.cast import cast_batch
-from remuda.grid.files.file_writers import WRITERS
-from remuda.grid.files.inputs import FORMATS, TEXT_FORMATS, gathered, open_source, with_keys
+from remuda.grid.files.inputs import open_source
+from remuda.grid.files.load_source import gathered
+from remuda.grid.files.loading import with_keys
 from remuda.grid.query_run import QueryRun
+from remuda.grid.statements.copy_target import CopyTarget, check_format, copy_target, remove
 from remuda.grid.statements.ddl import find_map, is_there, map_definition, schema_of
 from remuda.types import VARCHAR
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from remuda.expr.cancellation import CancellationToken
     from remuda.grid.query_run import Call
@@ -40,12 +41,10 @@ if TYPE_CHECKING:
 def copy_from(call: Call, statement: sql.CopyFrom) -> int:
     """Load a file, or a folder of files, all of its rows or none."""
     target = call.session.store.map(find_map(call.session, statement.name))
-    try:
+    with _placed(statement):
+        check_format(statement)
         columns = target.definition.columns
-        source = open_source(Path(statement.path), columns, kind=statement.format, csv=statement.csv)
-    except SqlError as error:
-        error.span = error.span or statement.span
-        raise
+        source = open_source(statement.path, columns, kind=statement.format, csv=statement.csv)
     tables = _committed_by(call.token, with_keys(target.definition, source.tables))
     with source.naming_files():
         return target.load_tables(tables, statement.mode)  # type: ignore[arg-type]
@@ -58,28 +57,48 @@ def _committed_by(token: CancellationToken, tables: Iterator[pa.Table]) -> Itera
 
 
 def copy_to(call: Call, statement: sql.CopyTo) -> int:
-    """Write a query's rows into a file as they come; a file that is only half written is removed."""
-    path = Path(statement.path)
-    kind = statement.format or FORMATS.get(path.suffix)
-    if kind is None:
-        known = ", ".join(FORMATS)
-        raise option_error(f"the format of {path} is unknown: name it {known}, or give FORMAT", span=statement.span)
+    """Write a query's rows into a file, or into the files of a folder, as they come; remove what is half written."""
+    with _placed(statement):
+        target = copy_target(statement)
     result = _run(call, statement)
     # Its own: a statement whose time is over may still be writing when the next one begins.
-    part = path.with_name(f"{path.name}.{token_hex(4)}.part")
+    part = target.path.with_name(f"{target.path.name}.{token_hex(4)}.part")
     try:
-        batches, schema = _in_text(result) if kind in TEXT_FORMATS else (result.record_batches(), _schema(result))
-        rows = WRITERS[kind](part, batches, schema, statement.csv or sql.CsvOptions())
-        call.token.begin_commit()
-        part.replace(path)
+        with _placed(statement):
+            rows = _write(result, target, part)
+            call.token.begin_commit()
+            target.put_in_place(part)
     except OSError as error:
-        raise output_error(f"{path} cannot be written: {error.strerror}", span=statement.span) from error
+        raise output_error(f"{target.path} cannot be written: {error.strerror}", span=statement.span) from error
     except pa.ArrowException as error:
-        raise output_error(f"{path} cannot be written: {str(error)[:200]}", span=statement.span) from error
+        raise output_error(f"{target.path} cannot be written: {str(error)[:200]}", span=statement.span) from error
     finally:
-        with suppress(OSError):
-            part.unlink()
+        remove(part)
         result.close()
+    return rows
+
+
+@contextmanager
+def _placed(statement: sql.CopyTo | sql.CopyFrom) -> Iterator[None]:
+    """Give errors without a place that of the path."""
+    try:
+        yield
+    except SqlError as error:
+        error.span = error.span or statement.span
+        raise
+
+
+def _write(result: Result, target: CopyTarget, part: Path) -> int:
+    batches, schema = _in_text(result) if target.format.is_text else (result.record_batches(), _schema(result))
+    texts = {column.name: cast_batch(column.type, VARCHAR) for column in result.columns}
+    writer = target.open(part, schema, texts)
+    rows = 0
+    try:
+        for batch in batches:
+            writer.write(batch)
+            rows += batch.num_rows
+    finally:
+        writer.close()
     return rows
 
 

@@ -98,8 +98,9 @@ class Decisions:
         if node.scan_cutover is None or not self._is_known(waiting):
             return self._reach(node, partitions)
         lookups = index_lookups(node.bounds, self._values or ())
-        entries = count_entries(node, self._snapshots[node.map.id].sources, lookups)
-        return self._reach(node, partitions, entries=entries, scans=entries > node.scan_cutover)
+        snapshot = self._snapshots[node.map.id]
+        entries = count_entries(node, snapshot.sources, lookups)
+        return self._reach(node, partitions, entries=entries, scans=entries > node.scan_cutover.entries(snapshot.rows))
 
     def _modify(self, node: physical.Modify) -> Decision:
         """Rows to be written lie where their keys say; those that are changed or deleted where they are read."""

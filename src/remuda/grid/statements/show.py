@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from remuda.grid.result import Result
 from remuda.grid.rows import RowShape
+from remuda.grid.settings import SETTINGS
 from remuda.grid.statements.ddl import maps_named
 from remuda.plan.fragments import ResultColumn
+from remuda.sql.vocabulary import KEYWORDS, functions
 from remuda.types import BIGINT, BOOLEAN, DOUBLE, VARCHAR
 
 if TYPE_CHECKING:
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
     from remuda.cluster import Cluster
     from remuda.grid.plan_cache import PlanCache
     from remuda.grid.query_run import Call
+    from remuda.grid.settings import Settings
     from remuda.sql import Check, Show
     from remuda.storage import Store
     from remuda.types import SqlType
@@ -38,6 +42,9 @@ _COLUMNS: dict[str, tuple[tuple[str, SqlType], ...]] = {
     "PARTITIONS": (("map", VARCHAR), ("partition", BIGINT), ("member", VARCHAR), ("rows", BIGINT)),
     "MEMBERS": (("member", VARCHAR), ("partitions", BIGINT), ("fragments_run", BIGINT)),
     "PLANS": (("sql", VARCHAR), ("hits", BIGINT), ("seconds_since_use", DOUBLE)),
+    "SETTINGS": (("name", VARCHAR), ("value", VARCHAR), ("values", VARCHAR), ("meaning", VARCHAR)),
+    "FUNCTIONS": (("name", VARCHAR), ("kind", VARCHAR)),
+    "KEYWORDS": (("word", VARCHAR),),
 }
 
 _CHECK = (
@@ -78,6 +85,12 @@ def show(call: Call, statement: Show) -> Result:
             rows = _partitions(store, cluster)
         case "MEMBERS":
             rows = _members(cluster)
+        case "SETTINGS":
+            rows = _settings(call.session.settings)
+        case "FUNCTIONS":
+            rows = functions().items()
+        case "KEYWORDS":
+            rows = ((word,) for word in KEYWORDS)
         case _:
             rows = _plans(engine.plans)
     shape = RowShape(
@@ -122,6 +135,26 @@ def _members(cluster: Cluster) -> Iterable[tuple[Any, ...]]:
         yield member.id, len(cluster.partition_table.owned_by(member.id)), member.fragments_run
     for name in cluster.executors:
         yield f"executor {name}", None, None
+
+
+def _settings(settings: Settings) -> Iterable[tuple[Any, ...]]:
+    for name, each in SETTINGS.items():
+        yield name, _as_set(getattr(settings, name)), each.metadata["expected"], each.metadata["doc"]
+
+
+def _as_set(value: object) -> str:
+    """Return the value of a setting as SET takes it."""
+    match value:
+        case None | False:
+            return "off"
+        case True:
+            return "on"
+        case Enum():
+            return str(value.value)
+        case float():
+            return f"{value:g}"
+        case _:
+            return str(value)
 
 
 def _plans(plans: PlanCache) -> Iterable[tuple[Any, ...]]:

@@ -14,7 +14,7 @@ over a scan (`checker.scan_of_chain`). An aggregate whose calls split is done in
 so are the first rows of an order.
 
 Whether the workers really share a scan depends on its rows at execution. A map of too few rows has no exchange at all:
-it would say nothing of how the plan runs. The plan is stale when such a map has grown (`Plan.outgrown_at`).
+it would say nothing of how the plan runs. The plan is stale when such a map has grown (`Plan.row_limits`).
 """
 
 from __future__ import annotations

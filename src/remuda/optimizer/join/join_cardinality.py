@@ -10,19 +10,23 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from remuda.expr import Column
+from remuda.expr import Cast, Column
+from remuda.optimizer.column_shares import overlap, pair_share
 from remuda.optimizer.selectivity import ANYTHING_ELSE, selectivity
 from remuda.plan.joins import JoinKind
 from remuda.rules.join_keys import Equality, split_condition
 
 if TYPE_CHECKING:
     from remuda.catalog import ColumnStatistics
-    from remuda.optimizer.group_properties import Properties
+    from remuda.expr import Expression
+    from remuda.optimizer.group_properties import Properties, UniqueKey
     from remuda.plan import logical
 
 UNMATCHED = 0.1
 """The least share of left rows that an ANTI join keeps: that nothing is left is never sure."""
 
+CERTAIN = 0.99
+"""Histograms are estimates: so much of the values is taken for all of them."""
 CONTAINED = 2.0
 """Up to so many values for each value of a unique key, all are taken to be values of the key: counts are estimates."""
 
@@ -70,23 +74,53 @@ def equalities_selectivity(equalities: tuple[Equality, ...], left: Properties, r
             values = max((other_side.distinct(_column(each)) or 1.0 for each in met), default=1.0)
             if values <= CONTAINED * key.values:
                 values = max(1.0, key.values)
-            return 1.0 / values * _backed_off(others, left, right)
+            nulls = max((_null_share(each, other_side) for each in met), default=0.0)
+            reached = _reached(key, side, met, other_side)
+            if reached is not None:
+                return (1.0 - nulls) * reached / max(1.0, key.values) * _backed_off(others, left, right)
+            return (1.0 - nulls) / values * _backed_off(others, left, right)
     return _backed_off(equalities, left, right)
 
 
 def _backed_off(equalities: tuple[Equality, ...], left: Properties, right: Properties) -> float:
     """The most selective counts in full, each further one less: columns of one row are seldom independent."""
-    shares = sorted(1.0 / max(_values(each.left, left), _values(each.right, right)) for each in equalities)
+    shares = sorted(_pair_share(each, left, right) for each in equalities)
     return float(math.prod(share ** (0.5**ordinal) for ordinal, share in enumerate(shares)))
 
 
+def _pair_share(equality: Equality, left: Properties, right: Properties) -> float:
+    """Return the share of pairs that meet one equality, by most common values where both sides have them."""
+    values = max(_values(equality.left, left), _values(equality.right, right))
+    one = left.columns.get(_column(equality.left))
+    other = right.columns.get(_column(equality.right))
+    return 1.0 / values if one is None or other is None else pair_share(one, other, values)
+
+
+def _reached(key: UniqueKey, side: Properties, met: list[Expression], other: Properties) -> float | None:
+    """Return the share of the other side's values between the extremes of the key that is left; None for all of them.
+
+    Of sales in five years out of the two hundred that a calendar has, a fifth meets the days of one of the five.
+    """
+    if len(key.columns) != 1 or len(met) != 1:
+        return None
+    own, reference = side.columns.get(next(iter(key.columns))), other.columns.get(_column(met[0]))
+    share = None if own is None or reference is None else overlap(reference, own)
+    return share if share is not None and 0.0 < share < CERTAIN else None
+
+
+def _null_share(side: object, properties: Properties) -> float:
+    known = properties.columns.get(_column(side))
+    return 0.0 if known is None else known.null_share
+
+
 def _values(side: object, properties: Properties) -> float:
-    if isinstance(side, Column):
-        return properties.distinct_or_guess(side.id)
-    return max(1.0, math.sqrt(properties.rows))
+    return properties.distinct_or_guess(_column(side))
 
 
 def _column(side: object) -> int:
+    """Return the id of a column, also of one that is cast: its values are as many."""
+    while isinstance(side, Cast):
+        side = side.argument
     return side.id if isinstance(side, Column) else -1
 
 

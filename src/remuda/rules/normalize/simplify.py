@@ -59,15 +59,31 @@ def simplify(condition: Expression, not_null: Callable[[], Collection[int]]) -> 
 def simplify_asked(condition: Expression, not_null: Callable[[], Collection[int]]) -> Expression:
     """As `simplify`, for a condition of which only matters where it is true: false and NULL are the same.
 
-    `a IS NOT DISTINCT FROM b` is then `a = b` where one of them is never NULL.
+    `a IS NOT DISTINCT FROM b` is then `a = b` where one of them is never NULL, and `CASE WHEN a IS NOT NULL THEN FALSE
+    ELSE NULL END`, which is `a = 1.5` of an INTEGER, is FALSE.
     """
     simpler = simplify(condition, not_null)
+    settled = fold(_settle(simpler))
+    simpler = simpler if settled == simpler else settled
     parts = conjuncts(simpler)
     if not any(isinstance(part, Call) and part.function == "is not distinct from" for part in parts):
         return simpler
     known = not_null()
     plain = conjunction(_plain_equality(part, known) for part in parts)
     return simpler if plain is None or plain == simpler else plain
+
+
+def _settle(condition: Expression) -> Expression:
+    """A choice between a constant and NULL is the constant, as far as it can be true. Only below AND and OR: `NOT NULL`
+    is not true, `NOT FALSE` is."""
+    match condition:
+        case Call(function="and" | "or", arguments=parts):
+            settled = tuple(map(_settle, parts))
+            return condition if settled == parts else Call(condition.function, settled, BOOLEAN, condition.span)
+        case Case(branches=((test, Literal(value=value)),), otherwise=Literal(value=None)) if not can_fail(test):
+            return test if value else FALSE
+        case _:
+            return condition
 
 
 def _plain_equality(part: Expression, not_null: Collection[int]) -> Expression:

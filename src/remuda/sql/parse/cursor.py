@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from remuda.errors import SqlError
 
+_IN_QUOTES = frozenset({TokenType.STRING, TokenType.IDENTIFIER})
+
 
 class Cursor:
     """A place in the list of tokens. Keywords are compared by their text, without regard to case."""
@@ -34,9 +36,9 @@ class Cursor:
         return self._end if self.current is None else span_of(self.current)
 
     def at(self, *keywords: str) -> bool:
-        """Whether the next tokens are these keywords."""
+        """Whether the next tokens are these keywords. In quotes, a keyword is a text or a name."""
         window = self.tokens[self.position : self.position + len(keywords)]
-        texts = [token.text.upper() for token in window if token.token_type is not TokenType.STRING]
+        texts = [token.text.upper() for token in window if token.token_type not in _IN_QUOTES]
         return texts == [keyword.upper() for keyword in keywords]
 
     def accept(self, *keywords: str) -> bool:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import field
 from typing import TYPE_CHECKING, get_args
 
 from sqlglot.tokens import Token, TokenType
 
-from remuda.errors import bad_argument, nearest, unknown_object
+from remuda.dataclass import dataclass
+from remuda.errors import bad_argument, nearest, parsing_error, unknown_object
 from remuda.sql.parse.parse_query import begins_select, parse_query
 from remuda.sql.parse.statements import CopyFrom, CopyTo, CreateMapAs, CreateView, CsvOptions, DropView
 from remuda.storage import LoadMode
@@ -19,8 +21,20 @@ if TYPE_CHECKING:
     from remuda.sql.parse.cursor import Cursor
     from remuda.sql.parse.statements import Name, Query
 
-FORMATS = ("parquet", "csv", "json", "arrow", "feather")
-_CSV: dict[str, tuple[str, ...]] = {"HEADER": ("true", "false", "on", "off"), "DELIMITER": ()}
+_SWITCH = ("true", "false", "on", "off")
+_OPTIONS: dict[str, tuple[str, ...] | None] = {
+    "FORMAT": None,
+    "MODE": get_args(LoadMode),
+    "HEADER": _SWITCH,
+    "DELIMITER": (),
+    "NULL": (),
+    "COMPRESSION": None,
+    "OVERWRITE": _SWITCH,
+}
+"""Of COPY: the words that an option takes; None where any word is one, nothing where it takes a text in quotes."""
+_OF_CSV = ("HEADER", "DELIMITER", "NULL")
+_FROM = ("FORMAT", "MODE", *_OF_CSV)
+_TO = ("FORMAT", "HEADER", "DELIMITER", "COMPRESSION", "PARTITION_BY", "OVERWRITE")
 
 
 def parse_create_view(cursor: Cursor, *, or_replace: bool = False) -> CreateView:
@@ -84,9 +98,9 @@ def parse_copy(cursor: Cursor) -> CopyFrom | CopyTo:
         if cursor.accept("FROM"):
             span = cursor.span
             path = cursor.string("the path of a file, in quotes")
-            options = _options(cursor, {"FORMAT": FORMATS, "MODE": get_args(LoadMode), **_CSV, "NULL": ()})
-            csv = _csv_options(options, path, span)
-            return CopyFrom(name, path, span, options.get("FORMAT"), options.get("MODE", "append"), csv)
+            options = _options(cursor, _FROM)
+            mode = options.values.get("MODE", "append")
+            return CopyFrom(name, path, span, options.values.get("FORMAT"), mode, options.csv, options.spans)
         named = cursor.tokens[begin : cursor.position]
         cursor.expect("TO")
         first = named[0]
@@ -95,20 +109,20 @@ def parse_copy(cursor: Cursor) -> CopyFrom | CopyTo:
         text = f"TABLE {cursor.text[first.start : named[-1].end + 1]}"
     span = cursor.span
     path = cursor.string("the path of a file, in quotes")
-    options = _options(cursor, {"FORMAT": FORMATS, **_CSV})
-    return CopyTo(query, text, path, span, options.get("FORMAT"), _csv_options(options, path, span))
-
-
-def _csv_options(options: dict[str, str], path: str, span: Span) -> CsvOptions | None:
-    """None where none is given."""
-    given = [option for option in ("HEADER", "DELIMITER", "NULL") if option in options]
-    if not given:
-        return None
-    kind = options.get("FORMAT")
-    if kind != "csv" and (kind is not None or not path.casefold().endswith(".csv")):
-        raise bad_argument(f"{given[0]} is an option of CSV files", span=span)
-    header = options.get("HEADER", "true") in {"true", "on"}
-    return CsvOptions(header, options.get("DELIMITER", ","), options.get("NULL"))
+    options = _options(cursor, _TO)
+    values = options.values
+    return CopyTo(
+        query,
+        text,
+        path,
+        span,
+        values.get("FORMAT"),
+        options.csv,
+        values.get("COMPRESSION"),
+        options.partition_by,
+        values.get("OVERWRITE") in {"true", "on"},
+        options.spans,
+    )
 
 
 def _parenthesised(cursor: Cursor) -> list[Token]:
@@ -126,37 +140,60 @@ def _parenthesised(cursor: Cursor) -> list[Token]:
         inside.append(token)
 
 
-def _options(cursor: Cursor, known: dict[str, tuple[str, ...]]) -> dict[str, str]:
-    """`[WITH] (FORMAT csv, ...)`; an option without known values takes a string."""
-    found: dict[str, str] = {}
+@dataclass(slots=True)
+class _Options:
+    """The options of a COPY by their names, and where the value of each stands."""
+
+    values: dict[str, str] = field(default_factory=dict)
+    partition_by: tuple[Name, ...] = ()
+    spans: dict[str, Span] = field(default_factory=dict)
+
+    @property
+    def csv(self) -> CsvOptions | None:
+        """Those of CSV files; None where none is given."""
+        if not any(option in self.values for option in _OF_CSV):
+            return None
+        header = self.values.get("HEADER", "true") in {"true", "on"}
+        return CsvOptions(header, self.values.get("DELIMITER", ","), self.values.get("NULL"))
+
+
+def _options(cursor: Cursor, known: Sequence[str]) -> _Options:
+    """`[WITH] (FORMAT csv, PARTITION_BY (a, b), ...)`"""
+    found = _Options()
     cursor.accept("WITH")
     if not cursor.accept("("):
         return found
     while True:
         span = cursor.span
-        option = cursor.take("an option").text.upper()
+        option = "PARTITION_BY" if cursor.accept("PARTITION", "BY") else cursor.take("an option").text.upper()
         if option not in known:
             raise unknown_object(f"unknown option: {option}", span=span, suggestion=nearest(option, known))
-        found[option] = _option_value(cursor, option, known[option])
+        if option in found.spans:
+            raise parsing_error(f"{option} is given twice", span=span)
+        found.spans[option] = cursor.span
+        if option == "PARTITION_BY":
+            found.partition_by = cursor.names() if cursor.at("(") else (cursor.name("a column"),)
+        else:
+            found.values[option] = _option_value(cursor, option, _OPTIONS[option])
         if not cursor.accept(","):
             break
     cursor.expect(")")
     return found
 
 
-def _option_value(cursor: Cursor, option: str, choices: tuple[str, ...]) -> str:
+def _option_value(cursor: Cursor, option: str, choices: tuple[str, ...] | None) -> str:
     position = cursor.span
-    if not choices:
+    if choices == ():
         text = cursor.string("a text in quotes")
         if option == "DELIMITER" and len(text) != 1:
             raise bad_argument("DELIMITER takes one character", span=position)
         if option == "DELIMITER" and (text in '\0\r\n"' or not text.isascii()):
             raise bad_argument("DELIMITER takes an ASCII character that is no quote and no line break", span=position)
         return text
-    if option == "HEADER" and (cursor.at(",") or cursor.at(")")):
+    if choices is _SWITCH and (cursor.at(",") or cursor.at(")")):
         return "true"
-    value = cursor.take(" or ".join(choices)).text.casefold()
-    if value not in choices:
+    value = cursor.take("a word" if choices is None else " or ".join(choices)).text.casefold()
+    if choices is not None and value not in choices:
         message = f"{option} must be {', '.join(choices[:-1])} or {choices[-1]}, not {value}"
         raise bad_argument(message, span=position)
     return value

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from remuda.dataclass import dataclass
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from sqlglot import exp
 
     from remuda.catalog.definitions import ColumnDefinition, IndexType
@@ -120,7 +122,11 @@ class CsvOptions:
 
 @dataclass(frozen=True, slots=True)
 class CopyFrom:
-    """`COPY map FROM 'path'`; without FORMAT the name of the file says what it is."""
+    """`COPY map FROM 'path'`; without FORMAT the name of the file says what it is.
+
+    `spans` has the place of each option's value. Which formats there are, and which options each takes, is known where
+    files are read and written, not here.
+    """
 
     name: Name
     path: str
@@ -128,6 +134,7 @@ class CopyFrom:
     format: str | None
     mode: str
     csv: CsvOptions | None = None
+    spans: Mapping[str, Span] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +148,10 @@ class CopyTo:
     span: Span
     format: str | None
     csv: CsvOptions | None = None
+    compression: str | None = None
+    partition_by: tuple[Name, ...] = ()
+    overwrite: bool = False
+    spans: Mapping[str, Span] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +161,7 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class Show:
-    """`SHOW TABLES`, `VIEWS`, `INDEXES`, `PARTITIONS`, `MEMBERS`, `PLANS`."""
+    """`SHOW TABLES`, `VIEWS`, `INDEXES` and the others of `SHOWN` in `definition_parser.py`."""
 
     what: str
 

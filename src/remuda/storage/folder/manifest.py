@@ -66,6 +66,9 @@ class SummaryEntry(msgspec.Struct, frozen=True):
     minimum: Any
     maximum: Any
     histogram: list[Any]
+    common: list[tuple[Any, int]] = []
+    up_to: list[float] = []
+    """Manifests of earlier versions have neither of the last two."""
 
 
 class SegmentEntry(msgspec.Struct, frozen=True):
@@ -286,6 +289,8 @@ def segment_info(entry: SegmentEntry, definition: MapDefinition) -> SegmentInfo:
             _from_text(types[name], each.minimum),
             _from_text(types[name], each.maximum),
             tuple(_from_text(types[name], end) for end in each.histogram),
+            tuple((_from_text(types[name], value), count) for value, count in each.common),
+            tuple(each.up_to),
         )
         for name, each in entry.summaries.items()
     }
@@ -301,6 +306,8 @@ def _segment_entry(info: SegmentInfo, deletion_file: str | None, types: dict[str
             _to_text(types[name], each.minimum),
             _to_text(types[name], each.maximum),
             [_to_text(types[name], end) for end in each.histogram],
+            [(_to_text(types[name], value), count) for value, count in each.common],
+            list(each.up_to),
         )
         for name, each in info.summaries.items()
     }

@@ -76,6 +76,11 @@ class ColumnReader:
         return None if self._numbers is None or self._nulls is not None else view_of(self._numbers)
 
     @property
+    def number_array(self) -> Array | None:
+        """`numbers` for those who read many at a time."""
+        return None if self._nulls is not None else self._numbers
+
+    @property
     def has_nulls(self) -> bool:
         return self._nulls is not None
 
@@ -119,7 +124,8 @@ class ColumnReader:
             if self._nulls is None:
                 kept = self._kept
                 found = [kept[code] for code in self._codes[positions].tolist()]
-                if None not in found:
+                # The first test is cheaper, and suffices unless a string is empty or was never read.
+                if all(found) or None not in found:
                     return found
             return list(map(self.value, positions.tolist()))
         if not is_proven(self._hold):

@@ -1,9 +1,9 @@
 """What a segment remembers about the values of a column, and what several segments know together.
 
-Distinct values are counted exactly in small segments and estimated from a sample in large ones. The estimate asks: from
-how many equally frequent values D would so many rows show so many different ones? Drawing r rows shows
-`D * (1 - exp(-r / D))` of them. The same formula, read forwards, tells how many a whole map of R rows has, which is why
-five values in each of ten segments are five and a million keys in each are ten million.
+Distinct values are counted where that is cheap (`value_counts`) and estimated from a sample elsewhere. Beside the most
+common ones, the estimate asks: from how many equally frequent values D would so many rows show so many different ones?
+Drawing r rows shows `D * (1 - exp(-r / D))` of them. The same formula, read forwards, tells how many a whole map of R
+rows has, which is why five values in each of ten segments are five and a million keys in each are ten million.
 """
 
 from __future__ import annotations
@@ -11,29 +11,20 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from remuda.catalog import ColumnStatistics
 from remuda.dataclass import dataclass
-from remuda.storage.segment.histogram import MAP_BUCKETS, combined_histogram, histogram_of
+from remuda.storage.segment.histogram import combined, describe_values, part_of
+from remuda.storage.segment.value_counts import ValueCounts, count_values
 from remuda.types import Kind, SqlType
-from remuda.types.arrow_arrays import (
-    code_values,
-    distinct_values,
-    fixed_values,
-    is_dictionary,
-    is_fixed_width,
-    null_mask,
-    stored_list,
-)
-from remuda.types.normalized_key import comparable, float_keys
+from remuda.types.arrow_arrays import is_dictionary, stored_list
+from remuda.types.normalized_key import comparable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-SAMPLE_ROWS = 65_536
 LONGEST_BOUND = 200
 """A longer string is no use as minimum or maximum: it would only fill the manifest."""
 
@@ -51,13 +42,24 @@ class ColumnSummary:
     minimum: Any
     maximum: Any
     histogram: tuple[Any, ...] = ()
-    """See `ColumnStatistics`."""
+    """The ends of ranges of all values but the most common ones, with about equally many rows each."""
+    common: tuple[tuple[Any, int], ...] = ()
+    """The most common values with their counts; segments of earlier versions have none."""
+    up_to: tuple[float, ...] = ()
+    """The share of the less common values up to each end; segments of earlier versions have equal ranges."""
 
 
 def summarise(array: pa.Array, sql_type: SqlType) -> ColumnSummary:
+    rows, present = len(array), len(array) - array.null_count
+    if present == 0:
+        return ColumnSummary(rows, rows, 0, None, None)
     minimum, maximum = _bounds(array, sql_type)
-    histogram = () if minimum is None else histogram_of(array, sql_type, minimum, maximum)
-    return ColumnSummary(len(array), array.null_count, _distinct(array, sql_type), minimum, maximum, histogram)
+    counted = count_values(array, sql_type, minimum, maximum)
+    if minimum is None or counted.seen == 0:
+        return ColumnSummary(rows, rows - present, _distinct(counted, present), minimum, maximum)
+    common, (ends, up_to) = describe_values(counted, sql_type, present, minimum, maximum)
+    distinct = _distinct(counted, present, common)
+    return ColumnSummary(rows, rows - present, distinct, minimum, maximum, ends, common, up_to)
 
 
 def combine(summaries: Sequence[ColumnSummary]) -> ColumnStatistics:
@@ -68,14 +70,16 @@ def combine(summaries: Sequence[ColumnSummary]) -> ColumnStatistics:
     present = [summary for summary in summaries if summary.rows > summary.nulls]
     minima = [summary.minimum for summary in present]
     maxima = [summary.maximum for summary in present]
+    common, histogram = combined(
+        [part_of(each.rows - each.nulls, each.distinct, each.common, each.histogram, each.up_to) for each in present]
+    )
     return ColumnStatistics(
-        distinct=_combined_distinct(present),
+        distinct=max(_combined_distinct(present), len(common)),
         null_share=sum(summary.nulls for summary in summaries) / rows,
         minimum=None if None in minima else _least(minima),
         maximum=None if None in maxima else _greatest(maxima),
-        histogram=combined_histogram(
-            [(summary.rows - summary.nulls, summary.histogram) for summary in present], MAP_BUCKETS
-        ),
+        histogram=histogram,
+        common=tuple((value, count / rows) for value, count in common),
     )
 
 
@@ -101,6 +105,8 @@ def domain_of(distinct: int, rows: int) -> float:
 def _combined_distinct(summaries: Sequence[ColumnSummary]) -> int:
     if not summaries:
         return 0
+    if all(summary.distinct == len(summary.common) for summary in summaries):
+        return len({comparable(value) for summary in summaries for value, _ in summary.common})
     rows = [summary.rows - summary.nulls for summary in summaries]
     total = sum(rows)
     domains = [domain_of(summary.distinct, count) for summary, count in zip(summaries, rows, strict=True)]
@@ -110,42 +116,22 @@ def _combined_distinct(summaries: Sequence[ColumnSummary]) -> int:
     return max(*(summary.distinct for summary in summaries), round(expected_distinct(max(domains), total)))
 
 
-def _distinct(array: pa.Array, sql_type: SqlType) -> int:
-    if is_dictionary(array):
-        if len(array.dictionary) <= len(array):
-            return len(array.dictionary)
-        codes, nulls = code_values(array), null_mask(array)
-        return len(distinct_values(codes if nulls is None else codes[~nulls]))
-    present: int = len(array) - array.null_count
-    sample = array if len(array) <= SAMPLE_ROWS else array.take(_sample(len(array)))
-    seen = len(sample) - sample.null_count
-    distinct = _exactly_distinct(sample.drop_null(), sql_type)
-    if seen == present:
-        return distinct
-    domain = domain_of(distinct, seen)
-    return present if math.isinf(domain) else min(present, round(expected_distinct(domain, present)))
-
-
-def _exactly_distinct(values: pa.Array, sql_type: SqlType) -> int:
-    """Count distinct values exactly.
-
-    Sorting numbers takes a tenth of the time that Arrow's hashing takes.
-    """
-    if not is_fixed_width(sql_type) or len(values) == 0:
-        return int(pc.count_distinct(values).as_py())
-    numbers = fixed_values(values, sql_type)
-    ordered = np.sort(float_keys(numbers) if sql_type.is_floating else numbers)
-    return int(np.count_nonzero(ordered[1:] != ordered[:-1])) + 1
-
-
-def _sample(rows: int) -> pa.Array:
-    """Spread positions evenly: rows are ordered by partition, so neighbours have nothing in common but their hash."""
-    return pa.array(np.linspace(0, rows - 1, SAMPLE_ROWS).astype(np.int64))
+def _distinct(counted: ValueCounts, present: int, common: Sequence[tuple[Any, int]] = ()) -> int:
+    """The most common values are known; of the others, the sample shows a part."""
+    if counted.exact:
+        return counted.distinct
+    frequent = sum(count for _, count in common)
+    seen = max(0, round(counted.seen * (1.0 - frequent / present)))
+    others, left = counted.distinct - len(common), present - frequent
+    if others <= 0 or left <= 0:
+        return counted.distinct
+    domain = domain_of(others, max(seen, others))
+    return len(common) + (
+        left if math.isinf(domain) else max(others, min(left, round(expected_distinct(domain, left))))
+    )
 
 
 def _bounds(array: pa.Array, sql_type: SqlType) -> tuple[Any, Any]:
-    if array.null_count == len(array):
-        return None, None
     if is_dictionary(array):
         # The dictionary is sorted and holds no value that is not used.
         minimum, maximum = array.dictionary[0].as_py(), array.dictionary[-1].as_py()

@@ -220,6 +220,11 @@ class Segment:
         return access.probe
 
     @property
+    def key_array(self) -> Array:
+        """The key table for those who probe it by some keys at a time."""
+        return guarded(self.key_table, self.hold)
+
+    @property
     def key_slots(self) -> Values:
         """Return the key table for those who probe it by themselves."""
         return view_of(guarded(self.key_table, self.hold))

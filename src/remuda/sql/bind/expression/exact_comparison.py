@@ -1,9 +1,12 @@
-"""Comparisons between types, kept exact: `int_col > 1.5` is `int_col > 1`, `int_col = 1.5` is never true."""
+"""Comparisons between types, kept exact: `int_col > 1.5` is `int_col > 1`, `int_col = 1.5` is never true.
+
+A DECIMAL is an integer of units of its last digit: `price > 9.755` of a DECIMAL(10, 2) is `price > 9.75`.
+"""
 
 from __future__ import annotations
 
 import math
-from decimal import Decimal
+from decimal import ROUND_FLOOR, Decimal, localcontext
 from typing import Any
 
 from remuda.errors import Span, SqlError, moment_error, shown, text_error, type_error
@@ -35,6 +38,8 @@ def compare(operator: str, left: Expression, right: Expression, span: Span | Non
             return _compare_integer(operator, left, right.value, span)
         if left.type.is_integer and right.type.is_integer:
             return _within_range(operator, left, right.value, span)
+        if left.type.kind is Kind.DECIMAL and right.type.is_exact:
+            return _compare_decimal(operator, left, right.value, span)
         if left.type.is_floating and right.type.is_exact:
             return _compare_floating(operator, left, right.value, span)
         if left.type == right.type == VARCHAR:
@@ -114,7 +119,9 @@ def _scale(value: Any) -> int:
 
 
 def _digits_fit(value: Any, target: SqlType) -> bool:
-    return bool(abs(value) < 10 ** (target.precision - target.scale))
+    """Whether the type has enough digits before the point. `abs` would round a Decimal to 28 digits."""
+    size = value.copy_abs() if isinstance(value, Decimal) else abs(value)
+    return bool(size < 10 ** (target.precision - target.scale))
 
 
 def _compare_integer(operator: str, left: Expression, value: Any, span: Span | None) -> Expression:
@@ -128,6 +135,28 @@ def _compare_integer(operator: str, left: Expression, value: Any, span: Span | N
     if operator in {"=", "<>"}:
         return _unless_null(left, TRUE if operator == "<>" else FALSE)
     return _within_range("<=" if operator in {"<", "<="} else ">", left, floor, span)
+
+
+def _compare_decimal(operator: str, left: Expression, value: Any, span: Span | None) -> Expression:
+    """Compare a DECIMAL with a number of any digits: rounded down to the column's scale, the order keeps its meaning.
+
+    The comparison stays in the column's type, so that indexes, zone maps and pruning can use it.
+    """
+    below = _rounded_down(value, left.type)
+    if not _digits_fit(below, left.type):
+        return _unless_null(left, TRUE if operator in _TRUE_BEYOND[below > 0] else FALSE)
+    if below == value:
+        return Call(operator, (left, Literal(below, left.type)), BOOLEAN, span)
+    if operator in {"=", "<>"}:
+        return _unless_null(left, TRUE if operator == "<>" else FALSE)
+    return Call("<=" if operator in {"<", "<="} else ">", (left, Literal(below, left.type)), BOOLEAN, span)
+
+
+def _rounded_down(value: Any, target: SqlType) -> Decimal:
+    """Return the greatest number of the type's scale that is not above the value; it may have too many digits."""
+    with localcontext() as context:
+        context.prec = 2 * MAXIMUM_PRECISION + 2
+        return Decimal(value).quantize(Decimal(1).scaleb(-target.scale), ROUND_FLOOR)
 
 
 def _nearest(target: SqlType, value: Any) -> float:

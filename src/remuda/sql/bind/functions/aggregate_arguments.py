@@ -58,7 +58,7 @@ AGGREGATE_NAMES = {
 }
 """Those for which sqlglot has no node."""
 
-_TITLES: dict[type[exp.Expression], str] = {
+AGGREGATE_TITLES: dict[type[exp.Expression], str] = {
     exp.Stddev: "STDDEV",
     exp.Variance: "VARIANCE",
     exp.PercentileCont: "PERCENTILE_CONT",
@@ -116,7 +116,7 @@ def read_aggregate(node: Any) -> WrittenAggregate:
         name = AGGREGATE_NAMES[title.casefold()]
     else:
         name = AGGREGATE_NODES[type(node)]
-        title = _TITLES.get(type(node), name.upper())
+        title = AGGREGATE_TITLES.get(type(node), name.upper())
     if within is not None:
         if order or (distinct and name != "string_agg"):
             what = "an ORDER BY of its own" if order else "DISTINCT"

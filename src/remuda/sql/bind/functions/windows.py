@@ -129,6 +129,7 @@ _VALUES: dict[type[exp.Expression], str] = {
     exp.NthValue: "nth_value",
     exp.Ntile: "ntile",
 }
+WINDOW_FUNCTIONS = (*(name for name, _ in _RANKING.values()), *_VALUES.values())
 _ALSO_VALUES: dict[type[exp.Expression], str] = {exp.First: "first_value", exp.Last: "last_value"}
 """Aggregates that are, over a window, a function of another name."""
 _FRAMED = frozenset({"first_value", "last_value", "nth_value"})

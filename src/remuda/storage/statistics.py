@@ -1,0 +1,145 @@
+"""Statistics of a map from the summaries of its segments and its memtable, made anew when a version is installed."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from remuda.catalog import ColumnRelations, ColumnStatistics, MapStatistics
+from remuda.errors import StorageError
+from remuda.storage.segment.column_summary import combine, domain_of, summarise
+from remuda.storage.snapshot import MapSnapshot
+
+if TYPE_CHECKING:
+    from remuda.storage.map_version import MapVersion
+    from remuda.storage.segment.column_summary import ColumnSummary
+
+MEMTABLE_GROWTH = 1.25
+"""The memtable is summarised again when it has grown by this factor: statistics guide, they need not be exact."""
+
+SAMPLED_ROWS = 4_096
+"""Rows by which relations between columns are judged."""
+FEWEST_SAMPLED = 32
+
+
+class StatisticsKeeper:
+    """The columns of the version last asked for; the number of rows is always exact."""
+
+    __slots__ = ("_columns", "_length", "_relations", "_version")
+
+    def __init__(self) -> None:
+        self._version: weakref.ref[MapVersion] | None = None
+        self._length = 0
+        self._columns = CombinedColumns({})
+        self._relations = ColumnRelations()
+
+    def of(self, version: MapVersion) -> MapStatistics:
+        length = version.memtable.committed
+        if self._version is None or self._version() is not version or length > self._length * MEMTABLE_GROWTH:
+            self._columns = CombinedColumns(_summaries(version, length))
+            # Not held: an old version keeps files that nobody else needs.
+            self._version, self._length = weakref.ref(version), length
+            self._relations = SampledRelations(self._version, length)
+        return MapStatistics(version.live, self._columns, self._relations)
+
+
+class SampledRelations(ColumnRelations):
+    """Tells from a sample of rows what columns have to do with each other, when it is first asked."""
+
+    __slots__ = ("_ascending", "_counts", "_length", "_version")
+
+    def __init__(self, version: weakref.ref[MapVersion], length: int) -> None:
+        self._version = version
+        self._length = length
+        self._counts: dict[tuple[str, ...], float | None] = {}
+        self._ascending: dict[tuple[str, str], bool] = {}
+
+    def combinations(self, columns: tuple[str, ...]) -> float | None:
+        if columns not in self._counts:
+            self._counts[columns] = self._count(columns)
+        return self._counts[columns]
+
+    def _count(self, columns: tuple[str, ...]) -> float | None:
+        sample = self._sample(columns)
+        if sample is None or sample.num_rows == 0:
+            return None
+        return domain_of(
+            pa.Table.from_batches([sample]).group_by(list(columns)).aggregate([]).num_rows, sample.num_rows
+        )
+
+    def ascends(self, column: str, key: str) -> bool:
+        if (column, key) not in self._ascending:
+            self._ascending[column, key] = self._is_ascending(column, key)
+        return self._ascending[column, key]
+
+    def _is_ascending(self, column: str, key: str) -> bool:
+        sample = self._sample((key, column))
+        if sample is None or sample.num_rows < FEWEST_SAMPLED or sample.column(1).null_count:
+            return False
+        keys, values = (_plain(each) for each in sample.columns)
+        ordered = values.take(pc.sort_indices(keys))
+        return not pc.any(pc.less(ordered[1:], ordered[:-1])).as_py()
+
+    def _sample(self, columns: tuple[str, ...]) -> pa.RecordBatch | None:
+        """Return evenly spread rows of the largest source."""
+        version = self._version()
+        if version is None:
+            return None
+        source = max(MapSnapshot(version, self._length).sources, key=lambda each: each.rows, default=None)
+        if source is None or source.rows == 0:
+            return None
+        positions = np.linspace(0, source.rows - 1, min(source.rows, SAMPLED_ROWS)).astype(np.int64)
+        try:
+            return source.take(columns, positions)
+        except StorageError:  # The query that reads the damaged rows reports them.
+            return None
+
+
+def _plain(array: pa.Array) -> pa.Array:
+    """Return an array whose values Arrow can sort and compare."""
+    if pa.types.is_dictionary(array.type):
+        return array.dictionary_decode()
+    return array.cast(pa.int8()) if pa.types.is_boolean(array.type) else array
+
+
+class CombinedColumns(Mapping[str, ColumnStatistics]):
+    """The statistics of columns, combined from summaries when a column is first asked for: few are."""
+
+    __slots__ = ("_combined", "_summaries")
+
+    def __init__(self, summaries: dict[str, list[ColumnSummary]]) -> None:
+        self._summaries = summaries
+        self._combined: dict[str, ColumnStatistics] = {}
+
+    def __getitem__(self, name: str) -> ColumnStatistics:
+        found = self._combined.get(name)
+        if found is None:
+            found = self._combined[name] = combine(self._summaries[name])
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._summaries)
+
+    def __len__(self) -> int:
+        return len(self._summaries)
+
+    def __bool__(self) -> bool:
+        return bool(self._summaries)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._summaries
+
+
+def _summaries(version: MapVersion, length: int) -> dict[str, list[ColumnSummary]]:
+    names = [column.name for column in version.definition.columns]
+    summaries = {name: [segment.summaries[name] for segment in version.segments] for name in names}
+    if length:
+        recent = MapSnapshot(version, length).sources[-1].read(names, 0, length)
+        for column, array in zip(version.definition.columns, recent.columns, strict=True):
+            summaries[column.name].append(summarise(array, column.type))
+    return summaries
