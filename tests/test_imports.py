@@ -35,3 +35,16 @@ def test_asking_embedded_loads_no_spark() -> None:
     )
     loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
     assert not {"pyspark", "py4j"} & set(loaded)
+
+
+def test_a_lookup_by_key_in_a_new_process_loads_no_sql(tmp_path: Path) -> None:
+    """The parser takes more than a third of the time from a new process to a row."""
+    path = tmp_path / "maps"
+    code = f"import sys; sys.path.insert(0, {str(SOURCE)!r}); import remuda; grid = remuda.open({str(path)!r})\n"
+    create = (
+        code + "grid.sql('CREATE TABLE t (k BIGINT, v BIGINT, PRIMARY KEY (k))').close(); grid.map('t')[1] = {'v': 5}\n"
+    )
+    subprocess.run([sys.executable, "-c", create + "grid.close()"], check=True)
+    ask = code + "assert grid.map('t').get(1).v == 5; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", ask], check=True, capture_output=True, text=True).stdout.split()
+    assert not {"sqlglot", "remuda.sql", "remuda.optimizer", "remuda.grid.files.inputs", "pandas"} & set(loaded)

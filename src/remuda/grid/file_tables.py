@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from remuda.errors import SqlError, data_error
-from remuda.grid.files.inputs import open_source
 from remuda.types import VARCHAR, Kind, from_arrow
 
 if TYPE_CHECKING:
@@ -23,6 +22,8 @@ def load_files(grid: Grid, name: str, paths: Sequence[Path]) -> int:
     The key is a hidden one. The types of CSV and JSON are guessed from the beginning of the first file; a value
     further on that does not fit is an error with its file and row.
     """
+    from remuda.grid.files.inputs import open_source  # with all that reads files, which a lookup does not need
+
     columns = ", ".join(f"{_quoted(field.name)} {_type_name(field)}" for field in open_source(paths[0]).schema)
     grid.sql(f"CREATE TABLE {_quoted(name)} ({columns})")
     return sum(grid.load(name, path) for path in paths)
