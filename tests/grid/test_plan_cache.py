@@ -106,6 +106,74 @@ def test_ties_do_not_break_eviction(clock: list[float]) -> None:
     cache.close()
 
 
+def test_eviction_follows_the_order_of_use() -> None:
+    """Against a plain list in the order of use: plans found, added, replaced and removed in a random order."""
+    chance = random.Random(17)
+    cache = cache_of(limit=20)
+    order: list[str] = []
+    for _ in range(5_000):
+        text = str(chance.randrange(40))
+        known = text in order
+        match chance.choice(["find", "find", "add", "remove"]):
+            case "find":
+                assert (cache.find(key(text)) is not None) is known
+                if known:
+                    order.append(order.pop(order.index(text)))
+            case "add":
+                cache.add(key(text), entry())
+                order = [*(each for each in order if each != text), text][-20:]
+            case "remove" if known:
+                order.remove(text)
+                cache.remove(dict(cache.entries())[key(text)])
+        assert texts(cache) == set(order)
+        assert len(cache) == len(order)
+    cache.close()
+
+
+class Unread(dict[str, CachedPlan]):
+    """The plans of a scope; to walk through them fails."""
+
+    def items(self) -> Any:
+        raise AssertionError("the cache was searched")
+
+    __iter__ = keys = values = items
+
+
+def test_eviction_searches_no_plans(monkeypatch: pytest.MonkeyPatch) -> None:
+    cache = cache_of(limit=3)
+    plans = cache.in_scope(key("")[0])
+    monkeypatch.setitem(cache._scopes, key("")[0], Unread(plans))
+    for text in "abcd":
+        cache.add(key(text), entry())
+    assert len(cache) == 3
+    assert cache.find(key("a")) is None
+    assert cache.find(key("d")) is not None
+    monkeypatch.undo()
+    cache.close()
+
+
+def test_plans_are_evicted_while_other_threads_use_them() -> None:
+    """Uses change the order of eviction without the lock: no plan is lost, and none stays that was evicted."""
+    cache = cache_of(limit=10)
+    done = threading.Event()
+
+    def use() -> None:
+        chance = random.Random(1)
+        while not done.is_set():
+            cache.find(key(str(chance.randrange(30))))
+
+    def add() -> None:
+        try:
+            for number in range(6_000):
+                cache.add(key(str(number % 30)), entry())
+        finally:
+            done.set()
+
+    run_together(add, use, use, use)
+    assert len(cache) == len(cache.entries()) == 10
+    cache.close()
+
+
 def test_removing_leaves_a_newer_plan() -> None:
     cache = cache_of()
     old, new = entry(), entry()

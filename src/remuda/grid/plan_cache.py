@@ -13,9 +13,9 @@ The epoch alone would not do: it changes when a statement has been carried out, 
 
 from __future__ import annotations
 
-import heapq
 import time
 import weakref
+from collections import OrderedDict
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Any
 
@@ -78,7 +78,8 @@ class PlanCache:
         self.fits_rows = fits_rows
         self._limit = limit
         self._scopes: dict[PlanScope, dict[str, CachedPlan]] = {}
-        self._count = 0
+        self._by_use: OrderedDict[CachedPlan, None] = OrderedDict()
+        """All plans, the least recently used one first."""
         self._lock = Lock()
         self._worker = _Worker(self)
 
@@ -100,9 +101,17 @@ class PlanCache:
         if not (self.fits_rows(entry.plan) if same else self._is_current(entry)):
             self.remove(entry)
             return None
+        self.count_use(entry)
+        return entry
+
+    def count_use(self, entry: CachedPlan) -> None:
+        """Make a plan the most recently used one. No lock: `move_to_end` is atomic, as plans are hashed by identity."""
         entry.hits += 1
         entry.last_used = time.monotonic()
-        return entry
+        try:  # noqa: SIM105  (`suppress` takes longer than all the rest)
+            self._by_use.move_to_end(entry)
+        except KeyError:
+            pass  # another thread has removed it at this moment
 
     def _is_current(self, entry: CachedPlan) -> bool:
         """Compares the plan, and notes with what: with what there was before, as it may change meanwhile."""
@@ -121,20 +130,20 @@ class PlanCache:
             if present is not None and present.epoch > entry.epoch:
                 return
             if present is None:
-                if self._count >= self._limit:
-                    self._make_room()
-                self._count += 1
+                self._make_room()
+            else:
+                del self._by_use[present]
             entry.key = key
             entry.last_used = time.monotonic()
             plans[text] = entry
+            self._by_use[entry] = None
         self._worker.start()
 
     def _make_room(self) -> None:
-        """At once, by the thread that adds, and before it does: the limit holds whenever somebody looks."""
-        surplus = self._count - self._limit + 1
-        oldest = heapq.nsmallest(surplus, self._all(), key=lambda item: item[1].last_used)
-        for (scope, text), _ in oldest:
-            self._forget(scope, text)
+        """Evict before a plan is added, in the thread that adds it, so that the limit is never exceeded."""
+        while len(self._by_use) >= self._limit:
+            oldest, _ = self._by_use.popitem(last=False)  # in one step, as uses move plans without the lock
+            self._forget(oldest)
 
     def remove(self, entry: CachedPlan) -> None:
         """Remove this plan; a newer one under the same key stays."""
@@ -143,12 +152,15 @@ class PlanCache:
         scope, text = entry.key
         with self._lock:
             if self._scopes[scope].get(text) is entry:
-                self._forget(scope, text)
+                self._forget(entry)
 
-    def _forget(self, scope: PlanScope, text: str) -> None:
+    def _forget(self, entry: CachedPlan) -> None:
         """The epoch of no moment keeps a session that finds the entry at this moment from using it."""
-        self._scopes[scope].pop(text).epoch = NEVER
-        self._count -= 1
+        assert entry.key is not None, "the plan is in the cache"
+        scope, text = entry.key
+        del self._scopes[scope][text]
+        self._by_use.pop(entry, None)
+        entry.epoch = NEVER
 
     def changed(self) -> None:
         """Something that plans depend on is different now: plans are compared before their next use, and at once."""
@@ -163,8 +175,8 @@ class PlanCache:
 
     def clear(self) -> None:
         with self._lock:
-            for (scope, text), _ in self._all():
-                self._forget(scope, text)
+            for _, entry in self._all():
+                self._forget(entry)
 
     def entries(self) -> list[tuple[PlanKey, CachedPlan]]:
         with self._lock:  # a collection of garbage in between may let another thread add a plan
@@ -174,7 +186,7 @@ class PlanCache:
         return [((scope, text), entry) for scope, plans in self._scopes.items() for text, entry in plans.items()]
 
     def __len__(self) -> int:
-        return self._count
+        return len(self._by_use)
 
     def __bool__(self) -> bool:
         return True

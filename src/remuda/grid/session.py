@@ -6,7 +6,6 @@ text ─► plan, from the cache or made: parse ─► bind ─► rewrite ─�
 
 from __future__ import annotations
 
-import time
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Self
 from weakref import WeakSet
@@ -106,8 +105,7 @@ class Session:
             check_timeout(timeout)
         cache = self._cache
         if entry.epoch == cache.epoch and entry.catalog is self._store_state.catalog:
-            entry.hits += 1
-            entry.last_used = time.monotonic()
+            cache.count_use(entry)
         elif cache.find((self._scope, text)) is not entry:
             return self.execute(text, values, named, timeout)
         shortcut = entry.shortcut
