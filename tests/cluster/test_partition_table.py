@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import random
 import threading
+from itertools import combinations
 
 import pytest
 
 from remuda.cluster import Cluster
+from remuda.cluster.cluster import reassign
 from remuda.errors import ErrorCode, RemudaError, SqlError
 from remuda.runtime.local import check_ownership
 
@@ -44,6 +47,51 @@ def test_joining_and_leaving() -> None:
     assert changes == [2, 3], "the table is the new one when the change is told"
     assert before.owned_by(joined.id) == (), "a table is a value: the old one is as it was"
     assert cluster.add_member().id not in {"member-1", "member-2", joined.id}, "an id is never used again"
+
+
+def moved(before: tuple[str, ...], after: tuple[str, ...]) -> int:
+    return sum(old != new for old, new in zip(before, after, strict=True))
+
+
+def test_a_member_that_joins_takes_its_share_and_nothing_else_moves() -> None:
+    cluster = Cluster(3, 271)
+    before = cluster.partition_table.owners
+    joined = cluster.add_member()
+    after = cluster.partition_table
+    assert moved(before, after.owners) == len(after.owned_by(joined.id)) == 67
+    cluster.remove_member("member-2")
+    assert moved(after.owners, cluster.partition_table.owners) == len(after.owned_by("member-2")) == 68
+    before = cluster.partition_table.owners
+    cluster.renew(("executor-1",))
+    assert cluster.partition_table.owners == before
+
+
+def fewest_moves(owners: tuple[str, ...], members: tuple[str, ...]) -> int:
+    """The fewest partitions that must move, by trying which members have the larger shares."""
+    share, larger = divmod(len(owners), len(members))
+    return min(
+        len(owners) - sum(min(owners.count(member), share + (member in chosen)) for member in members)
+        for chosen in combinations(members, larger)
+    )
+
+
+def test_changes_of_members_keep_shares_even_and_move_as_little_as_can_be() -> None:
+    chance = random.Random(17)
+    for partitions in (1, 2, 7, 31, 64):
+        owners = reassign(("a",) * partitions, ("a",))
+        members: tuple[str, ...] = ("a",)
+        for number in range(60):
+            if len(members) == 1 or (len(members) < 8 and chance.random() < 0.5):
+                members = (*members, f"m{number}")
+            else:
+                leaving = chance.choice(members)
+                members = tuple(each for each in members if each != leaving)
+            after = reassign(owners, members)
+            shares = [after.count(member) for member in members]
+            assert sum(shares) == partitions
+            assert max(shares) - min(shares) <= 1
+            assert moved(owners, after) == fewest_moves(owners, members)
+            owners = after
 
 
 def test_members_and_partitions_that_cannot_be_are_refused() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import field
 from functools import lru_cache
 from threading import Lock
@@ -54,6 +55,42 @@ def assign(members: tuple[str, ...], partitions: int) -> tuple[str, ...]:
     return tuple(members[partition * len(members) // partitions] for partition in range(partitions))
 
 
+def reassign(owners: tuple[str, ...], members: tuple[str, ...]) -> tuple[str, ...]:
+    """Give the partitions to these members: shares differ by one at most, and no fewer partitions could move.
+
+    The members that own the most keep one more where the partitions cannot be divided evenly. A member gives up its
+    last partitions. A partition goes to the new owner of the one before it where that has room, so that ranges of
+    contiguous partitions stay long.
+
+    >>> reassign(("a", "a", "a", "b", "b", "b"), ("a", "b", "c"))
+    ('a', 'a', 'c', 'b', 'b', 'c')
+    >>> reassign(("a", "a", "c", "b", "b", "c"), ("a", "b"))
+    ('a', 'a', 'a', 'b', 'b', 'b')
+    """
+    owned = Counter(owners)
+    share, larger = divmod(len(owners), len(members))
+    by_size = sorted(members, key=lambda member: -owned[member])
+    room = {member: share + (place < larger) for place, member in enumerate(by_size)}
+    kept = [owner if _take_place(room, owner) else None for owner in owners]
+    assigned: list[str] = []
+    for owner in kept:
+        new = owner
+        if new is None:
+            before = assigned[-1] if assigned else by_size[0]
+            new = before if room[before] else max(members, key=room.__getitem__)
+            _take_place(room, new)
+        assigned.append(new)
+    return tuple(assigned)
+
+
+def _take_place(room: dict[str, int], member: str) -> bool:
+    """Take one place of a member; False where it has none left, or is no member any more."""
+    left = room.get(member, 0)
+    if left:
+        room[member] = left - 1
+    return left > 0
+
+
 @dataclass(slots=True, eq=False)
 class Member:
     """One member of the cluster.
@@ -83,7 +120,6 @@ class Cluster:
         """The members of another backend by their names. They read a folder, and own no partitions of this process."""
         self._created = 0
         self._members: tuple[Member, ...] = tuple(self._new_member() for _ in range(members))
-        self._partitions = partitions
         self._table = PartitionTable(1, assign(self._ids(), partitions))
 
     @property
@@ -126,7 +162,7 @@ class Cluster:
 
     def _change(self, members: tuple[Member, ...]) -> None:
         self._members = members
-        self._table = PartitionTable(self._table.version + 1, assign(self._ids(), self._partitions))
+        self._table = PartitionTable(self._table.version + 1, reassign(self._table.owners, self._ids()))
         if self.on_change is not None:
             self.on_change()
 
