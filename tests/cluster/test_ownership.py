@@ -1,4 +1,4 @@
-"""Plans made for another distribution of partitions: noticed at set-up and before each batch, and made anew."""
+"""Plans made for another distribution of partitions: noticed at set-up, and made anew; a running query goes on."""
 
 from __future__ import annotations
 
@@ -100,21 +100,68 @@ def test_the_user_sees_nothing_of_a_migration_before_the_first_row(grid: Any) ->
         assert sorted(row.id for row in result) == list(range(ROWS))
 
 
-@pytest.mark.parametrize("members", [1, 2])
-def test_after_the_first_row_a_migration_is_an_error(members: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows handed out cannot be taken back; never a row twice, never one missed."""
+CHANGES = ("join", "leave", "both")
+
+
+def change(grid: Any, what: str) -> None:
+    if what != "leave":
+        grid.cluster.add_member()
+    if what != "join":
+        grid.cluster.remove_member("member-1")
+
+
+MOVING_QUERIES = (
+    "SELECT id FROM m",
+    "SELECT id FROM m WHERE n >= 0",
+    "SELECT id FROM m ORDER BY n, id",
+    "SELECT a.id FROM m AS a JOIN m AS b ON a.id = b.id",
+    "SELECT id FROM m WHERE id IN (SELECT id FROM m)",
+)
+
+
+@pytest.mark.parametrize("text", MOVING_QUERIES)
+@pytest.mark.parametrize("what", CHANGES)
+@pytest.mark.parametrize("members", [1, 3, 5])
+def test_a_result_that_is_being_read_survives_migrations(
+    members: int, what: str, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every fragment keeps the partitions that it was given: each row comes exactly once, also after writes."""
     monkeypatch.setattr(local, "ExecContext", partial(ExecContext, scan_batch_rows=100))
+    rows = 6_000
     with remuda.open(members=members) as grid:
+        grid.sql("CREATE TABLE m (id BIGINT, n BIGINT, PRIMARY KEY (id))")
+        grid.sql("CREATE INDEX m_n ON m (n) TYPE SORTED")
+        grid.load("m", pa.table({"id": range(rows), "n": [number % 100 for number in range(rows)]}))
+        result = grid.sql(text)
+        found = [row.id for row in result.fetchmany(3)]
+        if members == 1 and what == "leave":
+            grid.cluster.add_member()
+        change(grid, what)
+        found += [row.id for row in result.fetchmany(500)]
+        grid.sql("DELETE FROM m WHERE n > 50")
+        grid.cluster.add_member()
+        found += [row.id for row in result.fetchall()]
+        assert sorted(found) == list(range(rows))
+
+
+def test_fragments_that_begin_after_the_first_row_keep_their_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The check is made once, for all members, and not by each fragment when it has a thread."""
+    with remuda.open(members=3, partitions=8) as grid:
         grid.sql("CREATE TABLE m (id BIGINT, PRIMARY KEY (id))")
         grid.load("m", pa.table({"id": range(ROWS)}))
+        waiting: list[Any] = []
+        submit = grid.engine.scheduler.submit
+        monkeypatch.setattr(grid.engine.scheduler, "submit", waiting.append)
         result = grid.sql("SELECT id FROM m")
-        assert result.fetchone() is not None
-        grid.cluster.add_member()
-        with pytest.raises(SqlError) as caught:
-            result.fetchall()
-        assert caught.value.code is ErrorCode.PARTITION_DISTRIBUTION
-        with pytest.raises(SqlError):
-            result.fetchone()
+        assert len(waiting) == 3
+        submit(waiting.pop(0))
+        found = [row.id for row in result.fetchmany(3)]
+        assert len(found) == 3
+        change(grid, "both")
+        for task in waiting:
+            submit(task)
+        found += [row.id for row in result.fetchall()]
+        assert sorted(found) == list(range(ROWS))
 
 
 def test_members_that_never_stop_changing_are_told_to_the_user(grid: Any, monkeypatch: pytest.MonkeyPatch) -> None:

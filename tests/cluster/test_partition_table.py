@@ -129,10 +129,10 @@ def test_a_member_must_own_exactly_what_is_expected() -> None:
     """The three cases: what is expected; fewer, so that rows would be missed; more, so that they would be doubled."""
     cluster = Cluster(2, 4)
     stale = cluster.partition_table.version - 1
-    check_ownership(cluster, "member-1", (0, 1), stale)
+    check_ownership(cluster.partition_table, "member-1", (0, 1), stale)
     for expected in ((0, 1, 2), (0,), (2, 3), ()):
         with pytest.raises(SqlError, match="have moved") as caught:
-            check_ownership(cluster, "member-1", expected, stale)
+            check_ownership(cluster.partition_table, "member-1", expected, stale)
         assert caught.value.code is ErrorCode.PARTITION_DISTRIBUTION
         assert caught.value.invalidates_plan
 
@@ -140,4 +140,4 @@ def test_a_member_must_own_exactly_what_is_expected() -> None:
 def test_the_version_is_the_stamp() -> None:
     """As long as it is the plan's, nothing is compared."""
     cluster = Cluster(2, 4)
-    check_ownership(cluster, "member-1", (3,), cluster.partition_table.version)
+    check_ownership(cluster.partition_table, "member-1", (3,), cluster.partition_table.version)

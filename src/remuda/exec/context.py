@@ -103,7 +103,7 @@ class ExecContext:
     outgoing: Mapping[int, Outgoing] = field(default_factory=dict)
     incoming: Mapping[int, tuple[ReceivingEnd, ...]] = field(default_factory=dict)
     check: Callable[[], None] | None = None
-    """Raises where the query was cancelled, or where partitions, map or index are no longer what the plan says."""
+    """Raises where the query was cancelled, or where a map or an index of the plan is gone."""
     working_tables: Mapping[int, Sequence[RowBatch]] = field(default_factory=dict)
     """Within the step of a recursive query: the rows found last, by the number of their table."""
     spools: dict[int, SpooledRows] = field(default_factory=dict)

@@ -46,6 +46,10 @@ class Edges:
         receiver = self._receiver[edge]
         return 1 if receiver == ROOT else len(self._placements[receiver])
 
+    def placements(self) -> Iterator[FragmentPlacement]:
+        for placements in self._placements.values():
+            yield from placements
+
     def placed(self, make_context: Callable[..., ExecContext]) -> Iterator[tuple[FragmentPlacement, ExecContext]]:
         """Every placement with the context of its operators."""
         for number, placements in self._placements.items():

@@ -22,10 +22,10 @@ from remuda.runtime.scheduler import FragmentTask, Scheduler
 
 if TYPE_CHECKING:
     from remuda.cluster import Cluster
+    from remuda.cluster.cluster import PartitionTable
     from remuda.exec import Channel, Exec
     from remuda.expr import Parameters
     from remuda.plan.fragments import Fragment, Plan
-    from remuda.runtime.placement import FragmentPlacement
     from remuda.storage import MapSnapshot
 
 # The threads that a fragment uses beside its own: those of the scheduler, like everybody's.
@@ -82,14 +82,14 @@ class LocalRuntime:
         root = ExecContext(parameters, snapshots, modify=modify, memory=memory, member=_root_member(plan))
         # A statement that writes holds locks, which are its thread's.
         root.weight = RowBudget(movable=plan.modifies is None)
-        check_root = self._root_check(plan)
-        root.check = partial(_check_all, state.check, check_objects, check_root)
+        check = root.check = partial(_check_all, state.check, check_objects)
         edges = Edges(plan, parameters, state)
+        self._check_owners(plan, edges)
         cancels: list[Callable[[], None]] = []
         root.workers = FragmentWorkers(self.scheduler, state, state.wake_reader.set, cancels)
         tasks: list[FragmentTask] = []
         for placement, context in edges.placed(partial(ExecContext, parameters, snapshots, memory=memory)):
-            context.check = partial(_check_all, state.check, self._owner_check(plan, placement), check_objects)
+            context.check = check
             task = self._task(placement.member, context, build_operator(placement.fragment.node, code), state)
             context.workers = FragmentWorkers(self.scheduler, state, task.signal, cancels)
             edges.signal(placement, task.signal)
@@ -104,7 +104,6 @@ class LocalRuntime:
                 cancels.append(cancel)
         root.incoming = edges.into_root()
         operator = build_operator(plan.root.node, code)
-        check_root()
         operator.setup(root)
         for task in tasks:
             self.scheduler.submit(task)
@@ -122,16 +121,17 @@ class LocalRuntime:
 
         return FragmentTask(operator, state, setup)
 
-    def _owner_check(self, plan: Plan, placement: FragmentPlacement) -> Callable[[], None]:
-        version = plan.partition_map.version
-        return partial(check_ownership, self.cluster, placement.member, placement.owned, version)
+    def _check_owners(self, plan: Plan, edges: Edges) -> None:
+        """Check the members that take part, before any fragment is set up.
 
-    def _root_check(self, plan: Plan) -> Callable[[], None]:
-        """With one member the root fragment scans itself: what it owns is checked as any member's partitions are."""
-        if len(plan.fragments) > 1 or len(plan.partition_map.owned) != 1:
-            return _nothing_to_check
-        member, owned = plan.partition_map.owned[0]
-        return partial(check_ownership, self.cluster, member, owned, plan.partition_map.version)
+        From then on every fragment keeps the partitions that it was given: the snapshot has all of their rows, however
+        partitions move meanwhile. With one member the root fragment reads the partitions itself.
+        """
+        table, version = self.cluster.partition_table, plan.partition_map.version
+        for placement in edges.placements():
+            check_ownership(table, placement.member, placement.owned, version)
+        if len(plan.fragments) == 1 and len(plan.partition_map.owned) == 1:
+            check_ownership(table, *plan.partition_map.owned[0], version)
 
 
 def _root_member(plan: Plan) -> str:
@@ -140,13 +140,11 @@ def _root_member(plan: Plan) -> str:
     return owned[0][0] if len(owned) == 1 else "coordinator"
 
 
-def check_ownership(cluster: Cluster, member: str, expected: tuple[int, ...], version: int) -> None:
-    """A member must own exactly the partitions that the plan expects.
+def check_ownership(table: PartitionTable, member: str, expected: tuple[int, ...], version: int) -> None:
+    """Raise where a member does not own exactly the partitions that the plan expects.
 
-    With fewer, rows would be missed; with more, they would be found twice. As long as the version of the
-    table is the plan's nothing has moved.
+    As long as the version of the table is the plan's nothing has moved.
     """
-    table = cluster.partition_table
     if table.version == version:
         return
     owned = table.owned_by(member)
@@ -165,7 +163,3 @@ def _check_all(*checks: Callable[[], None]) -> None:
 def _call_all(functions: list[Callable[[], None]]) -> None:
     for function in functions:
         function()
-
-
-def _nothing_to_check() -> None:
-    pass
