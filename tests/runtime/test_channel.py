@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import threading
 
+import pyarrow as pa
+
 from remuda.exec import TupleBatch
+from remuda.exec.batch import ArrowBatch
 from remuda.expr import Column
 from remuda.runtime import BoundedChannel
 from remuda.runtime.channel import CAPACITY
@@ -30,6 +33,37 @@ def test_a_full_channel_refuses_and_signals_when_there_is_room() -> None:
     assert list(first.tuples()) == [(0,)]
     assert len(room) == 1
     assert channel.offer(batch(99))
+
+
+def wide(kilobytes: int) -> ArrowBatch:
+    return ArrowBatch(COLUMNS, pa.record_batch({"0": pa.array(range(kilobytes * 128), pa.int64())}))
+
+
+def test_bytes_bound_a_channel_as_well() -> None:
+    channel = BoundedChannel(most_bytes=10 << 10)
+    room: list[int] = []
+    channel.signal_sender = lambda: room.append(1)
+    assert [channel.offer(wide(4)) for _ in range(3)] == [True, True, False]
+    assert channel.bytes_held == 8 << 10
+    assert channel.offer(wide(2)), "a smaller one has room"
+    assert not channel.offer(batch(1))
+    assert channel.poll() is not None
+    assert room == [1]
+    assert channel.bytes_held == 6 << 10
+    assert channel.offer(wide(4))
+    channel.abandon()
+    assert channel.bytes_held == 0
+
+
+def test_a_batch_larger_than_the_bound_waits_alone() -> None:
+    channel = BoundedChannel(most_bytes=10 << 10)
+    assert channel.offer(wide(1))
+    assert not channel.offer(wide(100))
+    assert channel.poll() is not None
+    assert channel.offer(wide(100)), "an empty channel takes any batch, or the sender would wait forever"
+    assert not channel.offer(wide(1))
+    assert channel.poll() is not None
+    assert channel.offer(wide(1))
 
 
 def test_the_end_comes_after_the_last_batch() -> None:

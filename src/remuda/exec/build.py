@@ -86,6 +86,9 @@ def _build(node: Any, code: ExpressionCache) -> Exec:
             return RootExec(tree, build_operator(tree.input, code))
         case physical.LocalExchange():
             return LocalExchangeExec(tree, build_operator(tree.input, code))
+        case physical.Send(input=physical.LocalExchange() as below):
+            exchange = LocalExchangeExec(below, build_operator(below.input, code), sent=True)
+            return SendExec(tree, code.built(below, exchange))
         case physical.Send():
             return SendExec(tree, build_operator(tree.input, code))
         case physical.Receive():

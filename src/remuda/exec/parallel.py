@@ -16,6 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from remuda.exec.batch import empty_batch
+from remuda.exec.batch_size import BatchSizer
 from remuda.exec.offload import LIGHT_ROWS
 from remuda.exec.operator import Exec, IterationResult, UnaryExec, forkable
 from remuda.exec.selection import materialized
@@ -44,13 +45,16 @@ class MergingExec(Protocol):
 class LocalExchangeExec(UnaryExec):
     """Passes its source on as it is, or what workers make of forks of it.
 
-    `read_by_user` says that the reader of the result takes the batches as they are, and that its own work is light.
+    `read_by_user` says that the reader of the result takes the batches as they are, and that its own work is light;
+    `sent`, that they go to another fragment as they are. In both cases they wait for a reader, and are kept small.
     """
 
-    def __init__(self, node: LocalExchange, source: Exec, *, read_by_user: bool = False) -> None:
+    def __init__(self, node: LocalExchange, source: Exec, *, read_by_user: bool = False, sent: bool = False) -> None:
         super().__init__(source)
         self._node = node
         self._read_by_user = read_by_user
+        self._keeps_small = read_by_user or sent
+        self._sizer: BatchSizer | None = None
         self._merging: MergingExec | None = None
         self._wrap: Callable[[Exec], Exec]
         self._sample: Exec | None = None
@@ -64,6 +68,8 @@ class LocalExchangeExec(UnaryExec):
 
     def setup(self, context: ExecContext) -> None:
         self._context = context
+        if self._keeps_small:
+            self._sizer = BatchSizer(context, self._node)
         before = context.weight.rows
         super().setup(context)
         workers, source = context.workers, forkable(self.source)
@@ -85,6 +91,8 @@ class LocalExchangeExec(UnaryExec):
             result = self.source.advance()
             if result is not IterationResult.WAIT:
                 self.current_batch = self.source.current_batch
+                if self._sizer is not None:
+                    self._sizer.adapt(self.current_batch)
             return result
         if self._channels is None:
             source = forkable(self.source)
@@ -120,7 +128,13 @@ class LocalExchangeExec(UnaryExec):
     def _start(self) -> list[ReceivingEnd]:
         workers = self._context.workers
         assert workers is not None
-        return [workers.start(lambda channel: _Feed(self._part(), channel)) for _ in range(workers.parallelism)]
+        if self._sizer is not None:
+            self._sizer.restart()
+
+        def feed(channel: Channel) -> Exec:
+            return _Feed(self._part(), channel, self._sizer)
+
+        return [workers.start(feed) for _ in range(workers.parallelism)]
 
     def _part(self) -> Exec:
         forked = forkable(self.source).fork()
@@ -130,9 +144,10 @@ class LocalExchangeExec(UnaryExec):
 class _Feed(UnaryExec):
     """The top of a worker's chain: offers its batches to the consumer."""
 
-    def __init__(self, source: Exec, channel: Channel) -> None:
+    def __init__(self, source: Exec, channel: Channel, sizer: BatchSizer | None) -> None:
         super().__init__(source)
         self._channel = channel
+        self._sizer = sizer
         self._unsent: RowBatch | None = None
         self._source_done = False
 
@@ -143,6 +158,8 @@ class _Feed(UnaryExec):
                 return result
             self._source_done = result is IterationResult.FETCHED_DONE
             self._unsent = materialized(self.source.current_batch)
+            if self._sizer is not None:
+                self._sizer.adapt(self._unsent)
         if self._unsent is not None:
             if self._unsent.row_count and not self._channel.offer(self._unsent):
                 return IterationResult.WAIT

@@ -14,7 +14,7 @@ from remuda.exec.context import ReceivingEnd
 from remuda.exec.memory import MemoryLimit
 from remuda.exec.offload import RowBudget
 from remuda.plan.traits import Convention
-from remuda.runtime.channel import BoundedChannel
+from remuda.runtime.channel import MOST_BYTES, BoundedChannel
 from remuda.runtime.edges import Edges
 from remuda.runtime.execution import Execution, QueryState
 from remuda.runtime.offload_pool import OffloadPool
@@ -45,7 +45,8 @@ class FragmentWorkers:
         return self.scheduler.parallelism
 
     def start(self, feed: Callable[[Channel], Exec]) -> Channel:
-        channel = BoundedChannel(self.wake)
+        # The workers of a fragment together hold what one sender may.
+        channel = BoundedChannel(self.wake, most_bytes=MOST_BYTES // self.parallelism)
         task = FragmentTask(feed(channel), self.state)
         channel.signal_sender = task.signal
         self.cancels.append(task.signal)

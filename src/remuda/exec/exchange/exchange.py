@@ -9,10 +9,11 @@ import numpy as np
 import pyarrow as pa
 
 from remuda.exec.batch import ArrowBatch, empty_batch, layout_of
+from remuda.exec.batch_size import BatchSizer
 from remuda.exec.operator import Exec, IterationResult, UnaryExec
 from remuda.exec.selection import materialized
 from remuda.exec.sort.merge import Stream, merge_pending
-from remuda.plan.physical import Receive, Route, Spool
+from remuda.plan.physical import LocalExchange, Receive, Route, Spool
 from remuda.plan.walk import inputs
 from remuda.types import BIGINT
 from remuda.types.column_hash import hash_columns
@@ -97,6 +98,9 @@ class SendExec(UnaryExec):
         self._source_done = False
 
     def setup(self, context: ExecContext) -> None:
+        # A local exchange adapts the size of the batches that its workers make.
+        below = self._node.input
+        self._sizer = None if isinstance(below, LocalExchange) else BatchSizer(context, below)
         super().setup(context)
         self._context = context
         outgoing = context.outgoing[self._node.edge]
@@ -111,6 +115,7 @@ class SendExec(UnaryExec):
             self._source_done = result is IterationResult.FETCHED_DONE
             self.current_batch = materialized(self.source.current_batch)
             if self.current_batch.row_count:
+                self._adapt_size()
                 self._unsent.extend(self._routed(self.current_batch))
         if not self._send():
             return IterationResult.WAIT
@@ -120,6 +125,11 @@ class SendExec(UnaryExec):
             abandon_inputs(self._node, self._context)
             return IterationResult.FETCHED_DONE
         return IterationResult.FETCHED
+
+    def _adapt_size(self) -> None:
+        if self._sizer is not None:
+            self._sizer.adapt(self.current_batch)
+            self._sizer.restart()
 
     def _send(self) -> bool:
         """Offer what is unsent; False where some finds no room. A slow receiver keeps no other from its rows."""

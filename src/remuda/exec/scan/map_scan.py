@@ -75,11 +75,13 @@ def scan_ranges(node: ScanNode, rows: ScanFilter, partitions: np.ndarray | None,
 
 
 def scan_pieces(pieces: Iterable[Piece], context: ExecContext) -> Iterator[Piece]:
-    """Cut pieces into those of one batch each."""
-    step = context.scan_batch_rows
+    """Cut pieces into those of one batch each, of as many rows as the context says at that moment."""
     for source, start, stop in pieces:
-        for first in range(start, stop, step):
-            yield source, first, min(first + step, stop)
+        first = start
+        while first < stop:
+            end = min(first + context.scan_batch_rows, stop)
+            yield source, first, end
+            first = end
 
 
 def read_piece(piece: Piece, rows: ScanFilter, context: ExecContext) -> RowBatch:
