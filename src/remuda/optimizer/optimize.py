@@ -8,6 +8,7 @@ from remuda.dataclass import dataclass
 from remuda.optimizer.fast_path import plan_lookup
 from remuda.optimizer.finishing.common_expressions import SHARE_RULE, CommonExpressions
 from remuda.optimizer.finishing.common_plans import SPOOL_RULE, CommonPlans
+from remuda.optimizer.finishing.dynamic_pruning import prune_scans_by_keys
 from remuda.optimizer.finishing.local_exchange import place_local_exchanges
 from remuda.optimizer.finishing.row_limits import row_limits
 from remuda.optimizer.finishing.runtime_decisions import decide_at_runtime
@@ -111,7 +112,8 @@ def optimize(
         plans = CommonPlans()
         best = plans.share(best)
         rules.extend([SPOOL_RULE] * plans.fired)
-    best, decided = decide_at_runtime(best, settings.disabled_rules)
+    unpruned = frozenset() if settings.partition_pruning else frozenset({prune_scans_by_keys.__name__})
+    best, decided = decide_at_runtime(best, settings.disabled_rules | unpruned)
     rules.extend(decided)
     placed = place_local_exchanges(best, known, search.new_column, settings.disabled_rules)
     check_physical(placed.tree, members=settings.members)

@@ -193,6 +193,7 @@ def _check_spools(tree: Any) -> None:
 def _check_runtime_filters(tree: Any) -> None:
     """Every runtime filter is made by one join, of keys that it has, and reaches rows that it may drop."""
     reached: dict[int, Any] = {}
+    pruned: set[int] = set()
     joins = [node for node in walk(tree) if isinstance(node, physical.HashJoin) and node.runtime_keys is not None]
     for node in joins:
         keys = node.runtime_keys
@@ -205,17 +206,39 @@ def _check_runtime_filters(tree: Any) -> None:
         _require(not exchanged, "a side that is read ahead waits for no sender", node)
         columns = [(key.right if by_left else key.left).id for key in keys.keys]
         below: Any = node.right if by_left else node.left
-        while not isinstance(below, physical.RuntimeFilter):
+        pruned.update(_check_dynamic_pruning(node, below))
+        while not isinstance(below, physical.RuntimeFilter | physical.MapScan):
             sources = _sources_of_keys(below)
             _require(set(columns) <= sources.keys(), "a runtime filter stands below groups by its keys", node)
             columns = [sources[id_] for id_ in columns]
             below = below.input
+        if isinstance(below, physical.MapScan):
+            _require(id(below) in pruned, "the keys of a join are used", node)
+            continue
         same = [column.id for column in below.keys] == columns
         _require(below.number == keys.number and same, "a runtime filter is of its join", below)
         _require(keys.number not in reached, "a runtime filter has a number of its own", below)
         reached[keys.number] = below
     filters = [node for node in walk(tree) if isinstance(node, physical.RuntimeFilter)]
     _require(all(reached.get(node.number) is node for node in filters), "a join makes every runtime filter", tree)
+    for node in walk(tree):
+        if isinstance(node, physical.MapScan) and node.dynamic_pruning is not None:
+            _require(id(node) in pruned, "a join makes the keys that prune a scan", node)
+
+
+def _check_dynamic_pruning(join: physical.HashJoin, side: Any) -> Iterator[int]:
+    """Yield the ids of the scans that the keys of a join prune, on the side that is read second."""
+    made = join.runtime_keys
+    assert made is not None
+    for scan in walk(side):
+        found = scan.dynamic_pruning if isinstance(scan, physical.MapScan) else None
+        if found is None or found.number != made.number:
+            continue
+        _require(found.columns == scan.map.partitioned_by, "all partitioning columns prune a scan", scan)
+        types = [scan.map.column(name).type for name in found.columns]
+        same = types == [made.keys[place].left.type for place in found.places]
+        _require(same, "keys that prune a scan have the types of its columns", scan)
+        yield id(scan)
 
 
 def _sources_of_keys(node: Any) -> dict[int, int]:

@@ -242,8 +242,13 @@ def _map_scan(node: physical.MapScan) -> Description:
         f"MapScan {node.map.name}",
         {"prune": _prune(node.pruning), "filter": filter_, "columns": column_names(node.columns)},
         _partitioned_by(node.pruning),
-        {"zone order": _zone_order(node)},
+        {"zone order": _zone_order(node), "dynamic pruning": _dynamic_pruning(node)},
     )
+
+
+def _dynamic_pruning(node: physical.MapScan) -> str:
+    found = node.dynamic_pruning
+    return "" if found is None else f"{', '.join(found.columns)} of runtime filter #{found.number}"
 
 
 def _zone_order(node: physical.MapScan) -> str:

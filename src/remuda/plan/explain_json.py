@@ -63,6 +63,8 @@ def _runtime_decisions(node: Any) -> dict[str, Any]:
                 }
         case physical.RuntimeFilter():
             found["runtime_filter"] = {"number": node.number, "keys": [column.name for column in node.keys]}
+        case physical.MapScan(dynamic_pruning=physical.DynamicPruning() as pruning):
+            found["dynamic_pruning"] = {"filter": pruning.number, "columns": list(pruning.columns)}
         case physical.MapScan(zone_order=physical.ZoneOrder() as order):
             found["zone_order"] = {"bound": order.number, "rows_for_each": order.rows_for_each}
         case physical.TopN(bound=int() as bound):

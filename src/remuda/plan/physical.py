@@ -152,6 +152,22 @@ class ZoneOrder:
 
 
 @dataclass(frozen=True, slots=True)
+class DynamicPruning:
+    """Reads only the partitions of the keys of runtime filter `number`.
+
+    `places` are those of the map's partitioning `columns` among the keys of the filter. Decided when the filter is
+    made: with more than `most_keys` keys nearly all partitions have one, and all are read. So they are where fewer than
+    `range_rows` rows would be left out for each range of partitions that is read.
+    """
+
+    number: int
+    columns: tuple[str, ...]
+    places: tuple[int, ...]
+    most_keys: int = field(compare=False)
+    range_rows: int = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class MapScan(_Node):
     """Reads the partitions that pruning leaves, keeps the rows that pass `filter`."""
 
@@ -161,6 +177,7 @@ class MapScan(_Node):
     pruning: Pruning | None
     traits: Traits
     zone_order: ZoneOrder | None = None
+    dynamic_pruning: DynamicPruning | None = None
 
 
 class Direction(Enum):
@@ -267,7 +284,8 @@ class JoinSide(Enum):
 
 @dataclass(frozen=True, slots=True)
 class RuntimeKeys:
-    """The keys of one side of a hash join, for the `RuntimeFilter` of the same number below the other side.
+    """The keys of one side of a hash join, for the `RuntimeFilter` or the `DynamicPruning` of the same number below the
+    other side.
 
     The side is read first: the right one for the table, the left one ahead of the right one. Decided when it has been
     read: of more than `most_rows` rows no filter is made.

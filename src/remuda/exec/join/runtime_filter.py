@@ -9,15 +9,20 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from remuda.exec.batch import empty_batch, layout_of, positional
 from remuda.exec.join.join_table import KeyTable
 from remuda.exec.memory import bytes_held
 from remuda.exec.operator import Exec, IterationResult, PassingExec, UnaryExec
 from remuda.exec.selection import NEARLY_ALL, SelectedBatch, materialized
 from remuda.exec.sort.ordering import concatenate
+from remuda.types.column_hash import hash_columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import pyarrow as pa
 
     from remuda.exec.batch import RowBatch
     from remuda.exec.context import ExecContext
@@ -28,12 +33,13 @@ if TYPE_CHECKING:
 class FilterKeys:
     """The keys of one side of a join, once they are known; until then, or where they are too many, all rows pass."""
 
-    __slots__ = ("_node", "number", "table")
+    __slots__ = ("_keys", "_node", "number", "table")
 
     def __init__(self, node: physical.RuntimeKeys) -> None:
         self._node = node
         self.number = node.number
         self.table: KeyTable | None = None
+        self._keys: pa.RecordBatch | None = None
 
     def fill(self, batches: Sequence[RowBatch], columns: tuple[Column, ...], context: ExecContext) -> None:
         """Make the filter of all rows of the side that is read first, unless they are too many."""
@@ -46,8 +52,18 @@ class FilterKeys:
         own = [getattr(key, node.side.value) for key in node.keys]
         full = [batch.arrow() for batch in batches if batch.row_count] or [empty_batch(columns).arrow()]
         keys = concatenate([positional([batch.column(layout[key.id]) for key in own]) for batch in full])
+        self._keys = keys
         self.table = KeyTable(keys.columns, [key.type for key in own], [key.null_safe for key in node.keys])
         context.activity.decide(f"runtime filter #{node.number}: {{}} keys of {{}} rows", self.table.count, rows)
+
+    def partitions(self, rule: physical.DynamicPruning, count: int) -> np.ndarray | None:
+        """Return the partitions, out of so many, in which keys lie, ascending; None where that is not worth knowing."""
+        if self._keys is None or self.table is None or self.table.count > rule.most_keys:
+            return None
+        # A partitioning column is never NULL.
+        keys = self._keys.select(list(rule.places)).drop_null()
+        types = [self._node.keys[place].left.type for place in rule.places]
+        return np.unique(hash_columns(keys.columns, types) % count)
 
 
 class RuntimeFilterExec(PassingExec):

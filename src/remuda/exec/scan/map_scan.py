@@ -126,8 +126,8 @@ class MapScanExec(IteratorExec, ForkableExec):
 
     def setup(self, context: ExecContext) -> None:
         keep_dropped_memory()
-        partitions = scan_partitions(self._node, context)
-        self._ranges = scan_ranges(self._node, self._rows, partitions, context)
+        self._partitions = scan_partitions(self._node, context)
+        self._ranges = scan_ranges(self._node, self._rows, self._partitions, context)
         self._zone_order = self._ordered_by_zones(context)
         self.start(context, self._batches())
         if context.weight.movable:
@@ -165,9 +165,31 @@ class MapScanExec(IteratorExec, ForkableExec):
 
     def _pieces(self) -> Iterator[Piece]:
         """What it reads, in the order in which it is read."""
+        self._prune_by_keys()
         ordered = self._zone_order
         pieces = self._ranges if ordered is None else ordered.pieces(self._context.scan_batch_rows)
         return scan_pieces(pieces, self._context)
+
+    def _prune_by_keys(self) -> None:
+        """Leave out the partitions in which no key of a join above lies: its other side has been read by now."""
+        rule, context = self._node.dynamic_pruning, self._context
+        if rule is None:
+            return
+        count = self._node.map.partitions
+        found = context.runtime_filters[rule.number].partitions(rule, count)
+        if found is None:
+            return
+        left = intersect(self._partitions, found)
+        assert left is not None
+        before = count if self._partitions is None else len(self._partitions)
+        ranges = scan_ranges(self._node, self._rows, left, context)
+        saved = self.scan_rows - sum(stop - start for _, start, stop in ranges)
+        if saved < rule.range_rows * len(ranges):
+            context.activity.decide("dynamic pruning: not used for {} of {} partitions", len(left), before)
+            return
+        context.activity.decide("dynamic pruning: {} of {} partitions", len(left), before)
+        context.activity.partitions -= before - len(left)
+        self._ranges = ranges
 
     def read(self, piece: Piece) -> RowBatch:
         batch = read_piece(piece, self._rows, self._context)

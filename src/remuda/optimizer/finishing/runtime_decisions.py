@@ -1,6 +1,7 @@
 """Rules for a finished plan: what its operators tell each other, and decide by exact counts, when they run.
 
     place_runtime_filters   HashJoin(Aggregate(lines), orders)  →  the keys of the orders, once read, filter the lines
+    prune_scans_by_keys     HashJoin(MapScan, few rows)         →  the scan reads the partitions of the keys
     bound_scans_by_top_n    TopN(MapScan)                       →  the scan reads zones in the order of the TopN
     cut_over_row_joins      HashJoin(KeyLookup, KeyLookup)      →  few tuples are joined row by row
     tell_scans_of_limits    Limit(IndexScan in order)           →  the scan knows how many rows it is read for
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from remuda.dataclass import dataclass
 from remuda.expr import Column
 from remuda.optimizer import cost
+from remuda.optimizer.finishing.dynamic_pruning import prune_scans_by_keys
 from remuda.plan import physical
 from remuda.plan.physical import JoinSide
 from remuda.plan.walk import change_inputs, walk
@@ -256,6 +258,7 @@ def _with_row_goal(node: Any, goal: _RowGoal) -> Any:
 
 RUNTIME_RULES: tuple[tuple[Any, Any], ...] = (
     (place_runtime_filters, physical.HashJoin),
+    (prune_scans_by_keys, physical.HashJoin),
     (bound_scans_by_top_n, physical.TopN),
     (cut_over_row_joins, physical.HashJoin | physical.NestedLoopJoin | physical.LookupJoin),
     (tell_scans_of_limits, physical.Limit),
