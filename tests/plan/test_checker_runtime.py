@@ -137,3 +137,28 @@ def test_right_bounds(node: Any) -> None:
 def test_wrong_bounds(need: str, node: Any) -> None:
     with pytest.raises(SqlError, match=need):
         check(node)
+
+
+def pruned(number: int = 1, columns: tuple[str, ...] = ("a",), places: tuple[int, ...] = (0,)) -> physical.MapScan:
+    rule = physical.DynamicPruning(number, columns, places, 28, 100)
+    return replace(scan(None), dynamic_pruning=rule)
+
+
+def test_right_dynamic_pruning() -> None:
+    check(join(pruned(), RIGHT, keys(JoinSide.RIGHT, KEY)))
+    check(join(positive(pruned()), RIGHT, keys(JoinSide.RIGHT, KEY)))
+
+
+@pytest.mark.parametrize(
+    ("need", "node"),
+    [
+        ("makes the keys", join(pruned(), RIGHT, None)),
+        ("are used", join(scan(None), RIGHT, keys(JoinSide.RIGHT, KEY))),
+        ("are used", join(pruned(2), RIGHT, keys(JoinSide.RIGHT, KEY))),
+        ("all partitioning columns", join(pruned(columns=("b",)), RIGHT, keys(JoinSide.RIGHT, KEY))),
+        ("no row that the join delivers", join(pruned(), RIGHT, keys(JoinSide.RIGHT, KEY), JoinKind.LEFT)),
+    ],
+)
+def test_wrong_dynamic_pruning(need: str, node: Any) -> None:
+    with pytest.raises(SqlError, match=need):
+        check(node)
