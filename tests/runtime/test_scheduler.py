@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from remuda.errors import SqlError
+from remuda.errors import ErrorCode, SqlError
 from remuda.exec import Exec, ExecContext, IterationResult
 from remuda.runtime import QueryState, Scheduler
 from remuda.runtime.scheduler import TIME_SLICE, FragmentTask
@@ -149,7 +149,7 @@ def test_an_error_ends_the_fragment_and_not_the_thread(scheduler: Scheduler, kin
     failed = threading.Event()
 
     def step() -> IterationResult:
-        raise kind(1, "broken") if kind is SqlError else kind("broken")
+        raise kind(ErrorCode.GENERIC, "broken") if kind is SqlError else kind("broken")
 
     def fail(error: BaseException) -> None:
         errors.append(error)
