@@ -99,6 +99,24 @@ def test_pruned_partitions(
         assert np.array_equal(found, expected)
 
 
+@pytest.mark.parametrize(
+    ("condition", "prunes"),
+    [
+        ("id BETWEEN 1 AND 1000", True),
+        ("id BETWEEN 1 AND 1001", False),
+        ("id > 0 AND id < 1001", True),
+        ("id > 0 AND id <= 1001", False),
+        ("id > 0 AND id <= 5000 AND id < 9", True),
+        ("id BETWEEN ? AND 5000", True),
+        ("id BETWEEN 5000 AND 1", True),
+        ("id BETWEEN 1 AND 5000 AND id IN (7, 8)", True),
+        ("id = 1 OR id BETWEEN 1 AND 5000", False),
+    ],
+)
+def test_a_range_of_literals_that_prunes_nothing_is_not_in_the_plan(condition: str, prunes: bool) -> None:
+    assert (prune(ID, filter_of(condition, ID)) is not None) is prunes
+
+
 def test_a_replicated_map_is_never_pruned() -> None:
     definition = define(replicated=True)
     assert prune(definition, filter_of("id = 1", definition)) is None

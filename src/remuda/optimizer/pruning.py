@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from remuda.expr import Expression, columns_of, conjunction, conjuncts, disjuncts
+from remuda.expr import Expression, Literal, columns_of, conjunction, conjuncts, disjuncts
 from remuda.optimizer.sargable import SargablePredicate, find_sargable, merge_intervals
-from remuda.plan.bounds import Bound, Interval, Points, Pruning
+from remuda.plan.bounds import MAXIMUM_RANGE, Bound, Interval, Points, Pruning
 from remuda.types import Kind, SqlType
 
 if TYPE_CHECKING:
@@ -102,7 +102,21 @@ def _countable(predicates: list[SargablePredicate], type_: SqlType) -> Bound | N
         return Points(best.values)
     interval = merge_intervals(predicates)
     countable = type_.is_integer or type_.kind is Kind.DATE
-    return interval if countable and interval.lows and interval.highs else None
+    return interval if countable and interval.lows and interval.highs and not _is_too_long(interval) else None
+
+
+def _is_too_long(interval: Interval) -> bool:
+    """Whether a range of literals has so many values that it prunes nothing; parameters are not known yet."""
+    lows = [_literal(end.value, 0 if end.inclusive else 1) for end in interval.lows]
+    highs = [_literal(end.value, 0 if end.inclusive else -1) for end in interval.highs]
+    first = [low for low in lows if low is not None]
+    last = [high for high in highs if high is not None]
+    known = len(first) == len(lows) and len(last) == len(highs)
+    return known and min(last) - max(first) >= MAXIMUM_RANGE
+
+
+def _literal(value: Expression, change: int) -> int | None:
+    return value.value + change if isinstance(value, Literal) and isinstance(value.value, int) else None
 
 
 def expected_partitions(pruning: Pruning | None, partitions: int) -> float:

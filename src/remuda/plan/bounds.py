@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from remuda.expr.column_comparison import ColumnComparison
 
 
+MAXIMUM_RANGE = 1_000
+"""A range of more values prunes nothing: their partitions would be nearly all there are."""
+
+
 @dataclass(frozen=True, slots=True)
 class Points:
     """`column = e` or `column IN (e1, e2, ...)`; a value that turns out NULL matches nothing.

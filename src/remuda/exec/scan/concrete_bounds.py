@@ -11,7 +11,7 @@ from remuda.expr import evaluate_constant
 from remuda.expr.constant import compile_constant
 from remuda.expr.functions.comparison import order_key
 from remuda.expr.functions.text import following, like_prefix
-from remuda.plan.bounds import Bound, End, Interval, Points, Prefix, Pruning, Ranges
+from remuda.plan.bounds import MAXIMUM_RANGE, Bound, End, Interval, Points, Prefix, Pruning, Ranges
 from remuda.storage import UNBOUNDED, Lookup, Range, hash_values, partition_of
 
 if TYPE_CHECKING:
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 Values = tuple[Any, ...]
 
-MAXIMUM_RANGE = 1_000
-"""A range of more values prunes nothing: their partitions would be nearly all there are."""
 MAXIMUM_COMBINATIONS = 10_000
 
 
