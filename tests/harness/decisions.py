@@ -95,6 +95,10 @@ DECISIONS = (
     Decision("grid.shortcuts.read_shortcuts", "MOST_ROWS", (0, 2, NEVER)),
     # Batches of a direct scan, blocks left out by their extremes, best blocks first.
     Decision("exec.context", "SCAN_BATCH_ROWS", (1, 7, 64)),
+    Decision("exec.batch_size", "FIRST_ROWS", (1, 7)),
+    Decision("exec.batch_size", "FEWEST_ROWS", (1,)),
+    Decision("exec.batch_size", "BATCH_BYTES", (1, 64)),
+    Decision("runtime.local", "MOST_BYTES", (2,)),
     Decision("exec.scan.zone_ranges", "SMALLEST_GAP", (1, 20)),
     Decision("storage.segment.zone_map", "ZONE_ROWS", (1, 4, 16)),
     Decision("optimizer.cost", "ZONES_FOR_EACH", (0,)),
@@ -116,6 +120,8 @@ DECISIONS = (
     Decision("optimizer.cost", "SPOOLED_PROBE_SHARE", (0.0, 1e9)),
     Decision("optimizer.cost", "SPOOLED_PROBE_ROWS", (1, 10)),
     Decision("optimizer.cost", "RUNTIME_FILTER_SHARE", (0.0, 1e9)),
+    Decision("optimizer.cost", "PRUNED_RANGE_ROWS", (0, NEVER)),
+    Decision("optimizer.cost", "KEYS_FOR_EACH_PARTITION", (0, NEVER)),
     Decision("exec.join.join_table", "PAIRS_AT_ONCE", (1, 10)),
     Decision("exec.join.join_table", "COUNTED_AT_ONCE", (1, 5)),
     # Keys as integers: a table, hashed, or sorted; strings by their dictionary or by themselves.

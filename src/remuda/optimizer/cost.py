@@ -124,6 +124,8 @@ ZONES_FOR_EACH = 32
 """There must be so many zones for each row that a TopN keeps, or that a filter sees for each one of those: with fewer,
 rows in no order at all are in so many zones that leaving the others out costs more than reading them (measured at ten
 million rows: ten rows, half of which pass, 35 → 8 ms; with 3 in 100 that pass 21 → 39)."""
+KEYS_FOR_EACH_PARTITION = 4
+"""With so many keys, 98 % of the partitions have one."""
 PRUNED_RANGE_ROWS = 32_768
 """What a batch of its own costs for each range of partitions, in rows that a scan and a join pass through (measured at
 200,000 rows, processor time with 2 / 10 / 30 ranges against all rows: 0.64 / 1.44 / 3.24 ms against 0.72 / 0.82 / 0.81
@@ -301,8 +303,8 @@ def is_worth_pruning(rows: float, partitions: int) -> bool:
 
 
 def dynamic_pruning_cutover(partitions: int) -> int:
-    """Rows above which keys prune nothing: with four for each partition, 98 % of the partitions have one."""
-    return 4 * partitions
+    """Rows above which keys prune too little."""
+    return KEYS_FOR_EACH_PARTITION * partitions
 
 
 def pruned_range_rows() -> int:
