@@ -59,7 +59,7 @@ def test_tasks_fetch_what_the_query_reads(spark: SparkSession, s3: S3Server, sho
 
 def test_the_data_source_reads_maps_and_queries(spark: SparkSession, shop: str, tmp_path: Path) -> None:
     source = spark.read.format("remuda").options(path=shop, cache=str(tmp_path))
-    found = source.options(map="orders", pushFilters="true").load()
+    found = source.options(map="orders").load()
     assert found.schema.simpleString() == "struct<id:bigint,customer:string,amount:double>"
     assert [row.id for row in found.where("id = 17").collect()] == [17]
     assert spark.read.format("remuda").options(path=shop, map="orders", cache=str(tmp_path)).load().count() == ROWS

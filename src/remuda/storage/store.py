@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from remuda.catalog import Catalog, IndexDefinition, MapDefinition, ViewDefinition
     from remuda.expr.cancellation import CancellationToken
+    from remuda.storage.folder.execution_pin import ExecutionPin
     from remuda.storage.map_store import MapStore
     from remuda.storage.remote.remote_folder import RemoteFolder
     from remuda.storage.remote.remote_location import RemoteLocation
@@ -90,6 +91,11 @@ class Store:
         """Return what the opening cut off of the write-ahead log."""
         return None if self._loader is None else self._loader.dropped_tail
 
+    @property
+    def pin(self) -> ExecutionPin | None:
+        """Return the pin whose state a task of Spark reads; None where the newest state was read."""
+        return None if self._loader is None else self._loader.pin
+
     def map(self, definition: MapDefinition) -> MapStore:
         return self.state.map(definition)
 
@@ -107,11 +113,13 @@ class Store:
         read_only: bool = False,
         remote: RemoteFolder | None = None,
         verifies: bool = True,
+        execution: str | None = None,
     ) -> Store:
         """Opens a folder, made if absent, or memory (`path` is None). An existing folder keeps its own partitions.
 
         A remote folder is opened by its mirror, which stands in the place of `path`. A caller that opens it only
-        to look at the catalog passes `verifies=False`: all files would be read in the background.
+        to look at the catalog passes `verifies=False`: all files would be read in the background. `execution` is as in
+        `read_execution`.
         """
         if remote is not None:
             path = remote.local
@@ -129,6 +137,7 @@ class Store:
         if folder is None or loader is None:
             return store
         if read_only:
+            loader.execution = execution
             store.refresh()
             return store
         try:
@@ -263,6 +272,15 @@ class Store:
         if self._loader is not None and self.read_only:
             self._loader.refresh()
             self.verification.start()
+
+    def read_execution(self, name: str) -> None:
+        """Make a reader see, from now on, the state that the execution of this name has pinned: see `execution_pin`.
+
+        Where the folder cannot be pinned, `pin` is None and the newest state is read.
+        """
+        if self._loader is not None:
+            self._loader.execution = name
+            self.refresh()
 
     def keep_files(self, seconds: float) -> None:
         """Keeps the files of a reader's present state for so long, for others that are told of it, though it ends."""

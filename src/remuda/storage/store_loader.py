@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 from remuda.errors import StorageError, damage_error
+from remuda.storage.folder.execution_pin import ExecutionPin, pin_execution
 from remuda.storage.folder.manifest import NAME
 from remuda.storage.folder.reader_lease import ReaderLease, leave_lease, take_lease
 from remuda.storage.recovery import recover
@@ -29,6 +30,10 @@ class StoreLoader:
         self._writer = writer
         self._folder = folder
         self._lease: ReaderLease | None = None
+        self.execution: str | None = None
+        """For a reader that is a task of Spark: the execution whose pin each refresh reads."""
+        self.pin: ExecutionPin | None = None
+        """The pin that was read last; None where the newest state was read."""
         self.dropped_tail: DroppedTail | None = None
         """What the opening cut off of the write-ahead log."""
 
@@ -91,15 +96,22 @@ class StoreLoader:
             raise StorageError("there is no store in this folder", folder.remote.name, sqlstate="58P01")
         lease = take_lease(folder.path) if folder.path.exists() else None
         try:
-            self._load(lease, missing_is_damage=is_last)
+            pin = None
+            if self.execution is not None and lease is not None and folder.remote is None:
+                pin = pin_execution(folder.path, self.execution)
+            self._load(lease, pin, missing_is_damage=is_last)
         except BaseException:
             # A caller that keeps the error keeps this frame: without this the writer would keep files for no reader.
             if lease is not None:
                 lease.release()
             raise
-        self._lease = lease
+        if lease is not None and pin is not None:
+            lease.release()  # the pin keeps the files from now on
+        self._lease, self.pin = lease, pin
 
-    def _load(self, lease: ReaderLease | None = None, *, missing_is_damage: bool = True) -> list[LogFile]:
+    def _load(
+        self, lease: ReaderLease | None = None, pin: ExecutionPin | None = None, *, missing_is_damage: bool = True
+    ) -> list[LogFile]:
         """Read what the folder holds and then make all of it visible at once."""
         present = self._state.maps
         recovered = recover(
@@ -107,12 +119,13 @@ class StoreLoader:
             self._writer.directory,
             lambda map_id: present[map_id].stored if map_id in present else (),
             missing_is_damage=missing_is_damage,
+            pin=pin,
         )
         if lease is not None:
             lease.narrow(recovered.manifest.version)
         maps = {}
         for map_id, found in recovered.maps.items():
-            found.version.hold = lease
+            found.version.hold = lease if pin is None else pin
             known = present.get(map_id)
             maps[map_id] = self._writer.new_map(found.definition) if known is None else known
         self._state.install(recovered, maps)
@@ -125,6 +138,8 @@ class StoreLoader:
             leave_lease(self._folder.path, self._folder.version, seconds)
 
     def release(self) -> None:
-        """End the lease."""
+        """End the lease, and let the pin end."""
         if self._lease is not None:
             self._lease.release()
+        if self.pin is not None:
+            self.pin.unlock()

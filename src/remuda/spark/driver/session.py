@@ -83,7 +83,6 @@ _CONFIGURATION = {
     "spark.python.unix.domain.socket.enabled": "true",  # a two-task Python job: 16 ms instead of 60
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",  # the default of 10,000 makes loading 1.4x slower
-    "spark.sql.python.filterPushdown.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",

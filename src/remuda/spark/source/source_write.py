@@ -13,7 +13,8 @@ from remuda.catalog import new_id
 from remuda.dataclass import dataclass
 from remuda.spark.load.matching import match_columns
 from remuda.spark.load.partition_task import fitting
-from remuda.spark.source.source_read import find_map, open_reader
+from remuda.spark.source.pinned_read import open_reader
+from remuda.spark.source.source_read import find_map
 from remuda.storage.folder.delivery import FolderInbox
 from remuda.storage.load.bulk_load import SEGMENT_ROWS, build_segments, last_of_each_key
 from remuda.storage.remote.remote_delivery import RemoteInbox

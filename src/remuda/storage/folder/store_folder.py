@@ -3,6 +3,7 @@
 MANIFEST                        what the folder holds (`manifest`)
 LOCK                            held by the one process that writes
 readers/<id>.lease              which state a reader uses (`reader_lease`)
+pins/<name>/                    which state the tasks of a Spark execution read (`execution_pin`)
 wal/<number>.log                statements since the last checkpoint (`write_ahead_log`)
 maps/<map id>/<segment id>.*    segments (`segment_file`)
 inbox/<id>.*                    segments that other processes hand over (`inbox`)
@@ -109,6 +110,7 @@ class StoreFolder:
                 make_folder(self.path / name)
             refuse_link(self.path / "inbox")
             refuse_link(self.path / "readers")
+            refuse_link(self.path / "pins")
             self._lock = FolderLock(self.path / LOCK)
 
     def unlock(self) -> None:
