@@ -155,7 +155,7 @@ def test_a_folder_that_cannot_be_pinned_is_read_as_it_is(tmp_path: Path, monkeyp
     def refuse(*_: object, **__: object) -> None:
         raise PermissionError(13, "no")
 
-    monkeypatch.setattr(execution_pin.os, "link", refuse)
+    monkeypatch.setattr(os, "link", refuse)
     reader = read(tmp_path, ONE)
     assert reader.pin is None
     assert contents(only_map(reader).snapshot()) == statement_rows(1)
