@@ -270,7 +270,8 @@ class Grid:
         self.store.leave(reason)
 
     def __repr__(self) -> str:
-        place = "in memory" if self.store.path is None else str(self.store.path)
+        remote = self.store.remote
+        place = remote.files.name if remote is not None else self.store.path or "in memory"
         return f"<Grid {place}{', closed' if self._closed else ''}>"
 
     def __enter__(self) -> Self:

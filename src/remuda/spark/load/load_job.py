@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from remuda.catalog import new_id
 from remuda.errors import StorageError, state_error
-from remuda.spark.driver.tasks import run_tasks, slot_count
+from remuda.spark.driver.tasks import refuse_stopped, run_tasks, slot_count
 from remuda.spark.load.matching import match_columns, source_column
 from remuda.spark.load.partition_job import write_rows
 from remuda.spark.load.segment_task import RowsInFile, SegmentWork, build_part, cut_parts, part_count, segment_infos
@@ -80,6 +80,7 @@ def load_dataframe(
     `progress` is told now and then how many rows have been read. A map that lives in the memory of this process has no
     folder for tasks to write to: its rows come here.
     """
+    refuse_stopped(dataframe.sparkSession)
     definition = store_map.definition
     fields = match_columns(definition, dataframe.schema, generates_keys=take_keys is not None)
     if all(column.name in fields for column in definition.columns if column.hidden):

@@ -12,7 +12,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from remuda.errors import StorageError, option_error
+from remuda.spark.driver.tasks import unseen_folder
 from remuda.storage import Store
+from remuda.storage.folder.manifest import NAME as MANIFEST
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -24,6 +27,9 @@ _APPLICATION = ("spark.app.id", "spark.app.startTime", "spark.driver.host", "spa
 _stores: dict[str, Store] = {}
 """The stores that this worker has read, by path."""
 _MOST_STORES = 8
+_NO_STORE = "58P01"
+_LAKEHOUSES = {"_delta_log": "Delta", "metadata": "Iceberg", ".hoodie": "Hudi"}
+"""Folders by which the tables of other formats are known."""
 
 
 def running_execution() -> str | None:
@@ -50,6 +56,7 @@ def open_reader(options: Mapping[str, str], execution: str | None = None) -> Sto
     path = options["path"]
     if "://" not in path:
         folder = Path(path).expanduser().absolute()
+        _refuse_lakehouse(folder)
         return Store.open(folder, read_only=True, verifies=False, execution=execution)
     from remuda.storage.remote.remote_location import open_address
 
@@ -60,6 +67,26 @@ def open_reader(options: Mapping[str, str], execution: str | None = None) -> Sto
         return Store.open(read_only=True, remote=found, verifies=False)
     except BaseException:
         found.close()
+        raise
+
+
+def _refuse_lakehouse(folder: Path) -> None:
+    """Raise for the folder of a table that another format keeps."""
+    for mark, name in _LAKEHOUSES.items():
+        if (folder / mark).is_dir() and not (folder / MANIFEST).exists():
+            raise option_error(
+                f"{folder} is a table of {name}, not a folder of Remuda",
+                suggestion=f'Read it by spark.read.format("{name.casefold()}"), and load the data frame by grid.load.',
+            )
+
+
+def _open_in_task(options: Mapping[str, str], execution: str) -> Store:
+    """The driver has found the store when it planned the read."""
+    try:
+        return open_reader(options, execution)
+    except StorageError as error:
+        if error.sqlstate == _NO_STORE:
+            raise unseen_folder(options["path"]) from error
         raise
 
 
@@ -89,7 +116,7 @@ def _store_of(options: Mapping[str, str]) -> Store | None:
     if store is None:
         while len(_stores) >= _MOST_STORES:
             _stores.pop(next(iter(_stores))).close()
-        store = _stores[path] = open_reader(options, execution)
+        store = _stores[path] = _open_in_task(options, execution)
     elif store.pin is not None and store.pin.name == execution:
         store.pin.lock()
     else:

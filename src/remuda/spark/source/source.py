@@ -15,13 +15,13 @@ with any other limit Spark adds up the sizes of all columns after every row.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from pyspark.sql.datasource import DataSource
 
-from remuda.errors import option_error
+from remuda.errors import not_supported, option_error
 from remuda.spark.driver.session import make_importable
-from remuda.spark.driver.tasks import slot_count
+from remuda.spark.driver.tasks import refuse_stopped, slot_count
 from remuda.spark.source.pinned_read import open_reader
 from remuda.spark.source.source_read import (
     MapReader,
@@ -45,6 +45,10 @@ if TYPE_CHECKING:
 _OPTIONS = frozenset({"path", "map", "query", "columns", "tasks", "mode", "cache", "checkpointlocation"})
 
 
+_TABLE_OPTIONS = {"provider", "location"}
+"""What Spark adds for CREATE TABLE. For a table that is there, it gives no option at all."""
+
+
 class RemudaSource(DataSource):
     tasks = default_tasks()
 
@@ -54,6 +58,11 @@ class RemudaSource(DataSource):
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
         super().__init__(options)
+        if not options or options.keys() >= _TABLE_OPTIONS:
+            raise not_supported(
+                "a table USING remuda is not kept in Spark's catalog, since Spark hands none of its options on",
+                suggestion="Use CREATE TEMPORARY VIEW v USING remuda OPTIONS (path '...', map '...').",
+            )
         if any(name.casefold() == "pushfilters" for name in options):
             raise option_error(
                 "filters are not pushed down: Spark keeps them with the data frame, and would apply them to other "
@@ -89,7 +98,22 @@ class RemudaSource(DataSource):
         return MapReader(self.options, self.tasks)
 
     def writer(self, schema: StructType, overwrite: bool) -> MapWriter:
+        if overwrite and "mode" in self.options:
+            raise option_error(
+                f'the mode "overwrite" replaces all rows, and the option mode = {self.options["mode"]} does not: '
+                "leave one of them out"
+            )
         return MapWriter(find_target(self._for_writing(), schema, "replace" if overwrite else self._mode("append")))
+
+    def streamReader(self, schema: StructType) -> NoReturn:
+        raise not_supported(
+            "maps cannot be read as streams",
+            suggestion="Read them by spark.read; a stream that joins such a data frame reads it anew in each batch.",
+        )
+
+    def simpleStreamReader(self, schema: StructType) -> NoReturn:
+        """Spark asks for this where the other raises."""
+        self.streamReader(schema)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> MapStreamWriter:
         if overwrite:
@@ -119,7 +143,8 @@ class RemudaSource(DataSource):
 
 
 def register(spark: SparkSession) -> None:
-    """Make the format `remuda` known to a session, whose settings stay as they are."""
+    """Make the format `remuda` known to a session, whose settings stay as they are, and to writes of this thread."""
+    refuse_stopped(spark)
     make_importable(spark.sparkContext)
 
     class Registered(RemudaSource):
@@ -128,3 +153,6 @@ def register(spark: SparkSession) -> None:
         tasks = slot_count(spark)
 
     spark.dataSource.register(Registered)
+    # Spark looks for the format of a write in the session of the thread, which other threads than the first have none
+    # of until they make a data frame.
+    spark.createDataFrame([], "nothing INT")

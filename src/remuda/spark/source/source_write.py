@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -11,6 +12,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 
 from remuda.catalog import new_id
 from remuda.dataclass import dataclass
+from remuda.spark.driver.tasks import unseen_folder
 from remuda.spark.load.matching import match_columns
 from remuda.spark.load.partition_task import fitting
 from remuda.spark.source.pinned_read import open_reader
@@ -56,6 +58,8 @@ class Target:
 
     def write(self, delivery_id: str, batches: Iterator[pa.RecordBatch]) -> WrittenSegments:
         """Runs in a task, which holds the rows of about one segment at a time."""
+        if isinstance(self.inbox, FolderInbox) and not Path(self.inbox.store).is_dir():
+            raise unseen_folder(self.inbox.store)
         infos: list[SegmentInfo] = []
         for given in _tables(batches):
             table = given.rename_columns(list(self.names))
@@ -78,7 +82,7 @@ class Target:
 
     def abort(self, delivery_id: str, messages: list[WriterCommitMessage | None]) -> None:
         """Tasks may still be running, see `expect` and `save` of the inbox. Of a stream's delivery that no message
-        names, what they left is removed when it is a day old."""
+        names, what they left is removed when it has been quiet for some hours."""
         for each in {delivery_id, *(cast("WrittenSegments", message).delivery_id for message in messages if message)}:
             self.inbox.forget(each)
 
