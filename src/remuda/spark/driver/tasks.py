@@ -45,7 +45,7 @@ _LOST = (
     "Answer from Java side is empty",
 )
 _MISSING_MODULE = re.compile(r"No module named '([\w.]+)'")
-_MISSING_FILE = re.compile(r"FileNotFoundError: \[Errno 2\] [^:]*: '([^']+)'")
+_MISSING_FILE = re.compile(r"FileNotFoundError: \[Errno 2\] [^']*'([^']+)'")
 _JAVA_CLASSES = re.compile(r"^.*\b(?:java|org|py4j)\.[\w.$]+: ")
 
 
