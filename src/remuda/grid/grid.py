@@ -203,6 +203,7 @@ class Grid:
         key: str | Sequence[str] | None = None,
         missing: str = "error",
         progress: bool | None = None,
+        order_by: str | None = None,
     ) -> int:
         """Load many rows into a map, all or none, and return how many.
 
@@ -214,8 +215,9 @@ class Grid:
 
         `key` names the column, or the columns, of the key: with it a map that is absent is created, with the columns
         and types of the data. `mode` is `append`, which refuses keys that are there, `upsert` or `replace`. Data that
-        lacks columns of the map is refused, unless `missing="null"`. A bar shows the progress on a terminal; `progress`
-        says otherwise.
+        lacks columns of the map is refused, unless `missing="null"`. Two rows of an upsert with one key are refused
+        too, unless `order_by` names the column whose greater value wins. A bar shows the progress on a terminal;
+        `progress` says otherwise.
 
         >>> import remuda
         >>> grid = remuda.open()
@@ -229,7 +231,7 @@ class Grid:
         from remuda.grid.files.loading import LoadOptions, load_data
 
         self._refuse_closed()
-        options = LoadOptions.checked(mode, key, missing, progress)
+        options = LoadOptions.checked(mode, key, missing, progress, order_by)
         if not isinstance(name, str):
             raise not_text("the name of a map", name)
         known = self.store.catalog.find_map(name, self.search_path)

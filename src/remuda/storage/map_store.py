@@ -272,26 +272,34 @@ class MapStore:
         return count
 
     @reports_disk_errors
-    def load(self, table: pa.Table, mode: LoadMode = "append") -> int:
+    def load(self, table: pa.Table, mode: LoadMode = "append", order_by: str | None = None) -> int:
         """Adds a whole table, all or nothing; returns how many rows it had."""
-        return load_table(self, table, mode)
+        return load_table(self, table, mode, order_by)
 
     @reports_disk_errors
     def load_tables(
-        self, tables: Iterable[pa.Table], mode: LoadMode = "append", progress: Callable[[int], None] | None = None
+        self,
+        tables: Iterable[pa.Table],
+        mode: LoadMode = "append",
+        progress: Callable[[int], None] | None = None,
+        order_by: str | None = None,
     ) -> int:
         """Adds tables one after the other, holding no more than one; all of them or nothing.
 
         `progress` is told how many rows have been written so far.
         """
-        return load_tables(self, from_source(tables), mode, progress)
+        return load_tables(self, from_source(tables), mode, progress, order_by)
 
     @reports_disk_errors
     def commit_segments(
-        self, infos: Sequence[SegmentInfo], mode: LoadMode = "append", delivery: str | None = None
+        self,
+        infos: Sequence[SegmentInfo],
+        mode: LoadMode = "append",
+        delivery: str | None = None,
+        order_by: str | None = None,
     ) -> int:
         """Takes over segments that others have written into the map's folder, all or none."""
-        return take_over_segments(self, infos, mode, delivery)
+        return take_over_segments(self, infos, mode, delivery, order_by)
 
     # Structure: called by the store, or under its structure lock
 

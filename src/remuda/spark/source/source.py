@@ -5,9 +5,10 @@
     df.write.format("remuda").option("path", "shop.remuda").option("map", "orders").mode("append").save()
 
 Options: `path`, a folder that all executors see or an address such as `s3://bucket/shop.remuda`; `map` or `query`; for
-reading `columns` (Spark does not say which it needs) and `tasks`; for appending `mode` = append or upsert. Spark's mode
-overwrite replaces all rows of the map in one commit. Files of a remote folder are cached on the disk of each machine
-that reads them, in the folder `cache`.
+reading `columns` (Spark does not say which it needs) and `tasks`; for appending `mode` = append or upsert, `orderBy`,
+the column whose greatest value wins where an upsert has a key more than once, and `missing` = null, which writes NULL
+into columns that the data lacks. Spark's mode overwrite replaces all rows of the map in one commit. Files of a remote
+folder are cached on the disk of each machine that reads them, in the folder `cache`.
 
 Writing many rows costs the JVM less where the session's `spark.sql.execution.arrow.maxBytesPerBatch` is 2147483647:
 with any other limit Spark adds up the sizes of all columns after every row.
@@ -42,7 +43,9 @@ if TYPE_CHECKING:
 
     from remuda.storage import LoadMode
 
-_OPTIONS = frozenset({"path", "map", "query", "columns", "tasks", "mode", "cache", "checkpointlocation"})
+_OPTIONS = frozenset(
+    {"path", "map", "query", "columns", "tasks", "mode", "missing", "orderby", "cache", "checkpointlocation"}
+)
 
 
 _TABLE_OPTIONS = {"provider", "location"}
@@ -71,7 +74,7 @@ class RemudaSource(DataSource):
             )
         unknown = [name for name in options if name.casefold() not in _OPTIONS]
         if unknown:
-            known = "path, map, query, columns, tasks, mode, cache"
+            known = "path, map, query, columns, tasks, mode, missing, orderBy, cache"
             raise option_error(f"unknown option: {unknown[0]}; the options are {known}")
         if not options.get("path"):
             raise option_error('say where the maps are: .option("path", ...)')

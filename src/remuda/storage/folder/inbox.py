@@ -68,6 +68,7 @@ class Delivery(msgspec.Struct, frozen=True):
 
     mode: str
     map: MapEntry
+    order_by: str | None = None
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -165,7 +166,8 @@ class Inbox:
         files = [path for info in infos for path in segment_paths(claimed.with_suffix(""), info)]
         try:
             _link(files, folder)
-            return target.commit_segments(infos, cast("LoadMode", delivery.mode), claimed.stem)
+            mode = cast("LoadMode", delivery.mode)
+            return target.commit_segments(infos, mode, claimed.stem, delivery.order_by)
         except OutcomeUnknownError:
             raise  # A crash may leave the manifest that names the files.
         except BaseException:

@@ -51,7 +51,14 @@ class RemoteInbox:
             infos.append(info)
         return infos
 
-    def deliver(self, delivery_id: str, definition: MapDefinition, infos: Sequence[SegmentInfo], mode: LoadMode) -> int:
+    def deliver(
+        self,
+        delivery_id: str,
+        definition: MapDefinition,
+        infos: Sequence[SegmentInfo],
+        mode: LoadMode,
+        order_by: str | None = None,
+    ) -> int:
         """Commits the segments, all or none, and returns how many rows they had."""
         try:
             store = Store.open(durability=Durability.NONE, remote=RemoteFolder(self.place))
@@ -59,7 +66,7 @@ class RemoteInbox:
                 target = store.map(definition)
                 assert target.folder is not None, "a remote store has a mirror"
                 self._fetch(delivery_id, infos, target.folder)
-                return target.commit_segments(infos, mode)
+                return target.commit_segments(infos, mode, order_by=order_by)
             finally:
                 store.close()
         finally:
