@@ -213,6 +213,31 @@ def test_a_missing_extra_is_named(installed: Environment, call: str, extra: str)
     assert f"pip install 'remudadb[{extra}]'" in printed
 
 
+@pytest.mark.parametrize(
+    "last_section",
+    ["## With Spark", pytest.param("## How it compares", marks=pytest.mark.slow)],
+    ids=["embedded", "with Spark"],
+)
+def test_the_readme_runs_as_pasted(distribution: Distribution, tmp_path: Path, last_section: str) -> None:
+    """Run README's blocks, `pip install` included, in an empty folder and an empty environment, and then once more."""
+    _run(sys.executable, "-m", "venv", tmp_path / "environment", folder=tmp_path)
+    folder = tmp_path / "work"
+    folder.mkdir()
+    page = tmp_path / "README.md"
+    page.write_text((ROOT / "README.md").read_text(encoding="utf-8").partition(last_section)[0], encoding="utf-8")
+    python = tmp_path / "environment" / "bin" / "python"
+    for _ in range(2):
+        # pip finds `remudadb` beside the index, in the folder with the wheel that was built.
+        printed = _run(
+            *("env", f"PIP_FIND_LINKS={distribution.wheel.parent}", python),
+            *(ROOT / "tests" / "harness" / "page_examples.py", page),
+            folder=folder,
+        )
+        assert int(printed.stdout.split()[-2]) >= 7
+    where = _run(python, "-c", "import remuda; print(remuda.__file__)", folder=folder).stdout
+    assert Path(where).is_relative_to(tmp_path)
+
+
 def test_the_source_distribution_installs(distribution: Distribution, tmp_path: Path) -> None:
     environment = _install(distribution.sdist, tmp_path)
     assert "42" in environment.remuda("sql", "-c", "SELECT 40 + 2").stdout.split()
