@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 import random
 from bisect import bisect_right
 from itertools import pairwise
@@ -182,4 +183,19 @@ def test_one_more_row_changes_no_estimate(tmp_path: Path) -> None:
     store.close()
     store = Store.open(tmp_path, durability=Durability.OS)
     check(30_001)
+    store.close()
+
+
+def test_statistics_can_be_pickled(tmp_path: Path) -> None:
+    """Spark's data source pickles a reader with the statistics by which it chose an access path."""
+    definition = map_of([("id", BIGINT), ("a", BIGINT)])
+    store = Store.open(tmp_path, durability=Durability.OS)
+    store.create_map(definition)
+    store.map(definition).load(table_of(definition, [(number, number % 10) for number in range(1_000)]))
+    kept = store.map(definition).statistics()
+    assert kept.relations.combinations(("a",)) is not None
+    copy = pickle.loads(pickle.dumps(kept))
+    assert copy.rows == 1_000
+    assert copy.columns["a"].distinct == kept.columns["a"].distinct
+    assert copy.relations.combinations(("a",)) is None
     store.close()

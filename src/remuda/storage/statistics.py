@@ -59,6 +59,10 @@ class SampledRelations(ColumnRelations):
         self._counts: dict[tuple[str, ...], float | None] = {}
         self._ascending: dict[tuple[str, str], bool] = {}
 
+    def __reduce__(self) -> tuple[type[ColumnRelations], tuple[()]]:
+        """Pickle as relations that know nothing: another process has no version to take a sample of."""
+        return ColumnRelations, ()
+
     def combinations(self, columns: tuple[str, ...]) -> float | None:
         if columns not in self._counts:
             self._counts[columns] = self._count(columns)
