@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import remuda
+from tests.harness import markdown, page_examples
 
 if TYPE_CHECKING:
     from email.message import Message
@@ -214,6 +215,15 @@ def test_a_missing_extra_is_named(installed: Environment, call: str, extra: str)
 
 
 @pytest.mark.parametrize(
+    "page",
+    [page for page in markdown.pages_with_examples() if "remuda.spark.session" not in page.read_text(encoding="utf-8")],
+    ids=lambda page: str(page.relative_to(ROOT)),
+)
+def test_the_examples_of_a_page_run_without_extras(installed: Environment, page: Path, tmp_path: Path) -> None:
+    _run(installed.programs / "python", page_examples.__file__, page, folder=tmp_path)
+
+
+@pytest.mark.parametrize(
     "last_section",
     ["## With Spark", pytest.param("## How it compares", marks=pytest.mark.slow)],
     ids=["embedded", "with Spark"],
@@ -230,7 +240,7 @@ def test_the_readme_runs_as_pasted(distribution: Distribution, tmp_path: Path, l
         # pip finds `remudadb` beside the index, in the folder with the wheel that was built.
         printed = _run(
             *("env", f"PIP_FIND_LINKS={distribution.wheel.parent}", python),
-            *(ROOT / "tests" / "harness" / "page_examples.py", page),
+            *(page_examples.__file__, page),
             folder=folder,
         )
         assert int(printed.stdout.split()[-2]) >= 7

@@ -11,24 +11,8 @@ import pytest
 from tests.harness import markdown, page_examples
 
 REPAIR = "run `make format`"
-GENERATED = {"benchmarks.md"}
-"""Pages that a command writes; the command has tests of its own."""
 SQL_PAGES = {"sql.md", "queries.md"}
 """Pages whose SQL `tests/harness/page.py` runs."""
-
-
-def pages_with_examples() -> list[Path]:
-    """The pages of the site, and README, that have a block of Python or of a shell."""
-    pages = [path for path in markdown.documents() if path.parent.name not in {"decisions", "project"}]
-    return [
-        path
-        for path in pages
-        if path.name not in GENERATED
-        and any(
-            not block.exempt and block.language in {"bash", "python"}
-            for block in page_examples.blocks(path.read_text(encoding="utf-8"))
-        )
-    ]
 
 
 def named(path: Path) -> str:
@@ -45,7 +29,7 @@ def test_a_document_is_wrapped_and_names_paths_that_exist(document: Path) -> Non
     "page",
     [
         pytest.param(page, marks=[pytest.mark.spark] if "remuda.spark.session" in page.read_text() else [])
-        for page in pages_with_examples()
+        for page in markdown.pages_with_examples()
     ],
     ids=named,
 )
