@@ -214,6 +214,7 @@ def test_a_missing_extra_is_named(installed: Environment, call: str, extra: str)
     assert f"pip install 'remudadb[{extra}]'" in printed
 
 
+@pytest.mark.slow  # `tests/test_documents.py` runs them from the checkout
 @pytest.mark.parametrize(
     "page",
     [page for page in markdown.pages_with_examples() if "remuda.spark.session" not in page.read_text(encoding="utf-8")],

@@ -43,7 +43,7 @@ def test_the_examples_of_a_page_run(page: Path, tmp_path: Path) -> None:
     folder = tmp_path / "work"
     folder.mkdir()
     command = [sys.executable, page_examples.__file__, copy]
-    ended = subprocess.run(command, cwd=folder, check=False, capture_output=True, text=True, timeout=300)
+    ended = subprocess.run(command, cwd=folder, check=False, capture_output=True, text=True, timeout=800)
     assert ended.returncode == 0, ended.stderr
 
 
