@@ -171,7 +171,7 @@ class Map:
         with self._store.writing():
             old: Row | None = self.get(key)
             if old is None:
-                self._put_one(row)
+                self._store.update_one(row)
         return old
 
     @overload
@@ -199,7 +199,7 @@ class Map:
         with self._store.writing():
             old: Row | None = self.get(key)
             if old is not None:
-                self._put_one(row)
+                self._store.update_one(row)
         return old
 
     def _compare_and_set(self, key: Any, old: Value, new: Value) -> bool:
