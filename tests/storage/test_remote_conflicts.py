@@ -278,10 +278,10 @@ def _commit(
     if mode == "append" and merged.keys() & loaded.keys():
         with pytest.raises(SqlError):
             act()
-        if writer.pending:  # It was committed before the rows of the load were compared.
-            writer.has_committed(merged)
-            return merged, True
-        return committed, True
+        # What was pending was committed before the rows of the load were compared.
+        state = merged if writer.pending else committed
+        writer.has_committed(state)
+        return state, True
     act()
     state = loaded if replaces else merged if mode == "checkpoint" else {**merged, **loaded}
     writer.has_committed(state)
