@@ -403,6 +403,20 @@ def test_roots_and_their_files_go_when_the_retention_is_over(
     assert _reopened(s3, shop, tmp_path) == dict.fromkeys(range(SHARED), 0)
 
 
+def test_a_writer_that_slept_does_not_use_a_number_that_was_removed(s3: S3Server, shop: str, tmp_path: Path) -> None:
+    """The next number after its root was used, and its root removed: creating it would succeed and be lost."""
+    asleep, awake = _keeping(s3, shop, tmp_path, 0), _keeping(s3, shop, tmp_path, 0)
+    before = newest_root(s3, shop)
+    _replace_all(awake, 2 * SWEEP_COMMITS)
+    assert before + 1 not in root_numbers(s3, shop)
+    (definition,) = (each for each in asleep.catalog.maps.values() if each.name == "u")
+    asleep.map(definition).load(_rows([7], 7))
+    assert newest_root(s3, shop) == before + 2 * SWEEP_COMMITS + 1
+    asleep.close()
+    awake.close()
+    assert _reopened(s3, shop, tmp_path, "u") == {7: 7}
+
+
 def test_a_reader_of_an_older_root_finds_its_files(s3: S3Server, shop: str, tmp_path: Path) -> None:
     """The files of a root are kept with it, for tasks that fetch them later."""
     number = newest_root(s3, shop)

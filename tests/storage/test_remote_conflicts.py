@@ -92,6 +92,21 @@ def test_an_upsert_of_a_key_that_another_writer_has_changed_comes_on_top(opened:
     assert len(_contents(other)) == 100
 
 
+def test_a_writer_sees_what_others_have_committed_after_a_refresh(opened: Open) -> None:
+    one, other = opened(), opened()
+    other.sql("INSERT INTO t VALUES (600, 6)")
+    one.load("t", _rows([500], 1))
+    assert 500 not in _contents(other)
+    other.refresh()
+    assert {500: 1, 600: 6}.items() <= _contents(other).items()
+    assert 600 not in _contents(opened())
+    one.sql("SINK INTO t VALUES (500, 2)")
+    other.sql("UPDATE t SET v = 3 WHERE id = 500")
+    one.close()
+    with pytest.raises(StorageError, match="500 was changed by another writer"):
+        other.refresh()
+
+
 def test_blind_puts_of_one_key_are_both_applied(opened: Open) -> None:
     one, other = opened(), opened()
     one.map("t").set(5, (1,))

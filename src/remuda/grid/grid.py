@@ -249,7 +249,7 @@ class Grid:
         self.store.checkpoint()
 
     def refresh(self) -> None:
-        """Make a read-only grid see all that was acknowledged by now."""
+        """Make a read-only grid, or a writer of a remote store, see all that was committed by now."""
         self._refuse_closed()
         self.store.refresh()
         self.engine.plans.changed()

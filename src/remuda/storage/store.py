@@ -282,10 +282,14 @@ class Store:
 
     @reports_disk_errors
     def refresh(self) -> None:
-        """Makes a reader see all that was acknowledged by now."""
-        if self._loader is not None and self.read_only:
+        """Makes a reader, or one of several writers of a remote store, see all that was acknowledged by now."""
+        if self._loader is None:
+            return
+        if self.read_only:
             self._loader.refresh()
             self.verification.start()
+        elif self.remote is not None:
+            self._loader.rebase()
 
     def keep_files(self, seconds: float) -> None:
         """Keeps the files of a reader's present state for so long, for others that are told of it, though it ends."""

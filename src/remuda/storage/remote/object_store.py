@@ -46,6 +46,19 @@ def open_object_store(filesystem: Any, path: str, name: str) -> ObjectStore:
         raise StorageError(f"the object store cannot be opened: {str(error).splitlines()[0]}", name) from error
 
 
+def first_page(store: ObjectStore, folder: str, name: str) -> list[str] | None:
+    """List the first names below a folder, in one request; None where a listing is in no order."""
+    from obstore.exceptions import BaseError
+    from obstore.store import LocalStore
+
+    if isinstance(store, LocalStore):
+        return None
+    try:
+        return [each["path"] for each in next(iter(store.list(folder)), ())]
+    except (BaseError, OSError) as error:
+        raise StorageError(f"{folder} cannot be listed: {str(error).splitlines()[0]}", name) from error
+
+
 def _open(filesystem: Any, path: str, name: str) -> ObjectStore:
     from obstore.store import AzureStore, GCSStore, LocalStore, S3Store
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from errno import ENOENT
 from pathlib import Path, PurePosixPath
@@ -126,10 +127,13 @@ class RemoteFiles:
             raise self._failed(f"{name} cannot be written", error) from error
 
     def remove(self, names: Iterable[str]) -> None:
-        """What cannot be removed now stays: it costs space, nothing else."""
-        for name in names:
-            with suppress(OSError, pa.ArrowException):
-                self.filesystem.delete_file(f"{self.path}/{name}")
+        """Remove files. What cannot be removed now stays: it costs space, nothing else."""
+        with ThreadPoolExecutor(TRANSFERS) as pool:
+            list(pool.map(self._remove, names))
+
+    def _remove(self, name: str) -> None:
+        with suppress(OSError, pa.ArrowException):
+            self.filesystem.delete_file(f"{self.path}/{name}")
 
     def remove_folder(self, folder: str) -> None:
         """With all that is in it."""

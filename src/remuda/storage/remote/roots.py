@@ -3,7 +3,7 @@
     roots/999999999987.root    the root with the number 12: a manifest, and the id of the commit that made it
 
 A commit on top of root n creates root n + 1. Of several writers that try, one succeeds; the others rebase. Names count
-down, so that a listing, which is in the order of names, begins with the newest root: finding it takes one request.
+down, so that a listing, which is in the order of names, begins with the newest root.
 """
 
 from __future__ import annotations
@@ -18,9 +18,11 @@ from remuda.catalog import new_id
 from remuda.errors import OutcomeUnknownError, StorageError
 from remuda.storage.commit_retry import RootTakenError
 from remuda.storage.folder.manifest import Root, decode_manifest, encode_manifest
-from remuda.storage.remote.object_store import can_create, open_object_store
+from remuda.storage.remote.object_store import can_create, first_page, open_object_store
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from obstore.store import ObjectStore
 
     from remuda.storage.remote.remote_files import RemoteFiles
@@ -52,6 +54,12 @@ def root_number(name: str) -> int | None:
     return None if found is None else _LAST - int(found[1])
 
 
+def _numbered(names: Iterable[str]) -> dict[int, str]:
+    """Return those of the names within a store that are roots, by their numbers."""
+    found = ((root_number(PurePosixPath(name).name), name) for name in names)
+    return {number: name for number, name in found if number is not None}
+
+
 class Roots:
     """Finds, reads and creates the roots of one store."""
 
@@ -61,13 +69,17 @@ class Roots:
         self._opened: ObjectStore | None = None
 
     def newest(self) -> int | None:
-        """Return the number of the newest root; None if there is none."""
-        return max(self.dates(), default=None)
+        """Return the number of the newest root; None if there is none.
+
+        An object store lists names in their order, a thousand to a page, of which a writer asks for the first alone.
+        """
+        page = None if self._opened is None else first_page(self._opened, FOLDER, self._files.name)
+        return max(_numbered(self._files.dates(FOLDER) if page is None else page), default=None)
 
     def dates(self) -> dict[int, float]:
         """Return when each root was created, by its number, in seconds by the clock of the server."""
-        found = ((root_number(PurePosixPath(name).name), date) for name, date in self._files.dates(FOLDER).items())
-        return {number: date for number, date in found if number is not None}
+        dates = self._files.dates(FOLDER)
+        return {number: dates[name] for number, name in _numbered(dates).items()}
 
     def read(self, number: int) -> tuple[bytes, Root] | None:
         """Return a root as it is stored, and decoded; None if there is none."""
