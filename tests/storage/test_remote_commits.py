@@ -292,6 +292,23 @@ def test_an_old_store_goes_over_to_roots_once(s3: S3Server, shop: str, tmp_path:
     assert {500: 1, 501: 2}.items() <= _reopened(s3, shop, tmp_path).items()
 
 
+def test_the_log_of_a_copied_folder_is_flushed_by_its_first_writer(s3: S3Server, tmp_path: Path) -> None:
+    """A second writer that replayed it later would put old rows on top of new ones."""
+    place = f"{BUCKET}/{new_id()}/shop.remuda"
+    with remuda.open(tmp_path / "shop") as grid:
+        grid.sql(CREATE.format("t"))
+        grid.sql("INSERT INTO t VALUES (1, 1), (2, 2)")
+    fs.copy_files(str(tmp_path / "shop"), place, fs.LocalFileSystem(), s3.filesystem)
+    assert _reopened(s3, place, tmp_path) == {1: 1, 2: 2}
+    one = _open(s3, place, tmp_path)
+    other = _open(s3, place, tmp_path)
+    one.sql("UPDATE t SET v = 10 WHERE id = 1")
+    one.close()
+    other.load("t", _rows([3], 3))
+    other.close()
+    assert _reopened(s3, place, tmp_path) == {1: 10, 2: 2, 3: 3}
+
+
 def test_a_store_whose_first_root_was_never_created_is_begun_again(s3: S3Server, tmp_path: Path) -> None:
     place = f"{BUCKET}/{new_id()}/shop.remuda"
     s3.write(f"{place}/{NAME}", MOVED)

@@ -126,9 +126,14 @@ class Manifest(msgspec.Struct, frozen=True):
 
 
 class Root(Manifest, frozen=True):
-    """A manifest of a remote store, with the id of the commit that made it: a writer recognises its own."""
+    """A manifest of a remote store.
+
+    `commit` is the id of the commit that made it, by which a writer recognises its own. `has_log` says that a
+    write-ahead log belongs to it, as to a store that was copied from a local folder and that no process has written.
+    """
 
     commit: str = ""
+    has_log: bool = False
 
 
 AnyManifest = TypeVar("AnyManifest", bound=Manifest)

@@ -83,7 +83,7 @@ class RemoteFolder:
             (self.local / folder).mkdir(parents=True, exist_ok=True)
         with ThreadPoolExecutor(TRANSFERS) as pool:
             list(pool.map(self._bring, files.items()))
-        self._fetch_logs(manifest.first_log)
+        self._fetch_logs(manifest)
         (self.local / NAME).write_bytes(raw)
         for gone in self._retired - files.keys():
             (self.local / gone).unlink(missing_ok=True)
@@ -105,7 +105,7 @@ class RemoteFolder:
         if self._version == 0 or self._replaced is not None:
             self._begin_roots()
         self._confirm_newest()
-        self._roots.create(Root(**asdict(manifest), commit=new_id()))
+        self._roots.create(_without_log(manifest))
         self._version, self._present, self._seen = manifest.version, frozenset(files), time.monotonic()
         self._uploaded = {}
         sweep(self._files, self._roots, manifest.version, self.place.retention)
@@ -119,7 +119,7 @@ class RemoteFolder:
         self._roots.refuse_unconditional()
         if self._replaced is not None:
             with suppress(RootTakenError):  # Another writer has gone over: which commit is next is decided below.
-                self._roots.create(Root(**asdict(self._replaced), commit=new_id()))
+                self._roots.create(Root(**asdict(self._replaced), commit=new_id(), has_log=True))
             self._replaced = None
         self._files.replace(NAME, MOVED)
 
@@ -188,13 +188,18 @@ class RemoteFolder:
         if not destination.exists():
             self._cache.link(name.removeprefix("maps/"), destination, lambda path: self._files.fetch(name, path, rows))
 
-    def _fetch_logs(self, first: int) -> None:
-        """Of a store that was copied from a local folder: they are small, and not immutable."""
+    def _fetch_logs(self, manifest: Manifest) -> None:
+        """Fetch the log of a store that was copied from a local folder: its files are small, and not immutable.
+
+        A writer flushes the log when it opens the store, so no later root needs it.
+        """
         folder = self.local / "wal"
         for old in folder.iterdir():
             old.unlink()
+        if isinstance(manifest, Root) and not manifest.has_log:
+            return
         for name in self._files.list("wal"):
-            if Path(name).stem.isdigit() and name >= log_path(folder, first).name:
+            if Path(name).stem.isdigit() and name >= log_path(folder, manifest.first_log).name:
                 self._files.copy(f"wal/{name}", folder / name)
 
     def _upload(self, name: str) -> None:
@@ -202,3 +207,8 @@ class RemoteFolder:
         self._files.upload(path, name)
         self._uploaded[name] = time.monotonic()
         self._cache.keep(name.removeprefix("maps/"), path)
+
+
+def _without_log(manifest: Manifest) -> Root:
+    """Return the root of a state that needs no log: its writer has flushed what there was."""
+    return Root(**{**asdict(manifest), "safe_log": (0, 0)}, commit=new_id())
