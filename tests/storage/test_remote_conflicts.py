@@ -117,30 +117,51 @@ def test_blind_puts_of_one_key_are_both_applied(opened: Open) -> None:
     assert {5: 2, 6: 2}.items() <= _contents(opened()).items()
 
 
-@pytest.mark.parametrize(
-    "statement",
-    ["INSERT INTO t VALUES (500, 2)", "UPDATE t SET v = v + 1 WHERE id = 5", "DELETE FROM t WHERE id = 5"],
-)
-def test_statements_on_a_row_that_another_writer_has_changed_are_refused(opened: Open, statement: str) -> None:
+DEPENDING: dict[str, Callable[[Any], Any]] = {
+    "insert": lambda grid: grid.sql("INSERT INTO t VALUES (500, 2)"),
+    "update": lambda grid: grid.sql("UPDATE t SET v = v + 1 WHERE id = 5"),
+    "update some": lambda grid: grid.sql("UPDATE t SET v = v + 1 WHERE id BETWEEN 4 AND 6"),
+    "delete": lambda grid: grid.sql("DELETE FROM t WHERE id = 5"),
+    "on conflict": lambda grid: grid.sql(
+        "INSERT INTO t VALUES (5, 2) ON CONFLICT (id) DO UPDATE SET v = t.v + excluded.v"
+    ),
+    "put_if_absent": lambda grid: grid.map("t").put_if_absent(500, (2,)),
+    "replace": lambda grid: grid.map("t").replace(5, (2,)),
+    "compare and set": lambda grid: grid.map("t").replace(5, (0,), (2,)),
+    "increment": lambda grid: grid.map("t").increment(5, "v"),
+    "update columns": lambda grid: grid.map("t").update(5, {"v": 2}),
+    "remove": lambda grid: grid.map("t").remove(5),
+}
+
+
+@pytest.mark.parametrize("name", DEPENDING)
+def test_writes_that_depend_on_a_row_that_another_writer_has_changed_are_refused(opened: Open, name: str) -> None:
+    write = DEPENDING[name]
     one, other = opened(), opened()
     one.load("t", _rows([5, 500], 1), "upsert")
-    other.sql(statement)
+    write(other)
     other.map("t").set(7, (7,))
     with pytest.raises(StorageError, match=r"of t with the key (5|500) was changed by another writer.*open the store"):
         other.checkpoint()
-    for again in (
-        other.checkpoint,
-        lambda: other.map("t").set(8, (8,)),
-        lambda: other.load("t", _rows([600])),
-        other.close,
-    ):
+    put, load = (lambda: other.map("t").set(8, (8,))), (lambda: other.load("t", _rows([600])))
+    for again in (other.checkpoint, put, load, other.close):
         with pytest.raises(StorageError, match="was changed by another writer"):
             again()
-    now = opened()
-    assert {5: 1, 7: 0, 500: 1}.items() <= _contents(now).items()
-    now.sql(statement.replace("INSERT", "SINK"))
-    now.close()
-    assert _contents(opened()) != _contents(one)
+    assert {5: 1, 7: 0, 500: 1}.items() <= _contents(opened()).items()
+
+
+@pytest.mark.parametrize("name", DEPENDING)
+def test_writes_that_depend_on_rows_that_are_as_they_were_merge(opened: Open, name: str) -> None:
+    one, other, alone = opened(), opened(), opened()
+    one.load("t", _rows([90], 1), "upsert")
+    DEPENDING[name](other)
+    other.close()
+    after = _contents(opened())
+    assert after.pop(90) == 1
+    DEPENDING[name](alone)
+    expected = _contents(alone)
+    assert expected.pop(90) == 0
+    assert after == expected
 
 
 def test_writes_to_a_map_that_another_writer_has_dropped_are_refused(opened: Open) -> None:
