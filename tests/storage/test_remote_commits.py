@@ -26,7 +26,7 @@ from remuda.storage.folder.manifest import MOVED, NAME
 from remuda.storage.remote import retention, roots
 from remuda.storage.remote.remote_folder import RemoteFolder
 from remuda.storage.remote.remote_location import open_address
-from remuda.storage.remote.retention import SWEEP_COMMITS, expired_roots
+from remuda.storage.remote.retention import expired_roots
 from remuda.storage.remote.roots import root_name
 from remuda.storage.wal.log import Durability
 from tests.storage.remote_stores import newest_root, root_numbers, to_old_form
@@ -379,6 +379,15 @@ def test_a_file_system_without_conditional_puts_has_one_writer(tmp_path: Path) -
 # Old roots and their files
 
 
+SWEEPS_AFTER = 4
+
+
+@pytest.fixture
+def sweeps_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retention, "SWEEP_COMMITS", SWEEPS_AFTER)
+    monkeypatch.setattr(retention, "ORPHAN_COMMITS", 2 * SWEEPS_AFTER)
+
+
 def _keeping(s3: S3Server, place: str, tmp_path: Path, seconds: float) -> Store:
     """Open a store for writing with a retention of so many seconds."""
     given = open_address(s3.uri(place), cache=tmp_path / "cache")
@@ -394,52 +403,52 @@ def _replace_all(store: Store, times: int) -> None:
         store.map(definition).load(_rows(range(SHARED), number), "replace")
 
 
-def test_roots_and_their_files_go_when_the_retention_is_over(
-    s3: S3Server, shop: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(retention, "ORPHAN_COMMITS", 2 * SWEEP_COMMITS)
+@pytest.mark.usefixtures("sweeps_often")
+def test_roots_and_their_files_go_when_the_retention_is_over(s3: S3Server, shop: str, tmp_path: Path) -> None:
     orphan = f"maps/{'0' * 16}/{'1' * 16}.arrow"
     s3.write(f"{shop}/{orphan}", b"left by a writer that was killed")
     s3.write(f"{shop}/maps/{'0' * 16}/notes.txt", b"of a person")
     store = _keeping(s3, shop, tmp_path, 3600)
-    _replace_all(store, 2 * SWEEP_COMMITS)
+    _replace_all(store, 2 * SWEEPS_AFTER)
     store.close()
     assert root_numbers(s3, shop)[0] == 1
-    assert len([name for name in s3.files(shop) if name.endswith(".keys")]) >= 2 * SWEEP_COMMITS
+    assert len([name for name in s3.files(shop) if name.endswith(".keys")]) >= 2 * SWEEPS_AFTER
     assert orphan in s3.files(shop)
     time.sleep(1.5)  # Dates of S3 have whole seconds.
     store = _keeping(s3, shop, tmp_path, 0)
-    while newest_root(s3, shop) < 4 * SWEEP_COMMITS:
+    while newest_root(s3, shop) < 4 * SWEEPS_AFTER:
         _replace_all(store, 1)
     store.close()
     files = s3.files(shop)
-    assert root_numbers(s3, shop) == [4 * SWEEP_COMMITS]
+    assert root_numbers(s3, shop) == [4 * SWEEPS_AFTER]
     assert len([name for name in files if name.endswith(".keys")]) == 1
     assert orphan not in files
     assert f"maps/{'0' * 16}/notes.txt" in files
     assert _reopened(s3, shop, tmp_path) == dict.fromkeys(range(SHARED), 0)
 
 
+@pytest.mark.usefixtures("sweeps_often")
 def test_a_writer_that_slept_does_not_use_a_number_that_was_removed(s3: S3Server, shop: str, tmp_path: Path) -> None:
     """The next number after its root was used, and its root removed: creating it would succeed and be lost."""
     asleep, awake = _keeping(s3, shop, tmp_path, 0), _keeping(s3, shop, tmp_path, 0)
     before = newest_root(s3, shop)
-    _replace_all(awake, 2 * SWEEP_COMMITS)
+    _replace_all(awake, 2 * SWEEPS_AFTER)
     assert before + 1 not in root_numbers(s3, shop)
     (definition,) = (each for each in asleep.catalog.maps.values() if each.name == "u")
     asleep.map(definition).load(_rows([7], 7))
-    assert newest_root(s3, shop) == before + 2 * SWEEP_COMMITS + 1
+    assert newest_root(s3, shop) == before + 2 * SWEEPS_AFTER + 1
     asleep.close()
     awake.close()
     assert _reopened(s3, shop, tmp_path, "u") == {7: 7}
 
 
+@pytest.mark.usefixtures("sweeps_often")
 def test_a_reader_of_an_older_root_finds_its_files(s3: S3Server, shop: str, tmp_path: Path) -> None:
     """The files of a root are kept with it, for tasks that fetch them later."""
     number = newest_root(s3, shop)
     named = {name for name in s3.files(shop) if name.startswith("maps/")}
     with _open(s3, shop, tmp_path) as grid:
-        for _ in range(SWEEP_COMMITS + 1):
+        for _ in range(SWEEPS_AFTER + 1):
             grid.load("t", _rows(range(SHARED), 1), "replace")
     assert s3.files(shop) >= named | {root_name(number)}
 
