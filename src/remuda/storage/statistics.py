@@ -60,7 +60,7 @@ class SampledRelations(ColumnRelations):
         self._ascending: dict[tuple[str, str], bool] = {}
 
     def __reduce__(self) -> tuple[type[ColumnRelations], tuple[()]]:
-        """Pickle as relations that know nothing: another process has no version to take a sample of."""
+        """Pickle as relations of which nothing is known: Spark's tasks have no rows to sample."""
         return ColumnRelations, ()
 
     def combinations(self, columns: tuple[str, ...]) -> float | None:

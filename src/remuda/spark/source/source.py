@@ -7,7 +7,8 @@
 Options: `path`, a folder that all executors see or an address such as `s3://bucket/shop.remuda`; `map` or `query`; for
 reading `columns` (Spark does not say which it needs), `tasks` and `pushFilters`; for appending `mode` = append or
 upsert. Spark's mode overwrite replaces all rows of the map in one commit. Files of a remote folder are cached on the
-disk of each machine that reads them, in the folder `cache`.
+disk of each machine that reads them, in the folder `cache`. Any number of jobs may write a store on S3, Google Cloud
+Storage or Azure at the same time; on HDFS only one may, and `soleWriter` = true says that there is no other.
 
 Writing many rows costs the JVM less where the session's `spark.sql.execution.arrow.maxBytesPerBatch` is 2147483647:
 with any other limit Spark adds up the sizes of all columns after every row.
@@ -36,6 +37,7 @@ from remuda.spark.source.source_read import (
     QueryReader,
     default_tasks,
     find_map,
+    is_true,
     open_reader,
     query_columns,
     read_columns,
@@ -91,7 +93,7 @@ class RemudaSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         if "query" in self.options:
             return QueryReader(self.options)
-        pushes = self.pushes_filters and self.options.get("pushFilters", "false").casefold() == "true"
+        pushes = self.pushes_filters and is_true(self.options, "pushFilters")
         return (FilteringMapReader if pushes else MapReader)(self.options, self.tasks)
 
     def writer(self, schema: StructType, overwrite: bool) -> MapWriter:

@@ -85,6 +85,11 @@ KEPT_SECONDS = 3600.0
 """How long the files of a planned read are kept for tasks that have not begun."""
 
 
+def is_true(options: Mapping[str, str], name: str) -> bool:
+    """Tell whether an option is given as true."""
+    return options.get(name, "false").casefold() == "true"
+
+
 def open_reader(options: Mapping[str, str]) -> Store:
     """The store, for planning, wherever it is: a folder, or an address such as `s3://bucket/shop.remuda`.
 
@@ -96,7 +101,7 @@ def open_reader(options: Mapping[str, str]) -> Store:
         return Store.open(Path(path).expanduser().absolute(), read_only=True, verifies=False)
     from remuda.storage.remote.remote_location import open_address
 
-    found = open_address(path, cache=options.get("cache"))
+    found = open_address(path, cache=options.get("cache"), sole_writer=is_true(options, "soleWriter"))
     if isinstance(found, Path):
         return Store.open(found, read_only=True, verifies=False)
     try:
