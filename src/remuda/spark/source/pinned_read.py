@@ -60,7 +60,8 @@ def open_reader(options: Mapping[str, str], execution: str | None = None) -> Sto
         return Store.open(folder, read_only=True, verifies=False, execution=execution)
     from remuda.storage.remote.remote_location import open_address
 
-    found = open_address(path, cache=options.get("cache"))
+    sole_writer = options.get("soleWriter", "false").casefold() == "true"
+    found = open_address(path, cache=options.get("cache"), sole_writer=sole_writer)
     if isinstance(found, Path):
         return Store.open(found, read_only=True, verifies=False, execution=execution)
     try:

@@ -8,7 +8,9 @@ Options: `path`, a folder that all executors see or an address such as `s3://buc
 reading `columns` (Spark does not say which it needs) and `tasks`; for appending `mode` = append or upsert, `orderBy`,
 the column whose greatest value wins where an upsert has a key more than once, and `missing` = null, which writes NULL
 into columns that the data lacks. Spark's mode overwrite replaces all rows of the map in one commit. Files of a remote
-folder are cached on the disk of each machine that reads them, in the folder `cache`.
+folder are cached on the disk of each machine that reads them, in the folder `cache`. Any number of jobs may write a
+store on S3, Google Cloud Storage or Azure at the same time; on HDFS only one may, and `soleWriter` = true says that
+there is no other.
 
 Writing many rows costs the JVM less where the session's `spark.sql.execution.arrow.maxBytesPerBatch` is 2147483647:
 with any other limit Spark adds up the sizes of all columns after every row.

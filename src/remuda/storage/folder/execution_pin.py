@@ -111,7 +111,7 @@ def _find(store: Path, name: str) -> ExecutionPin | None:
     try:
         _lock(descriptor)
         _, last = _numbers(os.pread(descriptor, 64, 0))
-        manifest = decode_manifest(read_file(path / MANIFEST, levels=LEVELS), path / MANIFEST)
+        manifest: Manifest = decode_manifest(read_file(path / MANIFEST, levels=LEVELS), path / MANIFEST)
     except FileNotFoundError:  # it ended before it was locked
         os.close(descriptor)
         return _find(store, name)
@@ -142,7 +142,7 @@ def _publish(store: Path, name: str) -> None:
     make_folder(fresh)
     try:
         os.link(store / MANIFEST, fresh / MANIFEST, follow_symlinks=False)
-        manifest = decode_manifest(read_file(fresh / MANIFEST, levels=LEVELS), store / MANIFEST)
+        manifest: Manifest = decode_manifest(read_file(fresh / MANIFEST, levels=LEVELS), store / MANIFEST)
         files = read_log(store / "wal", manifest.first_log, manifest.safe_log)
         last = max([manifest.sequence, *(file.last_sequence for file in files)])
         with create_file(fresh / _STATE, levels=LEVELS) as file:

@@ -25,7 +25,10 @@ if TYPE_CHECKING:
     from remuda.storage.segment.segment_file import SegmentInfo
 
 SMALL_LOAD = 10_000
-"""Fewer rows are written through the memtable: a segment of its own would only have to be merged soon."""
+"""Fewer rows are written through the memtable: a segment of its own would only have to be merged soon.
+
+Not on a remote store, which has no log: a load is committed when it returns.
+"""
 
 ADOPTION_TRIES = 3
 """How often a load makes way for writers of the same keys before it keeps them out."""
@@ -40,7 +43,7 @@ def load_table(target: MapStore, table: pa.Table, mode: LoadMode, order_by: str 
     arrays = conform(target.definition, table)
     if mode == "upsert":
         arrays = one_of_each_key(target.definition, arrays, order_by)
-    if table.num_rows < SMALL_LOAD and mode != "replace":
+    if table.num_rows < SMALL_LOAD and mode != "replace" and target.state.pending is None:
         columns = target.definition.columns
         lists = [stored_list(flat(array), column.type) for array, column in zip(arrays, columns, strict=True)]
         rows = list(zip(*lists, strict=True))
@@ -99,12 +102,16 @@ def _adopt(
     delivery: str | None = None,
 ) -> None:
     """Installs new segments. Writers are kept out only while that is done, not while it is prepared."""
-    try:
+
+    def adopt() -> None:
         with target.state.structure:
             target.refuse_unreadable()
             if not any(_try_to_adopt(target, fresh, mode, order_by, delivery) for _ in range(ADOPTION_TRIES)):
                 with target.writing():
                     _try_to_adopt(target, fresh, mode, order_by, delivery)
+
+    try:
+        target.retry.run(adopt)
     except BaseException:
         target.state.directory.discard(fresh, target.stored)
         raise

@@ -3,7 +3,8 @@ tell whether a process has the store open: whoever delivers commits.
 
     inbox/<id>/<file>       the files of segments, from the moment a task has written them until they are committed
 
-That there is one writer at a time is up to whoever starts them, as with everything that writes a remote store.
+Any number of jobs may deliver at the same time: a commit that finds its root taken compares keys again and commits on
+top of the newest one.
 """
 
 from __future__ import annotations
