@@ -11,7 +11,7 @@ REPORT ?= build/bench
 BENCH ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow test-matrix fuzz lint format bench picture clean
+.PHONY: help setup demo test test-slow test-matrix fuzz lint format bench docs picture clean
 
 help: ## List the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -63,6 +63,10 @@ format: setup ## Put imports and layout in order, wrap Markdown, index the decis
 
 bench: setup ## Measure Remuda beside its peers and write a report (ROWS=n, REPORT=docs, BENCH=--quick)
 	$(BIN)/remuda bench --rows $(ROWS) --report $(REPORT) $(BENCH)
+
+docs: setup ## Build the documentation site in build/docs; a warning is an error
+	$(BIN)/sphinx-build --fail-on-warning --keep-going --quiet --jobs auto docs build/docs
+	@echo "Open build/docs/index.html"
 
 picture: setup ## Draw the plan of the README anew
 	$(BIN)/python examples/explain_picture.py docs/images/explain.svg

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import remuda
+from tests.harness import markdown, page_examples
 
 if TYPE_CHECKING:
     from email.message import Message
@@ -136,7 +137,8 @@ def test_the_description_renders_and_links_nowhere_that_is_not_there(distributio
     assert isinstance(text, str)
     assert distribution.metadata["Description-Content-Type"] == "text/markdown"
     assert "pip install remudadb" in text
-    assert "docs/queries.md" in text, "the text of a link stays"
+    assert "| come from elsewhere | DuckDB, SQLite, Redis, Hazelcast |" in text, "the text of a link stays"
+    assert "<img" not in text
     links = [*re.findall(r"\]\(([^)]*)\)", text), *re.findall(r'(?:href|src|srcset)="([^"]*)"', text)]
     assert not [link for link in links if not link.startswith("https://")]
 
@@ -211,6 +213,41 @@ def test_a_missing_extra_is_named(installed: Environment, call: str, extra: str)
         f"import remuda\ntry:\n    {call}\nexcept remuda.RemudaError as error:\n    print(error)"
     )
     assert f"pip install 'remudadb[{extra}]'" in printed
+
+
+@pytest.mark.slow  # `tests/test_documents.py` runs them from the checkout
+@pytest.mark.parametrize(
+    "page",
+    [page for page in markdown.pages_with_examples() if "remuda.spark.session" not in page.read_text(encoding="utf-8")],
+    ids=lambda page: str(page.relative_to(ROOT)),
+)
+def test_the_examples_of_a_page_run_without_extras(installed: Environment, page: Path, tmp_path: Path) -> None:
+    _run(installed.programs / "python", page_examples.__file__, page, folder=tmp_path)
+
+
+@pytest.mark.parametrize(
+    "last_section",
+    ["## With Spark", pytest.param("## How it compares", marks=pytest.mark.slow)],
+    ids=["embedded", "with Spark"],
+)
+def test_the_readme_runs_as_pasted(distribution: Distribution, tmp_path: Path, last_section: str) -> None:
+    """Run README's blocks, `pip install` included, in an empty folder and an empty environment, and then once more."""
+    _run(sys.executable, "-m", "venv", tmp_path / "environment", folder=tmp_path)
+    folder = tmp_path / "work"
+    folder.mkdir()
+    page = tmp_path / "README.md"
+    page.write_text((ROOT / "README.md").read_text(encoding="utf-8").partition(last_section)[0], encoding="utf-8")
+    python = tmp_path / "environment" / "bin" / "python"
+    for _ in range(2):
+        # pip finds `remudadb` beside the index, in the folder with the wheel that was built.
+        printed = _run(
+            *("env", f"PIP_FIND_LINKS={distribution.wheel.parent}", python),
+            *(page_examples.__file__, page),
+            folder=folder,
+        )
+        assert int(printed.stdout.split()[-2]) >= 7
+    where = _run(python, "-c", "import remuda; print(remuda.__file__)", folder=folder).stdout
+    assert Path(where).is_relative_to(tmp_path)
 
 
 def test_the_source_distribution_installs(distribution: Distribution, tmp_path: Path) -> None:

@@ -1,20 +1,71 @@
-"""Documents keep to the width, name paths that exist, and the index of decision notes is whole."""
+"""Documents keep to the width, name paths that exist, their examples run, and the index of decision notes is whole."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.harness import markdown
+from tests.harness import markdown, page_examples
 
 REPAIR = "run `make format`"
+SQL_PAGES = {"sql.md", "queries.md"}
+"""Pages whose SQL `tests/harness/page.py` runs."""
+
+
+def named(path: Path) -> str:
+    return str(path.relative_to(markdown.ROOT))
 
 
 @pytest.mark.parametrize("document", markdown.documents(), ids=lambda path: str(path.relative_to(markdown.ROOT)))
 def test_a_document_is_wrapped_and_names_paths_that_exist(document: Path) -> None:
     assert not markdown.too_long(document.read_text(encoding="utf-8")), f"lines beyond 120 columns: {REPAIR}"
     assert not markdown.missing_paths(document)
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=[pytest.mark.spark] if "remuda.spark.session" in page.read_text() else [])
+        for page in markdown.pages_with_examples()
+    ],
+    ids=named,
+)
+def test_the_examples_of_a_page_run(page: Path, tmp_path: Path) -> None:
+    """Run them in an empty folder; `tests/test_distribution.py` runs README again with what it installs."""
+    text = page.read_text(encoding="utf-8").replace("\npip install", "\n: pip install")
+    copy = tmp_path / page.name
+    copy.write_text(text, encoding="utf-8")
+    if "remuda.spark.session" in text:
+        pytest.importorskip("pyspark")
+    folder = tmp_path / "work"
+    folder.mkdir()
+    command = [sys.executable, page_examples.__file__, copy]
+    ended = subprocess.run(command, cwd=folder, check=False, capture_output=True, text=True, timeout=800)
+    assert ended.returncode == 0, ended.stderr
+
+
+def test_only_pages_that_are_run_as_sql_have_blocks_of_sql() -> None:
+    documents = [path for path in markdown.documents() if ".forge" not in path.parts]
+    found = {path.name for path in documents if "\n```sql\n" in path.read_text(encoding="utf-8")}
+    assert found == SQL_PAGES
+
+
+def test_an_example_that_prints_something_else_is_found(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("```python\nx = 6\nx * 7\n```\n\n```text\n42\n```\n\n```python\nprint(x)\n```\n\n```text\n7\n```\n")
+    with pytest.raises(page_examples.ExampleError, match=r"page\.md, line 15"):
+        page_examples.run_page(page)
+    page.write_text(page.read_text().replace("7\n```\n", "6\n```\n").replace("x * 6", "x * 7"))
+    assert page_examples.run_page(page) == 2
+    page.write_text("```bash\nexit 3\n```\n")
+    with pytest.raises(page_examples.ExampleError, match="ends with 3"):
+        page_examples.run_page(page)
+    page.write_text("```java\nx\n```\n")
+    with pytest.raises(page_examples.ExampleError, match="not run"):
+        page_examples.run_page(page)
 
 
 def test_comments_name_files_that_exist() -> None:

@@ -63,13 +63,16 @@ def test_a_bad_row_far_down_loads_nothing(grid: Any) -> None:
     assert _answer(grid) == (0, None, None)
 
 
-def test_later_batches_win_in_an_upsert(grid: Any) -> None:
+def test_the_greatest_value_wins_in_an_upsert_of_several_batches(grid: Any) -> None:
     grid.load("m", _batches(0, 2_000))
-    newer = pa.record_batch({"id": pa.array([5, 1_500], pa.int64()), "name": ["new", "new"]})
-    newest = pa.record_batch({"id": pa.array([5], pa.int64()), "name": ["newest"]})
-    grid.load("m", [*_batches(0, 1_200), newer, *_batches(3_000, 1_200), newest], mode="upsert")
+    newer = pa.record_batch({"id": pa.array([5, 1_500], pa.int64()), "name": ["z new", "z new"]})
+    newest = pa.record_batch({"id": pa.array([5], pa.int64()), "name": ["z newest"]})
+    pieces = [newest, *_batches(0, 1_200), newer, *_batches(3_000, 1_200)]
+    with pytest.raises(SqlError, match="duplicate key in m: id = 5"):
+        grid.load("m", pieces, mode="upsert")
+    grid.load("m", pieces, mode="upsert", order_by="name")
     m = grid.map("m")
-    assert (m[5].name, m[1_500].name, len(m)) == ("newest", "new", 3_200)
+    assert (m[5].name, m[1_500].name, len(m)) == ("z newest", "z new", 3_200)
     grid.load("m", _batches(0, 1_100), mode="replace")
     assert _answer(grid) == (1_100, 0, 1_099)
 

@@ -126,7 +126,7 @@ def test_a_map_that_is_made_is_there_with_its_rows_or_not_at_all(tmp_path: Path)
             grid.load("m", [{"id": 1}, {"id": 1}], key="id")
         with pytest.raises(SqlError, match="unknown table"):
             grid.sql("SELECT * FROM m")
-        assert grid.load("m", [{"id": 1, "v": 1}, {"id": 1, "v": 2}], mode="upsert", key="id") == 2
+        assert grid.load("m", [{"id": 1, "v": 2}, {"id": 1, "v": 1}], "upsert", key="id", order_by="v") == 2
         assert grid.sql("SELECT v FROM m").fetchall() == [(2,)]
         plan = grid.sql("SELECT COUNT(*) FROM m")
         assert plan.fetchall() == [(1,)]

@@ -405,8 +405,9 @@ def test_nothing_commits_that_was_cancelled() -> None:
         CancellationToken(parent=token).check()
 
 
-def test_the_page_on_sql_has_every_setting_as_it_is_defined() -> None:
-    page = Path(__file__).parents[2].joinpath("docs", "sql.md").read_text()
+@pytest.mark.parametrize("name_of_page", ["sql.md", "reference/settings.md"])
+def test_the_page_has_every_setting_as_it_is_defined(name_of_page: str) -> None:
+    page = Path(__file__).parents[2].joinpath("docs", name_of_page).read_text()
     for name, each in SETTINGS.items():
         default = {None: "off", True: "on", Engine.AUTO: "auto"}[each.default]
         assert f"| `{name}` | {each.metadata['expected']} | {default} | {each.metadata['doc']} |" in page

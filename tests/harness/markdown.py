@@ -11,6 +11,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.harness import page_examples
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -18,6 +20,9 @@ ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "remuda"
 DECISIONS = ROOT / "docs" / "decisions"
 COLUMNS = 120
+
+_GENERATED = {"benchmarks.md"}
+"""Pages that a command writes; the command has tests of its own."""
 
 _FENCE = re.compile(r"\s*(```|~~~)")
 _ITEM = re.compile(r"(\s*)([-*+]|\d+[.)])\s+")
@@ -29,6 +34,20 @@ _STATUS = re.compile(r"\*\*Status:\*\* (.+) · \*\*Date:\*\* (\d{4}-\d{2}-\d{2})
 
 def documents() -> list[Path]:
     return sorted([*ROOT.glob("*.md"), *ROOT.glob(".forge/**/*.md"), *ROOT.glob("docs/**/*.md")])
+
+
+def pages_with_examples() -> list[Path]:
+    """The pages of the site, and README, that have a block of Python or of a shell."""
+    pages = [path for path in documents() if path.parent.name not in {"decisions", "project"}]
+    return [
+        path
+        for path in pages
+        if path.name not in _GENERATED
+        and any(
+            not block.exempt and block.language in {"bash", "python"}
+            for block in page_examples.blocks(path.read_text(encoding="utf-8"))
+        )
+    ]
 
 
 def too_long(text: str) -> list[int]:

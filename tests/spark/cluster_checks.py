@@ -121,6 +121,46 @@ def test_load_query_and_data_source(cluster: SparkSession, grid: Grid, tmp_path:
     source = cluster.read.format("remuda").options(path=str(grid.store.path), map="numbers").load()
     assert [row.id for row in source.where("text = 'row 4711'").collect()] == [4711]
     assert source.count() == ROWS + 1
+    grid.sql("DELETE FROM numbers WHERE id < 1000")
+    grid.checkpoint()
+    assert source.count() == ROWS - 999
+
+
+def test_a_frame_reads_one_version_though_an_executor_is_killed(
+    cluster: SparkSession, functions: Any, grid: Grid
+) -> None:
+    """The tasks that are run again, in another executor, read what the first ones read."""
+    grid.sql("SET engine = local")
+    grid.load("numbers", numbers(cluster, 20_000))
+    source = cluster.read.format("remuda").options(path=str(grid.store.path), map="numbers").load()
+    stop = threading.Event()
+
+    def rewrite() -> None:
+        number = 0
+        while not stop.wait(0.05):
+            number += 1
+            grid.sql("UPDATE numbers SET third = ?", number)
+            if number % 3 == 0:
+                grid.checkpoint()
+
+    def check() -> None:
+        one = source.selectExpr("id", "third")
+        other = source.selectExpr("id", "third AS again")
+        row = one.join(other.hint("merge"), "id").selectExpr("COUNT(*)", "SUM(IF(third = again, 0, 1))").collect()[0]
+        assert tuple(row) == (20_000, 0)
+
+    writer = threading.Thread(target=rewrite)
+    writer.start()
+    try:
+        timer = kill_one(cluster, functions, 0.5)
+        deadline = time.monotonic() + 15
+        while timer.is_alive() or time.monotonic() < deadline:
+            check()
+        timer.join()
+    finally:
+        stop.set()
+        writer.join()
+    wait_for_executors(cluster)
 
 
 def test_members_are_the_executors(

@@ -217,14 +217,16 @@ def test_numbers_of_another_type_travel_to_the_right_partition(spark: SparkSessi
     assert empty.lookup(19, (0, 2)) == (19, 5)
 
 
-def test_instants_are_stored_in_utc_whatever_the_zone(spark: SparkSession, empty: MapStore) -> None:
+def test_instants_become_the_clock_of_the_sessions_zone(spark: SparkSession, empty: MapStore) -> None:
     spark.conf.set("spark.sql.session.timeZone", "America/New_York")
     try:
         given = spark.range(3).selectExpr("id", "timestamp_seconds(id + 1) AS created")
         load_dataframe(empty, given, "append")
+        (clock,) = given.where("id = 1").selectExpr("CAST(created AS TIMESTAMP_NTZ)").first() or (None,)
     finally:
         spark.conf.set("spark.sql.session.timeZone", "UTC")
-    assert empty.lookup(1, (4,)) == (2_000_000,)
+    assert clock == dt.datetime(1969, 12, 31, 19, 0, 2)
+    assert empty.lookup(1, (4,)) == (2_000_000 - 5 * 3600 * 1_000_000,)
 
 
 def test_odd_column_names(spark: SparkSession, store: Store) -> None:

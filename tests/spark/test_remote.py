@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,7 +16,6 @@ from tests.storage.s3_server import BUCKET, S3Server, s3_server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -59,7 +62,7 @@ def test_tasks_fetch_what_the_query_reads(spark: SparkSession, s3: S3Server, sho
 
 def test_the_data_source_reads_maps_and_queries(spark: SparkSession, shop: str, tmp_path: Path) -> None:
     source = spark.read.format("remuda").options(path=shop, cache=str(tmp_path))
-    found = source.options(map="orders", pushFilters="true").load()
+    found = source.options(map="orders").load()
     assert found.schema.simpleString() == "struct<id:bigint,customer:string,amount:double>"
     assert [row.id for row in found.where("id = 17").collect()] == [17]
     assert spark.read.format("remuda").options(path=shop, map="orders", cache=str(tmp_path)).load().count() == ROWS
@@ -83,3 +86,33 @@ def test_data_frames_are_written_by_tasks_that_upload(
     with remuda.open(s3.uri(byte_range), read_only=True, cache=tmp_path) as grid:
         assert grid.sql("SELECT COUNT(*), MAX(id) FROM orders").fetchall() == [(150, 149)]
     assert not any(name.startswith("inbox/") for name in s3.files(byte_range))
+
+
+@pytest.mark.slow
+def test_two_applications_write_one_store(s3: S3Server, tmp_path: Path) -> None:
+    place, writes, applications = f"{BUCKET}/shared.remuda", 20, 2
+    with remuda.open(s3.uri(place), durability="none", cache=tmp_path) as grid:
+        grid.sql("CREATE TABLE t (id BIGINT, v BIGINT, PRIMARY KEY (id))")
+    program = Path(__file__).with_name("remote_application.py")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    processes = [
+        subprocess.Popen(
+            [sys.executable, program, s3.uri(place), str(number), str(writes), tmp_path / str(number)],
+            stdout=subprocess.PIPE,
+            env=environment,
+        )
+        for number in range(applications)
+    ]
+    try:
+        answers = [process.communicate()[0].decode().split("\n") for process in processes]
+    finally:
+        for process in processes:
+            process.kill()
+    assert [len(lines) - 1 for lines in answers] == [writes] * applications
+    expected = {}
+    for write in range(applications * writes):
+        begin = write * 100 - 50 if write % writes % 3 == 2 else write * 100
+        expected |= dict.fromkeys(range(begin, write * 100 + 100), write * 100)
+    with remuda.open(s3.uri(place), read_only=True, cache=tmp_path) as grid:
+        assert dict(grid.sql("SELECT id, v FROM t").fetchall()) == expected
+    assert not any(name.startswith("inbox/") for name in s3.files(place))

@@ -96,12 +96,9 @@ def test_all_rows_are_read_with_their_values(session: SparkSession, shop: str) -
         ("seen = TIMESTAMP'2024-01-01 00:03:00Z' AND created IS NOT NULL AND price < 10 AND id >= 3", [3]),
     ],
 )
-def test_filters_find_the_same_pushed_or_not(
-    session: SparkSession, shop: str, condition: str, expected: list[int]
-) -> None:
-    for pushed in ("false", "true"):
-        found = orders_of(session, shop, pushFilters=pushed).where(condition).select("id").collect()
-        assert sorted(row.id for row in found) == sorted(expected)
+def test_filters_find_their_rows(session: SparkSession, shop: str, condition: str, expected: list[int]) -> None:
+    found = orders_of(session, shop).where(condition).select("id").collect()
+    assert sorted(row.id for row in found) == sorted(expected)
 
 
 def test_data_frame_can_be_used_again(session: SparkSession, shop: str) -> None:
@@ -116,12 +113,11 @@ def test_data_frame_can_be_used_again(session: SparkSession, shop: str) -> None:
     assert [tuple(row) for row in found.collect()] == [(17, 18)]
 
 
-def test_filters_are_pushed_and_prune(session: SparkSession, shop: str) -> None:
-    by_key = orders_of(session, shop, pushFilters="true").where("id = 17")
-    plan = by_key._jdf.queryExecution().executedPlan().toString()
-    assert "Filter (" not in plan
-    assert by_key.rdd.getNumPartitions() == 1
+def test_the_number_of_tasks_can_be_chosen(session: SparkSession, shop: str) -> None:
     assert orders_of(session, shop, tasks="3").rdd.getNumPartitions() == 3
+    for wrong in ("abc", "0", "-1", "1.5", ""):
+        with pytest.raises(Exception, match=f"tasks must be a whole number of at least 1, not '{wrong}'"):
+            orders_of(session, shop, tasks=wrong).count()
 
 
 def test_columns_can_be_chosen(session: SparkSession, shop: str) -> None:

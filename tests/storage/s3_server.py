@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 from urllib.parse import quote
+from urllib.request import Request, urlopen
 
 from pyarrow import fs
 
@@ -48,11 +52,23 @@ class S3Server:
         with self.filesystem.open_output_stream(path) as stream:
             stream.write(raw)
 
+    def requests(self) -> dict[str, int]:
+        """The number of requests by method since the last time this was asked."""
+        return dict(json.loads(self._control("GET", "requests")))
+
+    def inject(self, fault: str, count: int) -> None:
+        """Let the next puts of roots fail: see `s3_process`."""
+        self._control("PUT", f"{fault}/{count}")
+
+    def _control(self, method: str, path: str) -> Any:
+        with urlopen(Request(f"http://{self._endpoint}/_control/{path}", method=method)) as answer:
+            return answer.read()
+
 
 @contextmanager
 def s3_server() -> Iterator[S3Server]:
     """It takes a port that is free and says which: one that was chosen beforehand may be taken when it starts."""
-    command = [sys.executable, "-W", "ignore", "-c", _PROGRAM]
+    command = [sys.executable, "-W", "ignore", str(Path(__file__).with_name("s3_process.py"))]
     environment = {**os.environ, "AWS_EC2_METADATA_DISABLED": "true"}
     process = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
@@ -68,14 +84,3 @@ def s3_server() -> Iterator[S3Server]:
     finally:
         process.kill()
         process.communicate()
-
-
-_PROGRAM = """
-import sys
-from moto.server import ThreadedMotoServer
-server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
-server.start()
-print(server.get_host_and_port()[1], flush=True)
-sys.stdin.read()
-"""
-"""It ends with the process that started it, however that one ends."""

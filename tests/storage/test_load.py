@@ -96,7 +96,7 @@ def test_duplicates_are_refused_and_nothing_is_loaded(count: int) -> None:
         assert len(orders) == count
 
 
-def test_upsert_keeps_the_last_of_each_key_and_replaces_what_was_there() -> None:
+def test_upsert_keeps_the_newest_of_each_key_and_replaces_what_was_there() -> None:
     store = Store.open()
     definition = orders_map()
     store.create_map(definition)
@@ -104,11 +104,14 @@ def test_upsert_keeps_the_last_of_each_key_and_replaces_what_was_there() -> None
     orders.load(table_of(definition, _orders(30_000)))
     orders.put([(5, "from the log", 1.0)])
     orders.delete([6])
-    rows = [(number, "loaded", float(number)) for number in range(20_000)] + [(7, "last", 7.0)]
-    orders.load(table_of(definition, rows), "upsert")
+    rows = [(number, "loaded", float(number)) for number in range(20_000)] + [(7, "newest", 7.5), (8, "older", 7.5)]
+    with pytest.raises(SqlError, match=r"duplicate key in orders: id = [78]\n.*Name the column"):
+        orders.load(table_of(definition, rows), "upsert")
+    assert orders.lookup(5, (1,)) == ("from the log",)
+    orders.load(table_of(definition, rows), "upsert", "amount")
     assert len(orders) == 30_000
     assert orders.lookup(5, (1,)) == orders.lookup(6, (1,)) == ("loaded",)
-    assert orders.lookup(7, (1,)) == ("last",)
+    assert (orders.lookup(7, (1,)), orders.lookup(8, (1,))) == (("newest",), ("loaded",))
     assert orders.lookup(29_999, (0,)) == (29_999,)
     assert len(contents(orders.snapshot())) == 30_000
 

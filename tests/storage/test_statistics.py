@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 import random
 from bisect import bisect_right
 from itertools import pairwise
@@ -182,4 +183,18 @@ def test_one_more_row_changes_no_estimate(tmp_path: Path) -> None:
     store.close()
     store = Store.open(tmp_path, durability=Durability.OS)
     check(30_001)
+    store.close()
+
+
+def test_statistics_are_told_to_other_processes(tmp_path: Path) -> None:
+    """A reader of the Spark data source carries them to its tasks, which have no rows to sample."""
+    definition = map_of([("id", BIGINT), ("a", BIGINT)])
+    store = Store.open(tmp_path, durability=Durability.OS)
+    store.create_map(definition)
+    store.map(definition).load(table_of(definition, [(number, number) for number in range(20_000)]))
+    statistics = store.map(definition).statistics()
+    assert statistics.relations.ascends("a", "id")
+    told = pickle.loads(pickle.dumps(statistics))
+    assert (told.rows, told.columns) == (statistics.rows, statistics.columns)
+    assert not told.relations.ascends("a", "id")
     store.close()

@@ -37,6 +37,7 @@ def open_grid(
     filesystem: Any = None,
     cache: str | Path | None = None,
     cache_bytes: int | None = None,
+    sole_writer: bool = False,
 ) -> Grid:
     """Open a grid: in memory without a path, else in a durable folder, which is created if absent.
 
@@ -47,7 +48,9 @@ def open_grid(
 
     The path may be a URI (`s3://bucket/shop.remuda`), or a path in a `pyarrow.fs` file system that is given: such a
     store is read, or loaded with `durability="none"`, through a folder on local disk, `cache`, in which files that are
-    not in use take up at most `cache_bytes`.
+    not in use take up at most `cache_bytes`. Any number of processes may write a store on S3, Google Cloud Storage or
+    Azure at the same time. Other file systems cannot keep their commits apart: there `sole_writer=True` is your promise
+    that no other process writes the store.
     """
     if spark is not None and path is None:
         raise option_error("with Spark the grid needs a folder: Spark's tasks read the maps from there")
@@ -63,7 +66,7 @@ def open_grid(
 
         refuse_unusable(spark)
     options = {"durability": chosen, "read_only": read_only, **counts}
-    store = _open_store(path, options, filesystem, cache, cache_bytes)
+    store = _open_store(path, options, filesystem, cache, cache_bytes, sole_writer=sole_writer)
     try:
         _refuse_other_partitions(path, store, partitions)
         return Grid(store, members, spark)
@@ -85,13 +88,15 @@ def _open_store(
     filesystem: Any,
     cache: str | Path | None,
     cache_bytes: int | None,
+    *,
+    sole_writer: bool,
 ) -> Store:
     if filesystem is None and "://" not in str(path):
         folder = None if path is None else Path(path).expanduser().absolute()
         return Store.open(folder, **options)
     from remuda.storage.remote.remote_location import open_address
 
-    found = open_address(str(path), filesystem, cache, cache_bytes)
+    found = open_address(str(path), filesystem, cache, cache_bytes, sole_writer=sole_writer)
     if isinstance(found, Path):
         return Store.open(found, **options)
     try:
@@ -203,6 +208,7 @@ class Grid:
         key: str | Sequence[str] | None = None,
         missing: str = "error",
         progress: bool | None = None,
+        order_by: str | None = None,
     ) -> int:
         """Load many rows into a map, all or none, and return how many.
 
@@ -214,8 +220,9 @@ class Grid:
 
         `key` names the column, or the columns, of the key: with it a map that is absent is created, with the columns
         and types of the data. `mode` is `append`, which refuses keys that are there, `upsert` or `replace`. Data that
-        lacks columns of the map is refused, unless `missing="null"`. A bar shows the progress on a terminal; `progress`
-        says otherwise.
+        lacks columns of the map is refused, unless `missing="null"`. Two rows of an upsert with one key are refused
+        too, unless `order_by` names the column whose greater value wins. A bar shows the progress on a terminal;
+        `progress` says otherwise.
 
         >>> import remuda
         >>> grid = remuda.open()
@@ -229,7 +236,7 @@ class Grid:
         from remuda.grid.files.loading import LoadOptions, load_data
 
         self._refuse_closed()
-        options = LoadOptions.checked(mode, key, missing, progress)
+        options = LoadOptions.checked(mode, key, missing, progress, order_by)
         if not isinstance(name, str):
             raise not_text("the name of a map", name)
         known = self.store.catalog.find_map(name, self.search_path)
@@ -244,7 +251,7 @@ class Grid:
         self.store.checkpoint()
 
     def refresh(self) -> None:
-        """Make a read-only grid see all that was acknowledged by now."""
+        """Make a read-only grid, or a writer of a remote store, see all that was committed by now."""
         self._refuse_closed()
         self.store.refresh()
         self.engine.plans.changed()
@@ -270,7 +277,8 @@ class Grid:
         self.store.leave(reason)
 
     def __repr__(self) -> str:
-        place = "in memory" if self.store.path is None else str(self.store.path)
+        remote = self.store.remote
+        place = remote.files.name if remote is not None else self.store.path or "in memory"
         return f"<Grid {place}{', closed' if self._closed else ''}>"
 
     def __enter__(self) -> Self:

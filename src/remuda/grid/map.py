@@ -139,7 +139,7 @@ class Map:
             values = list(row)
             for position, value in changed:
                 values[position] = value
-            self._put_one(tuple(values))
+            self._store.update_one(tuple(values))
         return True
 
     def increment(self, key: Any, column: str, by: Any = 1) -> Any:
@@ -157,7 +157,7 @@ class Map:
             if row is None:
                 raise KeyError(key)
             total = add(row[position])
-            self._put_one((*row[:position], total, *row[position + 1 :]))
+            self._store.update_one((*row[:position], total, *row[position + 1 :]))
         return total
 
     def put_if_absent(self, key: Any, value: Value) -> Row | None:
@@ -171,7 +171,7 @@ class Map:
         with self._store.writing():
             old: Row | None = self.get(key)
             if old is None:
-                self._put_one(row)
+                self._store.update_one(row)
         return old
 
     @overload
@@ -199,7 +199,7 @@ class Map:
         with self._store.writing():
             old: Row | None = self.get(key)
             if old is not None:
-                self._put_one(row)
+                self._store.update_one(row)
         return old
 
     def _compare_and_set(self, key: Any, old: Value, new: Value) -> bool:
@@ -207,7 +207,7 @@ class Map:
         with self._store.writing():
             if not same_row(self._stored_row(key), expected):
                 return False
-            self._put_one(row)
+            self._store.update_one(row)
         return True
 
     def _stored_row(self, key: Any) -> tuple[Any, ...] | None:

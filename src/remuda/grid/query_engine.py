@@ -69,6 +69,7 @@ class QueryEngine:
         token: CancellationToken,
         memory_limit: int | None,
         modify: Callable[[Store, Modify, list[tuple[Any, ...]]], int] = apply_modification,
+        statement: str = "",
     ) -> Execution:
         """Take the snapshots and start the fragments of a plan with these values of its parameters."""
         self.look_for_executors()
@@ -83,7 +84,7 @@ class QueryEngine:
             from remuda.spark.query.spark_runtime import SparkFragments
 
             shared = None if self.store.read_only or self.store.remote is not None else self.store.path
-            remote = SparkFragments(self.spark, plan, parameters, by_id, shared, entry.code)
+            remote = SparkFragments(self.spark, plan, parameters, by_id, shared, entry.code, statement)
         return self.runtime.start(
             plan,
             parameters,

@@ -161,7 +161,8 @@ class QueryRun:
 
     def _start(self, entry: CachedPlan, stored: tuple[Any, ...]) -> Execution:
         session = self._session
-        return session.engine.start(entry, stored, self._call.token, session.settings.memory_limit)
+        limit = session.settings.memory_limit
+        return session.engine.start(entry, stored, self._call.token, limit, statement=self._call.text)
 
     def _modify(self, entry: CachedPlan, stored: tuple[Any, ...]) -> Result:
         """Other writers of the map wait from the snapshot that the statement reads until it has written."""

@@ -36,10 +36,10 @@ def apply_modification(store: Store, node: Modify, rows: list[tuple[Any, ...]]) 
             return len(rows)
         case Operation.MERGE:
             _refuse_same_keys(node.map, rows)
-            map_store.put(rows)
+            map_store.update(rows)
             return len(rows)
         case Operation.UPDATE:
-            map_store.put(rows)
+            map_store.update(rows)
             return len(rows)
         case Operation.DELETE:
             if len(rows) == len(map_store) and len(rows) >= FEWEST_TRUNCATED:

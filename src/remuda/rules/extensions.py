@@ -52,10 +52,9 @@ def registered() -> Extensions:
 def register_rule(rule: Rule, *, kind: RuleKind, operator: type) -> Callable[[], None]:
     """Add a rule for trees whose root is `operator`, a class of `plan.logical`; call the result to remove it.
 
-    | kind        | signature                                                   | returns                          |
-    | normalize   | rule(node)                                                  | a better tree, or None           |
-    | explore     | rule(node, context: ExploreContext)                         | trees with the same rows         |
-    | implement   | rule(node, required: Traits, context: PlanningContext)      | `Alternative`s                   |
+    - `normalize`: `rule(node)` returns a better tree, or None.
+    - `explore`: `rule(node, context: ExploreContext)` returns trees with the same rows.
+    - `implement`: `rule(node, required: Traits, context: PlanningContext)` returns alternatives (`Alternative`).
     """
     if kind not in get_args(RuleKind):
         raise ValueError(f"no kind of rule: {kind!r}")

@@ -44,6 +44,8 @@ class MapFlush:
                 return False
             with state.writer:
                 self._superseded.append(state.stored)
+                if state.pending is not None:
+                    state.pending.flushed.extend(version.memtable.entries(0, length))
                 state.replace_version(stored, version.definition, carried=(length, state.version.memtable.committed))
                 state.flushed = flushed
             return True

@@ -7,9 +7,10 @@ Readers take neither. A writer holds its lock for the microseconds of applying a
 from __future__ import annotations
 
 from threading import RLock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from remuda.storage.map_version import MapVersion, write_again
+from remuda.storage.pending_writes import PendingWrites
 from remuda.storage.recovery import version_of
 from remuda.storage.snapshot import MapSnapshot
 from remuda.storage.wal.writer_lock import UnsafeRecords, WriterLock
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from remuda.catalog import MapDefinition
+    from remuda.storage.lookup.row_projection import Row
     from remuda.storage.recovery import RecoveredMap
     from remuda.storage.segment.segment_directory import SegmentDirectory, StoredSegment
     from remuda.storage.wal.log import WriteAheadLog
@@ -36,6 +38,7 @@ class MapState:
         "commit",
         "directory",
         "flushed",
+        "pending",
         "snapshot",
         "stored",
         "structure",
@@ -64,6 +67,8 @@ class MapState:
         self.applied = 0
         """The last one whose effect is in the segments or the memtable."""
         self.stored: tuple[StoredSegment, ...] = ()
+        self.pending = None if directory.remote is None else PendingWrites()
+        """What the newest root does not have, where other processes commit to the store as well."""
         self.use(MapVersion(definition))
 
     @property
@@ -104,6 +109,27 @@ class MapState:
         self.stored = recovered.stored
         self.use(recovered.version)
         self.flushed, self.applied = recovered.flushed, recovered.applied
+        self.mark_committed()
+
+    def rebase(self, recovered: RecoveredMap) -> None:
+        """Write what is not committed again, on top of a state that another process has committed.
+
+        Nothing is installed here. The writer lock is held.
+        """
+        entries = self.uncommitted()
+        if self.pending is not None and entries:
+            self.pending.write_again(recovered, entries)
+
+    def uncommitted(self) -> list[tuple[Any, Row | None]]:
+        """Return the entries that the newest root does not have, flushed or not, the oldest first."""
+        memtable = self.version.memtable
+        recent = memtable.entries(0, memtable.committed)
+        return [*recent] if self.pending is None else [*self.pending.flushed, *recent]
+
+    def mark_committed(self) -> None:
+        """Take the segments in force for those of the newest root."""
+        if self.pending is not None:
+            self.pending.commit(self.stored, keeps_keys=self.version.memtable.committed > 0)
 
     def install(
         self,

@@ -6,6 +6,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from remuda.errors import StorageError
+from remuda.storage.commit_retry import RootTakenError
 from remuda.storage.encodable import naming_columns, unencodable
 from remuda.storage.folder.disk_errors import from_source, may_pass, reports_disk_errors
 from remuda.storage.folder.verification import verify_segments
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
     from remuda.catalog import IndexDefinition, MapDefinition, MapStatistics
     from remuda.expr.cancellation import CancellationToken
+    from remuda.storage.commit_retry import CommitRetry
     from remuda.storage.load.compaction import LoadMode
     from remuda.storage.lookup.row_projection import Row, RowProjection
     from remuda.storage.recovery import RecoveredMap
@@ -59,12 +61,14 @@ class MapStore:
         structure: RLock,
         commit: Callable[[str | None], None],
         request_checkpoint: Callable[[], None],
+        retry: CommitRetry,
         wal: WriteAheadLog | None = None,
     ) -> None:
         self.state = MapState(definition, directory, structure, commit, wal)
         self.availability = MapAvailability()
         self._flush = MapFlush(self.state)
         self._request_checkpoint = request_checkpoint
+        self.retry = retry
         self._token: CancellationToken | None = None
         self._statistics = StatisticsKeeper()
         self._check = RowCheck(definition)
@@ -173,11 +177,16 @@ class MapStore:
 
     def insert(self, rows: Sequence[Row]) -> int:
         """Adds rows; a key that exists, or comes twice, is refused and nothing is applied."""
-        return self._write(PUT, rows, insert_rows, self._check.keys_of(rows), rows)
+        keys = self._check.keys_of(rows)
+        return self._depending_on(keys, lambda: self._write(PUT, rows, insert_rows, keys, rows))
 
     def insert_one(self, row: Row) -> None:
         """Insert one row; refuse a key that exists."""
-        self._write(PUT, (row,), insert_row, self._check.key_of(row), row)
+        key = self._check.key_of(row)
+        if self.state.pending is None:
+            self._write(PUT, (row,), insert_row, key, row)
+        else:
+            self._depending_on((key,), lambda: self._write(PUT, (row,), insert_row, key, row))
 
     def put(self, rows: Sequence[Row]) -> None:
         """Adds rows or puts them in the place of those with their keys; of equal keys the last counts."""
@@ -186,6 +195,28 @@ class MapStore:
     def put_one(self, row: Row) -> None:
         """Put one row; of an equal key the last counts."""
         self._write(PUT, (row,), MapVersion.write, self._check.key_of(row), row)
+
+    def update(self, rows: Sequence[Row]) -> None:
+        """Put rows that a statement has made of those it has found: another writer must not change these meanwhile."""
+        keys = self._check.keys_of(rows)
+        self._depending_on(keys, lambda: self._write(PUT, rows, put_rows, keys, rows))
+
+    def update_one(self, row: Row) -> None:
+        """Update one row as `update` does."""
+        if self.state.pending is None:
+            self.put_one(row)
+        else:
+            self.update((row,))
+
+    def _depending_on(self, keys: Iterable[Any], write: Callable[[], Answer]) -> Answer:
+        """Write, and note keys whose rows another writer of the store must not change before that is committed."""
+        pending = self.state.pending
+        if pending is None:
+            return write()
+        with self.state.writer:
+            answer = write()
+            pending.checked.update(keys)
+        return answer
 
     def exchange(self, row: Row, columns: tuple[int, ...]) -> Row | None:
         """Put one row and return these columns of the row that it replaces; None if there was none."""
@@ -200,7 +231,7 @@ class MapStore:
         """Removes rows and returns how many there were."""
         canonical = [canonical_key(key) for key in keys]
         with naming_columns(self.definition, self.definition.key):
-            return self._write(DELETE, canonical, erase_keys, canonical)
+            return self._depending_on(canonical, lambda: self._write(DELETE, canonical, erase_keys, canonical))
 
     def _write(self, kind: int, values: Sequence[Any], apply: Callable[..., Answer], *given: Any) -> Answer:
         """Applies a statement in memory, appends its record, makes it visible: in this order, all or nothing.
@@ -238,6 +269,9 @@ class MapStore:
     def truncate(self) -> int:
         """Removes all rows at once, and gives up a checkpoint of this map that is under way."""
         self._flush.is_needless = True
+        return self.retry.run(self._truncate_alone)
+
+    def _truncate_alone(self) -> int:
         with self.state.structure, self.state.writer:
             return self._truncate()
 
@@ -259,6 +293,9 @@ class MapStore:
                 if self._token is not None:
                     self._token.begin_commit()
                 return self._truncate()
+        except RootTakenError:
+            # On top of another writer's rows the statement may not remove all: it removes those that it has read.
+            return None
         finally:
             flush.is_needless = False
             state.structure.release()
@@ -272,26 +309,34 @@ class MapStore:
         return count
 
     @reports_disk_errors
-    def load(self, table: pa.Table, mode: LoadMode = "append") -> int:
+    def load(self, table: pa.Table, mode: LoadMode = "append", order_by: str | None = None) -> int:
         """Adds a whole table, all or nothing; returns how many rows it had."""
-        return load_table(self, table, mode)
+        return load_table(self, table, mode, order_by)
 
     @reports_disk_errors
     def load_tables(
-        self, tables: Iterable[pa.Table], mode: LoadMode = "append", progress: Callable[[int], None] | None = None
+        self,
+        tables: Iterable[pa.Table],
+        mode: LoadMode = "append",
+        progress: Callable[[int], None] | None = None,
+        order_by: str | None = None,
     ) -> int:
         """Adds tables one after the other, holding no more than one; all of them or nothing.
 
         `progress` is told how many rows have been written so far.
         """
-        return load_tables(self, from_source(tables), mode, progress)
+        return load_tables(self, from_source(tables), mode, progress, order_by)
 
     @reports_disk_errors
     def commit_segments(
-        self, infos: Sequence[SegmentInfo], mode: LoadMode = "append", delivery: str | None = None
+        self,
+        infos: Sequence[SegmentInfo],
+        mode: LoadMode = "append",
+        delivery: str | None = None,
+        order_by: str | None = None,
     ) -> int:
         """Takes over segments that others have written into the map's folder, all or none."""
-        return take_over_segments(self, infos, mode, delivery)
+        return take_over_segments(self, infos, mode, delivery, order_by)
 
     # Structure: called by the store, or under its structure lock
 
@@ -315,6 +360,11 @@ class MapStore:
     def flush(self) -> bool:
         """Do all of a checkpoint but its commit; return False if there was nothing to do."""
         return self._flush.run()
+
+    @property
+    def has_uncommitted_segments(self) -> bool:
+        """Tell whether a flush of a remote store is in no root yet: its commit has failed."""
+        return self.state.pending is not None and bool(self.state.pending.flushed)
 
     def discard_superseded(self) -> None:
         """Remove the segments that flushes before the last commit have replaced."""

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from remuda.catalog import MapDefinition
+    from remuda.storage.folder.execution_pin import ExecutionPin
     from remuda.storage.segment.segment_directory import SegmentDirectory, StoredSegment
     from remuda.storage.segment.segment_file import SegmentInfo
 
@@ -101,14 +102,17 @@ def recover(
     opened: Callable[[str], Sequence[StoredSegment]],
     *,
     missing_is_damage: bool,
+    pin: ExecutionPin | None = None,
 ) -> Recovered:
     """Read the state of a folder.
 
     `opened` gives the segments of a map that are open already, and need not be opened again.
 
+    With a pin the state is that of the pin instead of the present one.
+
     A file that is missing is damage for a writer. A reader may have been overtaken by the writer, and tries again.
     """
-    manifest = read_manifest(folder)
+    manifest = read_manifest(folder) if pin is None else pin.manifest
     maps = {
         entry.id: _recovered_map(
             folder / NAME, entry, directory_of, opened(entry.id), missing_is_damage=missing_is_damage
@@ -120,7 +124,7 @@ def recover(
         raise FileNotFoundError(ENOENT, "missing", str(log_path(folder / "wal", manifest.first_log)))
     for file in files:
         for sequence, payload in file.records:
-            if not payload:
+            if not payload or (pin is not None and sequence > pin.last):
                 continue
             try:
                 _replay(maps, manifest.maps, payload, sequence)

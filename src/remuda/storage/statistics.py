@@ -59,6 +59,10 @@ class SampledRelations(ColumnRelations):
         self._counts: dict[tuple[str, ...], float | None] = {}
         self._ascending: dict[tuple[str, str], bool] = {}
 
+    def __reduce__(self) -> tuple[type[ColumnRelations], tuple[()]]:
+        """Pickle as relations of which nothing is known: Spark's tasks have no rows to sample."""
+        return ColumnRelations, ()
+
     def combinations(self, columns: tuple[str, ...]) -> float | None:
         if columns not in self._counts:
             self._counts[columns] = self._count(columns)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from remuda.catalog import Catalog, IndexDefinition, MapDefinition, ViewDefinition
     from remuda.expr.cancellation import CancellationToken
+    from remuda.storage.folder.execution_pin import ExecutionPin
     from remuda.storage.map_store import MapStore
     from remuda.storage.remote.remote_folder import RemoteFolder
     from remuda.storage.remote.remote_location import RemoteLocation
@@ -51,7 +52,7 @@ class Store:
         folder = None if path is None else StoreFolder(path, durability, read_only=read_only, remote=remote)
         self.state = state = StoreState(path, folder, partitions, durability, read_only=read_only)
         self._folder = folder
-        self._writer = StoreWriter(state, self.checkpoint)
+        self._writer = StoreWriter(state, self.checkpoint, self._rebase)
         self._loader = None if folder is None else StoreLoader(state, self._writer, folder)
         self.verification = Verification(lambda: list(state.maps.values()))
         self._inbox = None if folder is None or read_only or remote is not None else Inbox(folder, state.map_with_id)
@@ -90,6 +91,11 @@ class Store:
         """Return what the opening cut off of the write-ahead log."""
         return None if self._loader is None else self._loader.dropped_tail
 
+    @property
+    def pin(self) -> ExecutionPin | None:
+        """Return the pin whose state a task of Spark reads; None where the newest state was read."""
+        return None if self._loader is None else self._loader.pin
+
     def map(self, definition: MapDefinition) -> MapStore:
         return self.state.map(definition)
 
@@ -107,11 +113,13 @@ class Store:
         read_only: bool = False,
         remote: RemoteFolder | None = None,
         verifies: bool = True,
+        execution: str | None = None,
     ) -> Store:
         """Opens a folder, made if absent, or memory (`path` is None). An existing folder keeps its own partitions.
 
         A remote folder is opened by its mirror, which stands in the place of `path`. A caller that opens it only
-        to look at the catalog passes `verifies=False`: all files would be read in the background.
+        to look at the catalog passes `verifies=False`: all files would be read in the background. `execution` is as in
+        `read_execution`.
         """
         if remote is not None:
             path = remote.local
@@ -129,6 +137,7 @@ class Store:
         if folder is None or loader is None:
             return store
         if read_only:
+            loader.execution = execution
             store.refresh()
             return store
         try:
@@ -175,20 +184,25 @@ class Store:
         try:
             if fill is not None:
                 created.fill_unseen(fill)
-            with self.state.structure:
-                self._writer.begin_change()
-                replaced = self._of_that_name(definition, expected=replaces)
-                wal = self.state.wal
-                created.state.flushed = created.state.applied = wal.sequence if wal is not None else 0
-                self._exchange_maps(replaced, created)
-                self._writer.change_catalog(
-                    self.catalog.with_map(definition), lambda: self._exchange_maps(created, replaced)
-                )
+            replaced = self._writer.retry.run(lambda: self._add_map(created, replaces=replaces))
         except BaseException:
             created.destroy()
             raise
         if replaced is not None:
             replaced.destroy()
+
+    def _add_map(self, created: MapStore, *, replaces: bool) -> MapStore | None:
+        """Commit a new map and return the one whose place it has taken."""
+        with self.state.structure:
+            self._writer.begin_change()
+            replaced = self._of_that_name(created.definition, expected=replaces)
+            wal = self.state.wal
+            created.state.flushed = created.state.applied = wal.sequence if wal is not None else 0
+            self._exchange_maps(replaced, created)
+            self._writer.change_catalog(
+                self.catalog.with_map(created.definition), lambda: self._exchange_maps(created, replaced)
+            )
+        return replaced
 
     def _of_that_name(self, definition: MapDefinition, *, expected: bool) -> MapStore | None:
         """Return the map that has the name of a new one, which is an error where it is not expected."""
@@ -207,6 +221,9 @@ class Store:
 
     @reports_disk_errors
     def drop_map(self, definition: MapDefinition) -> None:
+        self._writer.retry.run(lambda: self._drop_map(definition))
+
+    def _drop_map(self, definition: MapDefinition) -> None:
         with self.state.structure:
             self._writer.begin_change()
             dropped = self.map(definition)
@@ -226,12 +243,19 @@ class Store:
 
         `token` guards its commit: when the index is built it may still be refused.
         """
-        with self.state.structure:
-            self._writer.begin_change()
-            return self._writer.change_indexes(self.map(definition), lambda found: found.create_index(index, token))
+
+        def create() -> MapDefinition:
+            with self.state.structure:
+                self._writer.begin_change()
+                return self._writer.change_indexes(self.map(definition), lambda found: found.create_index(index, token))
+
+        return self._writer.retry.run(create)
 
     @reports_disk_errors
     def drop_index(self, definition: MapDefinition, index: IndexDefinition) -> MapDefinition:
+        return self._writer.retry.run(lambda: self._drop_index(definition, index))
+
+    def _drop_index(self, definition: MapDefinition, index: IndexDefinition) -> MapDefinition:
         with self.state.structure:
             self._writer.begin_change()
             found = self.map(definition)
@@ -242,27 +266,48 @@ class Store:
     @reports_disk_errors
     def create_view(self, view: ViewDefinition) -> None:
         """Adds the view, or puts it in the place of the one with the same name."""
-        with self.state.structure:
-            self._writer.begin_change()
-            self._writer.change_catalog(self.catalog.with_view(view), lambda: None)
+        self._change_views(lambda catalog: catalog.with_view(view))
 
     @reports_disk_errors
     def drop_view(self, view: ViewDefinition) -> None:
-        with self.state.structure:
-            self._writer.begin_change()
-            self._writer.change_catalog(self.catalog.without_view(view), lambda: None)
+        self._change_views(lambda catalog: catalog.without_view(view))
+
+    def _change_views(self, change: Callable[[Catalog], Catalog]) -> None:
+        def commit() -> None:
+            with self.state.structure:
+                self._writer.begin_change()
+                self._writer.change_catalog(change(self.catalog), lambda: None)
+
+        self._writer.retry.run(commit)
 
     @reports_disk_errors
     def checkpoint(self) -> None:
         """Flushes every memtable into segments and removes the write-ahead files that are not needed any more."""
-        self._writer.checkpoint()
+        self._writer.retry.run(self._writer.checkpoint)
+
+    def _rebase(self) -> None:
+        if self._loader is not None:
+            self._loader.rebase()
 
     @reports_disk_errors
     def refresh(self) -> None:
-        """Makes a reader see all that was acknowledged by now."""
-        if self._loader is not None and self.read_only:
+        """Makes a reader, or one of several writers of a remote store, see all that was acknowledged by now."""
+        if self._loader is None:
+            return
+        if self.read_only:
             self._loader.refresh()
             self.verification.start()
+        elif self.remote is not None:
+            self._loader.rebase()
+
+    def read_execution(self, name: str) -> None:
+        """Make a reader see, from now on, the state that the execution of this name has pinned: see `execution_pin`.
+
+        Where the folder cannot be pinned, `pin` is None and the newest state is read.
+        """
+        if self._loader is not None:
+            self._loader.execution = name
+            self.refresh()
 
     def keep_files(self, seconds: float) -> None:
         """Keeps the files of a reader's present state for so long, for others that are told of it, though it ends."""
@@ -327,7 +372,8 @@ class Store:
         if self.path is None or self.read_only or (wal is not None and wal.failed):
             return
         entries = sum(each.memtable_length for each in self.state.maps.values())
-        if entries >= CLOSING_ENTRIES or (wal is None and entries):
+        uncommitted = entries or any(each.has_uncommitted_segments for each in self.state.maps.values())
+        if entries >= CLOSING_ENTRIES or (wal is None and uncommitted):
             self.checkpoint()
         if wal is not None:
             wal.make_safe()

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import logging
 import time
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from remuda.errors import StorageError, damage_error
+from remuda.storage.commit_retry import RootTakenError
+from remuda.storage.folder.execution_pin import ExecutionPin, pin_execution
 from remuda.storage.folder.manifest import NAME
 from remuda.storage.folder.reader_lease import ReaderLease, leave_lease, take_lease
+from remuda.storage.pending_writes import WriteConflictError
 from remuda.storage.recovery import recover
 
 if TYPE_CHECKING:
     from remuda.storage.folder.store_folder import StoreFolder
+    from remuda.storage.recovery import Recovered
     from remuda.storage.store_state import StoreState
     from remuda.storage.store_writer import StoreWriter
     from remuda.storage.wal.log_file import DroppedTail, LogFile
@@ -29,11 +34,29 @@ class StoreLoader:
         self._writer = writer
         self._folder = folder
         self._lease: ReaderLease | None = None
+        self.execution: str | None = None
+        """For a reader that is a task of Spark: the execution whose pin each refresh reads."""
+        self.pin: ExecutionPin | None = None
+        """The pin that was read last; None where the newest state was read."""
         self.dropped_tail: DroppedTail | None = None
         """What the opening cut off of the write-ahead log."""
 
     def open_for_writing(self) -> None:
-        """Load the folder, which is locked, or begin a new one, and remove what a crash has left there."""
+        """Load the folder, which is locked, or begin a new one, and remove what a crash has left there.
+
+        Where another process begins a remote store, or flushes its log, in the same moment, that is loaded.
+        """
+        for _ in range(_OPENING_TRIES):
+            try:
+                self._open_for_writing()
+                return
+            except RootTakenError:
+                assert self._folder.remote is not None
+                self._folder.remote.fetch()
+        message = "other processes open the store all the time: open it again"
+        raise StorageError(message, self._folder.path, sqlstate="40001")
+
+    def _open_for_writing(self) -> None:
         state, folder = self._state, self._folder
         files: list[LogFile] = []
         is_new = not folder.has_manifest()
@@ -53,6 +76,9 @@ class StoreLoader:
         found = folder.version or 0
         # After a clean close there is nothing to say, and so nothing to sync: that was a third of the time of opening.
         self._writer.commit_manifest(only_changes=True)
+        if folder.remote is not None:
+            # Records of a folder that was copied there: other writers must not flush them later, on top of new rows.
+            self._writer.flush_all()
         folder.remove_orphans(state.maps, found)
         for each in state.maps.values():
             if each.availability.damaged is None:
@@ -91,33 +117,82 @@ class StoreLoader:
             raise StorageError("there is no store in this folder", folder.remote.name, sqlstate="58P01")
         lease = take_lease(folder.path) if folder.path.exists() else None
         try:
-            self._load(lease, missing_is_damage=is_last)
+            pin = None
+            if self.execution is not None and lease is not None and folder.remote is None:
+                pin = pin_execution(folder.path, self.execution)
+            self._load(lease, pin, missing_is_damage=is_last)
         except BaseException:
             # A caller that keeps the error keeps this frame: without this the writer would keep files for no reader.
             if lease is not None:
                 lease.release()
             raise
-        self._lease = lease
+        if lease is not None and pin is not None:
+            lease.release()  # the pin keeps the files from now on
+        self._lease, self.pin = lease, pin
 
-    def _load(self, lease: ReaderLease | None = None, *, missing_is_damage: bool = True) -> list[LogFile]:
-        """Read what the folder holds and then make all of it visible at once."""
+    def _load(
+        self,
+        lease: ReaderLease | None = None,
+        pin: ExecutionPin | None = None,
+        *,
+        missing_is_damage: bool = True,
+        rebases: bool = False,
+    ) -> list[LogFile]:
+        """Read what the folder holds and then make all of it visible at once.
+
+        With `rebases` also what the maps have that is not committed.
+        """
         present = self._state.maps
         recovered = recover(
             self._folder.path,
             self._writer.directory,
             lambda map_id: present[map_id].stored if map_id in present else (),
             missing_is_damage=missing_is_damage,
+            pin=pin,
         )
+        if rebases:
+            self._rebase_maps(recovered)
         if lease is not None:
             lease.narrow(recovered.manifest.version)
         maps = {}
         for map_id, found in recovered.maps.items():
-            found.version.hold = lease
+            found.version.hold = lease if pin is None else pin
             known = present.get(map_id)
             maps[map_id] = self._writer.new_map(found.definition) if known is None else known
         self._state.install(recovered, maps)
         self._folder.take_up(recovered)
         return recovered.files
+
+    def rebase(self) -> None:
+        """Take the store over to the newest root of a remote folder, with all that is not committed on top of it."""
+        state, remote = self._state, self._folder.remote
+        assert remote is not None, "only a remote folder has other writers"
+        with state.structure, ExitStack() as writers:
+            try:
+                remote.fetch()
+            except FileNotFoundError as error:
+                raise damage_error("a file named in the newest root is missing", error.filename) from error
+            for each in state.maps.values():
+                writers.enter_context(each.writing())
+            flushed = [(each, each.stored) for each in state.maps.values() if each.has_uncommitted_segments]
+            try:
+                self._load(rebases=True)
+            except WriteConflictError as error:
+                self._writer.refuse_writes(error)
+                raise
+            for each, stored in flushed:
+                each.state.directory.discard(stored, each.stored)
+
+    def _rebase_maps(self, recovered: Recovered) -> None:
+        for map_id, known in self._state.maps.items():
+            found = recovered.maps.get(map_id)
+            if found is not None and found.definition.columns == known.definition.columns:
+                known.state.rebase(found)
+            elif known.state.uncommitted():
+                raise WriteConflictError(
+                    f"the map {known.definition.name} was {'dropped' if found is None else 'changed'} by another "
+                    "writer, so nothing that was written here since the last commit is committed: open the store again"
+                )
 
     def keep_files(self, seconds: float) -> None:
         """Keep the files of the present state for so long, for other readers that are told of it, though this ends."""
@@ -125,6 +200,8 @@ class StoreLoader:
             leave_lease(self._folder.path, self._folder.version, seconds)
 
     def release(self) -> None:
-        """End the lease."""
+        """End the lease, and let the pin end."""
         if self._lease is not None:
             self._lease.release()
+        if self.pin is not None:
+            self.pin.unlock()

@@ -6,7 +6,8 @@ import logging
 from threading import Lock, Thread
 from typing import TYPE_CHECKING
 
-from remuda.errors import StorageError
+from remuda.errors import OutcomeUnknownError, StorageError
+from remuda.storage.commit_retry import CommitRetry
 from remuda.storage.folder.manifest import map_entry
 from remuda.storage.map_store import MapStore
 from remuda.storage.segment.segment_directory import SegmentDirectory, StoredSegment
@@ -50,11 +51,13 @@ class BackgroundCheckpoint:
 class StoreWriter:
     """Changes the maps and the catalog of a store and commits each change, all of it or nothing.
 
-    `checkpoint` is the store's own, for the thread that runs it in the background.
+    `checkpoint` is the store's own, for the thread that runs it in the background. `rebase` takes the store over to
+    the newest root of a remote folder, with all that is not committed.
     """
 
-    def __init__(self, state: StoreState, checkpoint: Callable[[], None]) -> None:
+    def __init__(self, state: StoreState, checkpoint: Callable[[], None], rebase: Callable[[], None]) -> None:
         self._state = state
+        self.retry = CommitRetry(state, rebase)
         self._checkpoints = BackgroundCheckpoint(checkpoint)
 
     def new_map(self, definition: MapDefinition) -> MapStore:
@@ -66,6 +69,7 @@ class StoreWriter:
             state.structure,
             lambda delivery: self.commit_manifest(delivery, changed=definition.id),
             self._checkpoints.request,
+            self.retry,
             state.wal,
         )
         if state.read_only:
@@ -87,7 +91,7 @@ class StoreWriter:
         """
         self._state.refuse_unwritable()
         if self._state.folder is not None and self._state.wal is None:
-            self._flush_all()
+            self.flush_all()
 
     def change_indexes(self, found: MapStore, change: Callable[[MapStore], MapDefinition]) -> MapDefinition:
         definition, stored = found.definition, found.stored
@@ -121,7 +125,7 @@ class StoreWriter:
                 if any(each.memtable_length for each in state.maps.values()):
                     folder.begin_log_file()
             if state.wal is None:
-                self._flush_all()
+                self.flush_all()
             else:
                 for each in state.maps.values():
                     each.checkpoint()
@@ -136,13 +140,13 @@ class StoreWriter:
                 waiting = [each.state.flushed + 1 for each in maps]
                 folder.drop_old_logs(waiting, self.commit_manifest)
 
-    def _flush_all(self) -> None:
+    def flush_all(self) -> None:
         """Flush every memtable and commit once.
 
         Without a write-ahead log nothing would make up for the maps that a crash between two commits leaves behind.
         """
-        flushed = [each for each in self._state.maps.values() if each.flush()]
-        if flushed:
+        flushed = [each.flush() for each in self._state.maps.values()]
+        if any(flushed) or any(each.has_uncommitted_segments for each in self._state.maps.values()):
             self.commit_manifest()
         for each in self._state.maps.values():
             each.discard_superseded()
@@ -165,7 +169,24 @@ class StoreWriter:
                     if each.definition.id != changed:
                         each.flush()
             entries = [_entry_of(each) for each in state.maps.values()]
-            state.folder.commit(state.partitions, state.catalog, entries, only_changes=only_changes, delivery=delivery)
+            try:
+                state.folder.commit(
+                    state.partitions, state.catalog, entries, only_changes=only_changes, delivery=delivery
+                )
+            except OutcomeUnknownError as error:
+                if state.remote is not None:
+                    self.refuse_writes(error)
+                raise
+            for each in state.maps.values():
+                each.state.mark_committed()
+
+    def refuse_writes(self, error: StorageError) -> None:
+        """Refuse all writes from now on, for this reason: only opening the store again shows its state."""
+        state = self._state
+        if state.folder is not None:
+            state.folder.fail(error)
+        for each in state.maps.values():
+            each.availability.refusal = error.reason
 
 
 def _entry_of(each: MapStore) -> MapEntry:

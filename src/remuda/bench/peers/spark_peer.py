@@ -56,8 +56,8 @@ class SparkPeer:
         dataframe.write.format("noop").mode("overwrite").save()
 
     def read_maps(self, path: str) -> Any:
-        """The map of a grid as Spark SQL sees it, for queries that all have the same filter."""
-        return self.session.read.format("remuda").options(path=path, map="orders", pushFilters="true").load()
+        """The map of a grid as Spark SQL sees it."""
+        return self.session.read.format("remuda").options(path=path, map="orders").load()
 
     def empty_job(self) -> Any:
         """The least that any Spark job with Python tasks costs: one task in each slot that does nothing."""

@@ -17,6 +17,7 @@ from remuda.grid.files.new_map import definition_for, key_names, suggest_create
 from remuda.grid.files.progress import ProgressBar
 from remuda.grid.write_rows import generated_keys
 from remuda.storage import LoadMode
+from remuda.storage.load.conforming import order_column
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -36,14 +37,19 @@ class LoadOptions:
     key: tuple[str, ...] | None = None
     missing: Missing = "error"
     progress: bool | None = None
+    order_by: str | None = None
 
     @classmethod
-    def checked(cls, mode: Any, key: Any, missing: Any, progress: bool | None) -> LoadOptions:
+    def checked(
+        cls, mode: Any, key: Any, missing: Any, progress: bool | None, order_by: str | None = None
+    ) -> LoadOptions:
         """Return the options; raise where a word is none that they take."""
         for option, given, words in (("mode", mode, get_args(LoadMode)), ("missing", missing, get_args(Missing))):
             if str(given) not in words:
                 raise option_error(f"{option} must be one of {', '.join(words)}, not {given!r}")
-        return cls(mode, None if key is None else key_names(key), missing, progress)
+        if order_by is not None and mode != "upsert":
+            raise option_error(f"order_by says which row of an upsert wins: mode is {mode}")
+        return cls(mode, None if key is None else key_names(key), missing, progress, order_by)
 
 
 def load_data(store: Store, name: str, known: MapDefinition | None, data: Any, options: LoadOptions) -> int:
@@ -82,6 +88,7 @@ def _fill(target: MapStore, source: LoadSource, options: LoadOptions, *, created
     """Load all tables of the source. A few rows go through the log, but not those of a map that is being created: the
     records of the log belong to maps that are in the catalog."""
     definition = target.definition
+    order_by = order_column(definition, options.order_by)
     tables = with_keys(definition, _complete(definition, source.tables, options.missing))
     bar = ProgressBar(f"loading {definition.name}", source.rows, shown=options.progress)
     try:
@@ -89,8 +96,8 @@ def _fill(target: MapStore, source: LoadSource, options: LoadOptions, *, created
             few = not created and source.rows is not None and source.rows <= TABLE_ROWS
             first = list(islice(tables, 2 if few else 0))
             if len(first) == 1:
-                return target.load(first[0], options.mode)
-            return target.load_tables(chain(first, tables), options.mode, bar.advance)
+                return target.load(first[0], options.mode, order_by)
+            return target.load_tables(chain(first, tables), options.mode, bar.advance, order_by)
     finally:
         bar.finish()
 
@@ -99,9 +106,10 @@ def _load_spark(target: MapStore, data: Any, options: LoadOptions) -> int:
     from remuda.spark.load.load_job import load_dataframe
 
     _refuse_missing(target.definition, data.columns, options.missing)
+    order_by = order_column(target.definition, options.order_by)
     bar = ProgressBar(f"loading {target.definition.name}", None, shown=options.progress)
     try:
-        return load_dataframe(target, data, options.mode, generated_keys, bar.advance)
+        return load_dataframe(target, data, options.mode, generated_keys, bar.advance, order_by)
     finally:
         bar.finish()
 

@@ -102,7 +102,7 @@ def _compile_change(plan: Plan, node: physical.Modify, store: Store) -> Shortcut
                     if deletes:
                         map_store.delete([key])
                     else:
-                        map_store.put_one(changed)
+                        map_store.update_one(changed)
         return Result.of_update(count)
 
     return run

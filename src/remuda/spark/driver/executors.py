@@ -8,7 +8,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from remuda.errors import RemudaError
-from remuda.spark.driver.tasks import slot_count
+from remuda.spark.driver.tasks import refuse_stopped, slot_count
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -52,6 +52,8 @@ class ExecutorWatch:
             if now - self._asked < _PERIOD:
                 return False
             self._asked = now
+            if self._session.sparkContext._jsc is None:
+                return False  # stopped: a query that needs it says so
             before = (self._slots, self._names)
             self._slots, self._names = slot_count(self._session), executor_names(self._session)
             return (self._slots, self._names) != before
@@ -64,11 +66,11 @@ def refuse_unusable(session: SparkSession) -> None:
             "a Spark Connect session cannot run Remuda's tasks: give a session that has a SparkContext",
             sqlstate="0A000",
         )
-    if session.sparkContext._jsc is None:
-        raise RemudaError("the Spark session is stopped: give one that runs", sqlstate="08003")
+    refuse_stopped(session)
 
 
 def executor_names(session: SparkSession) -> tuple[str, ...]:
     """The ids that Spark gives its executors, none of them twice. With a local master the driver does all the work."""
+    refuse_stopped(session)
     spark: Any = session.sparkContext._jsc.sc()
     return () if spark.isLocal() else tuple(sorted(spark.getExecutorIds().mkString(" ").split()))

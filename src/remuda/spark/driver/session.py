@@ -83,7 +83,6 @@ _CONFIGURATION = {
     "spark.python.unix.domain.socket.enabled": "true",  # a two-task Python job: 16 ms instead of 60
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",  # the default of 10,000 makes loading 1.4x slower
-    "spark.sql.python.filterPushdown.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -100,33 +99,63 @@ _LARGEST_DRIVER_MEMORY = 8 << 30
 def session(
     master: str = "local[*]", app_name: str = "remuda", config: Mapping[str, str] | None = None
 ) -> SparkSession:
-    """A Spark session on `master`; `config` adds to Remuda's settings and wins over them.
+    """Start a Spark session on `master`; `config` adds to Remuda's settings and wins over them.
 
-    Spark allows one master in a process: where a session is already running, it is returned if it has the same
-    master, else refused. Settings that Spark fixes at its start are then those of the running session.
+    Spark allows one master in a process. Where a session is running already, it is returned just as it is: with another
+    master, or without a setting that `config` asks for, it is refused.
     """
     try:
         from pyspark.errors import PySparkException
         from pyspark.sql import SparkSession
     except ImportError as error:
         raise RemudaError("PySpark is not installed. Run: pip install 'remudadb[spark]'", sqlstate="0A000") from error
-    running = SparkSession.getActiveSession()
-    if running is not None and running.sparkContext.master != master:
-        raise RemudaError(
-            f"a Spark session on {running.sparkContext.master} is running in this process: "
-            f"stop it before starting one on {master}",
-            sqlstate="55006",
-        )
+    running = _running_session()
+    if running is not None:
+        _refuse_other(running, master, config or {})
+        make_importable(running.sparkContext)
+        return running
     builder = SparkSession.builder.master(master).appName(app_name)
     for key, value in {**_CONFIGURATION, **_local_configuration(master), **(config or {})}.items():
         builder = builder.config(key, value)
-    with _environment({} if running is not None else _variables(master)):
+    with _environment(_variables(master)):
         try:
             started = builder.getOrCreate()
         except PySparkException as error:
             raise RemudaError(f"Spark did not start on {master}: {error}", sqlstate="08001") from error
     make_importable(started.sparkContext)
     return started
+
+
+def _running_session() -> SparkSession | None:
+    """The session of this thread, else the one that the process began with."""
+    from pyspark import SparkContext
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    if SparkContext._active_spark_context is None:
+        return None
+    try:
+        return SparkSession.active()
+    except PySparkException:  # a context without a session: Spark makes one for it
+        return None
+
+
+def _refuse_other(running: SparkSession, master: str, config: Mapping[str, str]) -> None:
+    """Raise where the session that runs is not the one that is asked for: its settings are its owner's."""
+    present = running.sparkContext.master
+    if present != master:
+        raise RemudaError(
+            f"a Spark session on {present} is running in this process: stop it before starting one on {master}",
+            sqlstate="55006",
+        )
+    for name, value in config.items():
+        found = running.conf.get(name, None)
+        if found != str(value):
+            raise RemudaError(
+                f"a Spark session is running in this process, in which {name} is {found}, not {value}: set it there, "
+                "or stop the session first",
+                sqlstate="55006",
+            )
 
 
 def make_importable(context: SparkContext) -> None:

@@ -13,11 +13,13 @@ import re
 from contextlib import contextmanager
 from functools import cache, partial
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from remuda.errors import ErrorCode, RemudaError, SqlError, internal_error
+from remuda.errors import ErrorCode, RemudaError, SqlError, internal_error, state_error
 from remuda.spark.driver.session import make_importable
+from remuda.storage.folder.manifest import NAME as MANIFEST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -42,8 +44,9 @@ _LOST = (
     "FetchFailed",
     "Answer from Java side is empty",
 )
+_MISSING_MODULE = re.compile(r"No module named '([\w.]+)'")
+_MISSING_FILE = re.compile(r"FileNotFoundError: \[Errno 2\] [^']*'([^']+)'")
 _JAVA_CLASSES = re.compile(r"^.*\b(?:java|org|py4j)\.[\w.$]+: ")
-_UNPREPARED = "No module named 'remuda'"
 
 
 def as_sql_error(failure: Exception) -> SqlError:
@@ -52,15 +55,37 @@ def as_sql_error(failure: Exception) -> SqlError:
     reason = useful_line(text)
     if any(mark in text for mark in _CANCELLED):
         return SqlError(ErrorCode.CANCELLED_BY_USER, "the query was cancelled")
-    if _UNPREPARED in text:
+    missing = _MISSING_MODULE.search(text)
+    if missing is not None:
         return SqlError(
             ErrorCode.CONNECTION_PROBLEM,
-            f"Spark's Python workers cannot import remuda: {reason}",
-            suggestion="Install remuda on the executors, or set PYSPARK_PYTHON to a Python that has it.",
+            f"Spark's Python workers cannot import {missing[1]}: {reason}",
+            suggestion=f"Install {missing[1].partition('.')[0]} on the executors (pip install 'remudadb[spark]'), or "
+            "set PYSPARK_PYTHON to a Python that has it.",
         )
+    file = _MISSING_FILE.search(text)
+    store = None if file is None else _store_of(Path(file[1]))
+    if store is not None:
+        return unseen_folder(store)
     if isinstance(failure, OSError) or any(mark in text for mark in _LOST):
         return SqlError(ErrorCode.CONNECTION_PROBLEM, f"a Spark job lost a worker: {reason}")
     return internal_error(f"a Spark job failed: {reason}")
+
+
+def unseen_folder(folder: Path | str) -> SqlError:
+    """Report a folder that the driver has and a task has not found."""
+    return state_error(f"the executors do not see {folder}: use a shared file system or s3://")
+
+
+def _store_of(path: Path) -> Path | None:
+    """Return the store that this process sees at a path, or some levels above it."""
+    return next((each for each in (path, *path.parents) if (each / MANIFEST).is_file()), None)
+
+
+def refuse_stopped(session: SparkSession) -> None:
+    """Raise if the session can run no more jobs."""
+    if session.sparkContext._jsc is None:
+        raise RemudaError("the Spark session is stopped: open the grid again with one that runs", sqlstate="08003")
 
 
 def useful_line(text: str) -> str:
@@ -88,6 +113,7 @@ _slots: WeakKeyDictionary[SparkContext, RDD[int]] = WeakKeyDictionary()
 
 def slot_count(session: SparkSession) -> int:
     """How many tasks the session runs at once at this moment: executors join and leave."""
+    refuse_stopped(session)
     return session.sparkContext.defaultParallelism
 
 

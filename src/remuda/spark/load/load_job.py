@@ -17,9 +17,10 @@ import pyarrow as pa
 
 from remuda.catalog import new_id
 from remuda.errors import StorageError, state_error
-from remuda.spark.driver.tasks import run_tasks, slot_count
+from remuda.spark.driver.tasks import refuse_stopped, run_tasks, slot_count
 from remuda.spark.load.matching import match_columns, source_column
 from remuda.spark.load.partition_job import write_rows
+from remuda.spark.load.partition_task import in_session_clock
 from remuda.spark.load.segment_task import RowsInFile, SegmentWork, build_part, cut_parts, part_count, segment_infos
 from remuda.storage.folder.delivery import own_folder, remove_while_written
 
@@ -74,19 +75,21 @@ def load_dataframe(
     mode: LoadMode,
     take_keys: TakeKeys | None = None,
     progress: Callable[[int], None] | None = None,
+    order_by: str | None = None,
 ) -> int:
     """Loads every row of the DataFrame or none, and returns how many. Columns are matched by name.
 
     `progress` is told now and then how many rows have been read. A map that lives in the memory of this process has no
     folder for tasks to write to: its rows come here.
     """
+    refuse_stopped(dataframe.sparkSession)
     definition = store_map.definition
     fields = match_columns(definition, dataframe.schema, generates_keys=take_keys is not None)
     if all(column.name in fields for column in definition.columns if column.hidden):
         take_keys = None
     folder = _folder_of(store_map)
     if folder is None:
-        return store_map.load(_collected(definition, dataframe, fields, take_keys), mode)
+        return store_map.load(_collected(definition, dataframe, fields, take_keys), mode, order_by)
     _refuse_unseen(store_map, dataframe)
     load_id = f"load{new_id()}"
     between = own_folder(_store_of(folder), load_id)
@@ -95,8 +98,9 @@ def load_dataframe(
         between.mkdir(parents=True)
         with watched(between, progress):
             written = write_rows(between, definition, dataframe, fields, keyless=take_keys is not None)
-        infos = _build_in_tasks(dataframe.sparkSession, folder, load_id, definition, written, take_keys)
-        loaded = store_map.commit_segments(infos, mode)
+        make = partial(SegmentWork, str(folder), load_id, definition, order_by=order_by, is_upsert=mode == "upsert")
+        infos = _build_in_tasks(dataframe.sparkSession, definition, written, take_keys, make)
+        loaded = store_map.commit_segments(infos, mode, order_by=order_by)
         committed = infos
         return loaded
     finally:
@@ -132,7 +136,7 @@ def _collected(
     definition: MapDefinition, dataframe: DataFrame, fields: Mapping[str, StructField], take_keys: TakeKeys | None
 ) -> pa.Table:
     renamed = [source_column(field).alias(name) for name, field in fields.items()]
-    table = dataframe.select(*renamed).toArrow()
+    table = in_session_clock(definition, dataframe.select(*renamed).toArrow())
     if take_keys is None:
         return table
     (hidden,) = (column for column in definition.columns if column.hidden)
@@ -142,14 +146,12 @@ def _collected(
 
 def _build_in_tasks(
     session: SparkSession,
-    folder: Path,
-    load_id: str,
     definition: MapDefinition,
     written: Sequence[WrittenRows],
     take_keys: TakeKeys | None,
+    make: Callable[[int, int, tuple[RowsInFile, ...]], SegmentWork],
 ) -> list[SegmentInfo]:
     """The second half: `segment_task`."""
-    make = partial(SegmentWork, str(folder), load_id, definition)
     slots = slot_count(session)
     if take_keys is None:
         works = [

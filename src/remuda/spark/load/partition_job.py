@@ -13,6 +13,7 @@ from remuda.spark.load.matching import source_column
 from remuda.spark.load.parquet_frame import row_groups
 from remuda.spark.load.parquet_task import FileUnreadableError, ParquetWork, cut_groups, write_parquet
 from remuda.spark.load.partition_task import ANSWER_SCHEMA, travelling_name, write_lots_in_arrow, written_rows
+from remuda.types import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -39,7 +40,7 @@ def write_rows(
     between: Path, definition: MapDefinition, dataframe: DataFrame, fields: Mapping[str, StructField], *, keyless: bool
 ) -> list[WrittenRows]:
     """Tasks write all rows into the folder `between`. `fields` are those that fill the columns of the map, by name."""
-    groups = row_groups(dataframe, fields)
+    groups = None if _reads_the_clock(definition, fields) else row_groups(dataframe, fields)
     if groups is None:
         return _through_spark(between, definition, dataframe, fields, keyless=keyless)
     names = {field.name: name for name, field in fields.items()}
@@ -50,6 +51,16 @@ def write_rows(
     except FileUnreadableError:
         return _through_spark(between, definition, dataframe, fields, keyless=keyless)
     return [written_rows(answer) for answer in answers]
+
+
+def _reads_the_clock(definition: MapDefinition, fields: Mapping[str, StructField]) -> bool:
+    """Whether moments become times of the session's zone, which files do not carry."""
+    from pyspark.sql.types import TimestampType
+
+    kinds = {name: definition.column(name).type.kind for name in fields}
+    return any(
+        kinds[name] is Kind.TIMESTAMP and isinstance(each.dataType, TimestampType) for name, each in fields.items()
+    )
 
 
 def _through_spark(

@@ -19,6 +19,7 @@ from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from remuda.dataclass import dataclass
 from remuda.errors import RemudaError, SqlError
@@ -26,6 +27,7 @@ from remuda.spark.query.batch_file import BatchFileWriter, ByteRange
 from remuda.storage.load.conforming import conform
 from remuda.storage.segment.row_memory import rows_of
 from remuda.storage.segment.segment_builder import DICTIONARY_SHARE, mostly_distinct, partition_ids
+from remuda.types import Kind
 from remuda.types.arrow_arrays import flat, is_dictionary
 
 if TYPE_CHECKING:
@@ -98,10 +100,26 @@ def written_rows(raw: bytes) -> WrittenRows:
 def fitting(definition: MapDefinition, table: pa.Table) -> pa.Table:
     """The columns of the map. The row number of an error counts within a task, which means nothing to the user."""
     try:
-        columns = conform(definition, table)
+        columns = conform(definition, in_session_clock(definition, table))
     except SqlError as error:
         raise type(error)(error.code, re.sub(r", row \d+$", "", error.message), suggestion=error.suggestion) from error
     return pa.Table.from_arrays(columns, names=[column.name for column in definition.columns])
+
+
+def in_session_clock(definition: MapDefinition, table: pa.Table) -> pa.Table:
+    """Return the table with moments that go into a TIMESTAMP as the clock shows them in the zone of the session.
+
+    So does a cast of Spark. Its batches carry the zone; Arrow's own cast would take the clock of UTC.
+    """
+    for number, field in enumerate(table.schema):
+        column = definition.find_column(field.name)
+        if column is not None and column.type.kind is Kind.TIMESTAMP and is_zoned(field.type):
+            table = table.set_column(number, field.name, pc.local_timestamp(table.column(number)))
+    return table
+
+
+def is_zoned(given: pa.DataType) -> bool:
+    return bool(pa.types.is_timestamp(given)) and given.tz is not None
 
 
 def _tables(names: Mapping[str, str], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:

@@ -17,6 +17,7 @@ from remuda.dataclass import dataclass
 from remuda.spark.load.partition_task import WrittenRows, fitting
 from remuda.spark.query.batch_file import BatchFile, ByteRange
 from remuda.storage.load.bulk_load import MOST_PARTS, build_segments
+from remuda.storage.load.upsert_keys import one_of_each_key
 from remuda.storage.segment.segment_builder import compacted, partition_ids
 from remuda.storage.segment.segment_file import save_segment
 from remuda.types.arrow_arrays import is_dictionary
@@ -56,6 +57,9 @@ class SegmentWork:
     first: int
     end: int
     pieces: tuple[RowsInFile, ...]
+    order_by: str | None = None
+    """In an upsert: the column that says which of several rows with one key is the newest."""
+    is_upsert: bool = False
 
 
 def build_part(work: SegmentWork) -> Iterator[bytes]:
@@ -66,7 +70,8 @@ def build_part(work: SegmentWork) -> Iterator[bytes]:
     tables = [_table(work, piece) for piece in work.pieces]
     rows = pa.concat_tables(_alike(tables))
     del tables
-    for segment in build_segments(work.definition, rows.columns):
+    columns = one_of_each_key(work.definition, rows.columns, work.order_by) if work.is_upsert else rows.columns
+    for segment in build_segments(work.definition, columns):
         segment.id = f"{work.load_id}-{segment.id}"
         yield pickle.dumps(save_segment(Path(work.folder), segment))
 

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 
 from remuda.dataclass import dataclass
 from remuda.exec.metrics import Instrumentation
+from remuda.spark.driver.job_marks import JobMarks
 from remuda.spark.driver.tasks import slot_count
 from remuda.spark.query.shuffle_stages import stages_of
 from remuda.spark.query.stage_job import ReadersEnd, SparkJob
@@ -55,13 +56,16 @@ class SparkFragments:
     """The folder of the store, if tasks may write there: large answers, and what they send to each other."""
     code: ExpressionCache | None = None
     """Where it is `Instrumentation`, tasks measure too, and what they did is added there."""
+    statement: str = ""
+    """The text of the statement, for Spark's UI."""
 
     def __call__(self, fragment: Fragment, state: QueryState) -> tuple[tuple[ReceivingEnd, ...], Callable[[], None]]:
         slots = slot_count(self.session)
         stages = stages_of(self.plan, fragment, self.parameters.values, slots)
         measures = self.code if isinstance(self.code, Instrumentation) else None
         measured = None if measures is None else partial(add_measured, self.plan, measures=measures)
-        job = SparkJob(self.session, self.snapshots, self.store, state, f"remuda-{uuid.uuid4().hex}", measured)
+        marks = JobMarks.of_thread(self.session.sparkContext, self.statement)
+        job = SparkJob(self.session, self.snapshots, self.store, state, f"remuda-{uuid.uuid4().hex}", marks, measured)
         described = cache(lambda map_id: self.snapshots[map_id].describe())
 
         def works(stage: Stage, mailbox: Mailbox) -> dict[int, TaskWork]:

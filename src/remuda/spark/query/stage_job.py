@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from remuda.exec import RowBatch
     from remuda.expr import Column
     from remuda.runtime import QueryState
+    from remuda.spark.driver.job_marks import JobMarks
     from remuda.spark.query.shuffle_stages import Stage, Stages
     from remuda.spark.query.stage_task import TaskWork
     from remuda.storage import MapSnapshot
@@ -92,6 +93,7 @@ class SparkJob:
     store: Path | None
     state: QueryState
     tag: str
+    marks: JobMarks
     measured: Callable[[bytes], None] | None = None
     """Takes what a task measured; None where nobody asked."""
     folder: str | None = field(init=False, default=None)
@@ -124,9 +126,10 @@ class SparkJob:
 
     def _run(self, stages: Stages, works: WorksOf) -> None:
         try:
-            through_spark = stages.before and self.folder is None and not stages.is_volatile
-            run = self._by_spark(stages, works) if through_spark else self._by_blocks(stages, works)
-            self._run_task_batches(list(stages.last.tasks), run)
+            with self.marks.on_this_thread(self.session.sparkContext):
+                through_spark = stages.before and self.folder is None and not stages.is_volatile
+                run = self._by_spark(stages, works) if through_spark else self._by_blocks(stages, works)
+                self._run_task_batches(list(stages.last.tasks), run)
         except BaseException as error:  # noqa: BLE001  (whatever it is, the reader of the result must learn of it)
             self.state.fail(error)
         finally:

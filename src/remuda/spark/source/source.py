@@ -5,38 +5,32 @@
     df.write.format("remuda").option("path", "shop.remuda").option("map", "orders").mode("append").save()
 
 Options: `path`, a folder that all executors see or an address such as `s3://bucket/shop.remuda`; `map` or `query`; for
-reading `columns` (Spark does not say which it needs), `tasks` and `pushFilters`; for appending `mode` = append or
-upsert. Spark's mode overwrite replaces all rows of the map in one commit. Files of a remote folder are cached on the
-disk of each machine that reads them, in the folder `cache`.
+reading `columns` (Spark does not say which it needs) and `tasks`; for appending `mode` = append or upsert, `orderBy`,
+the column whose greatest value wins where an upsert has a key more than once, and `missing` = null, which writes NULL
+into columns that the data lacks. Spark's mode overwrite replaces all rows of the map in one commit. Files of a remote
+folder are cached on the disk of each machine that reads them, in the folder `cache`. Any number of jobs may write a
+store on S3, Google Cloud Storage or Azure at the same time; on HDFS only one may, and `soleWriter` = true says that
+there is no other.
 
 Writing many rows costs the JVM less where the session's `spark.sql.execution.arrow.maxBytesPerBatch` is 2147483647:
 with any other limit Spark adds up the sizes of all columns after every row.
-
-Spark keeps what a read was planned to with the data frame, not with the query: the filters that one query pushes down
-are those of every later one without filters, and of all uses of the data frame within one query. So
-
-    orders.where("id = 7").union(orders.where("id = 8"))
-
-would find 8 twice. Filters are therefore pushed only where `pushFilters` = true says that the data frame is used once;
-`query` is the other way to have a condition use partitions and indexes.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from pyspark.sql.datasource import DataSource
 
-from remuda.errors import option_error
+from remuda.errors import not_supported, option_error
 from remuda.spark.driver.session import make_importable
-from remuda.spark.driver.tasks import slot_count
+from remuda.spark.driver.tasks import refuse_stopped, slot_count
+from remuda.spark.source.pinned_read import open_reader
 from remuda.spark.source.source_read import (
-    FilteringMapReader,
     MapReader,
     QueryReader,
     default_tasks,
     find_map,
-    open_reader,
     query_columns,
     read_columns,
 )
@@ -51,12 +45,16 @@ if TYPE_CHECKING:
 
     from remuda.storage import LoadMode
 
-_PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
-_OPTIONS = frozenset({"path", "map", "query", "columns", "tasks", "pushfilters", "mode", "cache", "checkpointlocation"})
+_OPTIONS = frozenset(
+    {"path", "map", "query", "columns", "tasks", "mode", "missing", "orderby", "cache", "checkpointlocation"}
+)
+
+
+_TABLE_OPTIONS = {"provider", "location"}
+"""What Spark adds for CREATE TABLE. For a table that is there, it gives no option at all."""
 
 
 class RemudaSource(DataSource):
-    pushes_filters = False
     tasks = default_tasks()
 
     @classmethod
@@ -65,9 +63,20 @@ class RemudaSource(DataSource):
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
         super().__init__(options)
+        if not options or options.keys() >= _TABLE_OPTIONS:
+            raise not_supported(
+                "a table USING remuda is not kept in Spark's catalog, since Spark hands none of its options on",
+                suggestion="Use CREATE TEMPORARY VIEW v USING remuda OPTIONS (path '...', map '...').",
+            )
+        if any(name.casefold() == "pushfilters" for name in options):
+            raise option_error(
+                "filters are not pushed down: Spark keeps them with the data frame, and would apply them to other "
+                "queries over it",
+                suggestion='Put the condition into the frame: .option("query", "SELECT ... WHERE ...").',
+            )
         unknown = [name for name in options if name.casefold() not in _OPTIONS]
         if unknown:
-            known = "path, map, query, columns, tasks, pushFilters, mode, cache"
+            known = "path, map, query, columns, tasks, mode, missing, orderBy, cache"
             raise option_error(f"unknown option: {unknown[0]}; the options are {known}")
         if not options.get("path"):
             raise option_error('say where the maps are: .option("path", ...)')
@@ -91,11 +100,25 @@ class RemudaSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         if "query" in self.options:
             return QueryReader(self.options)
-        pushes = self.pushes_filters and self.options.get("pushFilters", "false").casefold() == "true"
-        return (FilteringMapReader if pushes else MapReader)(self.options, self.tasks)
+        return MapReader(self.options, self.tasks)
 
     def writer(self, schema: StructType, overwrite: bool) -> MapWriter:
+        if overwrite and "mode" in self.options:
+            raise option_error(
+                f'the mode "overwrite" replaces all rows, and the option mode = {self.options["mode"]} does not: '
+                "leave one of them out"
+            )
         return MapWriter(find_target(self._for_writing(), schema, "replace" if overwrite else self._mode("append")))
+
+    def streamReader(self, schema: StructType) -> NoReturn:
+        raise not_supported(
+            "maps cannot be read as streams",
+            suggestion="Read them by spark.read; a stream that joins such a data frame reads it anew in each batch.",
+        )
+
+    def simpleStreamReader(self, schema: StructType) -> NoReturn:
+        """Spark asks for this where the other raises."""
+        self.streamReader(schema)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> MapStreamWriter:
         if overwrite:
@@ -125,14 +148,16 @@ class RemudaSource(DataSource):
 
 
 def register(spark: SparkSession) -> None:
-    """Makes the format `remuda` known to a session, and lets Spark push filters down to it."""
+    """Make the format `remuda` known to a session, whose settings stay as they are, and to writes of this thread."""
+    refuse_stopped(spark)
     make_importable(spark.sparkContext)
-    spark.conf.set(_PUSHDOWN, "true")
 
     class Registered(RemudaSource):
         """Made here so that it travels to Spark's Python processes by value, with what it knows of the session."""
 
-        pushes_filters = True
         tasks = slot_count(spark)
 
     spark.dataSource.register(Registered)
+    # Spark looks for the format of a write in the session of the thread, which other threads than the first have none
+    # of until they make a data frame.
+    spark.createDataFrame([], "nothing INT")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -11,15 +12,20 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 
 from remuda.catalog import new_id
 from remuda.dataclass import dataclass
+from remuda.errors import missing_column, option_error
+from remuda.spark.driver.tasks import unseen_folder
 from remuda.spark.load.matching import match_columns
 from remuda.spark.load.partition_task import fitting
-from remuda.spark.source.source_read import find_map, open_reader
+from remuda.spark.source.pinned_read import open_reader
+from remuda.spark.source.source_read import find_map
 from remuda.storage.folder.delivery import FolderInbox
-from remuda.storage.load.bulk_load import SEGMENT_ROWS, build_segments, last_of_each_key
+from remuda.storage.load.bulk_load import SEGMENT_ROWS, build_segments
+from remuda.storage.load.conforming import order_column
+from remuda.storage.load.upsert_keys import one_of_each_key
 from remuda.storage.remote.remote_delivery import RemoteInbox
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Container, Iterator, Mapping
 
     from pyspark.sql.types import StructType
 
@@ -27,6 +33,7 @@ if TYPE_CHECKING:
     from remuda.storage import LoadMode, SegmentInfo
 
 MODES = ("append", "upsert")
+MISSING = ("error", "null")
 _BLOCK_BITS = 23
 """Of the number of keys in a block: those of a segment and of the batch that made it large enough."""
 
@@ -47,6 +54,7 @@ class Target:
     definition: MapDefinition
     mode: LoadMode
     names: tuple[str, ...]
+    order_by: str | None = None
 
     @property
     def generates_keys(self) -> bool:
@@ -55,6 +63,8 @@ class Target:
 
     def write(self, delivery_id: str, batches: Iterator[pa.RecordBatch]) -> WrittenSegments:
         """Runs in a task, which holds the rows of about one segment at a time."""
+        if isinstance(self.inbox, FolderInbox) and not Path(self.inbox.store).is_dir():
+            raise unseen_folder(self.inbox.store)
         infos: list[SegmentInfo] = []
         for given in _tables(batches):
             table = given.rename_columns(list(self.names))
@@ -62,7 +72,7 @@ class Target:
                 table = _with_keys(self.definition, table)
             columns = fitting(self.definition, table).columns
             if self.mode == "upsert":
-                columns = last_of_each_key(self.definition, columns)
+                columns = one_of_each_key(self.definition, columns, self.order_by)
             infos.extend(self.inbox.save(delivery_id, build_segments(self.definition, columns)))
         return WrittenSegments(delivery_id, tuple(infos))
 
@@ -71,13 +81,13 @@ class Target:
         infos = [info for each in written for info in each.infos]
         delivery_id = written[0].delivery_id if written else delivery_id
         if infos or self.mode == "replace":
-            self.inbox.deliver(delivery_id, self.definition, infos, self.mode)
+            self.inbox.deliver(delivery_id, self.definition, infos, self.mode, self.order_by)
         else:
             self.inbox.forget(delivery_id)
 
     def abort(self, delivery_id: str, messages: list[WriterCommitMessage | None]) -> None:
         """Tasks may still be running, see `expect` and `save` of the inbox. Of a stream's delivery that no message
-        names, what they left is removed when it is a day old."""
+        names, what they left is removed when it has been quiet for some hours."""
         for each in {delivery_id, *(cast("WrittenSegments", message).delivery_id for message in messages if message)}:
             self.inbox.forget(each)
 
@@ -91,9 +101,26 @@ def find_target(options: Mapping[str, str], schema: StructType, mode: LoadMode) 
     finally:
         store.close()
     fields = match_columns(definition, schema, generates_keys=True)
+    refuse_missing(definition, fields, options)
     by_field = {field.name: name for name, field in fields.items()}
     names = tuple(by_field[field.name] for field in schema.fields)
-    return Target(inbox, definition, mode, names)
+    order_by = order_column(definition, options.get("orderBy"))
+    if order_by is not None and mode != "upsert":
+        raise option_error(f"orderBy says which row of an upsert wins: mode is {mode}")
+    return Target(inbox, definition, mode, names, order_by)
+
+
+def refuse_missing(definition: MapDefinition, fields: Container[str], options: Mapping[str, str]) -> None:
+    """Raise where the data lacks columns of the map, unless the option `missing` says that they are NULL."""
+    given = options.get("missing", "error")
+    if given not in MISSING:
+        raise option_error(f"missing must be one of {', '.join(MISSING)}, not {given!r}")
+    lacking = [each.name for each in definition.columns if not each.hidden and each.name not in fields]
+    if lacking and given == "error":
+        raise missing_column(
+            f"the DataFrame lacks columns of {definition.name}: {', '.join(lacking)}",
+            suggestion='option("missing", "null") writes NULL for them.',
+        )
 
 
 class MapWriter(DataSourceArrowWriter):

@@ -57,8 +57,15 @@ class FolderInbox:
         folder = delivery_folder(Path(self.store), delivery_id)
         return [save_segment(folder, segment, make_folder=False) for segment in segments]
 
-    def deliver(self, delivery_id: str, definition: MapDefinition, infos: Sequence[SegmentInfo], mode: LoadMode) -> int:
-        return deliver(Path(self.store), delivery_id, definition, infos, mode)
+    def deliver(
+        self,
+        delivery_id: str,
+        definition: MapDefinition,
+        infos: Sequence[SegmentInfo],
+        mode: LoadMode,
+        order_by: str | None = None,
+    ) -> int:
+        return deliver(Path(self.store), delivery_id, definition, infos, mode, order_by)
 
     def forget(self, delivery_id: str) -> None:
         forget(Path(self.store), delivery_id)
@@ -74,7 +81,12 @@ def own_folder(store: Path, name: str) -> Path:
 
 
 def deliver(
-    store: Path, delivery_id: str, definition: MapDefinition, infos: Sequence[SegmentInfo], mode: LoadMode
+    store: Path,
+    delivery_id: str,
+    definition: MapDefinition,
+    infos: Sequence[SegmentInfo],
+    mode: LoadMode,
+    order_by: str | None = None,
 ) -> int:
     """Hand in the segments of a delivery's folder, all or none, and return how many rows they had.
 
@@ -83,7 +95,7 @@ def deliver(
     """
     answer = store / FOLDER / f"{delivery_id}{ANSWER}"
     try:
-        hand_in(store, delivery_id, definition, infos, mode)
+        hand_in(store, delivery_id, definition, infos, mode, order_by)
         while not answer.exists():
             try:
                 Store.open(store).close()
@@ -98,7 +110,12 @@ def deliver(
 
 
 def hand_in(
-    store: Path, delivery_id: str, definition: MapDefinition, infos: Sequence[SegmentInfo], mode: LoadMode
+    store: Path,
+    delivery_id: str,
+    definition: MapDefinition,
+    infos: Sequence[SegmentInfo],
+    mode: LoadMode,
+    order_by: str | None = None,
 ) -> None:
     """Ask for the segments to be taken over. From now on they will be, though this process may end."""
     folder = store / FOLDER
@@ -106,7 +123,8 @@ def hand_in(
     request = folder / f"{delivery_id}{REQUEST}"
     fresh = request.with_suffix(".new")
     with create_file(fresh, levels=LEVELS) as file:
-        file.write(msgspec.json.encode(Delivery(mode, map_entry(definition, 0, [(info, None) for info in infos]))))
+        entry = map_entry(definition, 0, [(info, None) for info in infos])
+        file.write(msgspec.json.encode(Delivery(mode, entry, order_by)))
     fresh.replace(request)
 
 

@@ -7,6 +7,7 @@ from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from remuda.storage.folder.execution_pin import oldest_version_pinned
 from remuda.storage.folder.reader_lease import oldest_version_read
 from remuda.storage.folder.store_files import remove_file
 
@@ -53,7 +54,9 @@ class Disposal:
         if not self._waiting or self._stopped:
             return
         try:
-            oldest = oldest_version_read(self._store)
+            # Leases first: a task gives up its lease when its pin is there, so that one of the two is found.
+            needed = (oldest_version_read(self._store), oldest_version_pinned(self._store))
+            oldest = min((version for version in needed if version is not None), default=None)
         except OSError as error:
             _logger.warning("the leases of readers cannot be read: %s", error)
             return

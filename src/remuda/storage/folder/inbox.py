@@ -53,7 +53,13 @@ _OWN_NAME = re.compile(
 )
 _POLL_SECONDS = 0.05
 ABANDONED_SECONDS = 24 * 3600.0
-"""Age at which files that were never delivered belong to a job that is dead."""
+"""Age at which a file in a remote inbox, where there are no folders, belongs to a job that is dead."""
+QUIET_SECONDS = 4 * 3600.0
+"""Time without a new file after which a delivery that was not handed in belongs to a job that is dead.
+
+A job that is alive all the same, as one task of it takes longer to make a segment, fails and leaves nothing."""
+SWEEP_SECONDS = 600.0
+"""Time between two searches for such deliveries while the store is open."""
 _logger = logging.getLogger("remuda.storage")
 
 
@@ -62,6 +68,7 @@ class Delivery(msgspec.Struct, frozen=True):
 
     mode: str
     map: MapEntry
+    order_by: str | None = None
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -88,7 +95,7 @@ class Inbox:
 
     def start(self) -> None:
         """Takes over what waits already, then whatever comes."""
-        self._remove_abandoned()
+        self.remove_abandoned(is_opening=True)
         self.take_all()
         self._store.forget_deliveries(lambda each: not (self._folder / (each + CLAIMED)).exists())
         self._thread = Thread(target=_watch, args=(weakref.ref(self), self._stopped), name="remuda-inbox", daemon=True)
@@ -159,7 +166,8 @@ class Inbox:
         files = [path for info in infos for path in segment_paths(claimed.with_suffix(""), info)]
         try:
             _link(files, folder)
-            return target.commit_segments(infos, cast("LoadMode", delivery.mode), claimed.stem)
+            mode = cast("LoadMode", delivery.mode)
+            return target.commit_segments(infos, mode, claimed.stem, delivery.order_by)
         except OutcomeUnknownError:
             raise  # A crash may leave the manifest that names the files.
         except BaseException:
@@ -168,30 +176,35 @@ class Inbox:
                     (folder / path.name).unlink(missing_ok=True)
             raise
 
-    def _remove_abandoned(self) -> None:
+    def remove_abandoned(self, *, is_opening: bool = False) -> None:
         """Remove what an earlier writer, or a process that died, has left.
 
-        Files of an earlier writer are of no use to the next one.
+        Files of an earlier writer are of no use to the next one: they go when the store is opened.
         """
         if not self._folder.is_dir():
             return
-        limit = time.time() - ABANDONED_SECONDS
+        limit = time.time() - QUIET_SECONDS
         found = [path for path in self._folder.iterdir() if _OWN_NAME.fullmatch(path.name)]
         waiting = {path.stem for path in found if path.suffix in {REQUEST, CLAIMED}}
         for path in found:
             with suppress(OSError):
-                is_old = path.name.startswith(OWN) or path.suffix == GONE or path.lstat().st_mtime < limit
-                if path.stem not in waiting and is_old:
+                is_ours = path.name.startswith(OWN) or path.suffix == GONE
+                is_left = is_opening if is_ours else path.lstat().st_mtime < limit
+                if path.stem not in waiting and is_left:
                     rmtree(path) if path.is_dir() else path.unlink()
 
 
 def _watch(found: weakref.ref[Inbox], stopped: Event) -> None:
     """Poll the inbox. The wait holds nothing: a store that was dropped without being closed can go."""
+    swept = time.monotonic()
     while not stopped.wait(_POLL_SECONDS):
         inbox = found()
         if inbox is None:
             return
         inbox.take_all()
+        if time.monotonic() - swept >= SWEEP_SECONDS:
+            inbox.remove_abandoned()
+            swept = time.monotonic()
         del inbox
 
 

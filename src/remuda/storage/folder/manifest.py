@@ -12,7 +12,7 @@ import zlib
 from contextlib import suppress
 from decimal import Decimal
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 FORMAT = 1
 NAME = "MANIFEST"
 _HEAD = "REMUDA"
+MOVED = b"REMUDA 2 roots\nThe states of this store are in roots/.\n"
+"""Stands in the place of the manifest of a remote store with numbered roots: versions that know none refuse it."""
 
 
 class ColumnEntry(msgspec.Struct, frozen=True):
@@ -123,6 +125,20 @@ class Manifest(msgspec.Struct, frozen=True):
     deliveries: tuple[str, ...] = ()
 
 
+class Root(Manifest, frozen=True):
+    """A manifest of a remote store.
+
+    `commit` is the id of the commit that made it, by which a writer recognises its own. `has_log` says that a
+    write-ahead log belongs to it, as to a store that was copied from a local folder and that no process has written.
+    """
+
+    commit: str = ""
+    has_log: bool = False
+
+
+AnyManifest = TypeVar("AnyManifest", bound=Manifest)
+
+
 class UnsyncedManifestError(OutcomeUnknownError):
     """The manifest is in its place, but a crash may leave this one or the one before."""
 
@@ -164,18 +180,21 @@ def encode_manifest(manifest: Manifest) -> bytes:
     return f"{_HEAD} {FORMAT} {zlib.crc32(body):08x}\n".encode() + body
 
 
-def decode_manifest(raw: bytes, path: Path | str) -> Manifest:
+def decode_manifest(raw: bytes, path: Path | str, form: type[AnyManifest] = Manifest) -> AnyManifest:  # type: ignore[assignment]
     """Decode a manifest; `path` is where it was read, for errors."""
     head, _, body = raw.partition(b"\n")
     words = head.decode("ascii", "replace").split()
     if len(words) != 3 or words[0] != _HEAD:
         raise damage_error("not a manifest", path, 0)
+    if raw == MOVED:
+        message = "this is a copy of a remote store, which is not opened as a local folder"
+        raise StorageError(message, path, sqlstate="0A000")
     if words[1] != str(FORMAT):
         raise StorageError(f"the folder has format {words[1]}, this version reads {FORMAT}", path, 0, sqlstate="0A000")
     if words[2] != f"{zlib.crc32(body):08x}":
         raise damage_error("the manifest is damaged", path, len(head) + 1)
     try:
-        manifest = msgspec.json.decode(body, type=Manifest)
+        manifest = msgspec.json.decode(body, type=form)
         _check_names(manifest)
     except (msgspec.DecodeError, ValueError) as error:
         raise damage_error(f"the manifest cannot be read: {error}", path, len(head) + 1) from error

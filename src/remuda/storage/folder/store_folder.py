@@ -3,6 +3,7 @@
 MANIFEST                        what the folder holds (`manifest`)
 LOCK                            held by the one process that writes
 readers/<id>.lease              which state a reader uses (`reader_lease`)
+pins/<name>/                    which state the tasks of a Spark execution read (`execution_pin`)
 wal/<number>.log                statements since the last checkpoint (`write_ahead_log`)
 maps/<map id>/<segment id>.*    segments (`segment_file`)
 inbox/<id>.*                    segments that other processes hand over (`inbox`)
@@ -88,6 +89,8 @@ class StoreFolder:
         self._deliveries: frozenset[str] = frozenset()
         self._uncertain = False
         """Whether it is unknown which manifest a crash would leave."""
+        self._failure: StorageError | None = None
+        """Why nothing can be committed to a remote store any more."""
 
     @property
     def version(self) -> int | None:
@@ -100,6 +103,7 @@ class StoreFolder:
         """Makes the folder, if it is absent, and keeps other writers out."""
         try:
             if self.remote is not None:
+                self.remote.refuse_unsafe()
                 self.remote.fetch()
         except FileNotFoundError as error:
             raise damage_error("a file named in the manifest is missing", error.filename) from error
@@ -109,6 +113,7 @@ class StoreFolder:
                 make_folder(self.path / name)
             refuse_link(self.path / "inbox")
             refuse_link(self.path / "readers")
+            refuse_link(self.path / "pins")
             self._lock = FolderLock(self.path / LOCK)
 
     def unlock(self) -> None:
@@ -317,9 +322,15 @@ class StoreFolder:
             write_manifest(self.path, manifest)
 
     def refuse_after_failure(self) -> None:
-        """Refuses writes where it is unknown which manifest a crash would leave."""
+        """Refuses writes where it is unknown which manifest a crash would leave, or a remote store has failed."""
+        if self._failure is not None:
+            raise StorageError(self._failure.reason, self.path if self.remote is None else self.remote.name)
         if self._uncertain:
             raise StorageError("a manifest could not be made durable: the folder must be opened anew", self.path)
+
+    def fail(self, error: StorageError) -> None:
+        """Refuse all commits from now on, for this reason."""
+        self._failure = error
 
     def _sync_names(self, maps: list[MapEntry]) -> None:
         """Sync the folders of new files.

@@ -11,17 +11,15 @@ import pyarrow as pa
 
 from remuda.storage.index.key_index import table_bits
 from remuda.storage.segment.row_memory import release_unused, rows_of
-from remuda.storage.segment.row_order import BLOCK, stable_order
+from remuda.storage.segment.row_order import BLOCK
 from remuda.storage.segment.segment import Segment, key_access
 from remuda.storage.segment.segment_builder import (
     BUILDERS,
     encoded,
     finish_segment,
-    key_hashes,
-    key_reader,
     partition_ids,
 )
-from remuda.types.arrow_arrays import fixed_values, flat, is_dictionary
+from remuda.types.arrow_arrays import fixed_values, is_dictionary
 from remuda.types.column_hash import hash_columns
 
 if TYPE_CHECKING:
@@ -77,25 +75,6 @@ def _partition_order(
     partitions = partition_ids(definition, columns)
     order = np.argsort(partitions, kind="stable").astype(np.uint32)
     return order, np.bincount(partitions, minlength=definition.partitions)
-
-
-def last_of_each_key(definition: MapDefinition, columns: Sequence[pa.Array | pa.ChunkedArray]) -> list[pa.Array]:
-    """Return the rows without those whose key comes again further down: what an upsert leaves."""
-    arrays = [flat(column) for column in columns]
-    hashes = key_hashes(definition, arrays)
-    order = stable_order(hashes)
-    hashes = hashes[order]
-    repeated = np.zeros(len(order), np.bool_)
-    repeated[:-1] = hashes[1:] == hashes[:-1]
-    repeated[1:] |= repeated[:-1].copy()
-    if not bool(repeated.any()):
-        return arrays
-    key_at = key_reader(definition, arrays)
-    last = {key_at(row): row for row in np.sort(order[repeated]).tolist()}
-    kept = np.ones(len(order), np.bool_)
-    kept[order[repeated]] = False
-    kept[list(last.values())] = True
-    return [array.filter(pa.array(kept)) for array in arrays]
 
 
 def common_keys(held: Segment, given: Segment) -> tuple[np.ndarray, np.ndarray]:

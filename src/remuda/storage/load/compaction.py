@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from remuda.expr.cancellation import check_cancelled
 from remuda.storage.load.bulk_load import build_segments, common_keys
+from remuda.storage.load.upsert_keys import order_ranks, twice_in_upsert
 from remuda.storage.segment.deletion_vector import DeletionVector
 from remuda.storage.segment.segment_builder import build_segment, duplicate_key
 from remuda.storage.snapshot import MapSnapshot
@@ -37,17 +38,22 @@ def merge_load(
     held: Sequence[StoredSegment],
     fresh: Sequence[StoredSegment],
     mode: LoadMode,
+    order_by: str | None = None,
 ) -> tuple[StoredSegment, ...]:
     """Return the segments of a map after a load: `held` has what was there, `fresh` what is loaded, each key once in
-    each."""
+    each segment. A key that is in two loaded segments is refused, unless `order_by` says which row wins."""
     kept = [] if mode == "replace" else list(held)
+    loaded: list[StoredSegment] = []
     try:
         for each in fresh:
             kept = [_make_way(directory, definition, other, each, mode) for other in kept]
-            kept.append(_with_all_indexes(directory, definition, each))
-        return merge_small(directory, definition, [each for each in kept if each.live])
+            newest = _with_all_indexes(directory, definition, each)
+            for number, other in enumerate(loaded):
+                loaded[number], newest = _settle(directory, definition, other, newest, mode, order_by)
+            loaded.append(newest)
+        return merge_small(directory, definition, [each for each in (*kept, *loaded) if each.live])
     except BaseException:
-        directory.discard(kept, [*held, *fresh])
+        directory.discard([*kept, *loaded], [*held, *fresh])
         raise
 
 
@@ -73,6 +79,44 @@ def _make_way(
     for position in alive:
         deletions.delete(position, 0)
     return directory.with_deleted(held, deletions.positions(1))
+
+
+def _settle(
+    directory: SegmentDirectory,
+    definition: MapDefinition,
+    one: StoredSegment,
+    other: StoredSegment,
+    mode: LoadMode,
+    order_by: str | None,
+) -> tuple[StoredSegment, StoredSegment]:
+    """Delete, of the keys that two segments of one load have in common, the older rows, or refuse the load."""
+    mine, theirs = common_keys(one.segment, other.segment)
+    alive = ~(np.isin(mine, one.deleted) | np.isin(theirs, other.deleted))
+    mine, theirs = mine[alive], theirs[alive]
+    if not len(mine):
+        return one, other
+    if mode != "upsert":
+        raise duplicate_key(definition, one.segment.key_at(int(mine[0])))
+    if order_by is None:
+        raise twice_in_upsert(definition, one.segment.key_at(int(mine[0])), None)
+    ranks = order_ranks(pa.concat_arrays([_values(one, order_by, mine), _values(other, order_by, theirs)]))
+    first, second = ranks[: len(mine)], ranks[len(mine) :]
+    if (first == second).any():
+        tie = int(mine[int(np.argmax(first == second))])
+        raise twice_in_upsert(definition, one.segment.key_at(tie), order_by)
+    return (
+        _without(directory, one, mine[first < second]),
+        _without(directory, other, theirs[second < first]),
+    )
+
+
+def _values(stored: StoredSegment, column: str, positions: np.ndarray) -> pa.Array:
+    taken = stored.segment.batch.column(column).take(pa.array(positions))
+    return taken.dictionary_decode() if pa.types.is_dictionary(taken.type) else taken
+
+
+def _without(directory: SegmentDirectory, stored: StoredSegment, positions: np.ndarray) -> StoredSegment:
+    return directory.with_deleted(stored, np.union1d(stored.deleted, positions)) if len(positions) else stored
 
 
 MOST_SEGMENTS = 16

@@ -97,6 +97,15 @@ def conform(definition: MapDefinition, table: pa.Table, first_row: int = 0) -> l
     return arrays
 
 
+def order_column(definition: MapDefinition, name: str | None) -> str | None:
+    """Return the column that an upsert is ordered by, as the map spells it."""
+    found = None if name is None else definition.find_column(name)
+    if name is not None and found is None:
+        hint = nearest(name, [column.name for column in definition.columns])
+        raise missing_column(f"{definition.name} has no column {name} to order by", suggestion=hint)
+    return None if found is None else found.name
+
+
 def _cast(
     definition: MapDefinition, column: ColumnDefinition, given: pa.ChunkedArray, first_row: int
 ) -> pa.Array | pa.ChunkedArray:

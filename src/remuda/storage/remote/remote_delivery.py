@@ -3,7 +3,8 @@ tell whether a process has the store open: whoever delivers commits.
 
     inbox/<id>/<file>       the files of segments, from the moment a task has written them until they are committed
 
-That there is one writer at a time is up to whoever starts them, as with everything that writes a remote store.
+Any number of jobs may deliver at the same time: a commit that finds its root taken compares keys again and commits on
+top of the newest one.
 """
 
 from __future__ import annotations
@@ -51,7 +52,14 @@ class RemoteInbox:
             infos.append(info)
         return infos
 
-    def deliver(self, delivery_id: str, definition: MapDefinition, infos: Sequence[SegmentInfo], mode: LoadMode) -> int:
+    def deliver(
+        self,
+        delivery_id: str,
+        definition: MapDefinition,
+        infos: Sequence[SegmentInfo],
+        mode: LoadMode,
+        order_by: str | None = None,
+    ) -> int:
         """Commits the segments, all or none, and returns how many rows they had."""
         try:
             store = Store.open(durability=Durability.NONE, remote=RemoteFolder(self.place))
@@ -59,7 +67,7 @@ class RemoteInbox:
                 target = store.map(definition)
                 assert target.folder is not None, "a remote store has a mirror"
                 self._fetch(delivery_id, infos, target.folder)
-                return target.commit_segments(infos, mode)
+                return target.commit_segments(infos, mode, order_by=order_by)
             finally:
                 store.close()
         finally:

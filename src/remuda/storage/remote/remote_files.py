@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from errno import ENOENT
 from pathlib import Path, PurePosixPath
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.fs as pf
 
+from remuda.catalog import new_id
 from remuda.dataclass import dataclass
 from remuda.errors import StorageError, damage_error
 from remuda.storage.segment.array_file import verify_array_file
@@ -89,6 +91,19 @@ class RemoteFiles:
         except (OSError, pa.ArrowException) as error:
             raise self._failed(f"{folder} cannot be listed", error) from error
 
+    def dates(self, folder: str) -> dict[str, float]:
+        """Return when each file below a folder was written, by the clock of the server; nothing if it is absent."""
+        listing = pf.FileSelector(f"{self.path}/{folder}", recursive=True, allow_not_found=True)
+        try:
+            found = self.filesystem.get_file_info(listing)
+        except (OSError, pa.ArrowException) as error:
+            raise self._failed(f"{folder} cannot be listed", error) from error
+        return {
+            info.path.removeprefix(f"{self.path}/"): info.mtime.timestamp()
+            for info in found
+            if info.type is pf.FileType.File and info.mtime is not None
+        }
+
     def upload(self, path: Path, name: str) -> None:
         try:
             self._make_folder(name)
@@ -101,7 +116,7 @@ class RemoteFiles:
     def replace(self, name: str, raw: bytes) -> None:
         """Puts a small file in the place of the one before, in one step."""
         path = f"{self.path}/{name}"
-        fresh = path if self._puts_are_atomic() else path + ".new"
+        fresh = path if self._puts_are_atomic() else f"{path}.{new_id()}.new"
         try:
             self._make_folder(name)
             with self.filesystem.open_output_stream(fresh) as stream:
@@ -112,10 +127,13 @@ class RemoteFiles:
             raise self._failed(f"{name} cannot be written", error) from error
 
     def remove(self, names: Iterable[str]) -> None:
-        """What cannot be removed now stays: it costs space, nothing else."""
-        for name in names:
-            with suppress(OSError, pa.ArrowException):
-                self.filesystem.delete_file(f"{self.path}/{name}")
+        """Remove files. What cannot be removed now stays: it costs space, nothing else."""
+        with ThreadPoolExecutor(TRANSFERS) as pool:
+            list(pool.map(self._remove, names))
+
+    def _remove(self, name: str) -> None:
+        with suppress(OSError, pa.ArrowException):
+            self.filesystem.delete_file(f"{self.path}/{name}")
 
     def remove_folder(self, folder: str) -> None:
         """With all that is in it."""
@@ -123,13 +141,10 @@ class RemoteFiles:
             self.filesystem.delete_dir(f"{self.path}/{folder}")
 
     def remove_older(self, folder: str, seconds: float) -> None:
-        """Files below a folder that have not been written for so long."""
-        listing = pf.FileSelector(f"{self.path}/{folder}", recursive=True, allow_not_found=True)
+        """Remove files below a folder that have not been written for so long."""
         limit = time.time() - seconds
-        with suppress(OSError, pa.ArrowException):
-            for info in self.filesystem.get_file_info(listing):
-                if info.type is pf.FileType.File and info.mtime is not None and info.mtime.timestamp() < limit:
-                    self.filesystem.delete_file(info.path)
+        with suppress(StorageError):
+            self.remove(name for name, date in self.dates(folder).items() if date < limit)
 
     def _make_folder(self, name: str) -> None:
         if not self._puts_are_atomic():

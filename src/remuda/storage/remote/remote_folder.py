@@ -1,42 +1,61 @@
 """Stores on a file system of `pyarrow.fs` (S3, Google Cloud Storage, HDFS, ...), used through a mirror on local disk.
 
-A reader fetches the manifest and then every file that it names. Segments and their indexes never change, so they come
-from the cache where it has them, and are compared with their checksums before they get there. From then on the reader
-needs nothing of the remote store: the writer removes at once what its manifest no longer names, and a reader that
-misses a file has read an old manifest, and reads it again.
+A reader fetches the newest root and then every file that it names. Segments and their indexes never change, so they
+come from the cache where it has them, and are compared with their checksums before they get there. From then on the
+reader needs nothing of the remote store.
 
-A writer works on its mirror. A commit uploads the files that are new and then the manifest, in one put: that is the
-commit. There is no write-ahead log, and no lock: see `publish`.
+A writer works on its mirror. A commit uploads the files that are new and then creates the next root: that is the
+commit (`roots`). There is no write-ahead log and no lock: a writer that finds its root taken has lost and rebases.
+Old stores have one manifest that is replaced; the first commit makes it the first root, and then goes on from there.
 """
 
 from __future__ import annotations
 
+import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec.structs import asdict
+
+from remuda.catalog import new_id
 from remuda.errors import StorageError
-from remuda.storage.folder.manifest import NAME, Manifest, decode_manifest, encode_manifest, named_files
+from remuda.storage.commit_retry import RootTakenError
+from remuda.storage.folder.manifest import MOVED, NAME, Manifest, Root, decode_manifest, named_files
 from remuda.storage.remote.remote_files import TRANSFERS
+from remuda.storage.remote.retention import file_names, sweep
+from remuda.storage.remote.roots import Roots
 from remuda.storage.wal.log_file import log_path
 
 if TYPE_CHECKING:
+    from collections.abc import Set as AbstractSet
+
     from remuda.storage.folder.manifest import SegmentEntry
     from remuda.storage.remote.remote_location import RemoteLocation
 
 
 class RemoteFolder:
+    """Keeps a mirror of the newest root of a remote store, and commits the next one."""
+
     def __init__(self, place: RemoteLocation) -> None:
         self.place = place
         self._files = place.files
+        self._roots = Roots(place.files, sole_writer=place.sole_writer)
         self._cache = place.open_cache()
         self._mirror = self._cache.new_mirror()
         self._version = 0
-        """Of the manifest that was fetched or published last; 0 if there is none."""
+        """Of the root that was fetched or committed last; 0 if there is none."""
+        self._replaced: Manifest | None = None
+        """The manifest of an old store, which no root has yet."""
+        self._seen = 0.0
+        """When that root was known to be the newest, by the clock of this process."""
         self._present: frozenset[str] = frozenset()
-        """The files that manifest names."""
+        """The files that root names."""
+        self._uploaded: dict[str, float] = {}
+        """When files were uploaded that no root of this process names yet."""
         self._retired: frozenset[str] = frozenset()
-        """Files in the mirror that the manifest before named, and that one does not."""
+        """Files in the mirror that the root before named, and that one does not."""
 
     @property
     def name(self) -> str:
@@ -53,8 +72,10 @@ class RemoteFolder:
 
         `FileNotFoundError` means that the writer was faster, and that it is worth to try again.
         """
-        found = self._find_manifest()
+        asked = time.monotonic()
+        found = self._find_state()
         if found is None:
+            self._seen = asked
             return False
         raw, manifest = found
         files = dict(named_files(manifest))
@@ -62,47 +83,97 @@ class RemoteFolder:
             (self.local / folder).mkdir(parents=True, exist_ok=True)
         with ThreadPoolExecutor(TRANSFERS) as pool:
             list(pool.map(self._bring, files.items()))
-        self._fetch_logs(manifest.first_log)
+        self._fetch_logs(manifest)
         (self.local / NAME).write_bytes(raw)
         for gone in self._retired - files.keys():
             (self.local / gone).unlink(missing_ok=True)
         # Until the store has gone over to the new state, its verification may look for files of the old one.
         self._retired = self._present - files.keys()
-        self._version, self._present = manifest.version, frozenset(files)
+        self._version, self._present, self._seen = manifest.version, frozenset(files), asked
+        self._replaced = None if isinstance(manifest, Root) else manifest
         self._cache.make_room()
         return True
 
-    def publish(self, manifest: Manifest) -> None:
-        """Makes this the state of the remote store.
+    def refuse_unsafe(self) -> None:
+        """Raise where commits of two writers could overwrite each other."""
+        self._roots.refuse_unsafe()
 
-        No file system here can replace a file on condition that it is still the one that was read. So that there is one
-        writer is up to whoever opens the store; a second one is noticed if it has committed before this commit begins.
+    def publish(self, manifest: Manifest) -> None:
+        """Commit this state as the next root. `RootTakenError` says that another writer was faster: nothing is done."""
+        files = file_names(manifest)
+        self._upload_all(files - self._present)
+        if self._version == 0 or self._replaced is not None:
+            self._begin_roots()
+        self._confirm_newest()
+        self._roots.create(_without_log(manifest))
+        self._version, self._present, self._seen = manifest.version, frozenset(files), time.monotonic()
+        self._uploaded = {}
+        sweep(self._files, self._roots, manifest.version, self.place.retention)
+
+    def _begin_roots(self) -> None:
+        """Prepare a store that has no roots: probe the server, and make the manifest of an old store its first root.
+
+        From then on the old manifest is never read. What stands in its place makes versions that know no roots refuse
+        the store; without it they would go on from the state before, or begin a new store.
         """
-        found = self._find_manifest()
-        if (0 if found is None else found[1].version) != self._version:
-            raise StorageError(
-                "another process has written this store since it was opened here", self.name, sqlstate="40001"
-            )
-        files = dict(named_files(manifest))
+        self._roots.refuse_unconditional()
+        if self._replaced is not None:
+            with suppress(RootTakenError):  # Another writer has gone over: which commit is next is decided below.
+                self._roots.create(Root(**asdict(self._replaced), commit=new_id(), has_log=True))
+            self._replaced = None
+        self._files.replace(NAME, MOVED)
+
+    def _confirm_newest(self) -> None:
+        """Look whether the root that the commit builds on is still the newest, if that was known long ago.
+
+        The number of the next root must not be one that another writer has used and, after the retention, removed.
+        """
+        if time.monotonic() - self._seen < self.place.retention / 2:
+            return
+        if not self.is_newest():
+            raise RootTakenError("another process has written this store meanwhile", self.name)
+
+    def is_newest(self) -> bool:
+        """Tell whether no other writer has committed since this one has fetched or committed."""
+        asked = time.monotonic()
+        if (self._roots.newest() or 0) not in (0, self._version):
+            return False
+        self._seen = asked
+        return True
+
+    def _upload_all(self, names: AbstractSet[str]) -> None:
+        """Upload files, also those whose upload is so old that a sweep could soon take them for orphans."""
+        limit = time.monotonic() - self.place.retention / 2
+        missing = sorted(name for name in names if self._uploaded.get(name, limit) <= limit)
         with ThreadPoolExecutor(TRANSFERS) as pool:
-            list(pool.map(self._upload, sorted(files.keys() - self._present)))
-        self._files.replace(NAME, encode_manifest(manifest))
-        obsolete = self._present - files.keys()
-        self._version, self._present = manifest.version, frozenset(files)
-        self._files.remove(obsolete)
+            list(pool.map(self._upload, missing))
 
     def close(self) -> None:
         self._mirror.release()
         self._cache.make_room()
 
+    def _find_state(self) -> tuple[bytes, Manifest] | None:
+        """Read the newest root as it is there, and decoded; None if there is none.
+
+        A root that is gone when it is read is not the newest any more.
+        """
+        while (number := self._roots.newest()) is not None:
+            found = self._roots.read(number)
+            if found is not None:
+                return found
+        return self._find_manifest()
+
     def _find_manifest(self) -> tuple[bytes, Manifest] | None:
-        """As it is there, and decoded; None if there is none.
+        """Read the manifest of an old store.
 
         File systems ask for the size of a file before they read it. One that is replaced in between comes cut off, and
         otherwise the next time; damage stays as it is.
         """
         before = None
         while (raw := self._files.read(NAME)) is not None:
+            if raw == MOVED:
+                # Its first root is being created, or never was.
+                return None if self._roots.newest() is None else self._find_state()
             try:
                 return raw, decode_manifest(raw, f"{self.name}/{NAME}")
             except StorageError:
@@ -117,16 +188,27 @@ class RemoteFolder:
         if not destination.exists():
             self._cache.link(name.removeprefix("maps/"), destination, lambda path: self._files.fetch(name, path, rows))
 
-    def _fetch_logs(self, first: int) -> None:
-        """Of a store that was copied from a local folder: they are small, and not immutable."""
+    def _fetch_logs(self, manifest: Manifest) -> None:
+        """Fetch the log of a store that was copied from a local folder: its files are small, and not immutable.
+
+        A writer flushes the log when it opens the store, so no later root needs it.
+        """
         folder = self.local / "wal"
         for old in folder.iterdir():
             old.unlink()
+        if isinstance(manifest, Root) and not manifest.has_log:
+            return
         for name in self._files.list("wal"):
-            if Path(name).stem.isdigit() and name >= log_path(folder, first).name:
+            if Path(name).stem.isdigit() and name >= log_path(folder, manifest.first_log).name:
                 self._files.copy(f"wal/{name}", folder / name)
 
     def _upload(self, name: str) -> None:
         path = self.local / name
         self._files.upload(path, name)
+        self._uploaded[name] = time.monotonic()
         self._cache.keep(name.removeprefix("maps/"), path)
+
+
+def _without_log(manifest: Manifest) -> Root:
+    """Return the root of a state that needs no log: its writer has flushed what there was."""
+    return Root(**{**asdict(manifest), "safe_log": (0, 0)}, commit=new_id())

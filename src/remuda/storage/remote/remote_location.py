@@ -21,6 +21,7 @@ from remuda.errors import StorageError
 from remuda.storage.remote.file_cache import CACHE_BYTES, FileCache, cache_folder
 from remuda.storage.remote.remote_files import TRANSFERS, RemoteFiles
 from remuda.storage.remote.remote_folder import RemoteFolder
+from remuda.storage.remote.retention import RETENTION_SECONDS
 from remuda.storage.segment.segment_file import SegmentInfo, segment_paths
 
 if TYPE_CHECKING:
@@ -34,11 +35,17 @@ _fetching = Lock()
 
 @dataclass(frozen=True, slots=True)
 class RemoteLocation:
-    """Plain data that pickles. `cache` is None where each machine has its own idea of it: see `cache_folder`."""
+    """Plain data that pickles. `cache` is None where each machine has its own idea of it: see `cache_folder`.
+
+    `sole_writer` is the user's promise that no other process writes the store: then its file system need not be able
+    to create a file only if it is absent. `retention` is how many seconds old roots and their files are kept.
+    """
 
     files: RemoteFiles
     cache: str | None
     cache_bytes: int
+    sole_writer: bool = False
+    retention: float = RETENTION_SECONDS
 
     def open_cache(self) -> FileCache:
         return FileCache(cache_folder(self.cache), self.cache_bytes)
@@ -89,7 +96,12 @@ def _mirror(folder: Path, cache_bytes: int) -> ProcessFolder:
 
 
 def open_address(
-    address: str, filesystem: Any = None, cache: str | Path | None = None, cache_bytes: int | None = None
+    address: str,
+    filesystem: Any = None,
+    cache: str | Path | None = None,
+    cache_bytes: int | None = None,
+    *,
+    sole_writer: bool = False,
 ) -> Path | RemoteFolder:
     """A local folder as its path, any other as a remote folder."""
     if filesystem is None:
@@ -108,7 +120,8 @@ def open_address(
         return Path(path)
     limit = CACHE_BYTES if cache_bytes is None else cache_bytes
     files = RemoteFiles(filesystem, path.rstrip("/"), _shown(address))
-    return RemoteFolder(RemoteLocation(files, None if cache is None else str(cache_folder(cache)), limit))
+    held = None if cache is None else str(cache_folder(cache))
+    return RemoteFolder(RemoteLocation(files, held, limit, sole_writer))
 
 
 def _shown(address: str) -> str:

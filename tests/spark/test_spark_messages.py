@@ -1,0 +1,259 @@
+"""Mistakes and failures around Spark: each has one sentence that names the cause and the cure."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+import remuda
+import remuda.spark
+from remuda.errors import ErrorCode, SqlError
+from remuda.spark.driver.tasks import as_sql_error
+from remuda.spark.source.source_read import MapReader
+from remuda.spark.source.source_write import Target
+from remuda.storage.folder.delivery import FolderInbox
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from remuda.grid import Grid
+
+
+@pytest.fixture(scope="module")
+def session(spark: SparkSession) -> SparkSession:
+    remuda.spark.register(spark)
+    return spark
+
+
+@pytest.fixture
+def grid(tmp_path: Path) -> Iterator[Grid]:
+    with remuda.open(tmp_path / "shop.remuda") as opened:
+        opened.sql("CREATE TABLE orders (id BIGINT, amount BIGINT, PRIMARY KEY (id))")
+        opened.sql("INSERT INTO orders VALUES (1, 10), (2, 20)")
+        yield opened
+
+
+def rows_of(grid: Grid) -> list[tuple[Any, ...]]:
+    return [tuple(row) for row in grid.sql("SELECT id, amount FROM orders ORDER BY id")]
+
+
+def new_rows(session: SparkSession) -> DataFrame:
+    return session.range(2, 4).selectExpr("id", "id * 100 AS amount")
+
+
+def test_two_modes_that_contradict_each_other_are_refused(session: SparkSession, grid: Grid) -> None:
+    """It replaced the map silently."""
+    write = new_rows(session).write.format("remuda").options(path=str(grid.store.path), map="orders", mode="upsert")
+    with pytest.raises(
+        Exception, match='the mode "overwrite" replaces all rows, and the option mode = upsert does not'
+    ):
+        write.mode("overwrite").save()
+    assert rows_of(grid) == [(1, 10), (2, 20)]
+    write.mode("append").save()
+    assert rows_of(grid) == [(1, 10), (2, 200), (3, 300)]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE TABLE spark_t USING remuda OPTIONS (path '{path}', map 'orders')",
+        "CREATE TABLE spark_t (id BIGINT, amount BIGINT) USING remuda OPTIONS (path '{path}', map 'orders')",
+        "CREATE TABLE spark_t (id BIGINT, amount BIGINT) USING remuda OPTIONS (map 'orders') LOCATION '{path}'",
+        "CREATE TABLE spark_t USING remuda OPTIONS (path '{path}', map 'orders') AS SELECT 9L AS id, 9L AS amount",
+    ],
+)
+def test_a_table_of_spark_is_refused_with_what_to_write_instead(
+    session: SparkSession, grid: Grid, statement: str
+) -> None:
+    """Spark asks us only where it needs the columns: a table with columns is refused when it is used."""
+
+    def create_and_read() -> None:
+        session.sql(statement.format(path=grid.store.path))
+        session.sql("SELECT * FROM spark_t").collect()
+
+    try:
+        with pytest.raises(Exception, match="CREATE TEMPORARY VIEW v USING remuda OPTIONS"):
+            create_and_read()
+    finally:
+        session.sql("DROP TABLE IF EXISTS spark_t")
+    session.sql(
+        f"CREATE OR REPLACE TEMPORARY VIEW spark_v USING remuda OPTIONS (path '{grid.store.path}', map 'orders')"
+    )
+    assert session.sql("SELECT SUM(amount) AS total FROM spark_v").collect()[0].total == 30
+
+
+def test_reading_a_map_as_a_stream_is_refused_in_one_sentence(session: SparkSession, grid: Grid) -> None:
+    stream = session.readStream.format("remuda").options(path=str(grid.store.path), map="orders").load()
+    query = stream.writeStream.format("noop").start()
+    with pytest.raises(Exception, match="maps cannot be read as streams"):
+        query.awaitTermination(60)
+
+
+@pytest.mark.parametrize(("folder", "name"), [("_delta_log", "Delta"), ("metadata", "Iceberg"), (".hoodie", "Hudi")])
+def test_the_folder_of_another_format_is_named(session: SparkSession, tmp_path: Path, folder: str, name: str) -> None:
+    (tmp_path / folder).mkdir()
+    with pytest.raises(Exception, match=f"is a table of {name}, not a folder of Remuda"):
+        session.read.format("remuda").options(path=str(tmp_path), map="orders").load()
+
+
+def test_executors_that_do_not_see_the_folder(
+    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`/proc/self/cwd` is another folder in each process: the driver sees the store, and the workers do not."""
+    monkeypatch.chdir(tmp_path)
+    with remuda.open("/proc/self/cwd/shop.remuda", spark=session) as grid:
+        grid.sql("CREATE TABLE orders (id BIGINT, amount BIGINT, PRIMARY KEY (id))")
+        grid.load("orders", pa.table({"id": range(20_000), "amount": range(20_000)}))
+        grid.sql("SET engine = spark")
+        cure = "the executors do not see /proc/self/cwd/shop.remuda: use a shared file system or s3://"
+        with pytest.raises(SqlError, match=cure):
+            grid.sql("SELECT SUM(amount) FROM orders").fetchall()
+        with pytest.raises(SqlError, match=cure):
+            grid.load("orders", new_rows(session), mode="upsert")
+
+
+def test_tasks_of_the_data_source_that_do_not_see_the_folder(
+    grid: Grid, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = str(grid.store.path)
+    reader = MapReader({"path": path, "map": "orders"}, 1)
+    (partition,) = reader.partitions()
+    target = Target(FolderInbox(path), grid.store.catalog.maps[next(iter(grid.store.catalog.maps))], "append", ("id",))
+    grid.close()
+    Path(path).rename(tmp_path / "elsewhere")
+    monkeypatch.setattr("remuda.spark.source.pinned_read.running_execution", lambda: "a" * 32)
+    for work in (lambda: list(reader.read(partition)), lambda: target.write("load", iter(()))):
+        with pytest.raises(
+            SqlError, match=r"the executors do not see .*shop.remuda: use a shared file system or s3://"
+        ):
+            work()
+
+
+def test_a_module_that_executors_lack_is_named(session: SparkSession) -> None:
+    def needs(_: Any) -> list[Any]:
+        import a_module_that_no_executor_has  # type: ignore[import-not-found]  # noqa: F401
+
+        return []
+
+    with pytest.raises(Exception, match="a_module_that_no_executor_has") as caught:
+        session.sparkContext.runJob(session.sparkContext.parallelize([1], 1), needs)
+    error = as_sql_error(caught.value)  # type: ignore[arg-type]
+    assert error.code is ErrorCode.CONNECTION_PROBLEM
+    assert "Spark's Python workers cannot import a_module_that_no_executor_has" in str(error)
+    assert "Install a_module_that_no_executor_has on the executors" in str(error)
+
+
+def test_a_thread_that_registers_the_format_can_write(session: SparkSession, grid: Grid) -> None:
+    failures: list[BaseException] = []
+
+    def write() -> None:
+        try:
+            remuda.spark.register(session)
+            new_rows(session).write.format("remuda").options(
+                path=str(grid.store.path), map="orders", mode="upsert"
+            ).mode("append").save()
+        except BaseException as failure:  # noqa: BLE001
+            failures.append(failure)
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    thread.join()
+    assert failures == []
+    assert rows_of(grid) == [(1, 10), (2, 200), (3, 300)]
+
+
+STOPPED = """
+import sys, remuda, remuda.spark
+from remuda.errors import RemudaError
+spark = remuda.spark.session("local[1]")
+frame = spark.range(3)
+with remuda.open(sys.argv[1], spark=spark) as grid:
+    grid.sql("CREATE TABLE numbers (id BIGINT, PRIMARY KEY (id))")
+    grid.sql("INSERT INTO numbers VALUES (7)")
+    grid.sql("SET engine = spark")
+    spark.stop()
+    for work in (
+        lambda: grid.sql("SELECT COUNT(*) FROM numbers").fetchall(),
+        lambda: grid.load("numbers", frame),
+        lambda: remuda.spark.register(spark),
+        lambda: remuda.open(sys.argv[1] + "2", spark=spark),
+    ):
+        try:
+            work()
+        except RemudaError as error:
+            print(error.sqlstate, str(error).splitlines()[0])
+    grid.sql("SET engine = local")
+    print(grid.sql("SELECT id FROM numbers").fetchall()[0].id)
+"""
+
+
+def test_a_stopped_session_is_named(tmp_path: Path) -> None:
+    """It was a bare AttributeError or AssertionError. In a process of its own: the other tests share their session."""
+    root = Path(remuda.__file__).parents[1]
+    answer = subprocess.run(
+        [sys.executable, "-c", STOPPED, str(tmp_path / "shop.remuda")],
+        env={**os.environ, "PYTHONPATH": str(root)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    lines = answer.stdout.splitlines()
+    assert len(lines) == 5, answer.stderr[-2_000:]
+    assert all("08003" in line and "the Spark session is stopped" in line for line in lines[:4]), lines
+    assert lines[4] == "7"
+
+
+OTHERS = """
+import sys, remuda.spark
+from pyspark.sql import SparkSession
+from remuda.errors import RemudaError
+theirs = SparkSession.builder.master("local[1]").config("spark.sql.session.timeZone", "America/New_York").getOrCreate()
+before = (theirs.conf.getAll, theirs.sparkContext.getConf().getAll())
+same = remuda.spark.session("local[1]")
+remuda.spark.register(same)
+print(same is theirs or same.sparkContext is theirs.sparkContext)
+print((same.conf.getAll, same.sparkContext.getConf().getAll()) == before, theirs.conf.get("spark.sql.session.timeZone"))
+try:
+    remuda.spark.session("local[1]", config={"spark.sql.session.timeZone": "UTC"})
+except RemudaError as error:
+    print(error)
+print(theirs.conf.get("spark.sql.session.timeZone"))
+"""
+
+
+def test_a_session_of_another_owner_keeps_its_settings(tmp_path: Path) -> None:
+    root = Path(remuda.__file__).parents[1]
+    answer = subprocess.run(
+        [sys.executable, "-c", OTHERS],
+        env={**os.environ, "PYTHONPATH": str(root), "JAVA_HOME": _java_home()},
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+    )
+    same, settings, refusal, zone = answer.stdout.splitlines()
+    assert (same, settings, zone) == ("True", "True America/New_York", "America/New_York"), answer.stderr[-2_000:]
+    assert "in which spark.sql.session.timeZone is America/New_York, not UTC" in refusal
+
+
+def _java_home() -> str:
+    from remuda.spark.driver.java import find_java, home_for_spark
+
+    return str(home_for_spark(find_java()))
+
+
+def test_a_remote_grid_is_called_by_its_address(tmp_path: Path) -> None:
+    import pyarrow.fs as pf
+
+    files = pf.SubTreeFileSystem(str(tmp_path), pf.LocalFileSystem())
+    with remuda.open("shop.remuda", filesystem=files, durability="none", cache=tmp_path / "cache") as grid:
+        assert repr(grid) == "<Grid shop.remuda>"

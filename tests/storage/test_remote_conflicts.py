@@ -1,0 +1,324 @@
+"""Several writers of one remote store: what merges, what is a conflict, and what a plain model says of both."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyarrow import fs
+
+import remuda
+from remuda.errors import RemudaError, SqlError, StorageError
+
+CREATE = "CREATE TABLE t (id BIGINT, v BIGINT, PRIMARY KEY (id))"
+Open = Callable[[], Any]
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Iterator[Open]:
+    """Opens one more writer of a store: a folder behind the interface of remote ones."""
+    (tmp_path / "remote").mkdir()
+    filesystem = fs.SubTreeFileSystem(str(tmp_path / "remote"), fs.LocalFileSystem())
+    grids: list[Any] = []
+
+    def open_one() -> Any:
+        grids.append(remuda.open("shop", filesystem=filesystem, durability="none", cache=tmp_path / "cache"))
+        return grids[-1]
+
+    with open_one() as first:
+        first.sql(CREATE)
+        first.load("t", _rows(range(100)))
+    yield open_one
+    for grid in grids:
+        if not grid.store.closed:
+            grid.store.leave("the test is over")
+
+
+def _rows(keys: Any, value: int = 0) -> pa.Table:
+    return pa.table({"id": list(keys), "v": pa.array([value] * len(keys), pa.int64())})
+
+
+def _contents(grid: Any) -> dict[int, int]:
+    return dict(grid.sql("SELECT id, v FROM t").fetchall())
+
+
+def test_appends_upserts_and_deletions_of_other_keys_merge(opened: Open) -> None:
+    one, other, third = opened(), opened(), opened()
+    one.load("t", _rows(range(100, 200), 1))
+    other.load("t", _rows(range(50, 60), 2), "upsert")
+    third.sql("DELETE FROM t WHERE id < 10")
+    third.sql("UPDATE t SET v = 3 WHERE id BETWEEN 10 AND 19")
+    third.checkpoint()
+    expected = dict.fromkeys(range(20, 100), 0) | dict.fromkeys(range(100, 200), 1)
+    expected |= dict.fromkeys(range(50, 60), 2) | dict.fromkeys(range(10, 20), 3)
+    assert _contents(third) == expected == _contents(opened())
+    one.close()
+    assert _contents(opened()) == expected
+
+
+def test_changes_of_other_maps_and_of_the_catalog_merge(opened: Open) -> None:
+    one, other = opened(), opened()
+    one.sql("CREATE TABLE u (id BIGINT, PRIMARY KEY (id))")
+    other.sql("CREATE VIEW w AS SELECT COUNT(*) AS n FROM t")
+    one.sql("INSERT INTO u VALUES (1)")
+    other.sql("CREATE INDEX by_v ON t (v) TYPE SORTED")
+    one.load("t", _rows([1000], 7))
+    assert one.sql("SELECT n FROM w").fetchall() == [(101,)]
+    other.load("t", _rows([1001], 7))
+    assert other.sql("SELECT id FROM t WHERE v = 7 ORDER BY id").fetchall() == [(1000,), (1001,)]
+    assert other.sql("SELECT id FROM u").fetchall() == [(1,)]
+
+
+def test_an_append_of_a_key_that_another_writer_has_added_is_an_error(opened: Open) -> None:
+    one, other = opened(), opened()
+    one.load("t", _rows([500], 1))
+    with pytest.raises(SqlError, match="500"):
+        other.load("t", _rows([499, 500], 2))
+    assert _contents(other)[500] == 1
+    other.load("t", _rows([499], 2))
+    assert {499: 2, 500: 1}.items() <= _contents(opened()).items()
+
+
+def test_an_upsert_of_a_key_that_another_writer_has_changed_comes_on_top(opened: Open) -> None:
+    one, other = opened(), opened()
+    one.load("t", _rows([5, 6], 1), "upsert")
+    other.load("t", _rows([6, 7], 2), "upsert")
+    assert {5: 1, 6: 2, 7: 2}.items() <= _contents(opened()).items()
+    assert len(_contents(other)) == 100
+
+
+def test_a_writer_sees_what_others_have_committed_after_a_refresh(opened: Open) -> None:
+    one, other = opened(), opened()
+    other.sql("INSERT INTO t VALUES (600, 6)")
+    one.load("t", _rows([500], 1))
+    assert 500 not in _contents(other)
+    other.refresh()
+    assert {500: 1, 600: 6}.items() <= _contents(other).items()
+    assert 600 not in _contents(opened())
+    one.sql("SINK INTO t VALUES (500, 2)")
+    other.sql("UPDATE t SET v = 3 WHERE id = 500")
+    one.close()
+    with pytest.raises(StorageError, match="500 was changed by another writer"):
+        other.refresh()
+
+
+def test_blind_puts_of_one_key_are_both_applied(opened: Open) -> None:
+    one, other = opened(), opened()
+    one.map("t").set(5, (1,))
+    other.map("t").set(5, (2,))
+    other.map("t").set(6, (2,))
+    one.close()
+    other.close()
+    assert {5: 2, 6: 2}.items() <= _contents(opened()).items()
+
+
+DEPENDING: dict[str, Callable[[Any], Any]] = {
+    "insert": lambda grid: grid.sql("INSERT INTO t VALUES (500, 2)"),
+    "update": lambda grid: grid.sql("UPDATE t SET v = v + 1 WHERE id = 5"),
+    "update some": lambda grid: grid.sql("UPDATE t SET v = v + 1 WHERE id BETWEEN 4 AND 6"),
+    "delete": lambda grid: grid.sql("DELETE FROM t WHERE id = 5"),
+    "on conflict": lambda grid: grid.sql(
+        "INSERT INTO t VALUES (5, 2) ON CONFLICT (id) DO UPDATE SET v = t.v + excluded.v"
+    ),
+    "put_if_absent": lambda grid: grid.map("t").put_if_absent(500, (2,)),
+    "replace": lambda grid: grid.map("t").replace(5, (2,)),
+    "compare and set": lambda grid: grid.map("t").replace(5, (0,), (2,)),
+    "increment": lambda grid: grid.map("t").increment(5, "v"),
+    "update columns": lambda grid: grid.map("t").update(5, {"v": 2}),
+    "remove": lambda grid: grid.map("t").remove(5),
+}
+
+
+@pytest.mark.parametrize("name", DEPENDING)
+def test_writes_that_depend_on_a_row_that_another_writer_has_changed_are_refused(opened: Open, name: str) -> None:
+    write = DEPENDING[name]
+    one, other = opened(), opened()
+    one.load("t", _rows([5, 500], 1), "upsert")
+    write(other)
+    other.map("t").set(7, (7,))
+    with pytest.raises(StorageError, match=r"of t with the key (5|500) was changed by another writer.*open the store"):
+        other.checkpoint()
+    put, load = (lambda: other.map("t").set(8, (8,))), (lambda: other.load("t", _rows([600])))
+    for again in (other.checkpoint, put, load, other.close):
+        with pytest.raises(StorageError, match="was changed by another writer"):
+            again()
+    assert {5: 1, 7: 0, 500: 1}.items() <= _contents(opened()).items()
+
+
+@pytest.mark.parametrize("name", DEPENDING)
+def test_writes_that_depend_on_rows_that_are_as_they_were_merge(opened: Open, name: str) -> None:
+    one, other, alone = opened(), opened(), opened()
+    one.load("t", _rows([90], 1), "upsert")
+    DEPENDING[name](other)
+    other.close()
+    after = _contents(opened())
+    assert after.pop(90) == 1
+    DEPENDING[name](alone)
+    expected = _contents(alone)
+    assert expected.pop(90) == 0
+    assert after == expected
+
+
+def test_writes_to_a_map_that_another_writer_has_dropped_are_refused(opened: Open) -> None:
+    one, other, third = opened(), opened(), opened()
+    other.map("t").set(5, (1,))
+    one.sql("DROP TABLE t")
+    with pytest.raises(StorageError, match="the map t was dropped by another writer"):
+        other.checkpoint()
+    with pytest.raises(RemudaError, match="t was dropped"):
+        third.load("t", _rows([700]))
+    third.sql(CREATE)
+    third.load("t", _rows([1]))
+    assert _contents(opened()) == {1: 0}
+
+
+def test_two_maps_of_one_name_are_refused(opened: Open) -> None:
+    one, other = opened(), opened()
+    one.sql("CREATE TABLE u (id BIGINT, PRIMARY KEY (id))")
+    with pytest.raises(SqlError, match="already a map u"):
+        other.sql("CREATE TABLE u (id BIGINT, x BIGINT, PRIMARY KEY (id))")
+    other.sql("INSERT INTO u VALUES (3)")
+    other.checkpoint()
+    assert opened().sql("SELECT id FROM u").fetchall() == [(3,)]
+
+
+def test_replacing_and_emptying_come_after_what_was_committed_before(opened: Open) -> None:
+    one, other, third = opened(), opened(), opened()
+    one.load("t", _rows([500], 1))
+    other.load("t", _rows([1, 2], 3), "replace")
+    assert _contents(opened()) == {1: 3, 2: 3}
+    third.map("t").clear()
+    assert _contents(opened()) == {}
+
+
+def test_a_deletion_of_all_rows_spares_those_of_another_writer(opened: Open) -> None:
+    one = opened()
+    one.load("t", _rows(range(1000, 12_000)))
+    other = opened()
+    one.load("t", _rows([500], 9))
+    other.sql("DELETE FROM t WHERE v = 0")
+    other.close()
+    assert _contents(opened()) == {500: 9}
+
+
+def test_two_writers_that_begin_a_store_begin_one(tmp_path: Path) -> None:
+    (tmp_path / "remote").mkdir()
+    filesystem = fs.SubTreeFileSystem(str(tmp_path / "remote"), fs.LocalFileSystem())
+
+    def begin(number: int) -> None:
+        with remuda.open("new", filesystem=filesystem, durability="none", cache=tmp_path / "cache") as grid:
+            grid.sql(CREATE.replace(" t ", f" t{number} "))
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(begin, range(4)))
+    with remuda.open("new", filesystem=filesystem, read_only=True, cache=tmp_path / "cache") as grid:
+        assert sorted(each.name for each in grid.store.catalog.maps.values()) == ["t0", "t1", "t2", "t3"]
+
+
+class Writer:
+    """A grid with what it should hold: the state it last committed on, and what it has written since."""
+
+    def __init__(self, grid: Any, committed: dict[int, int]) -> None:
+        self.grid = grid
+        self.base = dict(committed)
+        self.pending: dict[int, int | None] = {}
+        self.checked: set[int] = set()
+
+    @property
+    def view(self) -> dict[int, int]:
+        merged = {**self.base, **self.pending}
+        return {key: value for key, value in merged.items() if value is not None}
+
+    def rebased(self, committed: dict[int, int]) -> dict[int, int] | None:
+        """What a commit on top of this state leaves; None if it is refused."""
+        if any(self.base.get(key) != committed.get(key) for key in self.checked):
+            return None
+        merged = {**committed, **self.pending}
+        return {key: value for key, value in merged.items() if value is not None}
+
+    def has_committed(self, state: dict[int, int]) -> None:
+        self.base, self.pending, self.checked = dict(state), {}, set()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_writers_agree_with_a_model(opened: Open, seed: int) -> None:
+    _compare_with_model(opened, random.Random(seed), steps=60)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(100, 160))
+def test_many_random_writers_agree_with_a_model(opened: Open, seed: int) -> None:
+    _compare_with_model(opened, random.Random(seed), steps=250)
+
+
+def _compare_with_model(opened: Open, random_: random.Random, steps: int) -> None:
+    committed = dict.fromkeys(range(100), 0)
+    writers = [Writer(opened(), committed) for _ in range(3)]
+    for step in range(1, steps):
+        ordinal = random_.randrange(len(writers))
+        writer = writers[ordinal]
+        key = random_.randrange(140)
+        match random_.choice(("set", "set", "insert", "update", "delete", "append", "upsert", "replace", "checkpoint")):
+            case "set":
+                writer.grid.map("t").set(key, (step,))
+                writer.pending[key] = step
+            case "insert":
+                if key in writer.view:
+                    with pytest.raises(SqlError):
+                        writer.grid.sql("INSERT INTO t VALUES (?, ?)", key, step)
+                else:
+                    writer.grid.sql("INSERT INTO t VALUES (?, ?)", key, step)
+                    writer.pending[key] = step
+                    writer.checked.add(key)
+            case "update":
+                writer.grid.sql("UPDATE t SET v = v + 1000 WHERE id = ?", key)
+                if key in writer.view:
+                    writer.pending[key] = writer.view[key] + 1000
+                    writer.checked.add(key)
+            case "delete":
+                writer.grid.sql("DELETE FROM t WHERE id BETWEEN ? AND ?", key, key + 1)
+                for each in {key, key + 1} & writer.view.keys():
+                    writer.pending[each] = None
+                    writer.checked.add(each)
+            case mode:
+                committed, lives = _commit(writer, committed, mode, random_, step)
+                if not lives:
+                    writer.grid.store.leave("it was refused")
+                    writers[ordinal] = Writer(opened(), committed)
+        assert _contents(writers[ordinal].grid) == writers[ordinal].view
+    assert _contents(opened()) == committed
+
+
+def _commit(
+    writer: Writer, committed: dict[int, int], mode: str, random_: random.Random, step: int
+) -> tuple[dict[int, int], bool]:
+    """Commit by a checkpoint or a load; return the state that is committed then, and whether the writer goes on."""
+    keys = random_.sample(range(200), random_.choice((1, 5, 20)))
+    act = writer.grid.checkpoint if mode == "checkpoint" else lambda: writer.grid.load("t", _rows(keys, step), mode)
+    replaces = mode == "replace"
+    # A commit of nothing does not look at what others have done.
+    if mode == "checkpoint" and not writer.pending:
+        act()
+        return committed, True
+    merged = writer.rebased(committed)
+    if merged is None:
+        with pytest.raises(StorageError, match="was changed by another writer"):
+            act()
+        return committed, False
+    loaded = dict.fromkeys(keys, step)
+    if mode == "append" and merged.keys() & loaded.keys():
+        with pytest.raises(SqlError):
+            act()
+        # What was pending was committed before the rows of the load were compared.
+        state = merged if writer.pending else committed
+        writer.has_committed(state)
+        return state, True
+    act()
+    state = loaded if replaces else merged if mode == "checkpoint" else {**merged, **loaded}
+    writer.has_committed(state)
+    return state, True
