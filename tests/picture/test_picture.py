@@ -113,6 +113,17 @@ def test_rows_that_came_stand_beside_the_estimate(grid: Any) -> None:
         if "MapScan" in text_of(each)
     )
     assert f"{actual} row" in text_of(drawn)
+
+
+def test_a_wrong_estimate_is_marked(grid: Any) -> None:
+    query = "SELECT name FROM customers WHERE id % 10 = 7 AND id % 5 = 2"  # the second follows from the first
+    scan = card_of(picture_root(grid, query, analyze=True), "MapScan customers")
+    assert scan.row_error >= 2
+    (drawn,) = (
+        each
+        for each in cards_of(ET.fromstring(grid.explain(query, analyze=True).to_svg()))
+        if "MapScan" in text_of(each)
+    )
     pills = [each.get("class") for each in drawn.iter(f"{SVG}rect") if "pill" in each.get("class", "")]
     assert pills == ["pill fair" if scan.row_error < 10 else "pill bad"]
 
