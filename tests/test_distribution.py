@@ -154,11 +154,12 @@ def test_the_installed_package_is_imported_and_typed(installed: Environment) -> 
     path, typed = installed.python(code).split()
     assert Path(path).is_relative_to(installed.programs.parent)
     assert typed == "True"
-    # Every module can be imported; those of Spark and of the benchmarks need packages that are not there.
+    # Every module can be imported, but for those that need packages of an extra.
+    of_extras = ("remuda.spark", "remuda.bench.peers", "remuda.cli.shell.prompt_editor", "remuda.notebook")
     installed.python(
         "import importlib, pkgutil, remuda\n"
         "for module in pkgutil.walk_packages(remuda.__path__, 'remuda.'):\n"
-        "    if not module.name.startswith(('remuda.spark', 'remuda.bench.peers')) and '__main__' not in module.name:\n"
+        f"    if not module.name.startswith({of_extras}) and '__main__' not in module.name:\n"
         "        importlib.import_module(module.name)\n"
     )
 
@@ -181,7 +182,7 @@ def test_a_durable_folder_is_read_by_the_next_process(installed: Environment) ->
         "    grid.sql('INSERT INTO t SELECT n, CAST(n % 10 AS VARCHAR) FROM generate_series(1, 1000) AS s(n)')\n"
     )
     counted = installed.remuda(
-        "sql", "-d", "shop.remuda", "-f", "csv", "-c", "SELECT COUNT(*) AS n FROM t WHERE v = '7'"
+        "sql", "-d", "shop.remuda", "--format", "csv", "-c", "SELECT COUNT(*) AS n FROM t WHERE v = '7'"
     )
     assert counted.stdout == "n\n100\n"
     assert installed.remuda("check", "shop.remuda").returncode == 0

@@ -170,11 +170,11 @@ def test_members_that_never_stop_changing_are_told_to_the_user(grid: Any, monkey
     execute = grid.engine.start
     tries = []
 
-    def change_and_execute(*arguments: Any) -> Any:
+    def change_and_execute(*arguments: Any, **named: Any) -> Any:
         tries.append(1)
         grid.cluster.remove_member(grid.cluster.members[0].id)
         grid.cluster.add_member()
-        return execute(*arguments)
+        return execute(*arguments, **named)
 
     monkeypatch.setattr(grid.engine, "start", change_and_execute)
     for text in ("SELECT id FROM m", "UPDATE m SET n = 1 WHERE n > 50"):

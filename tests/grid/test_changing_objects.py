@@ -59,10 +59,10 @@ def between_planning_and_setup(grid: Any, change: Callable[[Any], None], monkeyp
     """The next execution meets a catalog that is not the one of its plan."""
     execute = grid.engine.start
 
-    def change_first(*arguments: Any) -> Any:
+    def change_first(*arguments: Any, **named: Any) -> Any:
         monkeypatch.setattr(grid.engine, "start", execute)
         change(grid)
-        return execute(*arguments)
+        return execute(*arguments, **named)
 
     monkeypatch.setattr(grid.engine, "start", change_first)
 
@@ -84,9 +84,9 @@ def after_start(grid: Any, change: Callable[[Any], None], monkeypatch: pytest.Mo
     """The fragments are started, no row is read."""
     execute = grid.engine.start
 
-    def change_last(*arguments: Any) -> Any:
+    def change_last(*arguments: Any, **named: Any) -> Any:
         monkeypatch.setattr(grid.engine, "start", execute)
-        execution = execute(*arguments)
+        execution = execute(*arguments, **named)
         change(grid)
         return execution
 

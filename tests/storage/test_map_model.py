@@ -98,7 +98,7 @@ class _History(RuleBasedStateMachine):
     def load(self, given: list[Row], mode: Any, bulk: bool) -> None:
         keys = [_key(row) for row in given]
         table = table_of(self.map.definition, given)
-        repeated = mode != "upsert" and len(set(keys)) < len(keys)
+        repeated = len(set(keys)) < len(keys)
         small, map_load.SMALL_LOAD = map_load.SMALL_LOAD, 0 if bulk else map_load.SMALL_LOAD
         try:
             if repeated or (mode == "append" and any(key in self.model for key in keys)):
