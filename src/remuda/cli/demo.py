@@ -135,6 +135,6 @@ def _show_plan(grid: Grid, rows: int) -> None:
 def _show_what_next() -> None:
     print("\n  What to try next")
     print("    remuda                                        a shell on maps in memory; \\? for help")
-    print("    remuda -d shop.remuda                         the same on a folder, which is created")
-    print('    remuda sql -d shop.remuda -c "SELECT ..."     one statement; -f csv and -f json')
+    print("    remuda -d shop.remuda                         the same on a folder; --create makes it")
+    print('    remuda sql -d shop.remuda -c "SELECT ..."     one statement; --format csv or json')
     print('    python -c "import remuda; remuda.open()"      the same engine in a program: see README.md\n')
