@@ -53,7 +53,7 @@ FOREIGN = {
     # Caught by the module that raises them, or by its only caller.
     ("CancelledError", "expr/cancellation.py"),
     ("FileNotFoundError", "storage/wal/log_file.py"),
-    ("FileNotFoundError", "storage/recovery.py"),
+    ("FileNotFoundError", "storage/commit/recovery.py"),
     ("FileNotFoundError", "storage/remote/remote_files.py"),
     ("IndexError", "storage/segment/column_reader.py"),
     ("OSError", "storage/folder/store_files.py"),
@@ -65,7 +65,7 @@ FOREIGN = {
     ("ValueError", "storage/folder/manifest.py"),
     ("ValueError", "rules/extensions.py"),  # a programmer's, who adds a rule
     ("WrongValueError", "grid/files/text_values.py"),
-    ("_NeedlessFlushError", "storage/map_flush.py"),
+    ("_NeedlessFlushError", "storage/state/map_flush.py"),
     ("_SourceError", "storage/folder/disk_errors.py"),
     ("_StoppedError", "storage/folder/verification.py"),
 }

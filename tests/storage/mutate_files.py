@@ -23,8 +23,8 @@ import pyarrow as pa
 
 import remuda
 from remuda.errors import RemudaError
-from remuda.storage import map_availability
 from remuda.storage.folder import verification
+from remuda.storage.state import map_availability
 
 ROWS = 3_000
 

@@ -21,7 +21,7 @@ from xxhash import xxh3_64_hexdigest, xxh3_64_intdigest
 import remuda
 from remuda.catalog import MapDefinition
 from remuda.errors import StorageError
-from remuda.storage import MapStore, Store, map_availability
+from remuda.storage import MapStore, Store
 from remuda.storage.folder.store_files import map_file
 from remuda.storage.folder.verification import Verification
 from remuda.storage.segment import array_file
@@ -29,6 +29,7 @@ from remuda.storage.segment.array_file import open_array_file
 from remuda.storage.segment.block_guard import BlockGuard, GuardedArray, check_fixed, guarded, view_of
 from remuda.storage.segment.checksum import BLOCK_BYTES, BlockDigest, damaged_ranges
 from remuda.storage.snapshot import open_snapshot
+from remuda.storage.state import map_availability
 from tests.storage.folders import abandon
 
 ROWS = 250_000

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from remuda.storage import Lookup, MapStore, Range, Store, index_read, map_version, row_projection
+from remuda.storage import Lookup, MapStore, Range, Store, index_read, row_projection
 from remuda.storage.segment.column_reader import FEW
+from remuda.storage.state import map_version
 from remuda.types import BIGINT, DOUBLE, VARCHAR, SqlType, to_python
 from tests.storage.maps import index_on, map_of, table_of
 from tests.storage.sample_values import TYPES, random_value

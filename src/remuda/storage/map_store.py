@@ -6,20 +6,20 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from remuda.errors import StorageError
-from remuda.storage.commit_retry import RootTakenError
+from remuda.storage.commit.commit_retry import RootTakenError
 from remuda.storage.encodable import naming_columns, unencodable
 from remuda.storage.folder.disk_errors import from_source, may_pass, reports_disk_errors
 from remuda.storage.folder.verification import verify_segments
 from remuda.storage.load.map_load import load_table, load_tables, take_over_segments
 from remuda.storage.lookup.row_projection import row_projection
-from remuda.storage.map_availability import MapAvailability
-from remuda.storage.map_flush import MapFlush
-from remuda.storage.map_state import MapState
-from remuda.storage.map_version import MapVersion, erase_keys, insert_row, insert_rows, put_rows
 from remuda.storage.row_check import RowCheck
 from remuda.storage.segment.checksum import no_pause
 from remuda.storage.segment.segment_directory import is_verified
 from remuda.storage.snapshot import MapSnapshot
+from remuda.storage.state.map_availability import MapAvailability
+from remuda.storage.state.map_flush import MapFlush
+from remuda.storage.state.map_state import MapState
+from remuda.storage.state.map_version import MapVersion, erase_keys, insert_row, insert_rows, put_rows
 from remuda.storage.statistics import StatisticsKeeper
 from remuda.storage.wal.records import DELETE, PUT, encode_record
 from remuda.types.normalized_key import canonical_key
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 
     from remuda.catalog import IndexDefinition, MapDefinition, MapStatistics
     from remuda.expr.cancellation import CancellationToken
-    from remuda.storage.commit_retry import CommitRetry
+    from remuda.storage.commit.commit_retry import CommitRetry
+    from remuda.storage.commit.recovery import RecoveredMap
     from remuda.storage.load.compaction import LoadMode
     from remuda.storage.lookup.row_projection import Row, RowProjection
-    from remuda.storage.recovery import RecoveredMap
     from remuda.storage.segment.segment_directory import SegmentDirectory, StoredSegment
     from remuda.storage.segment.segment_file import SegmentInfo
     from remuda.storage.wal.log import WriteAheadLog

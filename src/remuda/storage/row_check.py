@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from remuda.errors import ConstraintError, constraint_error, length_error, null_error
 from remuda.storage.encodable import refuse_unencodable, text_columns
-from remuda.storage.map_version import key_maker
+from remuda.storage.state.map_version import key_maker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

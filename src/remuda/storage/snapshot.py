@@ -13,13 +13,13 @@ import pyarrow as pa
 
 from remuda.dataclass import dataclass
 from remuda.errors import StorageError
-from remuda.storage.map_version import MapVersion
 from remuda.storage.memtable.memtable_source import MemtableSource
 from remuda.storage.segment.deletion_vector import DeletionVector
 from remuda.storage.segment.segment_builder import build_segment
 from remuda.storage.segment.segment_directory import SegmentDirectory
 from remuda.storage.segment.segment_file import SegmentInfo, open_segment
 from remuda.storage.segment.segment_source import SegmentSource
+from remuda.storage.state.map_version import MapVersion
 
 if TYPE_CHECKING:
     import numpy as np

@@ -16,8 +16,8 @@ from remuda.storage.segment.column_summary import combine, domain_of, summarise
 from remuda.storage.snapshot import MapSnapshot
 
 if TYPE_CHECKING:
-    from remuda.storage.map_version import MapVersion
     from remuda.storage.segment.column_summary import ColumnSummary
+    from remuda.storage.state.map_version import MapVersion
 
 MEMTABLE_GROWTH = 1.25
 """The memtable is summarised again when it has grown by this factor: statistics guide, they need not be exact."""

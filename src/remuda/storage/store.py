@@ -8,13 +8,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from remuda.errors import ErrorCode, SqlError, StorageError, table_exists
+from remuda.storage.commit.store_loader import StoreLoader
+from remuda.storage.commit.store_writer import StoreWriter
 from remuda.storage.folder.disk_errors import reports_disk_errors, storage_error
 from remuda.storage.folder.inbox import Inbox
 from remuda.storage.folder.store_folder import StoreFolder
 from remuda.storage.folder.verification import Verification
-from remuda.storage.store_loader import StoreLoader
-from remuda.storage.store_state import StoreState
-from remuda.storage.store_writer import StoreWriter
+from remuda.storage.state.store_state import StoreState
 from remuda.storage.wal.log import Durability
 
 if TYPE_CHECKING:

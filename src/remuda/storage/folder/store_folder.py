@@ -57,8 +57,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from remuda.catalog import Catalog
+    from remuda.storage.commit.recovery import Recovered
     from remuda.storage.folder.manifest import MapEntry
-    from remuda.storage.recovery import Recovered
     from remuda.storage.remote.remote_folder import RemoteFolder
 
 LOCK = "LOCK"

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from remuda.catalog import MapDefinition
-    from remuda.storage.map_version import MapVersion
     from remuda.storage.segment.segment_directory import SegmentDirectory, StoredSegment
+    from remuda.storage.state.map_version import MapVersion
 
 # Loaded segments beside those that are there: duplicates, missing indexes, and the number of segments.
 

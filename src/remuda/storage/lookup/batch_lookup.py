@@ -21,8 +21,8 @@ from remuda.types.normalized_key import canonical_key
 
 if TYPE_CHECKING:
     from remuda.storage.lookup.row_projection import RowProjection
-    from remuda.storage.map_version import MapVersion
     from remuda.storage.segment.segment import Segment
+    from remuda.storage.state.map_version import MapVersion
 
 BatchLookup = Callable[[Sequence[Any]], list[Any]]
 """From keys in stored form to their rows in order; None for each key that is not there."""

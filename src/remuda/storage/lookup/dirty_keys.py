@@ -20,8 +20,8 @@ from remuda.types.column_hash import hash_columns
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from remuda.storage.map_version import MapVersion
     from remuda.storage.segment.segment import Segment
+    from remuda.storage.state.map_version import MapVersion
 
 DIRTY_SHARE = 0.125
 """If more keys than this are dirty, the table would grow large and spare little."""

@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from remuda.storage.index.index_types import SegmentIndex
-    from remuda.storage.map_version import MapVersion
     from remuda.storage.segment.block_guard import Array
     from remuda.storage.segment.deletion_vector import DeletionVector
     from remuda.storage.segment.segment import Segment
+    from remuda.storage.state.map_version import MapVersion
     from remuda.types import SqlType
 
 # From entries of an index, which stand side by side, to their rows, which lie anywhere.

@@ -21,9 +21,9 @@ from remuda.types.partition_hash import SEED, SIGN, WRAP, hashed_bytes
 if TYPE_CHECKING:
     from remuda.storage.lookup.dirty_keys import DirtyKeys
     from remuda.storage.lookup.row_projection import Row, RowProjection
-    from remuda.storage.map_version import MapVersion
     from remuda.storage.memtable.memtable import Memtable
     from remuda.storage.segment.block_guard import Values
+    from remuda.storage.state.map_version import MapVersion
 
 # From a key to its row in the segments, whether or not the memtable has a newer one. Rows that are deleted for good do
 # not count.

@@ -21,7 +21,7 @@ from msgspec.structs import asdict
 
 from remuda.catalog import new_id
 from remuda.errors import StorageError
-from remuda.storage.commit_retry import RootTakenError
+from remuda.storage.commit.commit_retry import RootTakenError
 from remuda.storage.folder.manifest import MOVED, NAME, Manifest, Root, decode_manifest, named_files
 from remuda.storage.remote.remote_files import TRANSFERS
 from remuda.storage.remote.retention import file_names, sweep

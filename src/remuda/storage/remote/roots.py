@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from remuda.catalog import new_id
 from remuda.errors import OutcomeUnknownError, StorageError
-from remuda.storage.commit_retry import RootTakenError
+from remuda.storage.commit.commit_retry import RootTakenError
 from remuda.storage.folder.manifest import Root, decode_manifest, encode_manifest
 from remuda.storage.remote.object_store import can_create, first_page, open_object_store
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from remuda.storage.lookup.index_lookup import IndexRead
     from remuda.storage.lookup.row_projection import Row, RowProjection
     from remuda.storage.segment.segment import Segment
+    from remuda.storage.segment.segment_directory import StoredSegment
     from remuda.storage.segment.segment_file import SegmentInfo
 
 MOST_LOOKUPS = 4096
@@ -245,6 +246,13 @@ def insert_rows(version: MapVersion, keys: Sequence[Any], rows: Sequence[Row]) -
         error.row = len(version.memtable.keys) - version.memtable.committed - 1
         raise
     return len(keys)
+
+
+def version_of(definition: MapDefinition, stored: Sequence[StoredSegment]) -> MapVersion:
+    """Make a version with an empty memtable."""
+    deletions = [DeletionVector(each.segment.rows, each.deleted) for each in stored]
+    infos = [each.info for each in stored if each.info is not None]
+    return MapVersion(definition, [each.segment for each in stored], deletions, infos=infos)
 
 
 def put_rows(version: MapVersion, keys: Sequence[Any], rows: Sequence[Row]) -> None:

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from remuda.catalog import MapDefinition
+    from remuda.storage.commit.recovery import Recovered
     from remuda.storage.folder.store_folder import StoreFolder
     from remuda.storage.map_store import MapStore
-    from remuda.storage.recovery import Recovered
     from remuda.storage.remote.remote_location import RemoteLocation
     from remuda.storage.snapshot import MapSnapshot
     from remuda.storage.wal.log import Durability, WriteAheadLog

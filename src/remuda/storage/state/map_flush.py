@@ -8,8 +8,8 @@ from remuda.expr.cancellation import cancelled_by
 from remuda.storage.load.compaction import flush_memtable
 
 if TYPE_CHECKING:
-    from remuda.storage.map_state import MapState
     from remuda.storage.segment.segment_directory import StoredSegment
+    from remuda.storage.state.map_state import MapState
 
 
 class MapFlush:

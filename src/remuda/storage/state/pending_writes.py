@@ -6,17 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 from remuda.errors import StorageError
 from remuda.storage.lookup.row_projection import row_projection
-from remuda.storage.map_version import write_again
-from remuda.storage.recovery import version_of
+from remuda.storage.state.map_version import version_of, write_again
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from remuda.catalog import MapDefinition
+    from remuda.storage.commit.recovery import RecoveredMap
     from remuda.storage.lookup.row_projection import Row
-    from remuda.storage.map_version import MapVersion
-    from remuda.storage.recovery import RecoveredMap
     from remuda.storage.segment.segment_directory import StoredSegment
+    from remuda.storage.state.map_version import MapVersion
 
 
 class WriteConflictError(StorageError):

@@ -10,7 +10,7 @@ from remuda.storage.segment.segment_directory import is_verified
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from remuda.storage.recovery import DamagedMap
+    from remuda.storage.commit.recovery import DamagedMap
     from remuda.storage.segment.segment_directory import StoredSegment
 
 VERIFIED_FIRST = 8 << 20

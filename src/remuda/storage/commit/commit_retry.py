@@ -11,7 +11,7 @@ from remuda.errors import SqlError, StorageError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from remuda.storage.store_state import StoreState
+    from remuda.storage.state.store_state import StoreState
 
 COMMIT_TRIES = 200
 """Of n writers that commit without pause each wins every n-th time: 16 writers lose 50 in a row once in 25 commits."""

@@ -21,8 +21,7 @@ from remuda.storage.folder.manifest import (
     segment_info,
     view_definition,
 )
-from remuda.storage.map_version import MapVersion, erase_keys, key_maker, put_rows
-from remuda.storage.segment.deletion_vector import DeletionVector
+from remuda.storage.state.map_version import MapVersion, erase_keys, key_maker, put_rows, version_of
 from remuda.storage.wal.log_file import LogFile, log_path, read_log
 from remuda.storage.wal.records import PUT, decode_record, restore
 from remuda.types.normalized_key import canonical_key
@@ -145,13 +144,6 @@ def _replay(maps: dict[str, RecoveredMap], entries: Sequence[MapEntry], payload:
             # The row that the record replaces is looked for in a damaged block.
             (entry,) = [each for each in entries if each.id == record.map_id]
             maps[entry.id] = _damaged_map(found.definition, entry, error)
-
-
-def version_of(definition: MapDefinition, stored: Sequence[StoredSegment]) -> MapVersion:
-    """Make a version with an empty memtable."""
-    deletions = [DeletionVector(each.segment.rows, each.deleted) for each in stored]
-    infos = [each.info for each in stored if each.info is not None]
-    return MapVersion(definition, [each.segment for each in stored], deletions, infos=infos)
 
 
 def _understood(path: Path, make: Callable[..., Made], *given: Any) -> Made:

@@ -7,7 +7,7 @@ from threading import Lock, Thread
 from typing import TYPE_CHECKING
 
 from remuda.errors import OutcomeUnknownError, StorageError
-from remuda.storage.commit_retry import CommitRetry
+from remuda.storage.commit.commit_retry import CommitRetry
 from remuda.storage.folder.manifest import map_entry
 from remuda.storage.map_store import MapStore
 from remuda.storage.segment.segment_directory import SegmentDirectory, StoredSegment
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from remuda.catalog import Catalog, MapDefinition
     from remuda.storage.folder.manifest import MapEntry
     from remuda.storage.segment.segment_file import SegmentInfo
-    from remuda.storage.store_state import StoreState
+    from remuda.storage.state.store_state import StoreState
 
 _logger = logging.getLogger("remuda.storage")
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
-from remuda.storage.map_version import MapVersion, write_again
-from remuda.storage.pending_writes import PendingWrites
-from remuda.storage.recovery import version_of
 from remuda.storage.snapshot import MapSnapshot
+from remuda.storage.state.map_version import MapVersion, version_of, write_again
+from remuda.storage.state.pending_writes import PendingWrites
 from remuda.storage.wal.writer_lock import UnsafeRecords, WriterLock
 
 if TYPE_CHECKING:
@@ -20,8 +19,8 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from remuda.catalog import MapDefinition
+    from remuda.storage.commit.recovery import RecoveredMap
     from remuda.storage.lookup.row_projection import Row
-    from remuda.storage.recovery import RecoveredMap
     from remuda.storage.segment.segment_directory import SegmentDirectory, StoredSegment
     from remuda.storage.wal.log import WriteAheadLog
 

@@ -8,18 +8,18 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from remuda.errors import StorageError, damage_error
-from remuda.storage.commit_retry import RootTakenError
+from remuda.storage.commit.commit_retry import RootTakenError
+from remuda.storage.commit.recovery import recover
 from remuda.storage.folder.execution_pin import ExecutionPin, pin_execution
 from remuda.storage.folder.manifest import NAME
 from remuda.storage.folder.reader_lease import ReaderLease, leave_lease, take_lease
-from remuda.storage.pending_writes import WriteConflictError
-from remuda.storage.recovery import recover
+from remuda.storage.state.pending_writes import WriteConflictError
 
 if TYPE_CHECKING:
+    from remuda.storage.commit.recovery import Recovered
+    from remuda.storage.commit.store_writer import StoreWriter
     from remuda.storage.folder.store_folder import StoreFolder
-    from remuda.storage.recovery import Recovered
-    from remuda.storage.store_state import StoreState
-    from remuda.storage.store_writer import StoreWriter
+    from remuda.storage.state.store_state import StoreState
     from remuda.storage.wal.log_file import DroppedTail, LogFile
 
 _OPENING_TRIES = 10
