@@ -17,8 +17,8 @@ from remuda.grid.settings import Engine
 from remuda.grid.statements.explain_analyze import NOT_RUN, analyze, milliseconds
 from remuda.grid.statements.explain_decisions import Decisions
 from remuda.grid.statements.explanation import Explanation
-from remuda.optimizer.explain_memo import explain_memo, memo_json
-from remuda.optimizer.explain_steps import explain_steps, steps_json
+from remuda.optimizer.explain.explain_memo import explain_memo, memo_json
+from remuda.optimizer.explain.explain_steps import explain_steps, steps_json
 from remuda.optimizer.optimize import FAST_PATH
 from remuda.plan import physical
 from remuda.plan.explain import explain, explain_fragments, explain_logical, lay_out
@@ -202,7 +202,7 @@ class _Shown:
 
     def picture(self, optimized: Optimized) -> Picture:
         """Return the plan to be drawn; `optimized` has the memo in which the paths not taken are."""
-        from remuda.optimizer.not_taken import PathsNotTaken
+        from remuda.optimizer.explain.not_taken import PathsNotTaken
         from remuda.plan.picture import Picture, collect
 
         not_taken = PathsNotTaken(optimized.memo).of
