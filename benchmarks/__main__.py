@@ -1,16 +1,16 @@
-"""`python -m benchmarks [ending|space|planning|estimates|footprint] [--rows N]`"""
+"""`python -m benchmarks [ending|space|planning|estimates|access_paths|footprint] [--rows N]`"""
 
 from __future__ import annotations
 
 import argparse
 import sys
 
-from benchmarks import ending, estimates, footprint, planning, space
+from benchmarks import access_paths, ending, estimates, footprint, planning, space
 from remuda.bench import data
 from remuda.bench.peers.remuda_peer import RemudaPeer
 from remuda.durations import duration
 
-SUBJECTS = ("ending", "space", "planning", "estimates", "footprint")
+SUBJECTS = ("ending", "space", "planning", "estimates", "access_paths", "footprint")
 
 
 def main() -> int:
@@ -28,6 +28,8 @@ def main() -> int:
                 planning.show()
             case "estimates":
                 estimates.show(options.rows)
+            case "access_paths":
+                access_paths.show(options.rows)
             case _:
                 _show_footprint()
     return 0

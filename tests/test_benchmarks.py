@@ -13,7 +13,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 import remuda
-from benchmarks import estimates
+from benchmarks import access_paths, estimates
 from remuda.bench import arguments, data, measure, plots
 from remuda.bench.case import REMUDA, Setting, size_of
 from remuda.bench.cases import GROUPS
@@ -238,3 +238,15 @@ def test_estimates_are_compared_with_actual_rows(capsys: pytest.CaptureFixture[s
     assert f"conditions: {len(found)} estimates, median" in capsys.readouterr().out
     assert estimates.Estimated("a tenth", 1.0, 10).error == estimates.Estimated("tenfold", 10.0, 1).error == 10
     assert estimates.Estimated("nothing", 0.0, 0).error == 1
+
+
+def test_access_paths_are_measured_by_queries_with_the_same_answer() -> None:
+    cases = list(access_paths.cases())
+    assert len({(case.text, case.values) for case in cases}) == len(cases) > 200
+    with remuda.open() as grid:
+        access_paths.fill(grid, ROWS)
+        for case in cases:
+            answers = [
+                sorted(grid.sql(case.text.format(map=name), *case.values).fetchall(), key=repr) for name in case.maps
+            ]
+            assert all(answer == answers[0] for answer in answers), case
