@@ -103,3 +103,16 @@ def test_channel_without_answers_finishes() -> None:
     assert channel.poll() is None
     channel.finish()
     assert channel.is_finished
+
+
+@pytest.mark.usefixtures("little_inline")
+@pytest.mark.parametrize("rows", [10, 100, 1_000, 10_000])
+def test_no_task_sends_more_through_spark_than_its_limit(tmp_path: Path, rows: int) -> None:
+    """However large the first batch is: it was once sent whatever its size."""
+    sent = list(send(1, batches(4, rows), str(tmp_path)))
+    inline = [each for each in sent if len(list(batches_of(each, COLUMNS))) == 1 and rows_of([each])]
+    in_file = sum(path.stat().st_size for path in tmp_path.iterdir())
+    assert sum(map(len, sent)) <= answers.INLINE_BYTES + 1_000
+    assert (in_file > 0) == (rows >= 100)
+    assert bool(inline) == (rows <= 100)
+    assert [row[0] for row in rows_of(sent)] == list(range(4 * rows))

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import remuda
 from remuda.errors import ErrorCode, SqlError
 from remuda.spark.driver.executors import ExecutorWatch
-from remuda.spark.query import shuffle_stages
+from remuda.spark.driver.tasks import run_tasks, slot_count
+from remuda.spark.query import answers, shuffle_stages, stage_job
 from tests.spark.leftovers import left_behind
 
 if TYPE_CHECKING:
@@ -68,6 +69,24 @@ def test_reader_that_stops_early_stops_the_work(spark: SparkSession, grid: Grid)
     result.close()
     assert left_behind(grid) == []
     assert len(jobs_of(spark) - before) <= 2
+
+
+def test_tasks_send_no_more_than_their_limit_through_the_driver(
+    spark: SparkSession, grid: Grid, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Measured on what the job hands to the driver, of a result of several MB in two tasks."""
+    sent: list[int] = []
+
+    def counted(*arguments: Any, **options: Any) -> Iterator[bytes]:
+        for answer in run_tasks(*arguments, **options):
+            sent.append(len(answer))
+            yield answer
+
+    monkeypatch.setattr(stage_job, "run_tasks", counted)
+    table = grid.sql("SELECT id, text FROM numbers").to_arrow()
+    assert table.nbytes > 4 * answers.INLINE_BYTES
+    assert 0 < sum(sent) <= slot_count(spark) * answers.INLINE_BYTES
+    assert left_behind(grid) == []
 
 
 def test_a_limit_gives_so_many_rows(grid: Grid) -> None:

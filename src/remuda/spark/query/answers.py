@@ -10,6 +10,7 @@ A task of a query that is analysed also tells what it measured (`measured_answer
 
 from __future__ import annotations
 
+import itertools
 import pickle
 import struct
 from pathlib import Path
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
     from remuda.expr import Column
 
 INLINE_BYTES = 1 << 20
-"""What a task sends through Spark. A file costs less for each byte but something for itself."""
+"""What a task sends through Spark at most, by measured size: the driver holds the answers of all tasks of a job, and
+`spark.driver.maxResultSize` limits them. A file costs less for each byte but something for itself."""
 
 _TAIL = struct.Struct("<IB")
 _BATCH, _FILE, _MEASURED = range(3)
@@ -37,20 +39,21 @@ _BATCH, _FILE, _MEASURED = range(3)
 def send(task: int, batches: Iterable[RowBatch], folder: str | None) -> Iterator[bytes]:
     """The answers of one task, in the order of its batches. Without a folder all of them go through Spark."""
     sent = 0
-    remaining = iter(batches)
+    remaining = (compact(batch.arrow()) for batch in batches)
     for batch in remaining:
-        stream = to_stream(compact(batch.arrow()))
+        # Values alone may tell that a batch is too large: then it is not packed twice.
+        stream = to_stream(batch) if folder is None or batch.nbytes <= INLINE_BYTES else None
+        if folder is not None and (stream is None or sent + stream.size > INLINE_BYTES):
+            break
+        assert stream is not None, "without a folder every batch is packed"
         sent += stream.size
         yield stream.to_pybytes() + _TAIL.pack(task, _BATCH)
-        if folder is not None and sent >= INLINE_BYTES:
-            break
     else:
         return
     # The name is new each time: a task may run twice, at the same time too.
     with BatchFileWriter(Path(folder) / f"{uuid4().hex}.arrow") as file:
-        byte_ranges = [file.append(compact(batch.arrow())) for batch in remaining]
-    if byte_ranges:
-        yield pickle.dumps((str(file.path), byte_ranges)) + _TAIL.pack(task, _FILE)
+        byte_ranges = [file.append(each) for each in itertools.chain((batch,), remaining)]
+    yield pickle.dumps((str(file.path), byte_ranges)) + _TAIL.pack(task, _FILE)
 
 
 def compact(batch: pa.RecordBatch) -> pa.RecordBatch:
