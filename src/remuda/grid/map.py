@@ -6,13 +6,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, overload
 
 from remuda.catalog import IndexType
-from remuda.errors import option_error
+from remuda.errors import nearest, not_found, option_error
+from remuda.grid.lookup_keys import key_arrays, lookup_columns
 from remuda.grid.map_rows import MapRows, Value, same_row
 from remuda.grid.rows import Row, RowShape
 from remuda.plan.fragments import ResultColumn
 from remuda.storage import row_projection
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from remuda.grid.result import Result
     from remuda.storage import MapStore
 
@@ -94,6 +97,27 @@ class Map:
             return {key: row for key, row in zip(given, rows, strict=True) if row is not None}
         except TypeError:
             raise option_error("a key that is a list or an array cannot be one of the dictionary") from None
+
+    def lookup(self, keys: Any, columns: Iterable[str] | None = None, index: str | None = None) -> pa.RecordBatch:
+        """Look up many keys at one snapshot and return their rows as an Arrow record batch.
+
+        `keys` is an Arrow array, a struct array where the key has several columns, or a list. The batch has one row for
+        each key in its order, with NULLs where there is none, and a BOOLEAN column `found`. A key that the type of its
+        column does not hold is not found. With `index`, the name of an index, it has as many rows as match, in the
+        order of the keys, and the position of the key in a column `position`.
+
+        >>> _stock().lookup(["oats", "straw"], ["amount"]).to_pylist()
+        [{'amount': 2, 'found': True}, {'amount': None, 'found': False}]
+        """
+        snapshot = self._store.snapshot()
+        definition = snapshot.definition
+        chosen = None if index is None else definition.find_index(index)
+        if index is not None and chosen is None:
+            hint = nearest(index, [each.name for each in definition.indexes])
+            raise not_found(f"{definition.name} has no index {index}", suggestion=hint)
+        names = lookup_columns(definition, columns, chosen)
+        arrays = key_arrays(definition, definition.key if chosen is None else chosen.columns, keys)
+        return self._store.find_arrow(snapshot, arrays, names, chosen)
 
     def __getitem__(self, key: Any) -> Row:
         found: Row | None = self.get(key)

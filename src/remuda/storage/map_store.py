@@ -11,6 +11,7 @@ from remuda.storage.encodable import naming_columns, unencodable
 from remuda.storage.folder.disk_errors import from_source, may_pass, reports_disk_errors
 from remuda.storage.folder.verification import verify_segments
 from remuda.storage.load.map_load import load_table, load_tables, take_over_segments
+from remuda.storage.lookup.arrow_lookup import lookup_by_index, lookup_by_key
 from remuda.storage.lookup.row_projection import row_projection
 from remuda.storage.row_check import RowCheck
 from remuda.storage.segment.checksum import no_pause
@@ -125,6 +126,19 @@ class MapStore:
             return self.state.version.batch_lookup(projection)(keys)
         except UnicodeEncodeError as error:
             raise unencodable(self.definition, ", ".join(self.definition.key), error.object) from error
+        except (IndexError, UnicodeDecodeError):
+            # What a damaged file gives before it is found out in the background.
+            self.verify()
+            raise
+
+    def find_arrow(
+        self, snapshot: MapSnapshot, keys: Sequence[pa.Array], columns: Sequence[str], index: IndexDefinition | None
+    ) -> pa.RecordBatch:
+        """Return the rows of many keys, or of many values of an index, at a snapshot."""
+        try:
+            if index is None:
+                return lookup_by_key(snapshot, keys, columns)
+            return lookup_by_index(snapshot, index, keys, columns)
         except (IndexError, UnicodeDecodeError):
             # What a damaged file gives before it is found out in the background.
             self.verify()

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from remuda.catalog import MapDefinition
+    from remuda.storage.lookup.arrow_lookup import KeyedRows
     from remuda.storage.remote.remote_location import RemoteLocation
     from remuda.storage.segment.segment import Segment
     from remuda.storage.source import Source
@@ -52,7 +53,7 @@ class MapSnapshot:
     `version` and `length` say all; everything else is made when first asked for.
     """
 
-    __slots__ = ("_directory", "_rows", "_sources", "length", "version")
+    __slots__ = ("_directory", "_rows", "_sources", "keyed_memtable", "length", "version")
 
     def __init__(self, version: MapVersion, length: int, directory: SegmentDirectory | None = None) -> None:
         self.version = version
@@ -60,6 +61,8 @@ class MapSnapshot:
         self._directory = directory
         self._sources: tuple[Source, ...] | None = None
         self._rows: int | None = None
+        self.keyed_memtable: KeyedRows | None = None
+        """The key table over the memtable, made by the first lookup of many keys."""
 
     @property
     def definition(self) -> MapDefinition:
