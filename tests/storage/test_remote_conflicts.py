@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
+import shutil
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -10,10 +13,15 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from obstore.exceptions import GenericError, PermissionDeniedError
 from pyarrow import fs
 
 import remuda
-from remuda.errors import RemudaError, SqlError, StorageError
+from remuda.errors import OutcomeUnknownError, RemudaError, SqlError, StorageError
+from remuda.storage.folder.manifest import MOVED, NAME, decode_manifest, encode_manifest
+from remuda.storage.remote import remote_folder, retention, roots
+from remuda.storage.remote.remote_files import RemoteFiles
+from remuda.storage.remote.remote_folder import RemoteFolder
 
 CREATE = "CREATE TABLE t (id BIGINT, v BIGINT, PRIMARY KEY (id))"
 Open = Callable[[], Any]
@@ -322,3 +330,136 @@ def _commit(
     state = loaded if replaces else merged if mode == "checkpoint" else {**merged, **loaded}
     writer.has_committed(state)
     return state, True
+
+
+def _remote(grid: Any) -> RemoteFolder:
+    folder = grid.store.state.folder.remote
+    assert isinstance(folder, RemoteFolder)
+    return folder
+
+
+def _numbers(opened: Open) -> set[int]:
+    return set(_remote(opened())._roots.dates())
+
+
+def _used_and_swept(opened: Open, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A writer whose next number another writer has used and swept, without any clock that has told it so."""
+    monkeypatch.setattr(retention, "SWEEP_COMMITS", 1)
+    one, other = opened(), opened()
+    for grid in (one, other):
+        _remote(grid).place = dataclasses.replace(_remote(grid).place, retention=0.2)
+    for key in range(200, 206):
+        other.load("t", _rows([key]))
+        time.sleep(0.25)
+    assert not {_remote(one)._version, _remote(one)._version + 1} & _numbers(opened)
+    return one
+
+
+def test_a_writer_on_a_machine_that_was_suspended_rebases(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The monotonic clock stands still while a machine is suspended; the wall clock does not."""
+    one = _used_and_swept(opened, monkeypatch)
+    seen = _remote(one)._seen._monotonic
+    monkeypatch.setattr(time, "monotonic", lambda: seen)
+    assert one.load("t", _rows([500])) == 1
+    monkeypatch.undo()
+    assert {200, 205, 500} <= _contents(opened()).keys()
+
+
+def test_a_commit_whose_number_may_have_been_used_before_is_not_acknowledged(
+    opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The machine was suspended between the look at the newest root and the put."""
+    one = _used_and_swept(opened, monkeypatch)
+    monkeypatch.setattr(remote_folder, "_LONG_PAUSE", 0.0)
+    monkeypatch.setattr(_remote(one), "_confirm_newest", lambda: None)
+    with pytest.raises(OutcomeUnknownError, match="suspended"):
+        one.load("t", _rows([500]))
+    assert {200, 205} <= _contents(opened()).keys()
+
+
+def test_a_slow_commit_whose_number_was_free_is_acknowledged(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote_folder, "_LONG_PAUSE", 0.0)
+    one = opened()
+    _remote(one).place = dataclasses.replace(_remote(one).place, retention=0.0)
+    for key in (500, 501):
+        assert one.load("t", _rows([key])) == 1
+    assert {500, 501} <= _contents(opened()).keys()
+
+
+class _Answers:
+    """An object store whose puts raise what is listed, the first one after it was applied."""
+
+    def __init__(self, store: Any, errors: list[Exception], applied: bool) -> None:
+        self._store, self._errors, self._applied = store, errors, applied
+
+    def put(self, *arguments: Any, **options: Any) -> Any:
+        if self._applied:
+            self._applied = False
+            self._store.put(*arguments, **options)
+        if self._errors:
+            raise self._errors.pop(0)
+        return self._store.put(*arguments, **options)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+
+@pytest.mark.parametrize("denials", [1, 3])
+@pytest.mark.parametrize("applied", [True, False])
+def test_a_denial_after_a_lost_answer_does_not_refuse_what_is_committed(
+    opened: Open, monkeypatch: pytest.MonkeyPatch, applied: bool, denials: int
+) -> None:
+    """A token that expires between two tries of one put."""
+    monkeypatch.setattr(roots, "_PAUSE", 0.001)
+    one = opened()
+    errors = [GenericError("timed out"), *[PermissionDeniedError("expired token") for _ in range(denials)]]
+    answers = _Answers(_remote(one)._roots._store(), errors, applied)
+    monkeypatch.setattr(_remote(one)._roots, "_opened", answers)
+    assert one.load("t", _rows([500])) == 1
+    assert 500 in _contents(opened())
+
+
+def test_denials_up_to_the_last_try_leave_the_outcome_unknown(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(roots, "_PAUSE", 0.001)
+    one = opened()
+    errors = [GenericError("timed out"), *[PermissionDeniedError("expired token") for _ in range(20)]]
+    monkeypatch.setattr(_remote(one)._roots, "_opened", _Answers(_remote(one)._roots._store(), errors, True))
+    with pytest.raises(OutcomeUnknownError, match="expired token"):
+        one.load("t", _rows([500]))
+    assert 500 in _contents(opened())
+
+
+def test_a_denial_of_the_first_put_refuses_the_commit(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = opened()
+    answers = _Answers(_remote(one)._roots._store(), [PermissionDeniedError("denied")], False)
+    monkeypatch.setattr(_remote(one)._roots, "_opened", answers)
+    with pytest.raises(StorageError, match="denied") as raised:
+        one.load("t", _rows([500]))
+    assert not isinstance(raised.value, OutcomeUnknownError)
+    assert 500 not in _contents(opened())
+
+
+@pytest.mark.parametrize("same_writer", [True, False])
+def test_the_old_manifest_is_marked_before_the_second_root(
+    opened: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, same_writer: bool
+) -> None:
+    """Also where the first writer has failed to mark it: versions that know no roots would go on from it."""
+    base = tmp_path / "remote" / "shop"
+    newest = min((base / "roots").glob("*.root"))
+    (base / NAME).write_bytes(encode_manifest(decode_manifest(newest.read_bytes(), str(newest))))
+    shutil.rmtree(base / "roots")
+    one, replace = opened(), RemoteFiles.replace
+
+    def fails(self: RemoteFiles, name: str, content: bytes) -> None:
+        if name == NAME:
+            raise StorageError("the disk of the server is full", self.name)
+        replace(self, name, content)
+
+    monkeypatch.setattr(RemoteFiles, "replace", fails)
+    with pytest.raises(StorageError, match="full"):
+        one.load("t", _rows([500]))
+    monkeypatch.undo()
+    assert (base / NAME).read_bytes() != MOVED
+    (one if same_writer else opened()).load("t", _rows([501]))
+    assert (base / NAME).read_bytes() == MOVED
+    assert _contents(opened()).keys() == {*range(100), 501}

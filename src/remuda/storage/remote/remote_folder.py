@@ -34,6 +34,25 @@ if TYPE_CHECKING:
     from remuda.storage.folder.manifest import SegmentEntry
     from remuda.storage.remote.remote_location import RemoteLocation
 
+_LONG_PAUSE = 1.0
+"""Seconds between the look at the newest root and the commit after which the commit is looked at again, at least."""
+
+
+class _Moment:
+    """A moment of which the age is told, the time that the machine was suspended included.
+
+    The monotonic clock stands still while a machine is suspended, and the wall clock can be set back.
+    """
+
+    __slots__ = ("_monotonic", "_wall")
+
+    def __init__(self) -> None:
+        self._monotonic, self._wall = time.monotonic(), time.time()
+
+    def age(self) -> float:
+        """Return the seconds since then, by the clock that shows more."""
+        return max(time.monotonic() - self._monotonic, time.time() - self._wall)
+
 
 class RemoteFolder:
     """Keeps a mirror of the newest root of a remote store, and commits the next one."""
@@ -48,11 +67,13 @@ class RemoteFolder:
         """Of the root that was fetched or committed last; 0 if there is none."""
         self._replaced: Manifest | None = None
         """The manifest of an old store, which no root has yet."""
-        self._seen = 0.0
-        """When that root was known to be the newest, by the clock of this process."""
+        self._is_unmarked = False
+        """Whether the manifest of an old store may still be there, which versions that know no roots would read."""
+        self._seen = _Moment()
+        """When that root was known to be the newest."""
         self._present: frozenset[str] = frozenset()
         """The files that root names."""
-        self._uploaded: dict[str, float] = {}
+        self._uploaded: dict[str, _Moment] = {}
         """When files were uploaded that no root of this process names yet."""
         self._retired: frozenset[str] = frozenset()
         """Files in the mirror that the root before named, and that one does not."""
@@ -72,7 +93,7 @@ class RemoteFolder:
 
         `FileNotFoundError` means that the writer was faster, and that it is worth to try again.
         """
-        asked = time.monotonic()
+        asked = _Moment()
         found = self._find_state()
         if found is None:
             self._seen = asked
@@ -91,6 +112,8 @@ class RemoteFolder:
         self._retired = self._present - files.keys()
         self._version, self._present, self._seen = manifest.version, frozenset(files), asked
         self._replaced = None if isinstance(manifest, Root) else manifest
+        # A root with a log was made of the manifest of an old store, by a writer that may have ended right behind it.
+        self._is_unmarked = not isinstance(manifest, Root) or manifest.has_log
         self._cache.make_room()
         return True
 
@@ -102,11 +125,13 @@ class RemoteFolder:
         """Commit this state as the next root. `RootTakenError` says that another writer was faster: nothing is done."""
         files = file_names(manifest)
         self._upload_all(files - self._present)
-        if self._version == 0 or self._replaced is not None:
+        if self._version == 0 or self._is_unmarked:
             self._begin_roots()
         self._confirm_newest()
         self._roots.create(_without_log(manifest))
-        self._version, self._present, self._seen = manifest.version, frozenset(files), time.monotonic()
+        if self._seen.age() >= max(self.place.retention / 2, _LONG_PAUSE):
+            self._roots.refuse_reused(manifest.version)
+        self._version, self._present, self._seen = manifest.version, frozenset(files), _Moment()
         self._uploaded = {}
         sweep(self._files, self._roots, manifest.version, self.place.retention)
 
@@ -120,22 +145,22 @@ class RemoteFolder:
         if self._replaced is not None:
             with suppress(RootTakenError):  # Another writer has gone over: which commit is next is decided below.
                 self._roots.create(Root(**asdict(self._replaced), commit=new_id(), has_log=True))
-            self._replaced = None
         self._files.replace(NAME, MOVED)
+        self._replaced, self._is_unmarked = None, False
 
     def _confirm_newest(self) -> None:
         """Look whether the root that the commit builds on is still the newest, if that was known long ago.
 
         The number of the next root must not be one that another writer has used and, after the retention, removed.
         """
-        if time.monotonic() - self._seen < self.place.retention / 2:
+        if self._seen.age() < self.place.retention / 2:
             return
         if not self.is_newest():
             raise RootTakenError("another process has written this store meanwhile", self.name)
 
     def is_newest(self) -> bool:
         """Tell whether no other writer has committed since this one has fetched or committed."""
-        asked = time.monotonic()
+        asked = _Moment()
         if (self._roots.newest() or 0) not in (0, self._version):
             return False
         self._seen = asked
@@ -143,8 +168,8 @@ class RemoteFolder:
 
     def _upload_all(self, names: AbstractSet[str]) -> None:
         """Upload files, also those whose upload is so old that a sweep could soon take them for orphans."""
-        limit = time.monotonic() - self.place.retention / 2
-        missing = sorted(name for name in names if self._uploaded.get(name, limit) <= limit)
+        limit = self.place.retention / 2
+        missing = sorted(name for name in names if name not in self._uploaded or self._uploaded[name].age() >= limit)
         with ThreadPoolExecutor(TRANSFERS) as pool:
             list(pool.map(self._upload, missing))
 
@@ -205,7 +230,7 @@ class RemoteFolder:
     def _upload(self, name: str) -> None:
         path = self.local / name
         self._files.upload(path, name)
-        self._uploaded[name] = time.monotonic()
+        self._uploaded[name] = _Moment()
         self._cache.keep(name.removeprefix("maps/"), path)
 
 

@@ -107,7 +107,8 @@ class Roots:
         """Commit a root: create it with its number. `RootTakenError` says that another writer was faster.
 
         A put whose outcome is unknown, such as one without an answer, is tried again until the number is taken, and
-        what is there tells whose it is. It could still be applied later, so giving up is no way to know.
+        what is there tells whose it is. It could still be applied later, so giving up is no way to know. A server that
+        denies the first put has not applied it; after a put of unknown outcome a denial says nothing of that one.
         """
         raw = encode_manifest(root)
         if self._sole_writer:
@@ -119,18 +120,35 @@ class Roots:
         for attempt in range(_PUT_TRIES):
             try:
                 store.put(name, raw, mode="create", use_multipart=False)
-            except (PermissionDeniedError, UnauthenticatedError) as error:
-                raise self._failed(error) from error
             except AlreadyExistsError:
                 if self._is_settled(root):
                     return
             except (BaseError, OSError) as error:
+                if attempt == 0 and isinstance(error, PermissionDeniedError | UnauthenticatedError):
+                    raise self._failed(error) from error
                 failure = str(error).splitlines()[0]
             else:
                 return
             time.sleep(random.uniform(0.5, 1) * _PAUSE * 2**attempt)
-        raise OutcomeUnknownError(
-            f"it is unknown whether the statement is committed: {failure}; the maps can be read, and written again "
+        raise self._outcome_unknown(failure)
+
+    def refuse_reused(self, number: int) -> None:
+        """Raise if a root that this process has created may have a number that was used and swept before.
+
+        Roots are swept from the oldest on, and never the newest. So the number was free all the time if the root before
+        is still there, or if this root is the newest. Otherwise other writers have either gone on from this root, or
+        from an older one with its number.
+        """
+        try:
+            if self.newest() == number or (number > 1 and self.read(number - 1) is not None):
+                return
+        except StorageError as error:
+            raise self._outcome_unknown(str(error).splitlines()[0]) from error
+        raise self._outcome_unknown("the process was suspended while other processes have written")
+
+    def _outcome_unknown(self, reason: str) -> OutcomeUnknownError:
+        return OutcomeUnknownError(
+            f"it is unknown whether the statement is committed: {reason}; the maps can be read, and written again "
             "once the store is opened anew",
             self._files.name,
         )
