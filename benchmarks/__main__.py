@@ -1,22 +1,23 @@
-"""`python -m benchmarks [ending|space|planning|estimates|access_paths|footprint] [--rows N]`"""
+"""`python -m benchmarks [SUBJECT ...] [--rows N] [--scale S]`: see SUBJECTS."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 
-from benchmarks import access_paths, ending, estimates, footprint, planning, space
+from benchmarks import access_paths, ending, estimates, footprint, manifest_growth, planning, space, suites
 from remuda.bench import data
 from remuda.bench.peers.remuda_peer import RemudaPeer
-from remuda.durations import duration
+from remuda.presentation.durations import duration
 
-SUBJECTS = ("ending", "space", "planning", "estimates", "access_paths", "footprint")
+SUBJECTS = ("ending", "space", "planning", "estimates", "access_paths", "suites", "manifest_growth", "footprint")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measurements of Remuda alone.")
     parser.add_argument("subjects", nargs="*", choices=[*SUBJECTS, []], metavar="SUBJECT", help=", ".join(SUBJECTS))
     parser.add_argument("--rows", type=int, default=1_000_000, help="default: 1,000,000")
+    parser.add_argument("--scale", type=float, default=1.0, help="of TPC-H and TPC-DS in suites; default: 1")
     options = parser.parse_args()
     for subject in options.subjects or SUBJECTS:
         match subject:
@@ -30,6 +31,10 @@ def main() -> int:
                 estimates.show(options.rows)
             case "access_paths":
                 access_paths.show(options.rows)
+            case "suites":
+                suites.show(options.scale)
+            case "manifest_growth":
+                manifest_growth.show()
             case _:
                 _show_footprint()
     return 0

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 RUNS = 7
+RUN_SECONDS = 0.03
+"""Each text runs so many times at least, and for so long: the least of a few short runs is still noise."""
 WORST = 10
 SMALLEST = 20e-6
 """Seconds below which a difference is one of the statement's overhead."""
@@ -160,7 +162,9 @@ def _table(random: np.random.Generator, rows: int) -> pa.Table:
 def _measure(grid: remuda.Grid, case: Case) -> Measured:
     maps = case.maps
     least = dict.fromkeys(maps, float("inf"))
-    for _ in range(RUNS):
+    runs, end = 0, time.process_time() + RUN_SECONDS * len(maps)
+    while runs < RUNS or time.process_time() < end:
+        runs += 1
         for name in maps:
             text = case.text.format(map=name)
             start = time.process_time_ns()

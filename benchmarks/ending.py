@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from remuda.durations import duration
 from remuda.errors import ErrorCode, SqlError
+from remuda.presentation.durations import duration
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,8 +13,8 @@ from typing import Any
 
 import remuda
 from remuda import sql
-from remuda.durations import duration
 from remuda.optimizer.optimize import FAST_PATH
+from remuda.presentation.durations import duration
 from tests.tpch.tpch import QUERIES, create_tables, generate, load
 
 REPETITIONS = 5

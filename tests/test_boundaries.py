@@ -44,6 +44,7 @@ def test_files_are_mapped_in_one_place(callers: dict[str, set[str]]) -> None:
     assert callers["mmap.mmap"] | callers["np.memmap"] | callers["pa.memory_map"] | callers["_mmap"] == {
         "spark/query/batch_file.py",  # what tasks of one query leave for one another, outside the store
         "storage/folder/store_files.py",
+        "storage/load/sorted_runs.py",  # the runs of a load: one file without a name, mapped once at a time
     }
 
 
@@ -52,6 +53,7 @@ def test_files_of_a_store_are_opened_in_one_place(callers: dict[str, set[str]]) 
     assert callers["os.open"] | callers["open"] == {
         "cli/shell/history.py",  # the user's history: no file of a store, and no link is followed either
         "storage/remote/file_cache.py",  # locks of the cache
+        "storage/remote/sparse_file.py",  # blocks in the cache, which is this process's own
         "storage/folder/process_folder.py",  # locks of temporary folders
         "storage/folder/store_files.py",
         "storage/wal/log_file.py",  # a folder, to sync the names in it

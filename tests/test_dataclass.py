@@ -123,13 +123,17 @@ def test_pickle_replace_fields_and_match() -> None:
             assert (x, y) == (1, 2)
 
 
+COPIED_BY_SPARK = {"spark/frames/lookup_function.py"}
+"""Spark copies what `analyze` of a table function returns field by field, as a standard data class."""
+
+
 def test_the_engine_uses_no_data_class_whose_methods_are_written_at_import() -> None:
     standard = [
         str(path.relative_to(SOURCES))
         for path in SOURCES.rglob("*.py")
         if path.name != "dataclass.py" and "from dataclasses import dataclass" in path.read_text()
     ]
-    assert standard == []
+    assert set(standard) == COPIED_BY_SPARK
 
 
 def test_a_new_process_writes_few_methods() -> None:

@@ -97,10 +97,15 @@ def installed(distribution: Distribution, tmp_path_factory: pytest.TempPathFacto
     return _install(distribution.wheel, tmp_path_factory.mktemp("installed"))
 
 
-def test_the_wheel_has_the_package_and_nothing_else(distribution: Distribution) -> None:
+def test_the_wheel_has_the_packages_and_nothing_else(distribution: Distribution) -> None:
     with zipfile.ZipFile(distribution.wheel) as archive:
         names = archive.namelist()
-    assert {name.split("/")[0] for name in names} == {"remuda", f"remudadb-{remuda.__version__}.dist-info"}
+    assert {name.split("/")[0] for name in names} == {
+        "remuda",
+        "pyspark_remuda",  # by which Spark finds the format `remuda`
+        f"remudadb-{remuda.__version__}.dist-info",
+    }
+    assert "pyspark_remuda/__init__.py" in names
     assert "remuda/py.typed" in names
     assert "remuda/bench/cases/lookup.py" in names
     assert any(name.endswith(".dist-info/licenses/LICENSE") for name in names)

@@ -6,7 +6,7 @@ import ast
 from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src"
-COLLECTIONS = {"GuardedArray", "GuardedValues", "Map", "Values", "_Sequence"}
+COLLECTIONS = {"GuardedArray", "GuardedValues", "Map", "SavedSummaries", "Values", "_IndexFiles", "_Sequence"}
 """Classes that are empty, and so false, as every collection of Python is."""
 
 

@@ -11,10 +11,10 @@ from enum import IntEnum
 from errno import EACCES, EDQUOT, ENOENT, ENOSPC, EPERM, EROFS
 from typing import TYPE_CHECKING
 
-from remuda.nearest import nearest as nearest  # noqa: PLC0414  (where its callers find it)
-from remuda.source_text import Position as Position  # noqa: PLC0414
-from remuda.source_text import Span as Span  # noqa: PLC0414
-from remuda.source_text import excerpt, position_of, with_parentheses
+from remuda.presentation.nearest import nearest as nearest  # noqa: PLC0414  (where its callers find it)
+from remuda.presentation.source_text import Position as Position  # noqa: PLC0414
+from remuda.presentation.source_text import Span as Span  # noqa: PLC0414
+from remuda.presentation.source_text import excerpt, position_of, with_parentheses
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -337,6 +337,7 @@ repeated_column = Condition(_DATA, "42701")
 missing_column = Condition(_DATA, "42703")
 value_error = Condition(_DATA, "42804")
 untyped_error = Condition(_DATA, "42P18")
+disk_error = Condition(_DATA, "53100")
 memory_error = Condition(_DATA, "53200")
 size_error = Condition(_DATA, "54000")
 state_error = Condition(_DATA, "55000")
@@ -355,6 +356,11 @@ LESS_MEMORY = "Raise it by SET memory_limit, or ask for fewer rows."
 def damage_error(message: str, path: Path | str | None = None, offset: int | None = None) -> StorageError:
     """Report a file whose bytes are not as they were written."""
     return StorageError(message, path, offset, sqlstate="XX001")
+
+
+def is_damage(error: StorageError) -> bool:
+    """Tell whether an error says that bytes are not as they were written."""
+    return error.sqlstate == "XX001"
 
 
 def nested_too_deeply(span: Span | None = None) -> SqlError:

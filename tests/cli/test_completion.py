@@ -60,7 +60,7 @@ def offered(session: Session, text: str) -> list[str]:
         ("SELECT 'am|", []),
         ("SELECT 1 -- am|", []),
         ("SELECT 12|", []),
-        ("SET |", ["engine = ", "memory_limit = ", "partition_pruning = ", "timeout = "]),
+        ("SET |", ["engine = ", "memory_limit = ", "partition_pruning = ", "spill_folder = ", "timeout = "]),
         ("SET eng|", ["engine = "]),
         ("SET engine = |", ["auto", "local", "spark"]),
         ("SET partition_pruning = o|", ["on", "off"]),

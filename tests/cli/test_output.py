@@ -10,7 +10,7 @@ import pytest
 from remuda.cli.arguments import main, parse
 from remuda.cli.output import FORMS, as_csv, as_json, as_markdown, render
 from remuda.cli.statement_text import split, tokens
-from remuda.text_table import Layout, as_records, as_table, display_width
+from remuda.presentation.text_table import Layout, as_records, as_table, display_width
 
 
 def test_a_table_without_rows() -> None:

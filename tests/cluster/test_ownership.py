@@ -36,7 +36,7 @@ def run(grid: Any, text: str, owned: dict[str, tuple[int, ...]]) -> int:
     """Runs a query by a plan that expects the members to own these partitions; gives the number of rows."""
     query = sql.parse(text)
     plan = grid.default_session.planner().plan(text, query)
-    plan = replace(plan, partition_map=PartitionMap(0, tuple(owned.items())))
+    plan = replace(plan, partition_map=PartitionMap(0, tuple(owned.items()), 8))
     scheduler = Scheduler(parallelism=2)
     try:
         execution = LocalRuntime(grid.cluster, scheduler).start(
@@ -228,6 +228,41 @@ def test_members_without_needed_partitions_are_not_asked() -> None:
         assert asked(grid, "SELECT * FROM m WHERE id = 1 OR n = 2") == everyone
         grid.sql("SET partition_pruning = off")
         assert asked(grid, pair, 1, 2) == everyone
+
+
+LOOKED_UP = "SELECT l.id, e.x FROM l JOIN e ON e.a = l.a AND e.id = l.id WHERE l.a IN (?, ?)"
+
+
+def looked_up(members: int, partitions: int = 271) -> Any:
+    """Open a grid with a map whose few rows are looked up in a large one, which is partitioned alike."""
+    grid = remuda.open(members=members, partitions=partitions)
+    grid.sql("CREATE TABLE l (a BIGINT, id BIGINT, PRIMARY KEY (a, id)) PARTITION BY (a)")
+    grid.sql("CREATE TABLE e (a BIGINT, id BIGINT, x BIGINT, PRIMARY KEY (a, id)) PARTITION BY (a)")
+    grid.load("l", pa.table({"a": [n % 100 for n in range(300)], "id": range(300)}))
+    grid.load("e", pa.table({"a": [n % 100 for n in range(60_000)], "id": range(60_000), "x": range(60_000)}))
+    plan = "\n".join(line for (line,) in grid.sql(f"EXPLAIN {LOOKED_UP}", 1, 2))
+    assert "LookupJoin INNER e by its key [PARTITIONED by a]" in plan
+    return grid
+
+
+@pytest.mark.parametrize("kind", ["JOIN", "LEFT JOIN"])
+def test_members_without_rows_to_be_looked_up_are_not_asked(kind: str) -> None:
+    with looked_up(5) as grid:
+        text = LOOKED_UP.replace("JOIN", kind)
+        for pair in ((1, 2), (3, 3), (50, 77), (None, 4)):
+            expected = [(id_, id_) for id_ in range(300) if id_ % 100 in pair]
+            assert sorted(grid.sql(text, *pair).fetchall()) == expected
+            assert asked(grid, text, *pair) == {owner(grid, a) for a in pair if a is not None}
+        everywhere = "SELECT e.x FROM (VALUES (1, 1), (2, 102)) AS v(a, id) JOIN e ON e.a = v.a AND e.id = v.id"
+        assert sorted(grid.sql(everywhere).fetchall()) == [(1,), (102,)]
+
+
+def test_losing_a_member_without_rows_to_be_looked_up_does_not_disturb() -> None:
+    with looked_up(2, partitions=2) as small:
+        mine = [a for a in range(100) if owner(small, a) == "member-1"][:2]
+        result = small.sql(LOOKED_UP, *mine)
+        small.cluster.add_member()  # three members, two partitions: the second moves
+        assert sorted(row.id for row in result) == [id_ for id_ in range(300) if id_ % 100 in mine]
 
 
 def test_losing_a_member_that_is_not_needed_does_not_disturb(grid: Any) -> None:

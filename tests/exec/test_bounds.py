@@ -136,9 +136,13 @@ def test_compiled_bounds_of_several_columns_find_what_others_find(bounds: tuple[
 
 
 def test_keys_of_several_columns_are_all_combinations() -> None:
-    assert lookup_keys((points(2, 1, None),), ()) == [1, 2]
-    assert lookup_keys((points(2, 1), points(7, 7)), ()) == [(1, 7), (2, 7)]
-    assert lookup_keys((points(2, 1), points(None)), ()) == []
+    assert lookup_keys([(points(2, 1, None),)], ()) == [1, 2]
+    assert lookup_keys([(points(2, 1), points(7, 7))], ()) == [(1, 7), (2, 7)]
+    assert lookup_keys([(points(2, 1), points(None))], ()) == []
+    assert lookup_keys([(points(2), points(7)), (points(None), points(3)), (points(2, 1), points(7))], ()) == [
+        (2, 7),
+        (1, 7),
+    ]
 
 
 def partitions_of(*values: Any, types: tuple[SqlType, ...] = (BIGINT,), partitions: int = 271) -> set[int]:

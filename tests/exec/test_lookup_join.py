@@ -12,6 +12,7 @@ import pytest
 
 from remuda.catalog import IndexDefinition
 from remuda.exec import ExecContext, ExpressionCache
+from remuda.exec.join import lookup_join
 from remuda.exec.join.lookup_join import LookupJoinExec
 from remuda.expr import Call, Column, Expression, Literal, Parameters
 from remuda.plan.joins import JoinKind
@@ -28,6 +29,8 @@ NUMBER = Column(11, "x", DOUBLE)
 TEXT = Column(12, "t", VARCHAR)
 INPUT = (WANTED, NUMBER, TEXT)
 KINDS = (JoinKind.INNER, JoinKind.LEFT, JoinKind.SEMI, JoinKind.ANTI)
+WAYS = ((256, None, None), (1, None, None), (None, None, None), (256, 0, None), (256, 3, None), (256, 1000, 1))
+"""Rows that are joined as tuples, and when the map is held: above so many rows, or so many entries of an index."""
 LEFTS: Rows = [
     (1, 1.0, "a"),
     (None, None, None),
@@ -68,14 +71,18 @@ def run(
     form: str = "tuples",
     partitions: np.ndarray | None = None,
 ) -> Rows:
-    """Look up every row; hold the map from the first one on, and after a few. The answer is the same."""
+    """Look up every row, as tuples and as columns; hold the map from the first one on, and after a few rows or entries.
+
+    The answer is the same.
+    """
     answers = []
-    for cutover in (None, 0, 3):
+    for row_cutover, hold_cutover, hold_entries in WAYS:
         source = ScriptedExec(INPUT, script(INPUT, lefts, SHAPES[shape], form))
         context = ExecContext(Parameters((), ()), {MAP.id: snapshot}, partitions)
-        chosen = replace(node, hold_cutover=cutover)
+        entries = None if node.index is None else hold_entries
+        chosen = replace(node, row_cutover=row_cutover, hold_cutover=hold_cutover, hold_entries=entries)
         answers.append(ordered(drain(LookupJoinExec(chosen, source, ExpressionCache()), context)))
-    assert answers[0] == answers[1] == answers[2]
+    assert all(answer == answers[0] for answer in answers)
     return answers[0]
 
 
@@ -91,9 +98,7 @@ def node_of(
     condition: Expression | None = None,
     columns: tuple[Column, ...] = (S, ID),
 ) -> LookupJoin:
-    return LookupJoin(
-        kind, source_node(INPUT), MAP, index, columns, keys, filter_, condition, Traits(), row_cutover=256
-    )
+    return LookupJoin(kind, source_node(INPUT), MAP, index, columns, keys, filter_, condition, Traits())
 
 
 def expected(kind: JoinKind, lefts: Rows, matches: list[Rows]) -> Rows:
@@ -108,6 +113,19 @@ def expected(kind: JoinKind, lefts: Rows, matches: list[Rows]) -> Rows:
                 rows.extend((*left, s, id_) for id_, _, s in rights)
                 rows.extend([(*left, None, None)] if kind is JoinKind.LEFT and not rights else [])
     return ordered(rows)
+
+
+@pytest.mark.parametrize("each", [0, 1 << 40], ids=["one by one", "at once"])
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.value)
+def test_a_memtable_of_more_or_fewer_entries_than_keys(
+    snapshot: MapSnapshot, kind: JoinKind, each: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lookup_join, "ENTRIES_FOR_EACH", each)
+    monkeypatch.setattr(snapshot, "keyed_memtable", None)
+    matches = [[stored for stored in STORED if is_equal(left[0], stored[0])] for left in LEFTS]
+    found = run(snapshot, node_of(kind, None, (WANTED,)), form="arrow")
+    assert found == expected(kind, LEFTS, matches)
+    assert (snapshot.keyed_memtable is None) == (each == 0)
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.value)
@@ -186,3 +204,23 @@ def test_a_map_of_which_no_row_passes_ends_the_join_early(snapshot: MapSnapshot,
     found = drain(LookupJoinExec(node, source, ExpressionCache()), context)
     assert ordered(found) == expected(kind, LEFTS, [[] for _ in LEFTS])
     assert source.advanced == (1 if kind in {JoinKind.INNER, JoinKind.SEMI} else len(LEFTS))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_skewed_reference_is_counted_before_it_is_read(snapshot: MapSnapshot, form: str) -> None:
+    """Many matches of few rows come as columns, the matches of most of the map by reading it."""
+    matches = [[stored for stored in STORED if is_equal(left[1], stored[1])] for left in LEFTS[:1]]
+    assert len(matches[0]) > 1
+    notes = {}
+    for hold_entries in (0, 1, 1000):
+        node = replace(
+            node_of(JoinKind.INNER, HASH, (NUMBER,)), row_cutover=1, hold_cutover=1000, hold_entries=hold_entries
+        )
+        source = ScriptedExec(INPUT, script(INPUT, LEFTS[:1], SHAPES["one batch"], form))
+        context = ExecContext(Parameters((), ()), {MAP.id: snapshot}, None)
+        found = drain(LookupJoinExec(node, source, ExpressionCache()), context)
+        assert ordered(found) == expected(JoinKind.INNER, LEFTS[:1], matches)
+        notes[hold_entries] = context.activity.decisions
+    counted = (len(matches[0]),)
+    assert notes[0] == notes[1] == {"map held: {} entries": counted}
+    assert notes[1000] == ({"by columns: {} entries": counted} if form == "tuples" else {})

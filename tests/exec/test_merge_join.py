@@ -12,6 +12,7 @@ from remuda.exec import Exec
 from remuda.exec.expression_cache import ExpressionCache
 from remuda.exec.join.hash_join import HashJoinExec
 from remuda.exec.join.merge_join import MergeJoinExec, _key_of
+from remuda.exec.memory import MemoryLimit
 from remuda.expr import Column, Expression, call
 from remuda.plan.joins import JoinKey, JoinKind
 from remuda.plan.physical import HashJoin, MergeJoin
@@ -67,7 +68,8 @@ class Trial:
                 ScriptedExec(self.right, script(self.right, right, SHAPES[cut], how)),
             )
 
-        found = drain(MergeJoinExec(merge, *inputs(shape, form), ExpressionCache()))
+        limited = context(memory=MemoryLimit(1 << 30))
+        found = drain(MergeJoinExec(merge, *inputs(shape, form), ExpressionCache()), limited)
         expected = drain(HashJoinExec(hashed, *inputs("one batch", "arrow"), ExpressionCache()))
         assert sorted(map(_identity, found)) == sorted(map(_identity, expected)), (kind, left, right)
         if not kind.keeps_right:

@@ -12,11 +12,12 @@ import pytest
 from remuda.catalog import IndexType
 from remuda.errors import ErrorCode, SqlError
 from remuda.exec import ExecContext, ExpressionCache, IterationResult
-from remuda.exec.scan import index_scan
+from remuda.exec.scan import index_choice, index_scan, ordered_index_scan
 from remuda.exec.scan.concrete_bounds import index_lookups
 from remuda.exec.scan.index_scan import IndexScanExec
 from remuda.exec.scan.key_lookup import KeyLookupExec
 from remuda.exec.scan.map_scan import MapScanExec
+from remuda.exec.scan.ordered_index_scan import OrderedIndexScanExec
 from remuda.expr import Call, Column, Expression, Literal, Parameters
 from remuda.plan.bounds import Bound, End, Interval, Points, Pruning
 from remuda.plan.physical import Direction, IndexScan, KeyLookup, MapScan, ScanCutover
@@ -126,8 +127,8 @@ def test_an_ordered_scan_merges_its_sources(
     snapshot: MapSnapshot, direction: Direction, first_chunk: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """NULL is the lowest value, NaN the greatest number, and equal values come from several sources."""
-    monkeypatch.setattr(index_scan, "FIRST_CHUNK", first_chunk)
-    found = drain(IndexScanExec(ordered_scan((), direction), ExpressionCache()), context(snapshot))
+    monkeypatch.setattr(ordered_index_scan, "FIRST_CHUNK", first_chunk)
+    found = drain(OrderedIndexScanExec(ordered_scan((), direction), ExpressionCache()), context(snapshot))
     assert same(found) == same(model())
     positions = [position(each) for each in found]
     assert positions == sorted(positions, reverse=direction is Direction.DESCENDING)
@@ -137,7 +138,7 @@ def test_an_ordered_scan_merges_its_sources(
 def test_an_ordered_scan_within_bounds(snapshot: MapSnapshot, direction: Direction) -> None:
     bounds = Points((number(2.0), number(math.nan), number(-0.0), number(2.0), number(math.nan)), or_null=True)
     scan = ordered_scan((bounds,), direction, Call("is not null", (S,), BOOLEAN))
-    found = drain(IndexScanExec(scan, ExpressionCache()), context(snapshot))
+    found = drain(OrderedIndexScanExec(scan, ExpressionCache()), context(snapshot))
     expected = [
         each
         for each in model()
@@ -149,7 +150,7 @@ def test_an_ordered_scan_within_bounds(snapshot: MapSnapshot, direction: Directi
 
 
 def test_an_ordered_scan_reads_no_more_than_it_must(snapshot: MapSnapshot) -> None:
-    operator, given = IndexScanExec(ordered_scan((), Direction.ASCENDING), ExpressionCache()), context(snapshot)
+    operator, given = OrderedIndexScanExec(ordered_scan((), Direction.ASCENDING), ExpressionCache()), context(snapshot)
     operator.setup(given)
     assert operator.advance() is IterationResult.FETCHED
     assert given.activity.index_entries < len(model())
@@ -172,7 +173,7 @@ def test_an_unordered_scan_finds_each_row_once(
 def test_a_scan_is_direct_where_the_index_finds_too_much(snapshot: MapSnapshot) -> None:
     bounds = Interval((End(number(2.0), True),))
     by_index = IndexScan(MAP, SORTED, (ID,), (bounds,), None, Direction.UNORDERED, None, Traits())
-    matching = index_scan.count_entries(by_index, snapshot.sources, index_lookups((bounds,), ()))
+    matching = index_choice.count_entries(by_index, snapshot.sources, index_lookups((bounds,), ()))
     # By a number of entries, by a share of the rows that the map has at execution, and by the least of several.
     all_rows = ((0.0, matching / snapshot.rows + 1e-9),)
     fewer = ((0.0, (matching - 1) / snapshot.rows + 1e-9),)

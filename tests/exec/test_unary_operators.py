@@ -8,7 +8,7 @@ import pytest
 
 from remuda.errors import ErrorCode, SqlError
 from remuda.exec import Exec, ExpressionCache, IterationResult, RowBatch
-from remuda.exec.context import Outgoing
+from remuda.exec.context import ExecContext, Outgoing
 from remuda.exec.exchange.exchange import SendExec
 from remuda.exec.relational.filter import FilterExec
 from remuda.exec.relational.limit import LimitExec
@@ -19,7 +19,7 @@ from remuda.exec.sort.sort import SortExec, TopNExec
 from remuda.expr import Call, Column, Literal, Parameter
 from remuda.plan.logical import Assignment, Operation
 from remuda.plan.physical import Filter, Limit, Modify, Project, Root, Send, Sort, TopN, Values
-from remuda.plan.traits import SortKey, Traits
+from remuda.plan.traits import ROOT, SortKey, Traits
 from remuda.runtime import BoundedChannel
 from remuda.types import BIGINT, BOOLEAN, VARCHAR
 from tests.exec.scripted import (
@@ -154,17 +154,43 @@ def test_root_leaves_out_what_only_the_order_needed(shape: str, form: str) -> No
         assert drain(RootExec(Root(INPUT, columns, names, Traits()), scripted(shape, form))) == expected
 
 
+class _Writer:
+    """Notes the rows of its one part when they are committed."""
+
+    def __init__(self) -> None:
+        self.rows: Rows = []
+        self.finished = False
+        self.committed: list[Rows] = []
+
+    def part(self, _: ExecContext) -> _Writer:
+        return self
+
+    def add(self, batch: RowBatch) -> None:
+        assert not self.finished
+        self.rows.extend(batch.tuples())
+
+    def finish(self) -> int:
+        self.finished = True
+        return len(self.rows)
+
+    def prepared(self) -> bytes | None:
+        raise AssertionError("the rows are here")
+
+    def take_over(self, _rows: int, _prepared: bytes) -> None:
+        raise AssertionError("no task has rows")
+
+    def commit(self) -> int:
+        assert self.finished
+        self.committed.append(self.rows)
+        return len(self.rows)
+
+
 @each_input
 def test_modify_hands_over_all_rows_at_once(shape: str, form: str) -> None:
-    written: list[Rows] = []
-
-    def write(_: Modify, rows: list[tuple[object, ...]]) -> int:
-        written.append(list(rows))
-        return len(rows)
-
-    node = Modify(INPUT, orders_map(), Operation.SINK, Traits())
-    assert drain(ModifyExec(node, scripted(shape, form)), context(modify=write)) == [(len(ROWS),)]
-    assert written == [ROWS]
+    node = Modify(INPUT, orders_map(), Operation.SINK, Traits(distribution=ROOT))
+    writer = _Writer()
+    assert drain(ModifyExec(node, scripted(shape, form)), context(writer=writer, committer=writer)) == [(len(ROWS),)]
+    assert writer.committed == [ROWS]
 
 
 @each_input

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 import remuda
+from remuda.optimizer import cost
 from remuda.storage.load import map_load
 
 Row = tuple[int, str, int]
@@ -125,6 +126,29 @@ def _update(table: str, number: int) -> Statement:
     )
 
 
+def _copy(source: str, table: str, by: int) -> Statement:
+    return Statement(
+        f"insert into {table} from {source}",
+        lambda grid: grid.sql(f"INSERT INTO {table} SELECT id + {by}, v, n FROM {source}"),
+        lambda state: state.with_table(
+            table, state.table(table).having([(key + by, text, n) for key, text, n in state.table(source).rows])
+        ),
+    )
+
+
+def _of_many_rows(statement: Statement) -> Statement:
+    """The statement as if its rows were many: it commits segments and deletion vectors."""
+
+    def run(grid: Any) -> object:
+        before, cost.SEGMENT_START = cost.SEGMENT_START, 0.0
+        try:
+            return statement.run(grid)
+        finally:
+            cost.SEGMENT_START = before
+
+    return replace(statement, name=f"{statement.name}, many rows", run=run)
+
+
 def _unchanged(state: State) -> State:
     return state
 
@@ -174,6 +198,10 @@ SERIES: tuple[Statement, ...] = (
         lambda state: state.with_table("a", replace(state.table("a"), indexes=frozenset(_removed(state, "a", "a_n")))),
     ),
     _delete("a", 20),
+    _of_many_rows(_copy("b", "a", 1000)),
+    _put("a", (12, "put between", 1)),
+    _of_many_rows(_update("a", 3)),
+    _of_many_rows(_delete("a", 30)),
     _CHECKPOINT,
     _insert("b", rows_of(range(120, 122), "fifth")),
     CLOSE,

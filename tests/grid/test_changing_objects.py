@@ -14,7 +14,7 @@ import pytest
 import remuda
 from remuda.errors import ErrorCode, SqlError
 from remuda.exec import ExecContext
-from remuda.exec.scan import index_scan
+from remuda.exec.scan import ordered_index_scan
 from remuda.runtime import local
 
 CREATE = "CREATE TABLE m (id BIGINT, n BIGINT, PRIMARY KEY (id))"
@@ -127,7 +127,7 @@ def test_an_index_may_go(
 @pytest.mark.parametrize("members", [1, 3])
 def test_an_index_that_goes_while_its_rows_are_read_is_an_error(members: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows were handed out, so that the query cannot be run again. One that does not use the index goes on."""
-    monkeypatch.setattr(index_scan, "LARGEST_CHUNK", 32)
+    monkeypatch.setattr(ordered_index_scan, "LARGEST_CHUNK", 32)
     monkeypatch.setattr(local, "ExecContext", partial(ExecContext, scan_batch_rows=32))
     with remuda.open(members=members) as grid:
         grid.sql(CREATE)

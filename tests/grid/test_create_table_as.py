@@ -18,8 +18,15 @@ import pytest
 import remuda
 from remuda.errors import SqlError
 from remuda.storage import MapStore
+from remuda.storage.folder import kept_versions
 
 ROWS = 50_000
+
+
+@pytest.fixture(autouse=True)
+def without_versions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files of tables that are dropped go at once."""
+    monkeypatch.setattr(kept_versions, "DEFAULT_RETENTION", 0)
 
 
 @pytest.fixture(params=[False, True], ids=["memory", "folder"])

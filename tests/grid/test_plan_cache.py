@@ -298,10 +298,10 @@ def test_no_plan_of_an_old_view_is_used_once_the_new_one_is_visible(folder: bool
         assert grid.sql(text).fetchall() == [(1,)]
         commit, seen = grid.store._writer.commit_manifest, []
 
-        def commit_slowly(**options: Any) -> None:
+        def commit_slowly(*given: Any, **options: Any) -> None:
             """Others see the new catalog while its file is written."""
             seen.append((grid.sql(f"{text} WHERE TRUE").fetchall(), grid.sql(text).fetchall()))
-            commit(**options)
+            commit(*given, **options)
 
         grid.store._writer.commit_manifest = commit_slowly
         grid.sql("CREATE OR REPLACE VIEW v AS SELECT 2 AS number FROM m")

@@ -378,7 +378,7 @@ def test_every_statement_but_a_query_has_a_handler() -> None:
 
 
 def test_every_setting_says_what_it_does() -> None:
-    assert list(SETTINGS) == ["engine", "memory_limit", "partition_pruning", "timeout"]
+    assert list(SETTINGS) == ["engine", "memory_limit", "partition_pruning", "spill_folder", "timeout"]
     assert all(each.metadata["doc"] and each.metadata["expected"] for each in SETTINGS.values())
     assert Settings().of_plans == (Engine.AUTO, True)
 

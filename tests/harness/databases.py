@@ -48,6 +48,8 @@ class Configuration:
     """Which tables are made REPLICATED: none, all, or every second one."""
     shuffle: bool = False
     """Rows meet in Spark's tasks wherever they can, however few they are."""
+    partitions: tuple[int | None, ...] = (None,)
+    """How many partitions the tables have, in turn; None leaves it to the grid."""
 
 
 CONFIGURATIONS = (
@@ -58,6 +60,7 @@ CONFIGURATIONS = (
     Configuration("folder", folder=True),
     Configuration("replicated", members=3, replicated="all"),
     Configuration("half-replicated", members=3, replicated="half"),
+    Configuration("mixed-partitions", members=3, partitions=(7, None, 1024)),
     Configuration("spark", folder=True, spark=True),
     Configuration("shuffle", folder=True, spark=True, shuffle=True),
 )
@@ -76,6 +79,18 @@ def replicated(statement: str) -> str:
     if not _CREATE_TABLE.match(statement) or _OTHER_TABLE.search(statement):
         return statement
     return f"{statement.rstrip().removesuffix(';')} REPLICATED"
+
+
+def divided(statement: str, partitions: int | None) -> str:
+    """The CREATE TABLE statement for a map with so many partitions; every other statement as it is.
+
+    >>> divided("CREATE TABLE t (id BIGINT, PRIMARY KEY (id))", 7), divided("CREATE TABLE t AS (SELECT 1 AS id)", 7)
+    ('CREATE TABLE t (id BIGINT, PRIMARY KEY (id)) WITH (partitions = 7)', 'CREATE TABLE t AS (SELECT 1 AS id)')
+    """
+    is_made_of_query = re.search(r"\bAS\s*\(?\s*(SELECT|WITH|VALUES|FROM)\b", statement, re.IGNORECASE)
+    if partitions is None or not _CREATE_TABLE.match(statement) or is_made_of_query:
+        return statement
+    return f"{statement.rstrip().removesuffix(';')} WITH (partitions = {partitions})"
 
 
 class RemudaDatabase:
@@ -104,15 +119,16 @@ class RemudaDatabase:
         if not self._configuration.indexes and _CREATE_INDEX.match(sql):
             return None
         self._written = True
-        count: int = self._grid.sql(self._as_replicated(sql), *parameters).update_count
+        count: int = self._grid.sql(self._varied(sql), *parameters).update_count
         return count
 
     def query(self, sql: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
         self._reopen_if_written()
         return [tuple(row) for row in self._grid.sql(sql, *parameters)]
 
-    def _as_replicated(self, sql: str) -> str:
+    def _varied(self, sql: str) -> str:
         self._tables += _CREATE_TABLE.match(sql) is not None
+        sql = divided(sql, self._configuration.partitions[self._tables % len(self._configuration.partitions)])
         wanted = {"none": False, "all": True, "half": self._tables % 2 == 1}[self._configuration.replicated]
         return replicated(sql) if wanted else sql
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from remuda.exec.context import ExecContext
 from remuda.expr import columns_of
-from remuda.plan.physical import ScanCutover
+from remuda.plan.physical import ScanCutover, SortRule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -49,6 +49,10 @@ def _map_held(limit: int) -> Any:
     return lambda *_, **__: limit
 
 
+def _sorted_below(share: float) -> Any:
+    return lambda _, passing: SortRule(share, 0.3, passing)
+
+
 def _filter_in_one_pass(limit: int) -> Any:
     return lambda node, *_: limit if columns_of(node.residual) else None
 
@@ -64,10 +68,13 @@ DECISIONS = (
         (_filter_in_one_pass(0), _filter_in_one_pass(60), _filter_in_one_pass(NEVER)),
     ),
     Decision("optimizer.cost", "hold_cutover", (_map_held(0), _map_held(5), _map_held(NEVER))),
+    Decision("optimizer.cost", "hold_entries", (_map_held(0), _map_held(5), _map_held(NEVER))),
     Decision("exec.scan.ordered_residual", "ROWS_AT_ONCE", (1, 16)),
-    Decision("exec.scan.index_scan", "FEW_ROWS", (0, 3, NEVER)),
-    Decision("exec.scan.index_scan", "FIRST_CHUNK", (1, 1000)),
+    Decision("exec.scan.index_choice", "FEW_ROWS", (0, 3, NEVER)),
+    Decision("exec.scan.ordered_index_scan", "FIRST_CHUNK", (1, 1000)),
     Decision("exec.scan.index_scan", "LARGEST_CHUNK", (2, 50)),
+    Decision("exec.scan.ordered_index_scan", "LARGEST_CHUNK", (2, 50)),
+    Decision("optimizer.cost", "sort_rule", (_sorted_below(0.0), _sorted_below(0.5), _sorted_below(1e12))),
     Decision("storage.source", "FIRST_PIECE", (1, 5)),
     Decision("storage.source", "LARGEST_PIECE", (2, 50)),
     # Which plan is the cheapest: on small maps no index and no exchange would be worth its start.
@@ -88,7 +95,8 @@ DECISIONS = (
     Decision("optimizer.cost", "GATHER_COLUMN", (0.0, 1e3)),
     # Key lookups in pieces; bounds as points or as ranges.
     Decision("exec.scan.key_lookup", "MANY_KEYS", (1, 2)),
-    Decision("exec.join.lookup_join", "KEYS_AT_ONCE", (1, 3)),
+    Decision("exec.join.index_matches", "KEYS_AT_ONCE", (1, 3)),
+    Decision("exec.join.lookup_join", "ENTRIES_FOR_EACH", (0, NEVER)),
     Decision("exec.scan.concrete_bounds", "MAXIMUM_RANGE", (0, 3)),
     Decision("exec.scan.concrete_bounds", "MAXIMUM_COMBINATIONS", (1, 3)),
     # Compiled reads or fragments.
@@ -124,6 +132,11 @@ DECISIONS = (
     Decision("optimizer.cost", "KEYS_FOR_EACH_PARTITION", (0, NEVER)),
     Decision("exec.join.join_table", "PAIRS_AT_ONCE", (1, 10)),
     Decision("exec.join.join_table", "COUNTED_AT_ONCE", (1, 5)),
+    # In memory or spilled, where there is a limit.
+    Decision("exec.memory", "SHARES", ((0.0, 0.0), (0.0, 1e-6))),
+    Decision("exec.aggregate.spilled_groups", "LEAST_ROWS", (1,)),
+    Decision("exec.aggregate.spilled_groups", "FIRST_ROWS", (1, 5)),
+    Decision("exec.aggregate.spilled_groups", "DICTIONARIES_OF_ROOM", (NEVER,)),
     # Keys as integers: a table, hashed, or sorted; strings by their dictionary or by themselves.
     Decision("exec.keys.integer_interner", "SLOTS_FOR_EACH", (0, NEVER)),
     Decision("exec.keys.integer_interner", "FREE_SLOTS", (0, 64)),
@@ -159,6 +172,8 @@ DECISIONS = (
     Decision("expr.cast.cast", "_FEW", (0, NEVER)),
     # Where rows lie: in the log or in segments, in how many, which keys newer segments may have.
     Decision("storage.load.map_load", "SMALL_LOAD", (0, NEVER)),
+    Decision("optimizer.cost", "SEGMENT_START", (0.0, 1e15)),
+    Decision("grid.statement_writer", "TABLE_ROWS", (1, 10)),
     Decision("storage.map_store", "FLUSH_ENTRIES", (4, 40)),
     Decision("storage.load.compaction", "MOST_SEGMENTS", (2,)),
     Decision("storage.load.compaction", "DELETED_SHARE", (0.0, 1.1)),

@@ -7,7 +7,7 @@ import pytest
 import remuda
 from remuda.cli.output import FORMS
 from remuda.cli.shell import Screen, Shell
-from remuda.text_table import as_records, as_table, printable
+from remuda.presentation.text_table import as_records, as_table, printable
 
 CLEAR = "\x1b[2J\x1b]0;title\x07\x9b31m\u202e\r\x00"
 

@@ -13,7 +13,7 @@ from remuda.exec.scan.concrete_bounds import index_lookups, pruned_partitions
 from remuda.expr import Column, Expression, Literal, call, compile_row, evaluate_constant
 from remuda.expr.functions.text import like_prefix
 from remuda.grid.parameters import to_stored_values
-from remuda.optimizer.access_paths import bind_index, bind_key
+from remuda.optimizer.index_binding import bind_index, bind_key
 from remuda.optimizer.pruning import prune
 from remuda.optimizer.sargable import find_sargable
 from remuda.plan import logical

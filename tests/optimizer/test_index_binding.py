@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from remuda.expr import render
-from remuda.optimizer.access_paths import bind_index, bind_key
+from remuda.optimizer.index_binding import bind_index, bind_key
 from remuda.optimizer.sargable import find_sargable
 from remuda.plan.describe import describe
 from remuda.plan.physical import Direction, IndexScan

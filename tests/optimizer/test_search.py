@@ -262,9 +262,10 @@ def test_every_process_makes_the_same_plans() -> None:
 
 
 DOMINATED = [
-    ("a = 5 AND b > 2", ["HASH(a)", "SORTED(a, b)"]),
+    ("a = 5 AND b > 2", ["SORTED(a, b)"]),
     ("a = 5", ["HASH(a)"]),
-    ("a = 5 AND c > 2", ["HASH(a)", "SORTED(a, c)"]),
+    ("a = 5 AND c > 2", ["SORTED(a, c)"]),
+    ("a = 5 AND b > 2 AND c > 2", ["SORTED(a, b)", "SORTED(a, c)"]),
     ("a > 5", ["SORTED(a, b)"]),
     ("a = 5 AND b = 2", ["HASH(b, a)"]),
     ("a = 5 ORDER BY b", ["HASH(a)", "SORTED(a, b)"]),
@@ -278,7 +279,8 @@ def test_a_dominated_index_is_left_out_of_the_search(rest: str, expected: list[s
     several = define("SORTED(a, b)", "SORTED(a, c)", "SORTED(a)", "HASH(a)", "HASH(b, a)")
     memo = plan(f"SELECT id, a, b, c FROM m WHERE {rest}", several, disabled=frozenset({"plan_lookup"})).memo
     weighed = [node for group in memo.groups for nodes in group.weighed.values() for node in nodes]
-    assert sorted({node.index.name for node in weighed if isinstance(node, physical.IndexScan)}) == expected
+    scans = [node for node in weighed if isinstance(node, physical.IndexScan)]
+    assert sorted({each.index.name for scan in scans for each in scan.usable}) == expected
 
 
 def test_a_dominated_index_is_not_looked_up_in() -> None:

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from remuda.catalog import ColumnDefinition, MapDefinition
+from remuda.catalog import ColumnDefinition, IndexDefinition, IndexType, MapDefinition
 from remuda.errors import SqlError
 from remuda.expr import Call, Column, Literal
 from remuda.plan import physical
+from remuda.plan.bounds import Interval
 from remuda.plan.checker import check_physical
 from remuda.plan.joins import JoinKey, JoinKind
 from remuda.plan.logical import Assignment
@@ -162,3 +163,51 @@ def test_right_dynamic_pruning() -> None:
 def test_wrong_dynamic_pruning(need: str, node: Any) -> None:
     with pytest.raises(SqlError, match=need):
         check(node)
+
+
+BY_A, BY_B, ELSEWHERE = (IndexDefinition(name, name, (name,), IndexType.SORTED) for name in "abc")
+INDEXED = MapDefinition("t", "s", "t", (ColumnDefinition("a", BIGINT),), ("a",), ("a",), 271, indexes=(BY_A, BY_B))
+ANYTHING = (Interval(),)
+
+
+def chosen(*candidates: physical.IndexCandidate) -> physical.IndexScan:
+    unordered = physical.Direction.UNORDERED
+    return physical.IndexScan(INDEXED, BY_A, (A,), ANYTHING, None, unordered, None, HERE, candidates=candidates)
+
+
+def test_right_candidates() -> None:
+    check(chosen())
+    check(chosen(physical.IndexCandidate(BY_B, ANYTHING, None)))
+
+
+@pytest.mark.parametrize(
+    ("need", "candidates"),
+    [
+        ("another index", (physical.IndexCandidate(BY_A, ANYTHING, None),)),
+        ("another index", (physical.IndexCandidate(BY_B, ANYTHING, None),) * 2),
+        ("an index of the map", (physical.IndexCandidate(ELSEWHERE, ANYTHING, None),)),
+        ("has bounds", (physical.IndexCandidate(BY_B, (), None),)),
+        ("has bounds", (physical.IndexCandidate(BY_B, (*ANYTHING, *ANYTHING), None),)),
+    ],
+)
+def test_wrong_candidates(need: str, candidates: tuple[physical.IndexCandidate, ...]) -> None:
+    with pytest.raises(SqlError, match=need):
+        check(chosen(*candidates))
+
+
+RULE = physical.SortRule(0.3, 0.3, 1.0)
+
+
+def ordered(*candidates: physical.IndexCandidate, rule: physical.SortRule | None) -> physical.IndexScan:
+    direction = physical.Direction.ASCENDING
+    traits = replace(HERE, collation=(SortKey(A.id),))
+    return replace(chosen(*candidates), direction=direction, traits=traits, sort_rule=rule)
+
+
+def test_a_scan_in_order_has_a_rule_for_its_candidates() -> None:
+    candidate = physical.IndexCandidate(BY_B, ANYTHING, None)
+    check(ordered(candidate, rule=RULE))
+    with pytest.raises(SqlError, match="sorts the rows"):
+        check(ordered(candidate, rule=None))
+    with pytest.raises(SqlError, match="sorts the rows"):
+        check(replace(chosen(candidate), sort_rule=RULE))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from typing import Any
 
 from remuda.plan import physical
@@ -89,12 +90,15 @@ def test_a_plan_pickles() -> None:
         parameter_names=(),
         columns=(ResultColumn("id", BIGINT, nullable=False),),
         maps=(MAP,),
-        partition_map=PartitionMap(1, (("one", (0, 2)), ("two", (1,)))),
+        partition_map=PartitionMap(1, (("one", (0, 2)), ("two", (1,))), 3),
     )
     copied = pickle.loads(pickle.dumps(plan))
     assert copied == plan
     assert copied.root == plan.fragments[0]
     assert copied.used_indexes == (INDEX,)
+    candidate = physical.IndexCandidate(replace(INDEX, id="other"), (), None)
+    choosing = replace(plan, tree=root(replace(ordered_scan(), candidates=(candidate,))))
+    assert pickle.loads(pickle.dumps(choosing)).used_indexes == (INDEX, candidate.index)
     assert copied.partition_map.members == ("one", "two")
 
 

@@ -64,6 +64,8 @@ class Trial:
             )
             self.grids = [self.writer]
             self.writer.sql(f"SET timeout = {MOST_SECONDS}")
+            if self.random.random() < 0.5:  # then the profile may have operators spill
+                self.writer.sql("SET memory_limit = '1GB'")
             self._define(stack)
             for _ in range(rounds):
                 self._round()

@@ -15,7 +15,13 @@ from tests.harness.generated import rows_of
 from tests.harness.plan_trace import explain_with_trace
 
 CUTOVER = "optimizer.cost.filter_cutover"
-PROFILES: tuple[Profile, ...] = ({}, {CUTOVER: 0}, {CUTOVER: 1, "exec.scan.ordered_residual.ROWS_AT_ONCE": 1})
+SORTED, FEW = "optimizer.cost.sort_rule", "exec.scan.index_choice.FEW_ROWS"
+PROFILES: tuple[Profile, ...] = (
+    {SORTED: 0},
+    {CUTOVER: 0, SORTED: 0},
+    {CUTOVER: 1, "exec.scan.ordered_residual.ROWS_AT_ONCE": 1},
+    {SORTED: 2, FEW: 0},
+)
 
 
 def compare(seed: int, queries: int, members: int, profile: Profile | None = None) -> Counter[str]:
@@ -62,7 +68,7 @@ def _noted(grid: remuda.Grid, text: str) -> set[str]:
     return {note for note in notes if note in plan and "first rows:" in plan}
 
 
-@pytest.mark.parametrize("profile", PROFILES, ids=("as planned", "one pass at once", "one pass after a few"))
+@pytest.mark.parametrize("profile", PROFILES, ids=("in order", "one pass at once", "one pass after a few", "sorted"))
 @pytest.mark.parametrize("members", [1, 3])
 def test_first_rows(members: int, profile: Profile) -> None:
     used = compare(11 + members, 120, members, profile)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +17,6 @@ from remuda.exec.batch import ROWS_AT_ONCE as ROWS_AT_A_TIME
 from remuda.exec.batch import positional
 from remuda.exec.join import hash_join, join_table
 from remuda.exec.offload import RowBudget
-from remuda.exec.relational.modify import ModifyExec
 from remuda.exec.relational.recursive import RecursiveExec
 from remuda.exec.sort.ordering import concatenate
 from remuda.expr import Column, Parameters
@@ -24,6 +24,7 @@ from remuda.expr.cancellation import CancelledError, cancelled_by, check_cancell
 from remuda.expr.evaluate import by_rows as by_rows_module
 from remuda.expr.evaluate.by_rows import ROWS_AT_ONCE, by_rows
 from remuda.expr.function import Signature
+from remuda.grid.statement_writer import RowsOfFragment
 from remuda.runtime.execution import Execution, QueryState
 from remuda.runtime.offload_pool import OffloadPool
 from remuda.runtime.scheduler import FragmentTask
@@ -125,13 +126,13 @@ def test_so_is_a_root_fragment_that_has_moved_or_never_may() -> None:
 
 def test_rows_that_are_written_become_objects_in_pieces() -> None:
     column = Column(1, "n", BIGINT)
-    operator = ModifyExec.__new__(ModifyExec)
-    operator._rows = []
-    operator._context = ExecContext(Parameters((), ()), {}, check=leave_after(2))
-    batch = ArrowBatch((column,), positional([pa.array(range(ROWS_AT_A_TIME * 4))]))
+    part = RowsOfFragment.__new__(RowsOfFragment)
+    part._context = ExecContext(Parameters((), ()), {}, check=leave_after(2))
+    part.held = [ArrowBatch((column,), positional([pa.array(range(ROWS_AT_A_TIME * 4))]))]
+    written: deque[Any] = deque()
     with pytest.raises(LeftError):
-        operator.consume(batch)
-    assert len(operator._rows) == 2 * ROWS_AT_A_TIME
+        written.extend(part.tuples())
+    assert len(written) == 2 * ROWS_AT_A_TIME
 
 
 def test_rows_that_a_recursion_has_to_know_become_objects_in_pieces() -> None:

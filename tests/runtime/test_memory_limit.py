@@ -1,4 +1,4 @@
-"""SET memory_limit: what holds too much fails by its name, and the grid goes on working."""
+"""SET memory_limit: what holds too much is spilled, or fails by its name, and the grid goes on working."""
 
 from __future__ import annotations
 
@@ -15,21 +15,15 @@ from remuda.exec.memory import MemoryLimit
 ROWS = 60_000
 
 HOLDING = {
-    "sort": ("the sort", "SELECT * FROM m ORDER BY t, id"),
     "many first rows": ("the sort", "SELECT * FROM m ORDER BY t, id LIMIT 50000"),
-    "aggregate": ("the aggregation", "SELECT t, COUNT(*), SUM(n) FROM m GROUP BY t"),
     "whole groups": ("the aggregation", "SELECT MEDIAN(id) FROM m"),
-    "distinct": ("the aggregation", "SELECT DISTINCT t FROM m"),
-    "count distinct": ("the aggregation", "SELECT COUNT(DISTINCT t) FROM m"),
-    "grouping sets": ("the aggregation", "SELECT id, n, COUNT(*) FROM m GROUP BY CUBE (id, n)"),
-    "hash join": ("the join", "SELECT a.t, b.t FROM m a JOIN m b ON a.n = b.id"),
-    "outer join": ("the join", "SELECT a.t, b.t FROM m a FULL JOIN m b ON a.n = b.id"),
+    "count distinct": ("the aggregation", "SELECT COUNT(DISTINCT t), MEDIAN(id) FROM m"),
     "nested loop": ("the join", "SELECT COUNT(*) FROM (SELECT * FROM m WHERE id < 9) a JOIN m b ON b.t <= a.t"),
-    "sub-query": ("the join", "SELECT COUNT(*) FROM m a WHERE NOT EXISTS (SELECT 1 FROM m b WHERE b.id = a.n)"),
-    "window": ("the window", "SELECT id, ROW_NUMBER() OVER (PARTITION BY n ORDER BY t) FROM m"),
-    "union": ("the aggregation", "SELECT t FROM m UNION SELECT t || '!' FROM m"),
-    "intersect": ("the (join|aggregation)", "SELECT t, id FROM m INTERSECT SELECT t, id FROM m"),
-    "except": ("the (join|aggregation)", "SELECT t, id FROM m EXCEPT SELECT t, id + 1 FROM m"),
+    "one key": (
+        "the join",
+        "SELECT COUNT(*) FROM m a JOIN (SELECT id % 2 AS s, t FROM m) b ON a.n = b.s AND a.t <> b.t",
+    ),
+    "one partition": ("the window", "SELECT id, ROW_NUMBER() OVER (ORDER BY t) FROM m"),
     "recursion": (
         "the recursive query",
         "WITH RECURSIVE r(x) AS (SELECT 1 UNION SELECT x + 1 FROM r WHERE x < 3000) SELECT COUNT(*) FROM r",
@@ -40,6 +34,20 @@ HOLDING = {
     ),
 }
 """What the error names, and the query."""
+
+SPILLING = {
+    "aggregate": "SELECT t, COUNT(*), SUM(n) FROM m GROUP BY t",
+    "whole groups": "SELECT t, MEDIAN(id), COUNT(DISTINCT n) FROM m GROUP BY t",
+    "distinct": "SELECT DISTINCT t FROM m",
+    "grouping sets": "SELECT id, n, COUNT(*) FROM m GROUP BY CUBE (id, n)",
+    "hash join": "SELECT a.t, b.t FROM m a JOIN m b ON a.n = b.id",
+    "outer join": "SELECT a.t, b.t FROM m a FULL JOIN m b ON a.n = b.id",
+    "sub-query": "SELECT COUNT(*) FROM m a WHERE NOT EXISTS (SELECT 1 FROM m b WHERE b.id = a.n)",
+    "window": "SELECT id, ROW_NUMBER() OVER (PARTITION BY n ORDER BY t) FROM m",
+    "union": "SELECT t FROM m UNION SELECT t || '!' FROM m",
+    "intersect": "SELECT t, id FROM m INTERSECT SELECT t, id FROM m",
+    "except": "SELECT t, id FROM m EXCEPT SELECT t, id + 1 FROM m",
+}
 
 
 @pytest.fixture(scope="module", params=[1, 3], ids=["1 member", "3 members"])
@@ -75,6 +83,17 @@ def test_too_much_is_refused_and_the_grid_goes_on(grid: Any, operator: str) -> N
     assert grid.sql(sql).to_arrow().num_rows > 0
 
 
+@pytest.mark.parametrize("operator", SPILLING)
+def test_rows_beyond_the_limit_are_spilled(grid: Any, operator: str) -> None:
+    sql = SPILLING[operator]
+    expected = sorted(map(repr, grid.sql(sql).fetchall()))
+    grid.sql("SET memory_limit = '1MB'")
+    assert sorted(map(repr, grid.sql(sql).fetchall())) == expected
+    assert "spilled: " in "".join(str(row[0]) for row in grid.sql(f"EXPLAIN ANALYZE {sql}"))
+    grid.sql("SET memory_limit = '1GB'")
+    assert "spilled: " not in "".join(str(row[0]) for row in grid.sql(f"EXPLAIN ANALYZE {sql}"))
+
+
 def test_a_statement_that_writes_too_much_writes_nothing(grid: Any) -> None:
     grid.sql("SET memory_limit = '200kB'")
     with pytest.raises(SqlError, match="the statement needs more memory than the limit of 200 kB"):
@@ -96,6 +115,18 @@ def test_few_rows_of_many_need_little(grid: Any) -> None:
 def test_sizes_that_mean_nothing(grid: Any, value: str) -> None:
     with pytest.raises(SqlError, match="memory_limit must be a size such as 512MB"):
         grid.sql(f"SET memory_limit = '{value}'")
+
+
+def test_room_is_half_of_the_limit_less_what_others_hold_but_never_nothing() -> None:
+    limit = MemoryLimit(160)
+    first, second = object(), object()
+    limit.hold(first, "the sort", 60)
+    assert (limit.room(first), limit.room(second)) == (80, 20)
+    limit.hold(first, "the sort", 80)
+    assert limit.room(second) == 10
+    part = limit.part()
+    part.hold(second, "the join", 8)
+    assert (part.room(second), part.room(object())) == (10, 10)
 
 
 def test_limit_counts_all_operators_together_and_what_they_hold_now() -> None:

@@ -11,8 +11,8 @@ import pytest
 import remuda
 import remuda.spark
 from remuda.errors import StorageError
-from remuda.spark.source import source_read
-from remuda.storage.folder import execution_pin
+from remuda.spark.source import planned_map, source_read
+from remuda.storage.folder import execution_pin, kept_versions
 from tests.spark.test_forgotten import wait_until
 
 if TYPE_CHECKING:
@@ -24,6 +24,12 @@ if TYPE_CHECKING:
     from remuda.grid import Grid
 
 ROWS = 2_000
+
+
+@pytest.fixture(autouse=True)
+def without_versions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files of old versions go with the last pin or lease, and not after the retention."""
+    monkeypatch.setattr(kept_versions, "DEFAULT_RETENTION", 0)
 
 
 @pytest.fixture(scope="module")
@@ -197,7 +203,7 @@ def test_a_frame_outlives_compaction_and_leases(
     session: SparkSession, grid: Grid, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It died with FileNotFoundError when its lease had run out and the writer had merged the files of its version."""
-    monkeypatch.setattr(source_read, "KEPT_SECONDS", 0.0)
+    monkeypatch.setattr(planned_map, "KEPT_SECONDS", 0.0)
     monkeypatch.setattr(execution_pin, "KEPT_SECONDS", 0.0)
     frame = frame_of(session, grid)
     assert frame.count() == ROWS

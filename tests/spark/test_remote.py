@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 import remuda
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 ROWS = 5_000
+WIDE_ROWS = 400_000
 CREATE = "CREATE TABLE orders (id BIGINT, customer VARCHAR, amount DOUBLE, PRIMARY KEY (id))"
 PLACE = f"{BUCKET}/shop.remuda"
 
@@ -47,7 +50,59 @@ def orders(spark: SparkSession, first: int, end: int) -> DataFrame:
 
 
 def fetched(cache: Path) -> set[str]:
-    return {path.name for path in (cache / "files").rglob("*.*")}
+    """The files of which anything was fetched."""
+    return {path.name for path in (cache / "blocks").rglob("*.*") if path.suffix != ".present"}
+
+
+@pytest.fixture(scope="module")
+def wide(s3: S3Server, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The address of a store whose columns are each much longer than what is fetched at least."""
+    place = f"{BUCKET}/wide.remuda"
+    numbers = np.arange(WIDE_ROWS)
+    with remuda.open(s3.uri(place), durability="none", cache=tmp_path_factory.mktemp("wide")) as grid:
+        grid.sql("CREATE TABLE wide (id BIGINT, a BIGINT, b DOUBLE, c BIGINT, d DOUBLE, PRIMARY KEY (id))")
+        grid.sql("CREATE INDEX by_a ON wide (a) TYPE SORTED")
+        columns = {"id": numbers, "a": numbers * 3, "b": numbers / 4, "c": numbers % 7, "d": numbers / 8}
+        grid.load("wide", pa.table(columns))
+    return place
+
+
+def traffic(s3: S3Server, place: str) -> int:
+    """The bytes of segments that were fetched since the last time."""
+    return sum(
+        size
+        for name, (_, size) in s3.traffic(place).items()
+        if name.startswith("maps/") and not name.endswith(".group")
+    )
+
+
+def test_tasks_fetch_the_columns_that_they_read(spark: SparkSession, s3: S3Server, wide: str, tmp_path: Path) -> None:
+    column = 8 * WIDE_ROWS
+    with remuda.open(s3.uri(wide), read_only=True, cache=tmp_path, spark=spark) as grid:
+        grid.sql("SET engine = spark")
+        traffic(s3, wide)
+        assert "engine: spark" in grid.explain("SELECT SUM(b) FROM wide")
+        assert traffic(s3, wide) == 0
+        assert grid.sql("SELECT SUM(b) FROM wide").fetchall() == [(float(np.arange(WIDE_ROWS).sum() / 4),)]
+        assert column / 2 < traffic(s3, wide) < 1.7 * column
+        assert grid.sql("SELECT COUNT(*) FROM wide WHERE d < 0").fetchall() == [(0,)]  # no zone can have any
+        assert traffic(s3, wide) < 0.3 * column
+        assert grid.sql("SELECT SUM(b) FROM wide WHERE d >= 0").fetchall() == [(float(np.arange(WIDE_ROWS).sum() / 4),)]
+        assert column / 2 < traffic(s3, wide) < 1.3 * column
+
+
+def test_planning_a_read_of_two_rows_fetches_no_row(
+    spark: SparkSession, s3: S3Server, wide: str, tmp_path: Path
+) -> None:
+    remuda.spark.register(spark)
+    traffic(s3, wide)
+    source = spark.read.format("remuda").options(path=s3.uri(wide), cache=str(tmp_path))
+    two = source.option("query", "SELECT * FROM wide WHERE id IN (17, 40000)").load()
+    assert two.schema.simpleString() == "struct<id:bigint,a:bigint,b:double,c:bigint,d:double>"
+    two._jdf.queryExecution().executedPlan()  # plans the read
+    assert traffic(s3, wide) == 0
+    assert sorted(row.a for row in two.collect()) == [51, 120_000]
+    assert 0 < traffic(s3, wide) < 5 * WIDE_ROWS
 
 
 def test_tasks_fetch_what_the_query_reads(spark: SparkSession, s3: S3Server, shop: str, tmp_path: Path) -> None:
@@ -57,7 +112,8 @@ def test_tasks_fetch_what_the_query_reads(spark: SparkSession, s3: S3Server, sho
         assert grid.sql("SELECT id FROM orders WHERE customer = 'C3' ORDER BY id LIMIT 2").fetchall() == [(3,), (53,)]
         assert len(grid.sql("SELECT * FROM orders").fetchall()) == ROWS
         assert "engine: spark" in grid.explain("SELECT COUNT(*) FROM orders")
-    assert fetched(tmp_path) == {name.rpartition("/")[2] for name in s3.files(PLACE) if name.startswith("maps/")}
+    files = {name.rpartition("/")[2] for name in s3.files(PLACE) if name.startswith("maps/")}
+    assert fetched(tmp_path) == {name for name in files if not name.endswith(".group")}
 
 
 def test_the_data_source_reads_maps_and_queries(spark: SparkSession, shop: str, tmp_path: Path) -> None:

@@ -60,13 +60,16 @@ QUERIES = {
 the order in which they are added."""
 
 
-def fill(grid: Grid) -> None:
+def fill(grid: Grid, of_orders: int = 271, of_customers: int = 271) -> None:
     """Most rows in segments, some in the log, some replaced and removed there; NULLs among the keys of joins."""
     grid.sql(
         "CREATE TABLE orders (id BIGINT, customer BIGINT, day INTEGER, amount DOUBLE, price DECIMAL(12, 2), "
-        "note VARCHAR, PRIMARY KEY (id))"
+        f"note VARCHAR, PRIMARY KEY (id)) WITH (partitions = {of_orders})"
     )
-    grid.sql("CREATE TABLE customers (id BIGINT, region BIGINT, name VARCHAR, PRIMARY KEY (id))")
+    grid.sql(
+        "CREATE TABLE customers (id BIGINT, region BIGINT, name VARCHAR, PRIMARY KEY (id)) "
+        f"WITH (partitions = {of_customers})"
+    )
     random = np.random.default_rng(7)
     customer = pa.array(random.integers(0, CUSTOMERS + 500, ROWS), mask=random.random(ROWS) < 0.05)
     columns = {
@@ -131,6 +134,24 @@ def test_answers_are_those_of_the_local_engine(grid: Grid, expected: dict[str, A
     assert left_behind(grid) == []
 
 
+def test_tables_of_different_partitions(
+    spark: SparkSession, tmp_path: Path, expected: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also those joined by the key of both, whose rows lie together where the numbers are the same."""
+    monkeypatch.setattr(shuffle_stages, "TASK_BYTES", 500_000)
+    by_keys = "SELECT COUNT(*), SUM(c.region) FROM orders o JOIN customers c ON o.id = c.id"
+    for of_orders, of_customers in ((1024, 1024), (1024, 7), (5, 271)):
+        with shuffles_for_nothing(), remuda.open(tmp_path / f"{of_customers}", spark=spark) as grid:
+            fill(grid, of_orders, of_customers)
+            here = rows_of(grid, by_keys)
+            grid.sql("SET engine = spark")
+            moved = bool({HASH, BROADCAST} & exchanges(grid, by_keys))
+            assert moved is (of_orders != of_customers)
+            assert rows_of(grid, by_keys) == here
+            for name in ("many groups", "join and groups", "full join", "set operation"):
+                assert rows_of(grid, QUERIES[name][0]) == expected[name], name
+
+
 def test_answers_by_the_shuffle_of_spark(reader: Grid, expected: dict[str, Any]) -> None:
     for name in ("join and groups", "small side to all"):
         assert rows_of(reader, QUERIES[name][0]) == expected[name], name
@@ -173,10 +194,16 @@ def test_error_of_a_stage_is_the_error_of_the_query(which: str, request: pytest.
 
 
 def test_memory_limit_holds_in_tasks(grid: Grid) -> None:
-    sql, _ = QUERIES["join and groups"]
     grid.sql("SET memory_limit = '10kB'")
     with pytest.raises(SqlError, match="needs more memory than the limit of 10 kB"):
-        grid.sql(sql).fetchall()
+        grid.sql("SELECT day, MEDIAN(amount) FROM orders GROUP BY day").fetchall()
+
+
+@pytest.mark.parametrize("query", ["many groups", "full join", "window"])
+def test_tasks_spill_beyond_the_memory_limit(grid: Grid, expected: dict[str, Any], query: str) -> None:
+    grid.sql("SET memory_limit = '300kB'")
+    assert rows_of(grid, QUERIES[query][0]) == expected[query]
+    assert left_behind(grid) == []
 
 
 def test_timeout_between_stages(grid: Grid) -> None:

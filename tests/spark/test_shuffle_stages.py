@@ -60,7 +60,7 @@ def kinds_of(tree: physical.Root) -> list[str]:
 def stages(sql: str, slots: int = 4, statistics: MapStatistics = LARGE) -> Stages:
     tree = tree_of(sql, statistics)
     owned = (("m1", tuple(range(PARTITIONS))),)
-    made = Plan(sql, tree, split(tree), (), (), (), (MAP,), PartitionMap(1, owned))
+    made = Plan(sql, tree, split(tree), (), (), (), (MAP,), PartitionMap(1, owned, PARTITIONS))
     (edge,) = made.root.received
     return stages_of(made, made.fragments[edge], (), slots)
 

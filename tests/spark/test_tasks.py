@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import threading
+import traceback
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -98,7 +100,26 @@ def test_other_failures_are_told_in_one_line(
     assert caught.value.code is code
     assert caught.value.message.startswith(message)
     assert "\n" not in caught.value.message
+    # A traceback has the line first and Spark's own words, with the stack of the task, below it.
+    (note,) = caught.value.__notes__
+    assert note.startswith("What Spark said:\n")
+    assert len(note.splitlines()) > 3
+    told = "".join(traceback.format_exception(caught.value))
+    assert told.index(message) < told.index(note)
+    assert told.count("Traceback (most recent call last)") == 1 + note.count("Traceback (most recent call last)")
     assert next(run_tasks(spark, functions.echo, {0: b"after"})) == b"after"
+
+
+def test_each_job_is_logged(spark: SparkSession, functions: Any, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "remuda.spark")
+    spark.sparkContext.setJobDescription("count the ways")
+    try:
+        answers = list(run_tasks(spark, functions.echo, {0: b"ab", 1: b"c"}))
+    finally:
+        spark.sparkContext.setJobDescription("")
+    (record,) = [record for record in caplog.records if record.name == "remuda.spark"]
+    size = sum(map(len, answers))
+    assert re.fullmatch(rf"count the ways: 2 tasks, [\d.]+ s, {size} bytes through the driver", record.getMessage())
 
 
 def test_cancelled_by_tag(spark: SparkSession, functions: Any) -> None:

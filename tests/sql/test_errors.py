@@ -13,7 +13,7 @@ import pytest
 
 from remuda.catalog import DEFAULT_SCHEMA
 from remuda.errors import ErrorCode, Position, SqlError
-from remuda.source_text import with_parentheses
+from remuda.presentation.source_text import with_parentheses
 from remuda.sql import Explain, Query, bind, parse
 from remuda.sql.parse.tokens import DIALECT
 from tests.sql.catalogs import CATALOG

@@ -3,7 +3,8 @@
     python -m tests.storage.crash_writer <folder> <number of the first statement>
 
 What statement n does follows from n alone (`effect_of`), so whoever reads the numbers knows what must be there.
-Checkpoints and index changes, which change no row, come in between at random.
+Statements are at random of few rows or of many, which commit segments. Checkpoints and index changes, which change no
+row, come in between at random.
 """
 
 from __future__ import annotations
@@ -13,9 +14,12 @@ import sys
 from pathlib import Path
 from typing import Literal
 
+import pyarrow as pa
+
 from remuda.catalog import IndexType
 from remuda.storage import Durability, MapStore, Store
 from remuda.storage.load import map_load
+from remuda.storage.load.statement_load import StatementLoad, delete_rows
 from tests.storage.maps import index_on, orders_map, table_of
 
 ROWS = 4
@@ -49,8 +53,17 @@ def apply_effect(model: dict[int, Row], number: int) -> dict[int, Row]:
     return {key: row for key, row in model.items() if key not in keys} | {row[0]: row for row in rows}
 
 
-def run(orders: MapStore, number: int) -> None:
+def run(orders: MapStore, number: int, *, many: bool) -> None:
+    """Run the statement; with `many` as one of many rows, which commits segments and deletion vectors."""
     match effect_of(number):
+        case "insert" | "put" as kind, rows, _ if many:
+            with orders.writing():
+                load = StatementLoad(orders, "append" if kind == "insert" else "upsert")
+                load.add(table_of(orders.definition, rows).columns)
+                load.commit()
+        case "delete", _, keys if many:
+            with orders.writing():
+                delete_rows(orders, [pa.array(keys, pa.int64())])
         case "insert", rows, _:
             orders.insert(rows)
         case "put", rows, _:
@@ -73,7 +86,7 @@ def main(folder: str, first: str) -> None:
     orders = store.map(definition)
     number = int(first)
     while True:
-        run(orders, number)
+        run(orders, number, many=choose.random() < 0.3)
         print(number, flush=True)
         number += 1
         if choose.random() < 0.05:

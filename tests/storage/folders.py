@@ -14,6 +14,14 @@ def only_map(store: Store) -> MapStore:
     return store.map(definition)
 
 
+def names_in_force(store: Store) -> set[str]:
+    """The ids of the segments and groups of the only map in the newest root: its files have names that begin so."""
+    found = only_map(store)
+    assert store._folder is not None
+    groups = store._folder.group_files(found.definition.id)
+    return {each.segment.id for each in found.stored} | {name.partition(".")[0] for name in groups}
+
+
 def filled(folder: Path, durability: Durability = Durability.OS) -> Store:
     """A new store with an empty map of orders."""
     store = Store.open(folder, durability=durability)

@@ -1,11 +1,11 @@
 """Change bytes of a store's files at random and use the store: a process of its own, as it may be the one that dies.
 
-    python -m tests.storage.mutate_files <template> <scratch> <first seed> <number of seeds> <"first" or "later">
+    python -m tests.storage.mutate_files <template> <scratch> <first seed> <number of seeds> <first|later|fetched>
 
 For each seed one file of a copy of the template is changed and the store is opened and used at once. As the map is
 small it is verified first; with "later" it is not, like a large one, and is used before the background verification
-gets there, so that the checksums of blocks are all that stands between a flipped bit and a wrong answer. A line of JSON
-says what came of it.
+gets there, so that the checksums of blocks are all that stands between a flipped bit and a wrong answer. With "fetched"
+it is a remote store, which is read block by block. A line of JSON says what came of it.
 """
 
 from __future__ import annotations
@@ -20,10 +20,14 @@ from random import Random
 from typing import Any
 
 import pyarrow as pa
+from msgspec.structs import replace
+from pyarrow import fs
 
 import remuda
 from remuda.errors import RemudaError
 from remuda.storage.folder import verification
+from remuda.storage.folder.group_file import group_name
+from remuda.storage.folder.manifest import read_manifest, replace_manifest
 from remuda.storage.state import map_availability
 
 ROWS = 3_000
@@ -69,10 +73,19 @@ def make(path: Path) -> None:
         grid.sql("UPDATE t SET s = 'other' WHERE id = 9")
 
 
-def use(path: Path) -> dict[str, Any]:
+def opened(path: Path, verified: str) -> Any:
+    if verified != "fetched":
+        return remuda.open(path, read_only=True)
+    filesystem = fs.SubTreeFileSystem(str(path.parent), fs.LocalFileSystem())
+    cache = path.with_name("cache")
+    shutil.rmtree(cache, ignore_errors=True)
+    return remuda.open(path.name, filesystem=filesystem, read_only=True, cache=cache)
+
+
+def use(path: Path, verified: str = "first") -> dict[str, Any]:
     """Answers, or the error that came instead, of each way to read."""
     answers: dict[str, Any] = {}
-    with remuda.open(path, read_only=True) as grid:
+    with opened(path, verified) as grid:
         held = grid.map("t")
 
         def get_all() -> str:
@@ -94,7 +107,8 @@ def mutate(path: Path, random: Random) -> str:
     """Change one file; a manifest and an array file get the right checksum, as a stranger would see to."""
     files = sorted(each for each in path.rglob("*") if each.is_file() and each.name != "LOCK")
     # The rows first of all: it is there that libraries trust what they read.
-    file = random.choice([*files, *[each for each in files if each.suffix in {".arrow", ".keys", ".index"}] * 3])
+    often = {".arrow", ".keys", ".index", ".group"}
+    file = random.choice([*files, *[each for each in files if each.suffix in often] * 3])
     raw = bytearray(file.read_bytes())
     kind = random.choice(["flip", "flip", "word", "word", "zeros", "cut", "grow", "swap"])
     at = random.randrange(max(len(raw), 1))
@@ -121,8 +135,30 @@ def mutate(path: Path, random: Random) -> str:
     if file.suffix in {".keys", ".index", ".deleted"} and random.random() < 0.5 and len(raw) > 16:
         length = int.from_bytes(raw[8:12], "little")
         raw[12:16] = zlib.crc32(raw[16 : 16 + length]).to_bytes(4, "little")
+    if file.suffix == ".group" and random.random() < 0.8:
+        raw = bytearray(_vouch_for(path, file, bytes(raw)))
     file.write_bytes(raw)
     return f"{kind} at {at} of {file.name}"
+
+
+def _vouch_for(store: Path, file: Path, raw: bytes) -> bytes:
+    """Give a changed group file the right head, and name it in the root as it is now."""
+    manifest = read_manifest(store)
+    body = raw.partition(b"\n")[2]
+    checksum = zlib.crc32(body)
+    raw = b"REMUDA GROUP 2 %08x\n" % checksum + body
+    maps = [
+        replace(
+            entry,
+            groups=tuple(
+                replace(group, checksum=checksum, file_bytes=len(raw)) if group_name(group) == file.name else group
+                for group in entry.groups
+            ),
+        )
+        for entry in manifest.maps
+    ]
+    replace_manifest(store, replace(manifest, maps=maps))
+    return raw
 
 
 def main(template: str, scratch: str, first: str, count: str, verified: str) -> None:
@@ -138,7 +174,7 @@ def main(template: str, scratch: str, first: str, count: str, verified: str) -> 
         print(json.dumps({"seed": seed, "began": what}), flush=True)
         outcome: dict[str, Any] = {"seed": seed, "what": what}
         try:
-            answers = use(path)
+            answers = use(path, verified)
         except RemudaError as error:
             outcome["refused"] = str(error)
             if error.sqlstate == "XX000":

@@ -56,8 +56,13 @@ class S3Server:
         """The number of requests by method since the last time this was asked."""
         return dict(json.loads(self._control("GET", "requests")))
 
+    def traffic(self, path: str) -> dict[str, tuple[int, int]]:
+        """The requests of each object below a path since the last time this was asked, and the bytes of the answers."""
+        counted = json.loads(self._control("GET", "traffic"))
+        return {name.removeprefix(f"/{path}/"): tuple(each) for name, each in counted.items() if f"/{path}/" in name}
+
     def inject(self, fault: str, count: int) -> None:
-        """Let the next puts of roots fail: see `s3_process`."""
+        """Let the next puts of roots, or reads of segments, fail: see `s3_process`."""
         self._control("PUT", f"{fault}/{count}")
 
     def _control(self, method: str, path: str) -> Any:

@@ -233,7 +233,7 @@ def settled(tmp_path: Path) -> Path:
 
 def test_a_flipped_byte_in_any_other_file_is_found_without_being_asked(settled: Path) -> None:
     names = [path for path in [settled / "MANIFEST", *settled.glob("maps/*/*")] if path.stat().st_size]
-    assert {path.suffix for path in names} == {"", ".arrow", ".keys", ".index", ".deleted"}
+    assert {path.suffix for path in names} == {"", ".arrow", ".group", ".keys", ".index", ".deleted"}
     choose = random.Random(1)
     for path in names:
         raw = path.read_bytes()

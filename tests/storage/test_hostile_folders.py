@@ -18,9 +18,11 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 import pytest
+from msgspec.structs import replace
 
 import remuda
 from remuda.errors import RemudaError, StorageError
+from remuda.storage.folder.group_file import SegmentEntry, encode_group, group_name, read_group
 from remuda.storage.folder.inbox import Delivery
 from remuda.storage.folder.manifest import Manifest, decode_manifest, encode_manifest
 
@@ -84,8 +86,33 @@ def rewrite(path: Path, change: Callable[[Any], None]) -> None:
     """Change the manifest as somebody would who knows its format."""
     found = path / "MANIFEST"
     raw = msgspec.to_builtins(decode_manifest(found.read_bytes(), found))
+    for entry in raw["maps"]:
+        entry.setdefault("groups", [])
     change(raw)
     found.write_bytes(encode_manifest(msgspec.convert(raw, Manifest)))
+
+
+def current_group(path: Path) -> Path:
+    """Return the group file that the manifest names; group files of kept versions lie beside it."""
+    found = path / "MANIFEST"
+    (entry,) = decode_manifest(found.read_bytes(), found).maps
+    (group,) = entry.groups
+    return path / "maps" / entry.id / group_name(group)
+
+
+def rewrite_group(path: Path, change: Callable[[Any], None]) -> None:
+    """Change the only group file as somebody would who knows the formats of group files and of the root."""
+    found = path / "MANIFEST"
+    manifest = decode_manifest(found.read_bytes(), found)
+    (entry,) = [each for each in manifest.maps if each.groups]
+    (group,) = entry.groups
+    folder = path / "maps" / entry.id
+    raw = msgspec.to_builtins(read_group(folder, group), builtin_types=(bytes,))
+    change(raw)
+    ref, content = encode_group(group.first, group.end, msgspec.convert(raw, tuple[SegmentEntry, ...]))
+    (folder / group_name(ref)).write_bytes(content)
+    maps = [replace(each, groups=(ref,)) if each is entry else each for each in manifest.maps]
+    found.write_bytes(encode_manifest(replace(manifest, maps=maps)))
 
 
 def refuse_map(store: Path) -> None:
@@ -154,10 +181,10 @@ def test_links_among_the_files_of_maps_and_logs_are_not_followed(store: Path, vi
     use(store)
 
 
-@pytest.mark.parametrize("suffix", [".arrow", ".keys", ".index", ".deleted"])
+@pytest.mark.parametrize("suffix", [".arrow", ".group", ".keys", ".index", ".deleted"])
 def test_a_link_in_the_place_of_a_segments_file_is_refused(store: Path, victim: Path, suffix: str) -> None:
-    (folder,) = (store / "maps").iterdir()
-    path = next(each for each in folder.iterdir() if each.suffix == suffix)
+    group = current_group(store)
+    path = group if suffix == ".group" else next(each for each in group.parent.iterdir() if each.suffix == suffix)
     path.unlink()
     path.symlink_to(victim / VICTIMS[0])
     refuse_map(store)
@@ -167,7 +194,7 @@ HOSTILE_IDS = ("..", "../victim", "../../victim", "{victim}", "a/b", "", "x" * 3
 
 
 @pytest.mark.parametrize("name", HOSTILE_IDS)
-@pytest.mark.parametrize("part", ["map", "segment", "index of segment", "index", "deletions", "delivery"])
+@pytest.mark.parametrize("part", ["map", "index", "group", "delivery"])
 def test_an_id_of_another_form_is_refused(store: Path, victim: Path, part: str, name: str) -> None:
     name = name.replace("{victim}", str(victim))
 
@@ -176,14 +203,10 @@ def test_an_id_of_another_form_is_refused(store: Path, victim: Path, part: str, 
         match part:
             case "map":
                 entry["id"] = name
-            case "segment":
-                entry["segments"][0]["id"] = name
-            case "index of segment":
-                entry["segments"][0]["indexes"] = [name]
             case "index":
                 entry["indexes"][0]["id"] = name
-            case "deletions":
-                entry["segments"][0]["deletion_file"] = name
+            case "group":
+                entry["groups"][0][0] = name
             case _:
                 raw["deliveries"] = [name]
 
@@ -191,6 +214,47 @@ def test_an_id_of_another_form_is_refused(store: Path, victim: Path, part: str, 
     for read_only in (False, True):
         with pytest.raises(StorageError, match="no name that a store gives"):
             remuda.open(store, read_only=read_only)
+
+
+@pytest.mark.parametrize("name", [*HOSTILE_IDS, f"{HEX}.group", f"{HEX}.arrow"])
+@pytest.mark.parametrize("part", ["segment", "index", "deletions"])
+def test_a_group_file_with_an_id_of_another_form_is_refused(store: Path, victim: Path, part: str, name: str) -> None:
+    name = name.replace("{victim}", str(victim))
+    ordinal = {"segment": 0, "index": 2, "deletions": 5}[part]
+
+    def change(raw: Any) -> None:
+        raw[0][ordinal] = [name] if part == "index" else name
+
+    rewrite_group(store, change)
+    for read_only in (True, False):
+        with remuda.open(store, read_only=read_only) as grid:
+            for use_map in (lambda: grid.map("t").get(1), lambda: grid.sql("SELECT * FROM t").fetchall()):
+                with pytest.raises(StorageError, match=r"no name that a store gives.*\.group, offset 24"):
+                    use_map()
+
+
+@pytest.mark.parametrize(
+    "ranges", [[(0, 272)], [(-1, 271)], [(5, 5)], [(9, 5)], [(0, 100), (99, 271)], [(100, 271), (0, 100)], [(2**70, 3)]]
+)
+def test_groups_of_impossible_partitions_are_refused(store: Path, ranges: list[tuple[int, int]]) -> None:
+    def change(raw: Any) -> None:
+        (entry,) = raw["maps"]
+        (group,) = entry["groups"]
+        entry["groups"] = [[group[0], *each, *group[3:]] for each in ranges]
+
+    with suppress(OverflowError):  # MessagePack has no such number.
+        rewrite(store, change)
+        for read_only in (False, True):
+            with pytest.raises(StorageError, match="MANIFEST"):
+                remuda.open(store, read_only=read_only)
+
+
+@pytest.mark.parametrize("name", ["MANIFEST", "group"])
+def test_a_file_of_absurd_size_is_not_read(store: Path, name: str) -> None:
+    path = store / name if name == "MANIFEST" else current_group(store)
+    os.truncate(path, 1 << 40)
+    with pytest.raises(StorageError, match="more than"), remuda.open(store, read_only=True) as grid:
+        grid.map("t").get(1)
 
 
 def open_and_read(path: Path, *, read_only: bool) -> None:
@@ -203,9 +267,6 @@ def open_and_read(path: Path, *, read_only: bool) -> None:
     [
         ("kind of a column", "BIGFLOAT"),
         ("kind of an index", "BTREE"),
-        ("minimum", "1.2x"),
-        ("minimum", []),
-        ("summaries", "nosuch"),
     ],
 )
 def test_a_manifest_that_makes_no_sense_is_our_error(tmp_path: Path, part: str, value: Any) -> None:
@@ -217,16 +278,10 @@ def test_a_manifest_that_makes_no_sense_is_our_error(tmp_path: Path, part: str, 
 
     def change(raw: Any) -> None:
         (entry,) = raw["maps"]
-        (segment,) = entry["segments"]
-        match part:
-            case "kind of a column":
-                entry["columns"][1]["kind"] = value
-            case "kind of an index":
-                entry["indexes"][0]["kind"] = value
-            case "minimum":
-                segment["summaries"]["d"]["minimum"] = value
-            case _:
-                segment["summaries"][value] = segment["summaries"].pop("d")
+        if part == "kind of a column":
+            entry["columns"][1]["kind"] = value
+        else:
+            entry["indexes"][0]["kind"] = value
 
     rewrite(tmp_path, change)
     for read_only in (True, False):
@@ -234,14 +289,41 @@ def test_a_manifest_that_makes_no_sense_is_our_error(tmp_path: Path, part: str, 
             open_and_read(tmp_path, read_only=read_only)
 
 
+@pytest.mark.parametrize("value", ["1.2x", [], 7, "no such column", "no summaries"])
+def test_statistics_that_make_no_sense_are_our_error(tmp_path: Path, value: Any) -> None:
+    with remuda.open(tmp_path, durability="os") as grid:
+        grid.sql("CREATE TABLE t (id BIGINT PRIMARY KEY, d DECIMAL(20, 2))")
+        grid.sql("INSERT INTO t VALUES (1, 1.25)")
+        grid.checkpoint()
+
+    def change(raw: Any) -> None:
+        summaries = msgspec.msgpack.decode(raw[0][6])
+        if value == "no summaries":
+            raw[0][6] = b"\xc1"
+            return
+        if value == "no such column":
+            summaries[value] = summaries.pop("d")
+        else:
+            summaries["d"][3] = value
+        raw[0][6] = msgspec.msgpack.encode(summaries)
+
+    rewrite_group(tmp_path, change)
+    for read_only in (True, False):
+        with remuda.open(tmp_path, read_only=read_only) as grid:
+            assert grid.map("t").get(1) is not None
+            with pytest.raises(StorageError, match=r"statistics of the column d make no sense.*\.group"):
+                grid.sql("SELECT * FROM t WHERE d > 1").fetchall()
+
+
 @pytest.mark.parametrize("name", HOSTILE_IDS)
 def test_a_delivery_cannot_name_files_outside(store: Path, victim: Path, name: str) -> None:
     found = store / "MANIFEST"
-    entry = msgspec.to_builtins(decode_manifest(found.read_bytes(), found).maps[0])
-    entry["segments"][0]["id"] = name.replace("{victim}", str(victim / HEX))
-    request = Delivery("append", msgspec.convert(entry, type=type(decode_manifest(found.read_bytes(), found).maps[0])))
+    (entry,) = decode_manifest(found.read_bytes(), found).maps
+    (segment,) = read_group(store / "maps" / entry.id, entry.groups[0])
+    segment = replace(segment, id=name.replace("{victim}", str(victim / HEX)))
+    request = Delivery("append", replace(entry, groups=(), segments=(segment,)))
     (store / "inbox").mkdir(exist_ok=True)
-    (store / "inbox" / f"{HEX}.request").write_bytes(msgspec.json.encode(request))
+    (store / "inbox" / f"{HEX}.request").write_bytes(msgspec.msgpack.encode(request))
     (store / "inbox" / HEX).symlink_to(victim)
     use(store)
 

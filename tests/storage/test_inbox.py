@@ -13,6 +13,7 @@ import weakref
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,9 @@ from remuda.storage.folder.delivery import FolderInbox, deliver, delivery_folder
 from remuda.storage.folder.inbox import ANSWER, CLAIMED, FOLDER, REQUEST
 from remuda.storage.folder.manifest import read_manifest
 from remuda.storage.load.bulk_load import build_segments
+from remuda.storage.load.change_load import ChangeRules
 from remuda.storage.load.compaction import MOST_SEGMENTS
+from remuda.storage.state.applied_batches import BatchId
 from tests.storage.crash_writer import Row, statement_rows
 from tests.storage.folders import filled, only_map
 from tests.storage.inbox_writer import LATE_ROW, MOMENTS
@@ -54,7 +57,7 @@ def closed(tmp_path: Path) -> Path:
 
 def _definition(folder: Path) -> MapDefinition:
     reader = Store.open(folder, read_only=True)
-    (definition,) = reader.catalog.maps.values()
+    (definition,) = [each for each in reader.catalog.maps.values() if each.name != "created"]
     reader.close()
     return definition
 
@@ -150,26 +153,90 @@ def test_replacing_by_nothing_is_a_delivery_too(closed: Path) -> None:
         _check(orders, [])
 
 
+@pytest.mark.parametrize("is_open", [True, False])
+def test_a_delivery_creates_its_map(closed: Path, is_open: bool) -> None:
+    """In the commit that has its rows; a second one of that name is refused and leaves nothing."""
+    definition = _created(closed)
+    delivery, infos = _written(closed, definition, [1, 2])
+    store = Store.open(closed) if is_open else None
+    assert deliver(closed, delivery, definition, infos, "append", creates=True) == len(_rows_of(1, 2))
+    other = _created(closed)
+    delivery, infos = _written(closed, other, [3])
+    with pytest.raises(SqlError, match="there is already a map created"):
+        deliver(closed, delivery, other, infos, "append", creates=True)
+    if store is not None:
+        store.close()
+    assert _inbox(closed) == []
+    again = Store.open(closed)
+    _check(again.map(definition), _rows_of(1, 2))
+    assert {path.name for path in (closed / "maps").iterdir()} == {each.id for each in again.catalog.maps.values()}
+    again.close()
+
+
 @pytest.mark.parametrize("moment", MOMENTS)
-@pytest.mark.parametrize("mode", ["append", "replace"])
-def test_the_writer_is_killed_while_it_takes_over(closed: Path, mode: LoadMode, moment: str) -> None:
-    """So many segments are merged at once: none of those that were delivered tells that the delivery was applied."""
-    statements = range(2, MOST_SEGMENTS + 5)
-    delivery, infos = _written(closed, _definition(closed), statements)
+def test_the_writer_is_killed_while_it_creates_a_map(closed: Path, moment: str) -> None:
+    definition = _created(closed)
+    delivery, infos = _written(closed, definition, [1, 2])
+    with _killed_writer(closed, moment):
+        assert deliver(closed, delivery, definition, infos, "append", creates=True) == len(_rows_of(1, 2))
+    for _ in range(2):
+        store = Store.open(closed)
+        _check(store.map(definition), _rows_of(1, 2))
+        assert len(store.catalog.maps) == 2
+        store.close()
+    assert read_manifest(closed).deliveries == ()
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_batch_whose_writer_is_killed_is_applied_once(closed: Path, moment: str) -> None:
+    """A sender that did not hear that its batch was committed sends it again."""
+    definition = _definition(closed)
+    rules = ChangeRules(batch=BatchId("feed", 1))
+    delivery, infos = _written(closed, definition, [2])
+    with _killed_writer(closed, moment):
+        deliver(closed, delivery, definition, infos, "upsert", rules=rules)
+    late = [LATE_ROW] if moment == MOMENTS[1] else []
+    for _ in range(2):
+        delivery, infos = _written(closed, definition, [2, 3])
+        deliver(closed, delivery, definition, infos, "append", rules=rules)
+    with _opened(closed) as orders:
+        _check(orders, _rows_of(1, 2) + late)
+
+
+def _created(folder: Path) -> MapDefinition:
+    """A map that is not in the store yet, with the columns and indexes of the one that is."""
+    definition = _definition(folder)
+    indexes = tuple(replace(each, id=new_id()) for each in definition.indexes)
+    return replace(definition, id=new_id(), name="created", indexes=indexes)
+
+
+@contextmanager
+def _killed_writer(folder: Path, moment: str) -> Iterator[None]:
+    """Another process has the folder open, and kills itself while it takes over what is delivered meanwhile."""
     writer = subprocess.Popen(
-        [sys.executable, "-m", "tests.storage.inbox_writer", str(closed), moment],
+        [sys.executable, "-m", "tests.storage.inbox_writer", str(folder), moment],
         stdout=subprocess.PIPE,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(["src", *sys.path])},
     )
     try:
         assert writer.stdout is not None
         assert writer.stdout.readline() == b"open\n"
-        rows = deliver(closed, delivery, _definition(closed), infos, mode)
-        assert rows == len(_rows_of(*statements))
+        yield
         assert writer.wait() == -signal.SIGKILL
     finally:
         writer.kill()
         writer.communicate()
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("mode", ["append", "replace"])
+def test_the_writer_is_killed_while_it_takes_over(closed: Path, mode: LoadMode, moment: str) -> None:
+    """So many segments are merged at once: none of those that were delivered tells that the delivery was applied."""
+    statements = range(2, MOST_SEGMENTS + 5)
+    delivery, infos = _written(closed, _definition(closed), statements)
+    with _killed_writer(closed, moment):
+        rows = deliver(closed, delivery, _definition(closed), infos, mode)
+        assert rows == len(_rows_of(*statements))
     late = [LATE_ROW] if moment == MOMENTS[1] else []
     kept = [1] if mode == "append" else []
     for _ in range(2):

@@ -17,7 +17,7 @@ import pytest
 from remuda.catalog import IndexType
 from remuda.errors import ErrorCode, SqlError
 from remuda.storage import Durability, Lookup, Store, build_segment, open_snapshot, write_segment
-from remuda.storage.load import bulk_load, map_load
+from remuda.storage.load import bulk_load, map_load, segment_cut
 from remuda.storage.load.conforming import conform
 from remuda.storage.segment.segment_builder import finish_segment
 from remuda.types import BIGINT, DATE, DOUBLE, INTEGER, SMALLINT, TIMESTAMP, VARCHAR, decimal
@@ -117,7 +117,7 @@ def test_upsert_keeps_the_newest_of_each_key_and_replaces_what_was_there() -> No
 
 
 def test_large_loads_become_segments_with_disjoint_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bulk_load, "PART_ROWS", 2_000)
+    monkeypatch.setattr(segment_cut, "PART_ROWS", 2_000)
     store = Store.open()
     definition = orders_map(partitions=271)
     store.create_map(definition)
@@ -266,7 +266,7 @@ def test_keys_that_two_segments_share_are_found(key_type: Any) -> None:
 @pytest.mark.parametrize("chunk", [1, 700, 20_000])
 def test_columns_in_chunks_become_the_same_segments(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """With and without NULLs; strings that repeat, that do not, and that come as dictionaries, one for each chunk."""
-    monkeypatch.setattr(bulk_load, "PART_ROWS", 5_000)
+    monkeypatch.setattr(segment_cut, "PART_ROWS", 5_000)
     monkeypatch.setattr(map_load, "SMALL_LOAD", 0)
     rows = 20_000 if chunk > 1 else 300
     types = [("id", BIGINT), ("often", VARCHAR), ("once", VARCHAR), ("coded", VARCHAR), ("amount", DOUBLE)]
@@ -299,7 +299,7 @@ def test_columns_in_chunks_become_the_same_segments(chunk: int, monkeypatch: pyt
 
 def test_no_segment_is_held_while_the_next_one_is_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In a folder: what was saved is used from there, and the memory it was built in is free."""
-    monkeypatch.setattr(bulk_load, "PART_ROWS", 5_000)
+    monkeypatch.setattr(segment_cut, "PART_ROWS", 5_000)
     built = []
 
     def finish_alone(*arguments: Any) -> Any:

@@ -34,13 +34,13 @@ def check(found: list[dict[str, Any]]) -> None:
     assert [each for each in found if "foreign" in each or each.get("wrong")] == []
 
 
-@pytest.mark.parametrize("verified", ["first", "later"])
+@pytest.mark.parametrize("verified", ["first", "later", "fetched"])
 def test_some_mutated_files(template: Path, tmp_path: Path, verified: str) -> None:
     check(outcomes(template, tmp_path, 0, 60, verified))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("verified", ["first", "later"])
+@pytest.mark.parametrize("verified", ["first", "later", "fetched"])
 @pytest.mark.parametrize("first", range(1_000, 11_000, 1_000))
 def test_many_mutated_files(template: Path, tmp_path: Path, first: int, verified: str) -> None:
     check(outcomes(template, tmp_path, first, 500, verified))

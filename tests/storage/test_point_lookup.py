@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from remuda.storage import Store
-from remuda.storage.load import bulk_load
+from remuda.storage.load import segment_cut
 from remuda.types import BIGINT, DOUBLE, VARCHAR
 from tests.storage.maps import map_of, table_of
 
@@ -39,7 +39,7 @@ def _check(found: MapStore, names: dict[int, str]) -> None:
 def test_keys_are_found_in_every_kind_of_segment(
     partitions: int, part_rows: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bulk_load, "PART_ROWS", part_rows)
+    monkeypatch.setattr(segment_cut, "PART_ROWS", part_rows)
     orders, names = _load(partitions)
     expected = min(partitions, round(len(names) / part_rows)) if part_rows < len(names) else 1
     assert len(orders.stored) == expected

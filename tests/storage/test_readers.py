@@ -6,14 +6,23 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
+import pyarrow as pa
 import pytest
 
+import remuda
+from remuda import Grid
 from remuda.errors import ErrorCode, SqlError, StorageError
 from remuda.storage import Store, open_snapshot
+from remuda.storage.commit import recovery
+from remuda.storage.folder import execution_pin
 from tests.storage.crash_writer import ROWS, statement_rows
-from tests.storage.folders import abandon, filled, only_map
+from tests.storage.folders import abandon, filled, names_in_force, only_map
 from tests.storage.maps import contents, index_on, orders_map, table_of
 
 
@@ -83,8 +92,7 @@ def test_files_stay_as_long_as_a_reader_of_their_state_lives(tmp_path: Path) -> 
     store.checkpoint()
     _rewrite(store, 9)
     assert not list((tmp_path / "readers").iterdir())
-    named = {each.segment.id for each in only_map(store).stored}
-    assert {path.name.partition(".")[0] for path in tmp_path.glob("maps/*/*")} == named
+    assert {path.name.partition(".")[0] for path in tmp_path.glob("maps/*/*")} == names_in_force(store)
     assert len(list(tmp_path.glob("wal/*"))) == 1
 
 
@@ -128,7 +136,8 @@ def test_readers_in_other_processes_are_waited_for_unless_they_are_dead(tmp_path
     assert answer("again") == 2 * ROWS
     assert first <= _files(tmp_path)
     assert answer("refresh") == 3 * ROWS
-    second = _files(tmp_path)
+    present = names_in_force(store)
+    second = {path for path in _files(tmp_path) if path.suffix == ".log" or path.name.partition(".")[0] in present}
     # Another writer takes over: the state that it finds is the one the reader has.
     abandon(store)
     store = Store.open(tmp_path)
@@ -194,3 +203,52 @@ def test_a_lease_that_means_nothing_keeps_nothing(tmp_path: Path) -> None:
     _rewrite(store, 3)
     assert not before & _files(tmp_path)
     store.close()
+
+
+def _overtakes(monkeypatch: pytest.MonkeyPatch, module: ModuleType, grid: Grid, times: int) -> None:
+    """Have a writer load one map and then change another, each time before a reader reads the log."""
+    read_log, numbers = vars(module)["read_log"], iter(range(1, times + 1))
+
+    def overtaking(*arguments: Any) -> Any:
+        number = next(numbers, None)
+        if number is not None:
+            grid.load("loaded", pa.table({"id": range(number * 20_000)}), mode="replace")
+            grid.sql("INSERT INTO written VALUES (?)", number)
+        return read_log(*arguments)
+
+    monkeypatch.setattr(module, "read_log", overtaking)
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Iterator[Grid]:
+    with remuda.open(tmp_path / "s.remuda") as grid:
+        grid.sql("CREATE TABLE loaded (id BIGINT, PRIMARY KEY (id))")
+        grid.sql("CREATE TABLE written (id BIGINT, PRIMARY KEY (id))")
+        grid.checkpoint()
+        yield grid
+
+
+@pytest.mark.parametrize("times", [1, 3])
+@pytest.mark.parametrize(("module", "execution"), [(recovery, None), (execution_pin, "0" * 32)])
+def test_a_reader_never_sees_a_statement_without_the_load_before_it(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    written: Grid,
+    module: ModuleType,
+    execution: str | None,
+    times: int,
+) -> None:
+    """The load is in the next manifest and the statement in the log, which are read one after the other."""
+    _overtakes(monkeypatch, module, written, times)
+    with closing(Store.open(tmp_path / "s.remuda", read_only=True, execution=execution)) as reader:
+        held = {each.name: len(reader.map(each)) for each in reader.catalog.maps.values()}
+    assert held == {"loaded": times * 20_000, "written": times}
+
+
+def test_a_reader_that_is_overtaken_every_time_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: Grid
+) -> None:
+    _overtakes(monkeypatch, recovery, written, 3)
+    monkeypatch.setattr(recovery, "_OVERTAKEN_TRIES", 3)
+    with pytest.raises(StorageError, match="commits too often"):
+        Store.open(tmp_path / "s.remuda", read_only=True)

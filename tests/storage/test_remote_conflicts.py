@@ -22,6 +22,7 @@ from remuda.storage.folder.manifest import MOVED, NAME, decode_manifest, encode_
 from remuda.storage.remote import remote_folder, retention, roots
 from remuda.storage.remote.remote_files import RemoteFiles
 from remuda.storage.remote.remote_folder import RemoteFolder
+from tests.storage.remote_stores import forget_cached
 
 CREATE = "CREATE TABLE t (id BIGINT, v BIGINT, PRIMARY KEY (id))"
 Open = Callable[[], Any]
@@ -384,6 +385,46 @@ def test_a_slow_commit_whose_number_was_free_is_acknowledged(opened: Open, monke
     for key in (500, 501):
         assert one.load("t", _rows([key])) == 1
     assert {500, 501} <= _contents(opened()).keys()
+
+
+def test_a_fetch_that_outlasts_the_retention_goes_on_to_the_newer_root(
+    opened: Open, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A writer that rebases reads a root whose files another writer drops and sweeps before they are fetched."""
+    monkeypatch.setattr(retention, "SWEEP_COMMITS", 1)
+    one, other = opened(), opened()
+    for grid in (one, other):
+        _remote(grid).place = dataclasses.replace(_remote(grid).place, retention=0.2)
+    other.load("t", _rows(range(200)), "replace")
+    find_state, overtaken = _remote(one)._find_state, [1, 2, 3]
+
+    def find_and_wait() -> Any:
+        found = find_state()
+        while overtaken:
+            time.sleep(0.25)
+            other.load("t", _rows(range(200), overtaken.pop()), "replace")
+            forget_cached(tmp_path / "cache")
+        return found
+
+    monkeypatch.setattr(_remote(one), "_find_state", find_and_wait)
+    assert one.load("t", _rows([500], 3)) == 1
+    assert not overtaken
+    assert _contents(one) == _contents(opened()) == {**dict.fromkeys(range(200), 1), 500: 3}
+
+
+@pytest.mark.parametrize(
+    ("files", "what"), [("*.keys", r"a file of the store is gone.*\.keys"), ("*.group", "missing")]
+)
+def test_a_file_that_the_newest_root_names_and_that_is_missing_is_told(
+    opened: Open, tmp_path: Path, files: str, what: str
+) -> None:
+    one, other = opened(), opened()
+    other.load("t", _rows(range(200)), "replace")
+    forget_cached(tmp_path / "cache")
+    for file in (tmp_path / "remote").rglob(files):
+        file.unlink()
+    with pytest.raises(StorageError, match=what):
+        one.load("t", _rows([500], 3))
 
 
 class _Answers:

@@ -10,12 +10,16 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 from remuda.catalog import ColumnStatistics
 from remuda.storage import Durability, Store
-from remuda.storage.load import bulk_load
+from remuda.storage.load import segment_cut
+from remuda.storage.segment.column_summary import domain_of
 from remuda.storage.segment.histogram import combined, part_of
+from remuda.storage.segment.value_counts import count_values
 from remuda.types import BIGINT, DOUBLE, VARCHAR, SqlType
 from remuda.types.normalized_key import comparable
 from tests.storage.maps import map_of, table_of
@@ -38,7 +42,7 @@ def _share_of_each_range(values: list[Any], ends: tuple[Any, ...]) -> list[float
 
 
 def test_statistics_of_loaded_rows_and_of_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bulk_load, "PART_ROWS", 5_000)
+    monkeypatch.setattr(segment_cut, "PART_ROWS", 5_000)
     choose = random.Random(7)
     definition = map_of([("id", BIGINT), ("city", VARCHAR), ("skewed", DOUBLE)], partitions=31)
     rows = [
@@ -198,3 +202,11 @@ def test_statistics_are_told_to_other_processes(tmp_path: Path) -> None:
     assert (told.rows, told.columns) == (statistics.rows, statistics.columns)
     assert not told.relations.ascends("a", "id")
     store.close()
+
+
+def test_values_that_lie_side_by_side_are_counted_as_any_others() -> None:
+    """Four lines of an order beside each other: of evenly spread rows no two are of one order."""
+    orders = np.arange(600_000) // 4 * 1_000
+    for rows in (orders, np.random.default_rng(1).permutation(orders)):
+        counted = count_values(pa.array(rows), BIGINT, 0, int(orders[-1]))
+        assert 140_000 < domain_of(counted.distinct, counted.seen) < 200_000

@@ -13,8 +13,8 @@ from remuda.bench.cases import GROUPS
 from remuda.bench.measure import FULL, QUICK
 from remuda.bench.run import GROWTH, Plan, run
 from remuda.bench.terminal import heading, line
-from remuda.durations import duration
 from remuda.errors import RemudaError
+from remuda.presentation.durations import duration
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from remuda.bench.svg import Picture, Style
 from remuda.dataclass import dataclass
-from remuda.durations import duration
+from remuda.presentation.durations import duration
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

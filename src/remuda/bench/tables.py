@@ -9,7 +9,7 @@ from remuda.bench.machine import NOT_INSTALLED
 from remuda.bench.peers import is_peer
 from remuda.bench.terminal import label, ratio
 from remuda.dataclass import dataclass
-from remuda.durations import duration
+from remuda.presentation.durations import duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from remuda.bench.case import REMUDA
-from remuda.durations import duration
+from remuda.presentation.durations import duration
 
 if TYPE_CHECKING:
     from remuda.bench.measure import Timing

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from remuda.dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from datetime import datetime
 
     from remuda.catalog.definitions import IndexDefinition, MapDefinition, ViewDefinition
 
@@ -18,6 +19,13 @@ SearchPath = tuple[str, ...]
 """The schemas in which an unqualified name is looked for, in order."""
 
 
+class History(Protocol):
+    """The committed versions of a store."""
+
+    def at(self, moment: int | datetime, /) -> Catalog:
+        """Return the catalog of a version by its number, or of the one that was the newest at a moment."""
+
+
 @dataclass(frozen=True, slots=True)
 class Catalog:
     version: int = 0
@@ -25,6 +33,8 @@ class Catalog:
     """By schema and name, both folded."""
     views: Mapping[tuple[str, str], ViewDefinition] = field(default_factory=dict)
     """Likewise; a view and a map never share a name."""
+    history: History | None = field(default=None, compare=False)
+    """Gives the catalogs of versions; None where there are none, as in a version itself."""
 
     def find_map(self, name: str, search_path: SearchPath) -> MapDefinition | None:
         folded = name.casefold()

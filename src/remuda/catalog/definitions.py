@@ -17,6 +17,10 @@ GENERATED_KEY = "__key"
 """The name of the key in every map; the column of that name where the user declared no PRIMARY KEY."""
 
 
+MOST_PARTITIONS = 65_536
+"""The number of partitions that a map may have: their ids are kept in 16 bits."""
+
+
 def new_id() -> str:
     """Return an identity that is never used again: a map dropped and created anew is another map."""
     return uuid.uuid4().hex[:16]
@@ -89,6 +93,8 @@ class MapDefinition:
     partitions: int
     replicated: bool = False
     indexes: tuple[IndexDefinition, ...] = ()
+    retention: int | None = None
+    """Seconds for which versions of the map are kept; None where the table does not say."""
 
     def __post_init__(self) -> None:
         names = [column.name for column in self.columns]
@@ -96,6 +102,11 @@ class MapDefinition:
         assert self.key, "a map has a key"
         assert set(self.key) <= set(names), "key columns are columns"
         assert set(self.partitioned_by) <= set(self.key), "partitioning columns are key columns"
+
+    @property
+    def is_past(self) -> bool:
+        """Tell whether this is the map as it was in a version: the catalog of now does not have it."""
+        return "@" in self.id
 
     @property
     def visible_columns(self) -> tuple[ColumnDefinition, ...]:

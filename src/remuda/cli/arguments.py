@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import remuda
 from remuda.cli.output import FORMS
 from remuda.errors import RemudaError
-from remuda.text_table import printable
+from remuda.presentation.text_table import printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

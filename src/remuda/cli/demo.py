@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import remuda
 from remuda.cli.demo_queries import DEFINITION, access_path, best_of, changes, orders, questions, timed
 from remuda.cli.demo_spark import PlainSpark, start_spark
-from remuda.durations import duration
-from remuda.text_table import counted
+from remuda.presentation.durations import duration
+from remuda.presentation.text_table import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable

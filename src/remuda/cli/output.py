@@ -8,7 +8,16 @@ import math
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from remuda.text_table import PLAIN, Layout, as_records, as_table, cell_text, is_number, one_line, plain_value
+from remuda.presentation.text_table import (
+    PLAIN,
+    Layout,
+    as_records,
+    as_table,
+    cell_text,
+    is_number,
+    one_line,
+    plain_value,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -28,20 +28,31 @@ class PartitionTable:
     def partitions(self) -> int:
         return len(self.owners)
 
-    def owned_by(self, member: str) -> tuple[int, ...]:
+    def owned_by(self, member: str, partitions: int | None = None) -> tuple[int, ...]:
         """List the partitions of a member, ascending; none for one that is not in the table."""
-        return dict(self.partition_map().owned).get(member, ())
+        return dict(self.partition_map(partitions).owned).get(member, ())
 
-    def partition_map(self) -> PartitionMap:
-        return _partition_map(self)
+    def owners_of(self, partitions: int) -> tuple[str, ...]:
+        """Tell who owns each partition of a map that has so many of them: neighbours in this table's proportions.
+
+        >>> PartitionTable(1, ("a", "a", "b")).owners_of(6), PartitionTable(1, ("a", "a", "b")).owners_of(2)
+        (('a', 'a', 'a', 'a', 'b', 'b'), ('a', 'a'))
+        """
+        if partitions == self.partitions:
+            return self.owners
+        return tuple(self.owners[partition * self.partitions // partitions] for partition in range(partitions))
+
+    def partition_map(self, partitions: int | None = None) -> PartitionMap:
+        """Tell who owns what in a plan that divides rows into so many partitions; None: into this table's."""
+        return _partition_map(self, self.partitions if partitions is None else partitions)
 
 
 @lru_cache(maxsize=64)
-def _partition_map(table: PartitionTable) -> PartitionMap:
+def _partition_map(table: PartitionTable, partitions: int) -> PartitionMap:
     owned: dict[str, list[int]] = {}
-    for partition, owner in enumerate(table.owners):
+    for partition, owner in enumerate(table.owners_of(partitions)):
         owned.setdefault(owner, []).append(partition)
-    return PartitionMap(table.version, tuple((owner, tuple(partitions)) for owner, partitions in owned.items()))
+    return PartitionMap(table.version, tuple((owner, tuple(each)) for owner, each in owned.items()), partitions)
 
 
 def assign(members: tuple[str, ...], partitions: int) -> tuple[str, ...]:

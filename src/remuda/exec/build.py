@@ -16,7 +16,7 @@ from remuda.exec.parallel import LocalExchangeExec
 from remuda.exec.relational.expand import ExpandExec
 from remuda.exec.relational.filter import FilterExec
 from remuda.exec.relational.limit import LimitExec
-from remuda.exec.relational.modify import ModifyExec
+from remuda.exec.relational.modify import CommitExec, ModifyExec, PrepareExec
 from remuda.exec.relational.project import ProjectExec, RootExec
 from remuda.exec.relational.recursive import RecursiveExec, WorkingTableExec
 from remuda.exec.relational.series import SeriesExec
@@ -26,6 +26,7 @@ from remuda.exec.relational.values import ValuesExec
 from remuda.exec.scan.index_scan import IndexCountExec, IndexScanExec
 from remuda.exec.scan.key_lookup import KeyLookupExec
 from remuda.exec.scan.map_scan import MapScanExec
+from remuda.exec.scan.ordered_index_scan import OrderedIndexScanExec
 from remuda.exec.sort.sort import SortExec, TopNExec
 from remuda.exec.window.window import WindowExec
 from remuda.plan import physical
@@ -45,8 +46,10 @@ def _build(node: Any, code: ExpressionCache) -> Exec:
     match tree:
         case physical.MapScan():
             return MapScanExec(tree, code)
-        case physical.IndexScan():
+        case physical.IndexScan(direction=physical.Direction.UNORDERED):
             return IndexScanExec(tree, code)
+        case physical.IndexScan():
+            return OrderedIndexScanExec(tree, code)
         case physical.IndexCount():
             return IndexCountExec(tree)
         case physical.KeyLookup():
@@ -78,7 +81,9 @@ def _build(node: Any, code: ExpressionCache) -> Exec:
         case physical.Limit():
             return LimitExec(tree, build_operator(tree.input, code))
         case physical.Modify():
-            return ModifyExec(tree, build_operator(tree.input, code))
+            return (ModifyExec if tree.commits else PrepareExec)(tree, build_operator(tree.input, code))
+        case physical.Commit():
+            return CommitExec(tree, build_operator(tree.input, code))
         case physical.Root(input=physical.LocalExchange() as below) if _is_light(below.input):
             exchange = LocalExchangeExec(below, build_operator(below.input, code), read_by_user=True)
             return RootExec(tree, code.built(below, exchange))

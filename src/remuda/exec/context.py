@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from remuda.exec.operator import Exec
     from remuda.exec.relational.spool import SpooledRows
     from remuda.exec.scan.zone_order import TopNBound
+    from remuda.exec.spill.spill_folder import SpillFolder
     from remuda.expr import Parameters
-    from remuda.plan.physical import Modify
     from remuda.storage import MapSnapshot
 
 SCAN_BATCH_ROWS = 262_144
@@ -77,6 +77,34 @@ class Workers(Protocol):
         """Advance the operator that `feed` makes until it is done; it sends its batches into the channel given."""
 
 
+class WriterPart(Protocol):
+    """Takes the rows that one fragment has for a statement that writes."""
+
+    def add(self, batch: RowBatch) -> None: ...
+
+    def finish(self) -> int:
+        """Prepare all of the rows for the commit and return how many they are."""
+
+    def prepared(self) -> bytes | None:
+        """Return what the writer on the coordinator has to take over, where it is in another process."""
+
+
+class RowWriter(Protocol):
+    """Takes the rows of a statement that writes, from one fragment or from several."""
+
+    def part(self, context: ExecContext) -> WriterPart: ...
+
+
+class Committer(RowWriter, Protocol):
+    """Commits the rows: the writer on the coordinator."""
+
+    def take_over(self, rows: int, prepared: bytes, /) -> None:
+        """Take over what a part in another process has prepared."""
+
+    def commit(self) -> int:
+        """Write the rows of all parts, or none of them, and return how many rows were written or removed."""
+
+
 @dataclass(slots=True)
 class OperatorActivity:
     """What an operator really did, for tests and EXPLAIN ANALYZE: rows of maps that it read, and what it decided."""
@@ -100,6 +128,8 @@ class ExecContext:
     parameters: Parameters
     snapshots: Mapping[str, MapSnapshot]
     partitions: np.ndarray | None = None
+    partition_count: int | None = None
+    """How many partitions the plan has, of which those are some; None: as many as the map that is read."""
     outgoing: Mapping[int, Outgoing] = field(default_factory=dict)
     incoming: Mapping[int, tuple[ReceivingEnd, ...]] = field(default_factory=dict)
     check: Callable[[], None] | None = None
@@ -112,10 +142,14 @@ class ExecContext:
     """What the hash joins of this fragment tell operators below them, by the number of the filter."""
     top_n_bounds: dict[int, TopNBound] = field(default_factory=dict)
     """What the TopNs of this fragment tell scans below them, by the number of the bound."""
-    modify: Callable[[Modify, list[tuple[object, ...]]], int] | None = None
-    """Applies the rows of a statement that writes, all or nothing; returns how many rows that were."""
+    writer: RowWriter | None = None
+    """Takes the rows of a statement that writes."""
+    committer: Committer | None = None
+    """Commits them; on the coordinator alone."""
     workers: Workers | None = None
     memory: MemoryLimit | None = None
+    spill: SpillFolder | None = None
+    """Where operators put rows that are beyond the limit; without it they fail there."""
     member: str | None = None
     """The member that runs the fragment; None in a task of another backend."""
     scan_batch_rows: int = SCAN_BATCH_ROWS

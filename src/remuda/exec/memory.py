@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 BYTES_OF_TUPLE, BYTES_OF_OBJECT = 72, 40
 """What rows take as Python objects, about: a tuple and its place in a list or set; a value and its place in it."""
+SHARES = (1 / 2, 1 / 16)
+"""The share of the limit that operators fill before they spill, as the rest is for reading spilled rows again; and the
+share that each may hold in any case, so that it can work on what it has spilled."""
 _UNITS = (("GB", 10**9), ("MB", 10**6), ("kB", 10**3))
 
 
@@ -23,7 +26,7 @@ class MemoryLimit:
     """One for a query; its operators, on whichever thread, say how much each of them holds."""
 
     def __init__(self, limit: int, whole: MemoryLimit | None = None) -> None:
-        self._limit = limit
+        self.limit = limit
         self._whole = whole
         self._held: dict[int, int] = {}
         self._total = 0
@@ -37,16 +40,33 @@ class MemoryLimit:
             total = self._total
         if self._whole is not None:
             self._whole.hold(self, name, total)
-        elif total > self._limit:
+        elif total > self.limit:
             raise memory_error(
-                f"{name} needs more memory than the limit of {in_units(self._limit)}",
+                f"{name} needs more memory than the limit of {in_units(self.limit)}",
                 suggestion=LESS_MEMORY,
             )
+
+    def try_hold(self, operator: object, size: int) -> bool:
+        """Hold so many bytes where operators that spill may; else change nothing and return False."""
+        with self._lock:
+            total = self._total + size - self._held.get(id(operator), 0)
+            fits = total <= SHARES[0] * self.limit if self._whole is None else self._whole.try_hold(self, total)
+            if fits:
+                self._total = total
+                self._held[id(operator)] = size
+            return fits
+
+    def room(self, operator: object) -> int:
+        """Return how many bytes an operator that can spill may hold, besides what others hold."""
+        with self._lock:
+            others = self._total - self._held.get(id(operator), 0)
+        share = int(SHARES[0] * self.limit) if self._whole is None else self._whole.room(self)
+        return max(share - others, int(SHARES[1] * self.limit))
 
     def part(self) -> MemoryLimit:
         """Return a part of this limit, for operators that go before the query ends: `release` gives back their
         memory."""
-        return MemoryLimit(self._limit, self)
+        return MemoryLimit(self.limit, self)
 
     def release(self) -> None:
         if self._whole is not None:

@@ -20,6 +20,8 @@ from remuda.exec.context import SCAN_BATCH_ROWS
 from remuda.exec.offload import RowBudget
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from remuda.exec.batch import RowBatch
     from remuda.exec.context import ExecContext
     from remuda.expr import Column
@@ -104,6 +106,8 @@ class BlockingExec(UnaryExec):
 
     It delivers no more rows at a time than a scan does, as the operator above works on a batch in one step. Finishing
     may take long: a query that has been cancelled meanwhile, or whose time is over, ends then, unless it has written.
+
+    An operator that has spilled rows sets `_following` when it finishes: the batches that come after the first one.
     """
 
     writes = False
@@ -111,6 +115,7 @@ class BlockingExec(UnaryExec):
     """That of the fragment; a part of an operator, which is never set up, has no reader's thread to leave."""
     _is_read = False
     _finished: RowBatch | None = None
+    _following: Iterator[RowBatch] | None = None
     _delivered = 0
 
     def setup(self, context: ExecContext) -> None:
@@ -124,6 +129,10 @@ class BlockingExec(UnaryExec):
     @abstractmethod
     def finish(self) -> RowBatch: ...
 
+    def following(self) -> Iterator[RowBatch]:
+        """Deliver what comes after `finish`."""
+        yield from self._following or ()
+
     def advance(self) -> IterationResult:
         if self._finished is None:
             if not (self._is_read or self._read()) or self._weight.should_offload:
@@ -131,11 +140,21 @@ class BlockingExec(UnaryExec):
             self._finished = self.finish()
             if not self.writes:
                 self._verify()
+        elif self._delivered >= self._finished.row_count and self._following is not None:
+            if self._weight.should_offload:
+                return IterationResult.WAIT
+            following = next(self._following, None)
+            self._verify()
+            if following is None:
+                self.current_batch = slice_batch(self._finished, 0, 0)
+                return IterationResult.FETCHED_DONE
+            self._finished, self._delivered = following, 0
         finished, start = self._finished, self._delivered
         rows = finished.row_count - start
         self.current_batch = slice_batch(finished, start, min(rows, SCAN_BATCH_ROWS))
         self._delivered = start + SCAN_BATCH_ROWS
-        return IterationResult.FETCHED if rows > SCAN_BATCH_ROWS else IterationResult.FETCHED_DONE
+        is_last = rows <= SCAN_BATCH_ROWS and self._following is None
+        return IterationResult.FETCHED_DONE if is_last else IterationResult.FETCHED
 
     def _read(self) -> bool:
         """Consume all of the input; False where it has to wait for more."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, overload
 from weakref import WeakSet
 
+from remuda.catalog.definitions import MOST_PARTITIONS
 from remuda.cluster import Cluster
 from remuda.errors import closed_error, nearest, not_found, option_error, wrong_object
 from remuda.grid.map import Map
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from remuda.grid.statements.explanation import Explanation
     from remuda.spark import SparkSession
     from remuda.storage import LoadMode
+    from remuda.storage.load.merge_changes import ChangeCounts
 
 
 def open_grid(
@@ -47,10 +49,11 @@ def open_grid(
     271 partitions unless another number is given; a folder keeps those that it was made with.
 
     The path may be a URI (`s3://bucket/shop.remuda`), or a path in a `pyarrow.fs` file system that is given: such a
-    store is read, or loaded with `durability="none"`, through a folder on local disk, `cache`, in which files that are
-    not in use take up at most `cache_bytes`. Any number of processes may write a store on S3, Google Cloud Storage or
-    Azure at the same time. Other file systems cannot keep their commits apart: there `sole_writer=True` is your promise
-    that no other process writes the store.
+    store is read, or loaded with `durability="none"`, through a folder on local disk, `cache`, which keeps the
+    blocks that were read. Beyond `cache_bytes` the longest unused files of it are removed, but for those that queries
+    under way read. Any number of processes may write a store on S3, Google Cloud Storage or Azure at the same time.
+    Other file systems cannot keep their commits apart: there `sole_writer=True` is your promise that no other process
+    writes the store.
     """
     if spark is not None and path is None:
         raise option_error("with Spark the grid needs a folder: Spark's tasks read the maps from there")
@@ -120,6 +123,8 @@ def _check_options(path: object, **counts: object) -> None:
             raise option_error(f"{name} must be a whole number, not {value!r}")
         if value < 1:
             raise option_error("a grid has at least one member and one partition")
+        if name == "partitions" and value > MOST_PARTITIONS:
+            raise option_error(f"a grid has at most {MOST_PARTITIONS} partitions, not {value}")
 
 
 class Grid:
@@ -199,6 +204,64 @@ class Grid:
         self._refuse_closed()
         return Map(self.store.map(self._definition(name)), self.sql)
 
+    @overload
+    def load(
+        self,
+        name: str,
+        data: Any,
+        mode: Literal["append", "replace", "upsert"] = "append",
+        *,
+        key: str | Sequence[str] | None = None,
+        indexes: str | Sequence[str] | None = None,
+        json: str | Sequence[str] | None = None,
+        partitions: int | None = None,
+        missing: str = "error",
+        progress: bool | None = None,
+        order_by: str | None = None,
+        condition: str | None = None,
+        batch_id: tuple[str, int] | str | None = None,
+    ) -> int: ...
+
+    @overload
+    def load(
+        self,
+        name: str,
+        data: Any,
+        mode: Literal["apply"],
+        *,
+        key: str | Sequence[str] | None = None,
+        indexes: str | Sequence[str] | None = None,
+        json: str | Sequence[str] | None = None,
+        partitions: int | None = None,
+        missing: str = "error",
+        progress: bool | None = None,
+        order_by: str | None = None,
+        operation: str | None = None,
+        changes: str | None = None,
+        condition: str | None = None,
+        batch_id: tuple[str, int] | str | None = None,
+    ) -> ChangeCounts: ...
+
+    @overload
+    def load(
+        self,
+        name: str,
+        data: Any,
+        mode: Any = "append",
+        *,
+        key: Any = None,
+        indexes: Any = None,
+        json: Any = None,
+        partitions: Any = None,
+        missing: Any = "error",
+        progress: Any = None,
+        order_by: Any = None,
+        operation: Any = None,
+        changes: Any = None,
+        condition: Any = None,
+        batch_id: Any = None,
+    ) -> Any: ...
+
     def load(
         self,
         name: str,
@@ -206,10 +269,17 @@ class Grid:
         mode: LoadMode = "append",
         *,
         key: str | Sequence[str] | None = None,
+        indexes: str | Sequence[str] | None = None,
+        json: str | Sequence[str] | None = None,
+        partitions: int | None = None,
         missing: str = "error",
         progress: bool | None = None,
         order_by: str | None = None,
-    ) -> int:
+        operation: str | None = None,
+        changes: str | None = None,
+        condition: str | None = None,
+        batch_id: tuple[str, int] | str | None = None,
+    ) -> int | ChangeCounts:
         """Load many rows into a map, all or none, and return how many.
 
         `data` is a pyarrow table, batch, reader or dataset, a pandas or Polars data frame (lazy ones too), a DuckDB
@@ -219,9 +289,16 @@ class Grid:
         What comes in batches is not held all at once.
 
         `key` names the column, or the columns, of the key: with it a map that is absent is created, with the columns
-        and types of the data. `mode` is `append`, which refuses keys that are there, `upsert` or `replace`. Data that
+        and types of the data, and the `indexes`, written as `"customer HASH, (status, amount) SORTED"`. Structs, lists
+        and maps are kept where `json` names their columns. A map that is there is refused where it has another key or
+        lacks an index. `mode` is `append`, which refuses keys that are there, `upsert` or `replace`. Data that
         lacks columns of the map is refused, unless `missing="null"`. Two rows of an upsert with one key are refused
-        too, unless `order_by` names the column whose greater value wins. A bar shows the progress on a terminal;
+        too, unless `order_by` names the column whose greater value wins.
+
+        The mode `apply` inserts, updates and deletes rows by key, as the column `operation` says of each, and returns
+        `ChangeCounts`; `changes="delta"` and `"debezium"` know the form of a change feed. With `condition`, SQL over
+        `new.` and `old.`, a row that is there is replaced or deleted only where it is true. A load with a `batch_id`, a
+        stream's name and a number, changes nothing when it was done before. A bar shows the progress on a terminal;
         `progress` says otherwise.
 
         >>> import remuda
@@ -234,9 +311,21 @@ class Grid:
         22.0
         """
         from remuda.grid.files.loading import LoadOptions, load_data
+        from remuda.storage.load.new_map import MapRequest
 
         self._refuse_closed()
-        options = LoadOptions.checked(mode, key, missing, progress, order_by)
+        request = MapRequest.checked(key, indexes, json, partitions)
+        options = LoadOptions.checked(
+            mode,
+            request,
+            missing,
+            progress,
+            order_by,
+            operation=operation,
+            changes=changes,
+            condition=condition,
+            batch_id=batch_id,
+        )
         if not isinstance(name, str):
             raise not_text("the name of a map", name)
         known = self.store.catalog.find_map(name, self.search_path)

@@ -11,7 +11,7 @@ from remuda.errors import missing_column, nearest, option_error, value_error
 from remuda.grid.parameters import exact_converter
 from remuda.storage.lookup.arrow_lookup import FOUND, POSITION
 from remuda.storage.lookup.exact_keys import exact_keys
-from remuda.types.arrow_arrays import flat, stored_array
+from remuda.types.arrow_arrays import arrow_of_list, flat, stored_array
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,7 +59,8 @@ def _listed(definition: MapDefinition, names: Sequence[str], keys: Any) -> list[
 
 def _array(definition: MapDefinition, name: str, values: list[Any]) -> pa.Array:
     try:
-        return pa.array(values)
+        found = arrow_of_list(values)
+        return pa.array(values) if found is None else found
     except (pa.ArrowException, OverflowError, TypeError, ValueError):
         sql_type = definition.column(name).type
         return stored_array([exact_converter(sql_type)(value) for value in values], sql_type)

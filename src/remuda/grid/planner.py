@@ -9,6 +9,7 @@ from remuda.grid.settings import Engine
 from remuda.optimizer import Optimized, OptimizerSettings, optimize
 from remuda.plan import physical
 from remuda.plan.fragments import Plan, ResultColumn, split
+from remuda.plan.partitioning import plan_partitions
 from remuda.plan.traits import Convention
 from remuda.plan.walk import walk
 from remuda.rules.extensions import NO_EXTENSIONS, Extensions
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from remuda.catalog import Catalog, MapDefinition, MapStatistics, SearchPath
+    from remuda.cluster import PartitionTable
     from remuda.grid.plan_cache import PlanScope
     from remuda.grid.settings import Settings
     from remuda.plan.fragments import PartitionMap
@@ -31,7 +33,7 @@ class Planner:
     store: Store
     catalog: Catalog
     search_path: SearchPath
-    partition_map: PartitionMap
+    partition_table: PartitionTable
     settings: Settings
     has_spark: bool
     disabled_rules: frozenset[str] = frozenset()
@@ -52,13 +54,16 @@ class Planner:
 
     def optimize(self, bound: BoundQuery, conventions: tuple[Convention, ...] | None = None) -> Optimized:
         """By the backends that the settings allow, or by those that are given."""
+        partition_map = self._partition_map(bound)
         settings = OptimizerSettings(
-            members=len(self.partition_map.members),
+            members=len(partition_map.members),
+            partitions=partition_map.partitions,
             conventions=conventions or self._conventions(),
             disabled_rules=self.disabled_rules,
             partition_pruning=self.settings.partition_pruning,
             spark_parallelism=self.spark_parallelism,
             cores=self.cores,
+            tasks_write=self.store.path is not None and self.store.remote is None and not self.store.read_only,
             extensions=self.extensions,
             checked=self.checked,
             recorded=self.recorded,
@@ -81,13 +86,16 @@ class Planner:
             parameter_names=bound.parameter_names,
             columns=columns,
             maps=tuple(maps.values()),
-            partition_map=self.partition_map,
+            partition_map=self._partition_map(bound),
             modifies=bound.modifies,
             reads_clock=bound.reads_clock,
             views=bound.views,
             row_limits=optimized.row_limits,
             cacheable=bound.cacheable,
         )
+
+    def _partition_map(self, bound: BoundQuery) -> PartitionMap:
+        return self.partition_table.partition_map(plan_partitions(bound.tree))
 
     def _conventions(self) -> tuple[Convention, ...]:
         match self.settings.engine:

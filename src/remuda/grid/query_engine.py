@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import os
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from remuda.errors import ErrorCode, SqlError
 from remuda.expr import Parameters
 from remuda.grid.plan_cache import PlanCache
-from remuda.grid.write_rows import apply_modification
 from remuda.rules import extensions
 from remuda.runtime import LocalRuntime, QueryState, Scheduler
 from remuda.runtime.offload_pool import OffloadPool
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from remuda.catalog import Catalog, SearchPath
     from remuda.cluster import Cluster
@@ -23,8 +22,8 @@ if TYPE_CHECKING:
     from remuda.grid.plan_cache import CachedPlan
     from remuda.grid.planner import Planner
     from remuda.grid.settings import Settings
+    from remuda.grid.statement_writer import StatementWriter
     from remuda.plan.fragments import Plan
-    from remuda.plan.physical import Modify
     from remuda.runtime import Execution
     from remuda.spark import SparkSession
     from remuda.spark.driver.executors import ExecutorWatch
@@ -55,12 +54,12 @@ class QueryEngine:
         """Return what makes plans at this moment. Planning is imported with the first plan, not with the package."""
         from remuda.grid.planner import Planner
 
-        partition_map = self.cluster.partition_table.partition_map()
+        table = self.cluster.partition_table
         has_spark = self.spark is not None
         if self._executors is not None:
             changes = {"spark_parallelism": self._executors.parallelism, "cores": os.cpu_count() or 1, **changes}
         changes = {"extensions": self._extensions, **changes}
-        return Planner(self.store, self.store.catalog, search_path, partition_map, settings, has_spark, **changes)
+        return Planner(self.store, self.store.catalog, search_path, table, settings, has_spark, **changes)
 
     def start(
         self,
@@ -68,13 +67,17 @@ class QueryEngine:
         stored: tuple[Any, ...],
         token: CancellationToken,
         memory_limit: int | None,
-        modify: Callable[[Store, Modify, list[tuple[Any, ...]]], int] = apply_modification,
+        writer: StatementWriter | None = None,
         statement: str = "",
+        spill_folder: Path | None = None,
     ) -> Execution:
-        """Take the snapshots and start the fragments of a plan with these values of its parameters."""
+        """Take the snapshots and start the fragments of a plan with these values of its parameters.
+
+        `writer` takes the rows of a statement that writes.
+        """
         self.look_for_executors()
         plan = entry.plan
-        state = QueryState(token, memory_limit)
+        state = QueryState(token, memory_limit, spill_folder)
         check_objects = self._objects_check(plan)
         snapshots = self.store.snapshot(plan.maps)
         by_id = {definition.id: snapshot for definition, snapshot in zip(plan.maps, snapshots, strict=True)}
@@ -84,7 +87,8 @@ class QueryEngine:
             from remuda.spark.query.spark_runtime import SparkFragments
 
             shared = None if self.store.read_only or self.store.remote is not None else self.store.path
-            remote = SparkFragments(self.spark, plan, parameters, by_id, shared, entry.code, statement)
+            target = None if writer is None else writer.task_target
+            remote = SparkFragments(self.spark, plan, parameters, by_id, shared, entry.code, target, statement)
         return self.runtime.start(
             plan,
             parameters,
@@ -92,7 +96,7 @@ class QueryEngine:
             entry.code,
             state,
             check_objects=check_objects,
-            modify=partial(modify, self.store),
+            writer=writer,
             remote=remote,
         )
 
@@ -136,6 +140,8 @@ class QueryEngine:
             if catalog is checked:
                 return
             for definition in plan.maps:
+                if definition.is_past:
+                    continue
                 current = catalog.find_map(definition.name, (definition.schema,))
                 if current is None or current.id != definition.id:
                     raise SqlError(ErrorCode.MAP_DESTROYED, f"the map {definition.name} was dropped")

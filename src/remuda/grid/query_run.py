@@ -23,6 +23,7 @@ from remuda.expr.cancellation import cancelled_by
 from remuda.grid.garbage import full_collections_put_off
 from remuda.grid.parameters import arrange, to_stored_values
 from remuda.grid.result import Result
+from remuda.grid.statement_writer import StatementWriter
 from remuda.runtime.execution import as_told
 from remuda.types import is_list
 
@@ -73,6 +74,8 @@ class QueryRun:
         self._query = query
         self._now: datetime | None = None
         self._tries = 0
+        self._literals: dict[int, Any] = {}
+        """Parameters that have their values in the plan, by number: types of parameters, and versions of tables."""
 
     def run(self) -> Result:
         """Run the query to its first row; a statement that writes, to its end."""
@@ -113,8 +116,8 @@ class QueryRun:
                     raise
                 # `SELECT ?`: only the values tell the types of such parameters.
                 given = arrange(query.parameters.names, len(query.parameters), call.positional, call.named)
-                literals = {number: given[number] for number in error.numbers}
-                self._entry = session.plan(call.text, query, literals)
+                self._literals = {number: given[number] for number in error.numbers}
+                self._entry = session.plan(call.text, query, self._literals)
             except SqlError:
                 literals = self._intervals(query)
                 if not literals:
@@ -153,23 +156,31 @@ class QueryRun:
         """Plan for values that their column's type cannot hold: as literals they are compared exactly, or refused."""
         query = self._parsed()
         try:
-            return self._session.plan(self._call.text, query, {number: given[number] for number in errors})
+            literals = {**self._literals, **{number: given[number] for number in errors}}
+            return self._session.plan(self._call.text, query, literals)
         except SqlError as error:
             number = query.parameters.blamed(tuple(errors), error.span)
             told = error if is_list(given[number]) else errors[number]  # of a list, the item that is wrong
             raise told.restated(f"parameter {number + 1}: {told.message}", query.parameters.spans[number]) from error
 
-    def _start(self, entry: CachedPlan, stored: tuple[Any, ...]) -> Execution:
+    def _start(self, entry: CachedPlan, stored: tuple[Any, ...], writer: StatementWriter | None = None) -> Execution:
         session = self._session
-        limit = session.settings.memory_limit
-        return session.engine.start(entry, stored, self._call.token, limit, statement=self._call.text)
+        limit, folder = session.settings.memory_limit, session.settings.spill_folder
+        return session.engine.start(
+            entry, stored, self._call.token, limit, writer, statement=self._call.text, spill_folder=folder
+        )
 
     def _modify(self, entry: CachedPlan, stored: tuple[Any, ...]) -> Result:
         """Other writers of the map wait from the snapshot that the statement reads until it has written."""
         assert entry.plan.modifies is not None
-        target = self._session.store.map(entry.plan.modifies)
-        with full_collections_put_off, target.writing_under(self._call.token):
-            batch = self._start(entry, stored).next_batch()
+        store = self._session.store
+        target = store.map(entry.plan.modifies)
+        with (
+            full_collections_put_off,
+            target.writing_under(self._call.token),
+            StatementWriter(store, entry.plan.modification) as writer,
+        ):
+            batch = self._start(entry, stored, writer).next_batch()
         assert batch is not None, "a modification gives one row"
         return Result.of_update(batch.row(0)[0])
 

@@ -7,6 +7,7 @@ import re
 from dataclasses import field, fields, replace
 from enum import Enum
 from numbers import Real
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from remuda.dataclass import dataclass
@@ -50,12 +51,24 @@ def _bytes(value: str) -> int | None:
     return int(float(found[1]) * _SIZES[found[2]]) or None
 
 
-def _about(read: Callable[[str], Any], expected: str, doc: str, *, in_plans: bool = False) -> dict[str, Any]:
-    """Describe a setting: `read` takes the text that SET was given, folded, and raises ValueError for any other text.
+def _folder(value: str) -> Path | None:
+    if value.casefold() == "off":
+        return None
+    folder = Path(value).expanduser().absolute()
+    if not folder.is_dir():
+        raise ValueError
+    return folder
 
-    `in_plans` says that plans depend on it: sessions share a plan only where they agree on all of those.
+
+def _about(
+    read: Callable[[str], Any], expected: str, doc: str, *, in_plans: bool = False, folded: bool = True
+) -> dict[str, Any]:
+    """Describe a setting: `read` takes the text that SET was given, and raises ValueError for any other text.
+
+    `in_plans` says that plans depend on it: sessions share a plan only where they agree on all of those. `folded` says
+    that upper and lower case are the same in it.
     """
-    return {"read": read, "expected": expected, "doc": doc, "in_plans": in_plans}
+    return {"read": read, "expected": expected, "doc": doc, "in_plans": in_plans, "folded": folded}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +91,15 @@ class Settings:
         default=True,
         metadata=_about(
             _switch, "on or off", "whether a query leaves out partitions that its filter excludes", in_plans=True
+        ),
+    )
+    spill_folder: Path | None = field(
+        default=None,
+        metadata=_about(
+            _folder,
+            "a folder that exists",
+            "folder of the files for rows beyond `memory_limit`; `off`: the system's temporary folder",
+            folded=False,
         ),
     )
     timeout: float | None = field(
@@ -103,7 +125,9 @@ def with_option(settings: Settings, statement: SetOption) -> Settings:
         hint = nearest(option, list(SETTINGS)) or f"The options are {', '.join(SETTINGS)}."
         raise unknown_object(f"unknown option: {option}", span=statement.option_span, suggestion=hint)
     try:
-        return replace(settings, **{option: known.metadata["read"](value.casefold())})
+        return replace(
+            settings, **{option: known.metadata["read"](value.casefold() if known.metadata["folded"] else value)}
+        )
     except ValueError:
         message = f"{option} must be {known.metadata['expected']}, not {value}"
         raise bad_argument(message, span=statement.span) from None

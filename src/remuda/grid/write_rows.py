@@ -1,4 +1,4 @@
-"""Writing the rows of an INSERT, SINK, UPDATE or DELETE into a map, all or nothing."""
+"""Writing few rows of an INSERT, SINK, UPDATE or DELETE into the memtable of a map, all or nothing."""
 
 from __future__ import annotations
 
@@ -12,22 +12,17 @@ from remuda.plan.logical import Operation
 
 if TYPE_CHECKING:
     from remuda.catalog import MapDefinition
+    from remuda.errors import SqlError
     from remuda.plan.physical import Modify
-    from remuda.storage import Store
+    from remuda.storage import MapStore
 
 _STEP_BITS = 10
 
-FEWEST_TRUNCATED = 10_000
-"""A DELETE of all rows, if they are so many, replaces the map's segments by none; of fewer, tombstones cost less."""
-SECONDS_OF_TOMBSTONE = 5e-6
-"""What a tombstone takes: so long may be waited for a checkpoint to end."""
 
-
-def apply_modification(store: Store, node: Modify, rows: list[tuple[Any, ...]]) -> int:
+def apply_modification(map_store: MapStore, node: Modify, rows: list[tuple[Any, ...]]) -> int:
     """The number of rows that were written or removed."""
     if not rows:
         return 0
-    map_store = store.map(node.map)
     match node.operation:
         case Operation.INSERT:
             return map_store.insert(with_generated_keys(node.map, rows))
@@ -42,11 +37,6 @@ def apply_modification(store: Store, node: Modify, rows: list[tuple[Any, ...]]) 
             map_store.update(rows)
             return len(rows)
         case Operation.DELETE:
-            if len(rows) == len(map_store) and len(rows) >= FEWEST_TRUNCATED:
-                # All that is there: the statement has read the rows under the lock that it writes under.
-                removed = map_store.truncate_in_statement(patience=len(rows) * SECONDS_OF_TOMBSTONE)
-                if removed is not None:
-                    return removed
             single = len(node.map.key) == 1
             return map_store.delete([row[0] for row in rows] if single else rows)
 
@@ -58,11 +48,15 @@ def _refuse_same_keys(definition: MapDefinition, rows: list[tuple[Any, ...]]) ->
     for row in rows:
         key = key_of(row)
         if key in seen:
-            names = ", ".join(definition.key)
-            raise constraint_error(
-                too_many_rows, f"ON CONFLICT DO UPDATE has two rows with the same key ({names}) of {definition.name}"
-            )
+            raise same_keys(definition)
         seen.add(key)
+
+
+def same_keys(definition: MapDefinition) -> SqlError:
+    names = ", ".join(definition.key)
+    return constraint_error(
+        too_many_rows, f"ON CONFLICT DO UPDATE has two rows with the same key ({names}) of {definition.name}"
+    )
 
 
 def with_generated_keys(definition: MapDefinition, rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:

@@ -5,22 +5,24 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from remuda.dataclass import dataclass
-from remuda.expr import Expression, conjunction, conjuncts
+from remuda.expr import conjunction, conjuncts
 from remuda.optimizer.cost import (
-    INDEX_ROW,
     ScanSize,
     filter_cutover,
     operator_cost,
     pruned_share,
     scan_cutover,
     scan_startup,
+    sort_rule,
+    sorted_cost,
 )
-from remuda.optimizer.pruning import prune
-from remuda.optimizer.sargable import SargablePredicate, SargablePredicates, find_sargable, merge_intervals
+from remuda.optimizer.index_binding import BoundIndex, beside, bind_index, bind_key, undominated
+from remuda.optimizer.pruning import key_alternatives, prune
+from remuda.optimizer.sargable import SargablePredicates, find_sargable
 from remuda.optimizer.selectivity import bound_selectivity, correlation, has_unknown_values, scan_selectivity
 from remuda.plan import logical, physical
-from remuda.plan.bounds import Bound, Interval, Points, Prefix, Pruning, Ranges
+from remuda.plan.bounds import Interval, Points, Prefix, Pruning, Ranges
+from remuda.plan.partitioning import is_divided_as
 from remuda.plan.physical import Direction, Estimate
 from remuda.plan.traits import (
     REPLICATED,
@@ -36,76 +38,10 @@ from remuda.plan.traits import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from remuda.catalog import IndexDefinition, MapStatistics
-    from remuda.expr import Column
+    from remuda.catalog import MapDefinition, MapStatistics
+    from remuda.expr import Column, Expression
 
-# Binding sargable predicates to an index: which bounds it can serve, and what remains of the filter.
-#
-# For `a = 1 AND b > 2 AND b < 4` and SORTED(a, b): a = 1, 2 < b < 4, nothing remains. For SORTED(a, c): a = 1, and `b
-# > 2 AND b < 4` remains. For HASH(a, b): unusable, as HASH needs every column by equality.
-
-
-@dataclass(frozen=True, slots=True)
-class BoundIndex:
-    """`bounds` for the leading columns of the index; `used AND residual` is equivalent to the filter.
-
-    `used` is what the bounds stand for exactly; beside it they may only leave out rows that the residual rejects.
-    """
-
-    index: IndexDefinition
-    bounds: tuple[Bound, ...]
-    used: Expression | None
-    residual: Expression | None
-
-
-def bind_index(index: IndexDefinition, filter_: Expression | None, predicates: SargablePredicates) -> BoundIndex | None:
-    """None where the index cannot serve any part of the filter."""
-    bounds: list[Bound] = []
-    used: list[Expression] = []
-    for column in index.columns:
-        chosen = _choose(predicates.get(column, []), ranges=index.type.serves.ranges)
-        if chosen is None:
-            break
-        bound, conjuncts_used = chosen
-        bounds.append(bound)
-        used.extend(conjuncts_used)
-        if not (isinstance(bound, Points) and bound.is_single):
-            break
-    if not bounds or (len(bounds) < len(index.columns) and not index.type.serves.leading_columns):
-        return None
-    residual = conjunction(part for part in conjuncts(filter_) if part not in used)
-    return BoundIndex(index, tuple(bounds), conjunction(used), residual)
-
-
-def _choose(predicates: list[SargablePredicate], *, ranges: bool) -> tuple[Bound, list[Expression]] | None:
-    """In this order: one equality, a union of equalities, all ranges together, a union of ranges.
-
-    A predicate that is not exact is bound, and evaluated again as part of the residual.
-    """
-    points = [(predicate, predicate.bound) for predicate in predicates if isinstance(predicate.bound, Points)]
-    for predicate, bound in sorted(points, key=lambda pair: not pair[1].is_single):
-        return bound, [predicate.conjunct]
-    intervals = [predicate for predicate in predicates if isinstance(predicate.bound, Interval)]
-    if ranges and intervals:
-        return merge_intervals(intervals), [predicate.conjunct for predicate in intervals if predicate.exact]
-    for predicate in predicates if ranges else ():
-        return predicate.bound, [predicate.conjunct] if predicate.exact else []
-    return None
-
-
-def bind_key(
-    key: tuple[str, ...], filter_: Expression | None, predicates: SargablePredicates
-) -> tuple[tuple[Points, ...], Expression | None] | None:
-    """The points of every key column, and what remains of the filter; None where a key column has none."""
-    points: list[Points] = []
-    used: list[Expression] = []
-    for column in key:
-        chosen = _choose(predicates.get(column, []), ranges=False)
-        if chosen is None or not isinstance(chosen[0], Points) or chosen[0].or_null:
-            return None
-        points.append(chosen[0])
-        used.extend(chosen[1])
-    return tuple(points), conjunction(part for part in conjuncts(filter_) if part not in used)
+    _Bound = BoundIndex | physical.IndexScan | physical.IndexCandidate
 
 
 def access_paths(
@@ -115,6 +51,7 @@ def access_paths(
     statistics: MapStatistics,
     *,
     pruned: bool = True,
+    partitions: int | None = None,
 ) -> Iterable[physical.ScanNode]:
     """Yield every access path with its cost. An ordered index scan is proposed only where its order is required."""
     predicates = find_sargable(scan.filter)
@@ -122,9 +59,11 @@ def access_paths(
     returned = statistics.rows * scan_selectivity(scan.filter, scan.map, statistics)
     # A replicated map is all here, and in every task that asks for it.
     for convention in (required.convention,) if scan.map.replicated else conventions:
-        traits = Traits(convention, _distribution(scan))
+        traits = Traits(convention, _distribution(scan, partitions))
         for path in _paths(scan, required.collation, predicates, pruning, traits, statistics):
             yield _with_cost(path, scan, statistics, returned)
+            if isinstance(path, physical.IndexScan) and path.sort_rule is not None:
+                yield _sorted_with_cost(path, statistics, returned)
 
 
 def _paths(
@@ -139,16 +78,24 @@ def _paths(
     key = bind_key(scan.map.key, scan.filter, predicates)
     if key is not None:
         yield physical.KeyLookup(scan.map, scan.columns, key[0], key[1], pruning, traits)
+    elif (keys := key_alternatives(scan.map, scan.filter)) is not None:
+        (first, *further), residual = keys
+        yield physical.KeyLookup(scan.map, scan.columns, first, residual, pruning, traits, tuple(further))
+    bounds = {index.id: bind_index(index, scan.filter, predicates) for index in scan.map.indexes}
+    usable = undominated([bound for bound in bounds.values() if bound is not None])
+    # Of equal ones the first stays, so that the most selective binding is the one that is asked first.
+    usable.sort(key=lambda bound: _entries_within(bound, scan.map, statistics))
     if not order:
-        bounds = (bind_index(index, scan.filter, predicates) for index in scan.map.indexes)
-        for bound in _undominated([bound for bound in bounds if bound is not None]):
-            yield _index_scan(scan, bound, Direction.UNORDERED, pruning, traits, statistics)
+        if usable:
+            best, *others = usable
+            path = _index_scan(scan, best, Direction.UNORDERED, pruning, traits, statistics)
+            yield replace(path, candidates=tuple(map(_candidate, beside(best, others))))
         return
     ordered: dict[str, tuple[BoundIndex, physical.IndexScan]] = {}
     for index in scan.map.indexes:
         if not index.type.serves.order:
             continue
-        bound = bind_index(index, scan.filter, predicates) or BoundIndex(index, (), None, scan.filter)
+        bound = bounds[index.id] or BoundIndex(index, (), None, scan.filter)
         for direction in (Direction.ASCENDING, Direction.DESCENDING):
             for chosen, collation in _orders(scan, bound, direction, order):
                 if collation_satisfies(collation, order):
@@ -156,26 +103,8 @@ def _paths(
                     path = _index_scan(scan, chosen, direction, pruning, delivered, statistics)
                     ordered[index.id] = (bound, path)
                     break
-    for bound in _undominated([bound for bound, _ in ordered.values()]):
-        yield ordered[bound.index.id][1]
-
-
-def _undominated(bounds: list[BoundIndex]) -> list[BoundIndex]:
-    """Leave out each index for which another one has all of its bounds and finds a row no slower.
-
-    For `a = 1 AND b > 2`: SORTED(a, c), with `a = 1`, is dominated by SORTED(a, b), and SORTED(a) by HASH(a) for
-    `a = 1` alone. All of the given indexes deliver the order that is required. Of equal ones the first stays.
-    """
-    kept: list[BoundIndex] = []
-    for bound in sorted(bounds, key=lambda each: (INDEX_ROW[each.index.type], -len(each.bounds))):
-        if not any(_has_bounds(other, bound) for other in kept):
-            kept.append(bound)
-    return kept
-
-
-def _has_bounds(one: BoundIndex, other: BoundIndex) -> bool:
-    own = dict(zip(one.index.columns, one.bounds, strict=False))
-    return all(own.get(name) == bound for name, bound in zip(other.index.columns, other.bounds, strict=False))
+    for bound in undominated([bound for bound, _ in ordered.values()]):
+        yield _with_sorted_candidates(ordered[bound.index.id][1], beside(bound, usable), statistics)
 
 
 def _index_scan(
@@ -194,12 +123,32 @@ def _index_scan(
     return replace(node, filter=scan.filter, scan_cutover=scan_cutover(node, statistics.rows))
 
 
-def _distribution(scan: logical.Scan) -> Distribution:
-    """A partitioned map is partitioned by columns that the scan delivers, if it delivers all of them."""
+def _with_sorted_candidates(
+    path: physical.IndexScan, others: tuple[BoundIndex, ...], statistics: MapStatistics
+) -> physical.IndexScan:
+    """Let an ordered scan read another index and sort its rows where that has few entries for the values given."""
+    if not others:
+        return path
+    unserved = [
+        conjunct
+        for conjunct in conjuncts(path.residual)
+        if all(conjunct in conjuncts(other.residual) for other in others)
+    ]
+    passing = scan_selectivity(conjunction(unserved), path.map, statistics)
+    path = replace(path, candidates=tuple(map(_candidate, others)))
+    return replace(path, sort_rule=sort_rule(path, passing))
+
+
+def _candidate(bound: BoundIndex) -> physical.IndexCandidate:
+    return physical.IndexCandidate(bound.index, bound.bounds, bound.residual)
+
+
+def _distribution(scan: logical.Scan, partitions: int | None) -> Distribution:
+    """A map that has the plan's partitions is partitioned by columns that the scan delivers, if it delivers all."""
     if scan.map.replicated:
         return REPLICATED
     by_name: dict[str, Column] = {column.name: column for column in scan.columns}
-    if not all(name in by_name for name in scan.map.partitioned_by):
+    if not is_divided_as(scan.map, partitions) or not all(name in by_name for name in scan.map.partitioned_by):
         return Distribution(DistributionKind.PARTITIONED)
     return Distribution(DistributionKind.PARTITIONED, tuple(by_name[name].id for name in scan.map.partitioned_by))
 
@@ -270,17 +219,30 @@ def _with_cost(
     if (
         isinstance(path, physical.IndexScan)
         and path.scan_cutover is not None
-        and any(
-            has_unknown_values(bound, statistics.columns.get(name))
-            for name, bound in zip(path.index.columns, path.bounds, strict=False)
-        )
+        and any(_has_unknown_values(each, statistics) for each in path.usable)
     ):
-        # The parameters decide: at execution the exact count of entries chooses the cheaper of index and direct scan.
+        # The parameters decide: at execution exact counts of entries choose the cheapest of the indexes and the scan.
         # So it costs a direct scan at most, and nearly nothing as often as not.
         direct = physical.MapScan(path.map, path.columns, scan.filter, path.pruning, path.traits)
         direct_size = ScanSize(statistics.rows * pruned_share(direct), returned)
         cost = min(cost, operator_cost(direct, returned, direct_size)) / 2
     return replace(path, estimate=Estimate(returned, cost, scan_startup(path, cost)))
+
+
+def _sorted_with_cost(path: physical.IndexScan, statistics: MapStatistics, returned: float) -> physical.IndexScan:
+    """Price an ordered scan as what it is where it reads its first candidate and sorts."""
+    candidate = path.candidates[0]
+    startup, cost = sorted_cost(path, candidate, _entries_within(candidate, path.map, statistics), returned)
+    if any(_has_unknown_values(each, statistics) for each in path.usable):
+        startup, cost = startup / 2, cost / 2
+    return replace(path, estimate=Estimate(returned, cost, startup))
+
+
+def _has_unknown_values(bound: _Bound, statistics: MapStatistics) -> bool:
+    return any(
+        has_unknown_values(each, statistics.columns.get(name))
+        for name, each in zip(bound.index.columns, bound.bounds, strict=False)
+    )
 
 
 def reduced_scan(path: physical.MapScan, filter_: Expression | None, statistics: MapStatistics) -> physical.MapScan:
@@ -294,15 +256,20 @@ def reduced_scan(path: physical.MapScan, filter_: Expression | None, statistics:
 
 def _scanned_rows(path: physical.ScanNode, statistics: MapStatistics) -> float:
     """Entries within the bounds of an index, whatever the residual then rejects; else what pruning leaves."""
-    if not isinstance(path, physical.IndexScan):
-        return statistics.rows * pruned_share(path)
+    if isinstance(path, physical.IndexScan):
+        return _entries_within(path, path.map, statistics)
+    return statistics.rows * pruned_share(path)
+
+
+def _entries_within(bound: _Bound, definition: MapDefinition, statistics: MapStatistics) -> float:
+    """Return how many entries are expected within the bounds of an index."""
     share = 1.0
     equal: dict[str, float] = {}
-    for name, bound in zip(path.index.columns, path.bounds, strict=False):
-        within = bound_selectivity(bound, statistics.columns.get(name))
+    for name, each in zip(bound.index.columns, bound.bounds, strict=False):
+        within = bound_selectivity(each, statistics.columns.get(name))
         share *= within
-        if isinstance(bound, Points):
+        if isinstance(each, Points):
             equal[name] = within
     if len(equal) > 1:
-        share *= correlation(equal, path.map, statistics)
+        share *= correlation(equal, definition, statistics)
     return statistics.rows * share

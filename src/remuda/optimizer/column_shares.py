@@ -136,8 +136,10 @@ class Reach:
     def of(cls, bound: Interval) -> Reach:
         """Return the tightest range of a bound with literal ends; raise `TypeError` where they cannot be compared."""
         # Of equal ends that which is not included is the tighter one.
-        low = max(((comparable(_value(end.value)), not end.inclusive) for end in bound.lows), default=(None, False))
-        high = min(((comparable(_value(end.value)), end.inclusive) for end in bound.highs), default=(None, True))
+        low = max(
+            ((comparable(literal_value(end.value)), not end.inclusive) for end in bound.lows), default=(None, False)
+        )
+        high = min(((comparable(literal_value(end.value)), end.inclusive) for end in bound.highs), default=(None, True))
         return cls(low[0], high[0], not low[1], high[1])
 
     def has(self, key: tuple[int, Any]) -> bool:
@@ -254,7 +256,7 @@ def within(bound: Bound, known: ColumnStatistics, share: float) -> ColumnStatist
         return known
     match bound:
         case Points(or_null=False):
-            values = [_value(each) for each in bound.values if _value(each) is not None]
+            values = [literal_value(each) for each in bound.values if literal_value(each) is not None]
             shares = [(value, equal_share(value, known) or 0.0) for value in values]
             common = tuple((value, each / share) for value, each in shares if each > 0)
             return replace(known, common=common, histogram=None, null_share=0.0)
@@ -286,6 +288,6 @@ def _clipped(histogram: Histogram, reach: Reach) -> Histogram | None:
     return Histogram(tuple(ends), (*shares[:-1], 1.0))
 
 
-def _value(expression: Expression) -> Any:
+def literal_value(expression: Expression) -> Any:
     assert isinstance(expression, Literal)
     return expression.value

@@ -60,6 +60,10 @@ STREAM_ROW = 6.0
 DISTINCT_ROW = 20.0
 """Finding out whether the group has had the value before."""
 SORT_COMPARISON = 5.0
+SORTED_ENTRY = 30.0
+"""Putting one entry of an index into the order of another."""
+PASSED_ENTRY = 5.0
+"""Finding out of one entry of an index in order whether one pass over the map has kept its row."""
 BUILD_ROW = 25.0
 """Putting one row of a join's right side into its table."""
 PROBE_ROW = 8.0
@@ -109,6 +113,11 @@ SPARK_BROADCAST_BYTE = 10.0
 SPARK_LARGEST_BROADCAST = 128e6
 """Bytes beyond which a broadcast is not considered: every slot of an executor would hold them."""
 MODIFY_ROW = 1_000.0
+"""Writing a row into the memtable and its record into the log."""
+SEGMENT_START = 8_500_000.0
+"""Committing new segments: some files and a manifest are synced, and lookups have one more segment to ask."""
+SEGMENT_ROW = 150.0
+"""Sorting a row into a segment and its key into the key table."""
 
 # Decisions that wait for exact counts: the plan carries the count at which they turn.
 
@@ -182,7 +191,7 @@ def operator_cost(node: physical.PhysicalNode, rows: float, size: ScanSize | Non
         case physical.IndexCount():
             return COUNT_START
         case physical.KeyLookup():
-            keys = math.prod(len(points.values) for points in node.key)
+            keys = sum(math.prod(len(points.values) for points in key) for key in node.keys)
             return KEY_LOOKUP * keys
         case physical.Values():
             return 0.0
@@ -255,7 +264,13 @@ def operator_cost(node: physical.PhysicalNode, rows: float, size: ScanSize | Non
             # stand between the work of one core and the time of two.
             return 0.0
         case physical.Modify():
-            return OPERATOR_START + _input_rows(node) * MODIFY_ROW
+            count = _input_rows(node)
+            as_segments = SEGMENT_START + count * SEGMENT_ROW
+            if _convention(node) is Convention.SPARK:
+                return OPERATOR_START + as_segments
+            return OPERATOR_START + min(count * MODIFY_ROW, as_segments)
+        case physical.Commit():
+            return OPERATOR_START
         case _:
             assert_never(node)
 
@@ -481,6 +496,11 @@ def pruned_share(node: physical.ScanNode) -> float:
     return expected_partitions(node.pruning, node.map.partitions) / node.map.partitions
 
 
+def segment_cutover() -> int:
+    """Return the rows of a statement above which segments cost less than entries of the memtable."""
+    return int(SEGMENT_START / (MODIFY_ROW - SEGMENT_ROW))
+
+
 def scan_cutover(node: physical.IndexScan, map_rows: float) -> physical.ScanCutover:
     """Matching index entries above which a direct scan is cheaper: the crossover, for the choice at execution.
 
@@ -505,8 +525,19 @@ def hold_cutover(map_rows: float, columns: int, *, by_index: bool) -> int:
     So many lookups cost as much as that, so that a join which meets more rows than expected, as few of its own pass a
     filter below a LIMIT, costs no more than twice the better one.
     """
-    held = SCAN_START + map_rows * ((SCAN_ROW + PROJECTION_COLUMN) * columns + BUILD_ROW)
-    return int(held / max(1.0, INDEX_LOOKUP_ROW if by_index else LOOKUP_ROW))
+    return int(_holding_map(map_rows, columns) / max(1.0, INDEX_LOOKUP_ROW if by_index else LOOKUP_ROW))
+
+
+def hold_entries(map_rows: float, columns: int, index: IndexDefinition) -> int:
+    """Return the matches of an index whose fetching costs as much as reading the map and holding it.
+
+    A skewed reference has most of the map's rows: `cust = 'C00000'` 296,000 of a million.
+    """
+    return int(_holding_map(map_rows, columns) / max(1.0, _fetched_row(index, columns)))
+
+
+def _holding_map(map_rows: float, columns: int) -> float:
+    return SCAN_START + map_rows * ((SCAN_ROW + PROJECTION_COLUMN) * columns + BUILD_ROW)
 
 
 def filter_cutover(node: physical.IndexScan, map_rows: float) -> int | None:
@@ -520,6 +551,26 @@ def filter_cutover(node: physical.IndexScan, map_rows: float) -> int | None:
         return None
     passed = SCAN_START + map_rows * pruned_share(node) * (SCAN_ROW + SCAN_COLUMN * columns)
     return int(passed / _fetched_row(node.index, columns))
+
+
+def sort_rule(node: physical.IndexScan, passing: float) -> physical.SortRule:
+    """Return when an ordered scan reads a candidate and sorts its rows, in entries that are tested in order."""
+    in_order = _fetched_row(node.index, len(columns_of(node.residual)))
+    largest = max(_sorted_entry(node, each) for each in node.candidates)
+    return physical.SortRule(in_order / largest, PASSED_ENTRY / in_order, passing)
+
+
+def sorted_cost(
+    node: physical.IndexScan, candidate: physical.IndexCandidate, entries: float, returned: float
+) -> tuple[float, float]:
+    """Return the startup and the whole cost of reading a candidate and putting its rows into the scan's order."""
+    startup = INDEX_START + entries * _sorted_entry(node, candidate)
+    return startup, startup + returned * INDEX_COLUMN * len(node.columns)
+
+
+def _sorted_entry(node: physical.IndexScan, candidate: physical.IndexCandidate) -> float:
+    fetched = len(columns_of(candidate.residual)) + len(node.traits.collation)
+    return _fetched_row(candidate.index, fetched) + SORTED_ENTRY
 
 
 def _computing(assignment: Assignment) -> float:

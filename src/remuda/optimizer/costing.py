@@ -54,7 +54,7 @@ class Costing:
         match node:
             case physical.HashAggregate(phase=physical.Phase.PARTIAL):
                 rows = min(below, final_rows * everywhere)
-            case physical.IndexCount():
+            case physical.IndexCount() | physical.Modify():
                 rows = float(everywhere)
             case physical.TopN() | physical.Limit():
                 rows = min(below, wanted_rows(node) * everywhere)

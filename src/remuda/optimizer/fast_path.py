@@ -25,7 +25,12 @@ AT_ROOT = Traits(Convention.LOCAL, ROOT)
 
 
 def plan_lookup(
-    tree: logical.Root, statistics: dict[str, MapStatistics], members: int, *, pruning: bool
+    tree: logical.Root,
+    statistics: dict[str, MapStatistics],
+    members: int,
+    partitions: int | None = None,
+    *,
+    pruning: bool,
 ) -> physical.Root | None:
     """None where the query is more than a lookup by equality."""
     scan, project = _parts(tree)
@@ -33,7 +38,7 @@ def plan_lookup(
         return None
     known = statistics[scan.map.id]
     costing = Costing(members)
-    paths = access_paths(scan, AT_ROOT, (Convention.LOCAL,), known, pruned=pruning)
+    paths = access_paths(scan, AT_ROOT, (Convention.LOCAL,), known, pruned=pruning, partitions=partitions)
     best: Any = min(paths, key=lambda path: path.estimate.cost)
     rows = best.estimate.rows
 

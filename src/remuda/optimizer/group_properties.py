@@ -12,14 +12,23 @@ from typing import TYPE_CHECKING, assert_never
 
 from remuda.catalog import ColumnStatistics, Histogram
 from remuda.dataclass import dataclass
-from remuda.expr import Call, Column, Expression, Literal, columns_of, conjuncts
-from remuda.optimizer.column_shares import shares_of_ends, within
+from remuda.expr import Call, Cast, Column, Expression, Literal, Parameter, columns_of, conjuncts, disjuncts
+from remuda.optimizer.aggregate_columns import result_columns
+from remuda.optimizer.column_shares import only_column, shares_of_ends, within
 from remuda.optimizer.join.join_cardinality import join_rows
-from remuda.optimizer.sargable import find_sargable, merge_intervals
-from remuda.optimizer.selectivity import bound_selectivity, scan_selectivity, selectivity
+from remuda.optimizer.sargable import find_sargable
+from remuda.optimizer.selectivity import (
+    bound_selectivity,
+    branch_points,
+    common_points,
+    scan_selectivity,
+    selectivity,
+)
 from remuda.plan import logical
 from remuda.plan.bounds import Bound, Interval, Points
 from remuda.plan.joins import JoinKind
+from remuda.plan.partitioning import is_divided_as
+from remuda.types import is_widening
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -47,6 +56,16 @@ class UniqueKey:
 
     columns: frozenset[int]
     values: float
+    grouped: bool = False
+    """Whether they are the groups of an aggregate, and not all rows of a map."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Columns of one scan, which had `values` rows: their values have no more combinations."""
+
+    columns: frozenset[int]
+    values: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +79,7 @@ class Properties:
     """By which columns, in turn, rows can come in order without a sort: those of SORTED indexes."""
     replicated: bool = False
     """Whether every member has all of the rows without an exchange: constants, and maps that are replicated."""
+    origins: tuple[Origin, ...] = ()
 
     def known(self, column: Column) -> ColumnStatistics | None:
         return self.columns.get(column.id)
@@ -75,12 +95,33 @@ class Properties:
         known = self.distinct(column)
         return max(1.0, math.sqrt(self.rows)) if known is None else known
 
+    def combinations(self, columns: frozenset[int]) -> float:
+        """Return how many combinations of values these columns have, whether they are among these rows or not.
+
+        Columns of one map have no more than the map has rows: names, addresses and birthdays of 5,000 customers 5,000.
+        """
+        left, product = columns, 1.0
+        for origin in self.origins:
+            own = left & origin.columns
+            if own:
+                left -= own
+                counts = [self._values(id_) for id_ in own]
+                product *= counts[0] if len(counts) == 1 else _shown(math.prod(counts), origin.values)
+        return product * math.prod(self._values(id_) for id_ in left)
+
+    def _values(self, column: int) -> float:
+        known = self.columns.get(column)
+        if known is None or known.distinct is None:
+            return max(1.0, math.sqrt(self.rows))
+        return max(1.0, float(known.distinct))
+
     def renamed(self, new_id: Callable[[int], int]) -> Properties:
         """Return the same in terms of other columns."""
         return replace(
             self,
             columns={new_id(id_): known for id_, known in self.columns.items()},
-            keys=tuple(UniqueKey(frozenset(map(new_id, key.columns)), key.values) for key in self.keys),
+            keys=tuple(replace(key, columns=frozenset(map(new_id, key.columns))) for key in self.keys),
+            origins=tuple(Origin(frozenset(map(new_id, each.columns)), each.values) for each in self.origins),
             partitionings=tuple(tuple(map(new_id, each)) for each in self.partitionings),
             orders=tuple(tuple(map(new_id, each)) for each in self.orders),
         )
@@ -90,10 +131,13 @@ class Properties:
 
 
 def derive(
-    node: logical.LogicalNode, below: Sequence[Properties], statistics: Mapping[str, MapStatistics]
+    node: logical.LogicalNode,
+    below: Sequence[Properties],
+    statistics: Mapping[str, MapStatistics],
+    partitions: int | None = None,
 ) -> Properties:
-    """`below` are the properties of the inputs; statistics by map id."""
-    properties = _derive(node, below, statistics)
+    """`below` are the properties of the inputs; statistics by map id; `partitions` of the plan."""
+    properties = _derive(node, below, statistics, partitions)
     if properties.rows > MOST_ROWS:
         properties = replace(properties, rows=MOST_ROWS)
     orders = _orders(node, below)
@@ -153,11 +197,14 @@ def _scan_orders(node: logical.Scan) -> tuple[tuple[int, ...], ...]:
 
 
 def _derive(
-    node: logical.LogicalNode, below: Sequence[Properties], statistics: Mapping[str, MapStatistics]
+    node: logical.LogicalNode,
+    below: Sequence[Properties],
+    statistics: Mapping[str, MapStatistics],
+    partitions: int | None,
 ) -> Properties:
     match node:
         case logical.Scan():
-            return _of_scan(node, statistics.get(node.map.id))
+            return _of_scan(node, statistics.get(node.map.id), partitions)
         case logical.Values():
             alone = (UniqueKey(frozenset(), 1.0),) if len(node.rows) == 1 else ()
             return Properties(float(len(node.rows)), keys=alone, replicated=True)
@@ -198,10 +245,10 @@ def _derive(
             assert_never(node)
 
 
-def _of_scan(node: logical.Scan, statistics: MapStatistics | None) -> Properties:
+def _of_scan(node: logical.Scan, statistics: MapStatistics | None, partitions: int | None) -> Properties:
     ids = {column.name: column.id for column in node.columns}
     partitioning = tuple(ids[name] for name in node.map.partitioned_by if name in ids)
-    whole = len(partitioning) == len(node.map.partitioned_by) and not node.map.replicated
+    whole = len(partitioning) == len(node.map.partitioned_by) and is_divided_as(node.map, partitions)
     partitionings = (partitioning,) if whole else ()
     if statistics is None:
         return Properties(0.0, partitionings=partitionings, replicated=node.map.replicated)
@@ -221,7 +268,8 @@ def _of_scan(node: logical.Scan, statistics: MapStatistics | None) -> Properties
             if known is not None and known.distinct and ids[name] in bounded:
                 values *= min(1.0, (bounded[ids[name]].distinct or 0) / known.distinct)
         keys = (UniqueKey(frozenset(ids[name] for name in node.map.key), max(1.0, values)),)
-    return Properties(rows, columns, keys, partitionings, replicated=node.map.replicated)
+    origins = (Origin(frozenset(column.id for column in node.columns), max(1.0, rows)),)
+    return Properties(rows, columns, keys, partitionings, replicated=node.map.replicated, origins=origins)
 
 
 def _filtered_columns(
@@ -242,24 +290,39 @@ def _filtered_columns(
 def _bounded_columns(filter_: Expression, statistics: MapStatistics) -> dict[int, ColumnStatistics]:
     """Return what is known of the columns that the filter bounds, in the rows that it leaves."""
     found: dict[int, ColumnStatistics] = {}
-    for predicates in find_sargable(filter_).values():
-        column = predicates[0].source
+    for column, bounds in _bounds(filter_).items():
         each = statistics.columns.get(column.name)
         if each is None or not each.distinct:
             continue
-        points = [predicate.bound for predicate in predicates if isinstance(predicate.bound, Points)]
-        intervals = [predicate for predicate in predicates if isinstance(predicate.bound, Interval)]
-        bound = (
-            min(points, key=lambda one: len(one.values))
-            if points
-            else merge_intervals(intervals)
-            if intervals
-            else predicates[0].bound
-        )
+        points = [bound for bound in bounds if isinstance(bound, Points)]
+        intervals = [bound for bound in bounds if isinstance(bound, Interval)]
+        interval = _merged(intervals) if intervals else None
+        bound: Bound = bounds[0] if interval is None else interval
+        if points:
+            bound = common_points(points, interval) or min(points, key=lambda one: len(one.values))
         share = bound_selectivity(bound, each)
         left = within(bound, each, share)
         found[column.id] = replace(left, distinct=_within_count(bound, each, left, share))
     return found
+
+
+def _bounds(filter_: Expression | None) -> dict[Column, list[Bound]]:
+    """Return the bounds of each column: of its sargable predicates, and the values that an OR leaves of it."""
+    found: dict[Column, list[Bound]] = {}
+    for predicates in find_sargable(filter_).values():
+        found.setdefault(predicates[0].source, []).extend(predicate.bound for predicate in predicates)
+    for conjunct in conjuncts(filter_):
+        branches = disjuncts(conjunct)
+        if len(branches) > 1:
+            for column, points in branch_points(branches).items():
+                found.setdefault(column, []).append(points)
+    return found
+
+
+def _merged(intervals: Sequence[Interval]) -> Interval:
+    return Interval(
+        tuple(end for each in intervals for end in each.lows), tuple(end for each in intervals for end in each.highs)
+    )
 
 
 def _bounded_key(node: logical.Scan, statistics: MapStatistics) -> ColumnStatistics | None:
@@ -272,12 +335,13 @@ def _bounded_key(node: logical.Scan, statistics: MapStatistics) -> ColumnStatist
     if known is None or known.histogram is None or known.common:
         return None
     start, stop = 0.0, 1.0
-    for name, predicates in find_sargable(node.filter).items():
+    for column, bounds in _bounds(node.filter).items():
+        name = column.name
         about = statistics.columns.get(name)
         if name == node.map.key[0] or about is None:
             continue
-        for predicate in predicates:
-            reach = shares_of_ends(predicate.bound, about)
+        for bound in bounds:
+            reach = shares_of_ends(bound, about)
             if reach is not None and reach != (0.0, 1.0) and statistics.relations.ascends(name, node.map.key[0]):
                 start, stop = max(start, reach[0]), min(stop, reach[1])
     if (start, stop) == (0.0, 1.0) or stop <= start:
@@ -303,10 +367,15 @@ def _within_count(bound: Bound, known: ColumnStatistics, left: ColumnStatistics,
     return max(1, min(distinct, len(left.common) + round((known.rest_distinct or 0) * min(1.0, others / known.rest))))
 
 
+def _shown(values: float, rows: float) -> float:
+    """Return how many of so many equally frequent values are among rows that are picked at random."""
+    return min(values * -math.expm1(-rows / values), rows) if values > 0 else values
+
+
 def _left(distinct: int | None, rows: float) -> int | None:
     if distinct is None or distinct == 0:
         return distinct
-    return max(1, round(distinct * -math.expm1(-rows / distinct)))
+    return max(1, round(_shown(distinct, rows)))
 
 
 def _of_project(node: logical.Project, source: Properties) -> Properties:
@@ -317,17 +386,45 @@ def _of_project(node: logical.Project, source: Properties) -> Properties:
         if isinstance(item.expression, Column):
             renamed.setdefault(item.expression.id, item.column.id)
             known = source.columns.get(item.expression.id)
-            if known is not None:
-                columns[item.column.id] = known
+        else:
+            known = _of_computed(item.expression, source)
+        if known is not None:
+            columns[item.column.id] = known
     keys = tuple(
-        UniqueKey(frozenset(renamed[id_] for id_ in key.columns), key.values)
+        replace(key, columns=frozenset(renamed[id_] for id_ in key.columns))
         for key in source.keys
         if all(id_ in renamed for id_ in key.columns)
     )
     partitionings = tuple(
         tuple(renamed[id_] for id_ in each) for each in source.partitionings if all(id_ in renamed for id_ in each)
     )
-    return Properties(source.rows, columns, keys, partitionings)
+    origins = tuple(
+        Origin(kept, each.values)
+        for each in source.origins
+        if (kept := frozenset(renamed[id_] for id_ in each.columns if id_ in renamed))
+    )
+    return Properties(source.rows, columns, keys, partitionings, origins=origins)
+
+
+def _of_computed(expression: Expression, source: Properties) -> ColumnStatistics | None:
+    """Return what is known of a computed column: `week - 53` has as many values as the week."""
+    column = only_column(expression)
+    known = None if column is None else source.columns.get(column.id)
+    if known is None or known.distinct is None or not _keeps_apart(expression):
+        return None
+    return ColumnStatistics(distinct=known.distinct, null_share=known.null_share)
+
+
+def _keeps_apart(expression: Expression) -> bool:
+    match expression:
+        case Column() | Literal() | Parameter():
+            return True
+        case Cast():
+            return is_widening(expression.argument.type, expression.type) and _keeps_apart(expression.argument)
+        case Call(function="+" | "-" | "negate"):
+            return all(map(_keeps_apart, expression.arguments))
+        case _:
+            return False
 
 
 def _of_aggregate(node: logical.Aggregate, source: Properties) -> Properties:
@@ -336,17 +433,22 @@ def _of_aggregate(node: logical.Aggregate, source: Properties) -> Properties:
     ids = frozenset(column.id for column in node.keys)
     groups = group_count(ids, source)
     columns = {id_: source.columns[id_] for id_ in ids if id_ in source.columns}
-    keys = (UniqueKey(ids, groups), *(key for key in source.keys if key.columns < ids))
+    columns |= result_columns(node.calls, groups, source.rows, source.columns)
+    # What has one value only tells no two groups apart.
+    telling = frozenset(id_ for id_ in ids if source.distinct(id_) != 1.0) or ids
+    keys = (UniqueKey(telling, groups, grouped=True), *(key for key in source.keys if key.columns < ids))
     partitionings = tuple(each for each in source.partitionings if ids.issuperset(each))
-    return Properties(groups, columns, keys, partitionings)
+    origins = tuple(Origin(kept, each.values) for each in source.origins if (kept := each.columns & ids))
+    return Properties(groups, columns, keys, partitionings, origins=origins)
 
 
 def group_count(keys: frozenset[int], source: Properties) -> float:
-    """Combinations of the keys' values, of which there are no more than rows."""
+    """Combinations of the keys' values: of those of one map, as counted; of joined rows, as many as they would show."""
     if source.unique_within(keys) is not None:
         return max(1.0, source.rows)
-    product = math.prod(source.distinct_or_guess(id_) for id_ in keys)
-    return max(1.0, min(source.rows, product))
+    possible = source.combinations(keys)
+    counted = any(keys <= each.columns and each.values == source.rows for each in source.origins)
+    return max(1.0, min(source.rows, possible if counted or not source.origins else _shown(possible, source.rows)))
 
 
 def _of_join(node: logical.Join, left: Properties, right: Properties) -> Properties:
@@ -362,7 +464,8 @@ def _of_join(node: logical.Join, left: Properties, right: Properties) -> Propert
         *(() if kind.keeps_right else left.partitionings),
         *(() if kind.keeps_left else right.partitionings),
     )
-    return Properties(rows, columns, _joined_keys(node, left, right), partitionings)
+    keys = _joined_keys(node, left, right)
+    return Properties(rows, columns, keys, partitionings, origins=(*left.origins, *right.origins))
 
 
 def _equal_columns(node: logical.Join, left: Properties, right: Properties) -> dict[int, ColumnStatistics]:

@@ -107,12 +107,13 @@ class Group:
 
 
 class Memo:
-    def __init__(self, statistics: Mapping[str, MapStatistics] | None = None) -> None:
-        """Statistics by map id."""
+    def __init__(self, statistics: Mapping[str, MapStatistics] | None = None, partitions: int | None = None) -> None:
+        """Statistics by map id; the number of partitions of the plan, None where all maps have it."""
         self.groups: list[Group] = []
         self.explored: dict[int, str] = {}
         """The explore rule that an expression comes from, by the expression's identity."""
         self._statistics = {} if statistics is None else statistics
+        self._partitions = partitions
         self._by_expression: dict[Any, int] = {}
 
     def group_of(self, expression: LogicalNode) -> int:
@@ -126,7 +127,7 @@ class Memo:
     def add(self, expression: LogicalNode) -> Group:
         """Make a group for an expression that is in none; its properties are derived here, once."""
         below = [self.properties(reference) for reference in inputs(expression)]
-        properties = derive(expression, below, self._statistics)
+        properties = derive(expression, below, self._statistics, self._partitions)
         group = Group(len(self.groups), expression.columns, properties, [expression])
         self.groups.append(group)
         return group

@@ -42,11 +42,15 @@ class OptimizerSettings:
     members: int = 1
     conventions: tuple[Convention, ...] = (Convention.LOCAL,)
     disabled_rules: frozenset[str] = frozenset()
+    partitions: int | None = None
+    """Into how many partitions the plan divides rows; None where all maps have as many."""
     partition_pruning: bool = True
     spark_parallelism: int = 2
     """How many times the cores of this process Spark's executors have."""
     cores: int = 1
     """How many cores this process has, as far as that decides between it and Spark."""
+    tasks_write: bool = False
+    """Whether tasks of Spark may write segments into the folder of the store."""
     extensions: Extensions = NO_EXTENSIONS
     """The rules and costs that the program has added."""
     checked: bool = False
@@ -85,10 +89,12 @@ def optimize(
     check_logical(normalized)
     known = {node.map.id: statistics(node.map) for node in walk(normalized) if isinstance(node, logical.Scan)}
     if settings.conventions == (Convention.LOCAL,) and FAST_PATH not in settings.disabled_rules and not extensions:
-        found = plan_lookup(normalized, known, settings.members, pruning=settings.partition_pruning)
+        found = plan_lookup(
+            normalized, known, settings.members, settings.partitions, pruning=settings.partition_pruning
+        )
         if found is not None:
             placed = place_local_exchanges(found, known, lambda *_: _no_column(), settings.disabled_rules)
-            check_physical(placed.tree, members=settings.members)
+            check_physical(placed.tree, members=settings.members, partitions=settings.partitions)
             fired = (*trace.fired, FAST_PATH, *placed.fired)
             return Optimized(placed.tree, normalized, Memo(known), fired, row_limits(placed, known))
     search = Search(
@@ -101,6 +107,8 @@ def optimize(
         spark_parallelism=settings.spark_parallelism,
         cores=settings.cores,
         extensions=extensions,
+        partitions=settings.partitions,
+        tasks_write=settings.tasks_write,
     )
     best = search.run(normalized)
     rules = search.rules_of(best)
@@ -116,7 +124,7 @@ def optimize(
     best, decided = decide_at_runtime(best, settings.disabled_rules | unpruned)
     rules.extend(decided)
     placed = place_local_exchanges(best, known, search.new_column, settings.disabled_rules)
-    check_physical(placed.tree, members=settings.members)
+    check_physical(placed.tree, members=settings.members, partitions=settings.partitions)
     rules.extend(placed.fired)
     steps, chosen = tuple(trace.steps), tuple(dict.fromkeys(rules))
     fired = (*trace.fired, *rules)

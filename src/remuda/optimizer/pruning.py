@@ -24,11 +24,42 @@ def prune(definition: MapDefinition, filter_: Expression | None) -> Pruning | No
     """None where the filter is not partition-complete, or the map is on every member anyway."""
     if filter_ is None or definition.replicated:
         return None
-    alternatives = _alternatives(definition, filter_)
+    alternatives = _alternatives(definition, definition.partitioned_by, filter_)
     if alternatives is None:
         return None
     distinct = tuple(dict.fromkeys(alternatives))
     return Pruning(definition.partitioned_by, distinct, _stated(filter_, definition.partitioned_by, distinct))
+
+
+def key_alternatives(
+    definition: MapDefinition, filter_: Expression | None
+) -> tuple[tuple[tuple[Points, ...], ...], Expression | None] | None:
+    """Return the keys of every branch of an OR, and what remains of the filter; None where a branch has no whole key.
+
+    `(a = 1 AND b = 2) OR (a = 3 AND b = 4 AND x > 5)` over the key (a, b) has two keys. Each row that passes has one of
+    them, and not each row that has one passes: an OR remains, unless its branches say nothing but the key.
+    """
+    parts = conjuncts(filter_)
+    if filter_ is None or not any(len(disjuncts(part)) > 1 for part in parts):
+        return None
+    found = _alternatives(definition, definition.key, filter_)
+    if not found:
+        return None
+    keys = [tuple(bound for bound in each if isinstance(bound, Points)) for each in found]
+    if any(len(key) < len(definition.key) for key in keys):
+        return None
+    remaining = [part for part in parts if not all(_is_whole_key(definition, branch) for branch in disjuncts(part))]
+    # With two ORs of keys a key of the one is looked up, and the other one remains.
+    residual = conjunction(remaining) if len(remaining) == len(parts) - 1 else filter_
+    return tuple(dict.fromkeys(keys)), residual
+
+
+def _is_whole_key(definition: MapDefinition, branch: Expression) -> bool:
+    """Whether a branch of an OR says `=` or IN of each column of the key, once, and nothing else."""
+    predicates = find_sargable(branch)
+    bounds = [each.bound for name in definition.key for each in predicates.get(name, ()) if each.exact]
+    points = [bound for bound in bounds if isinstance(bound, Points) and not bound.or_null]
+    return len(points) == len(definition.key) == len(predicates) == len(conjuncts(branch))
 
 
 def _stated(
@@ -52,13 +83,15 @@ def _is_part(bound: Bound, whole: Bound) -> bool:
     return isinstance(bound, Points) and isinstance(whole, Points) and bound.values == whole.values
 
 
-def _alternatives(definition: MapDefinition, filter_: Expression) -> list[tuple[Bound, ...]] | None:
+def _alternatives(
+    definition: MapDefinition, columns: tuple[str, ...], filter_: Expression
+) -> list[tuple[Bound, ...]] | None:
     """`(E1 OR E2) AND rest` is complete where every branch together with the rest is.
 
     One OR is taken apart at a time, and none twice: where another order would succeed, this one does. An OR with a
     branch that says nothing of a missing column is left whole, as that branch would have to be complete without it.
     """
-    bounds = _bounds(definition, filter_)
+    bounds = _bounds(definition, columns, filter_)
     missing = {name for name, bound in bounds.items() if bound is None}
     if not missing:
         return [tuple(bound for bound in bounds.values() if bound is not None)]
@@ -71,7 +104,7 @@ def _alternatives(definition: MapDefinition, filter_: Expression) -> list[tuple[
     for branch in disjuncts(chosen):
         whole = conjunction([branch, *rest])
         assert whole is not None
-        below = _alternatives(definition, whole)
+        below = _alternatives(definition, columns, whole)
         if below is None or len(found) + len(below) > MAXIMUM_ALTERNATIVES:
             return None
         found.extend(below)
@@ -86,12 +119,10 @@ def _says_something_of(missing: set[str], part: Expression) -> bool:
     )
 
 
-def _bounds(definition: MapDefinition, filter_: Expression) -> dict[str, Bound | None]:
-    """What the conjuncts alone say of each partitioning column."""
+def _bounds(definition: MapDefinition, columns: tuple[str, ...], filter_: Expression) -> dict[str, Bound | None]:
+    """What the conjuncts alone say of each of these columns of a key."""
     predicates = find_sargable(filter_)
-    return {
-        name: _countable(predicates.get(name, []), definition.column(name).type) for name in definition.partitioned_by
-    }
+    return {name: _countable(predicates.get(name, []), definition.column(name).type) for name in columns}
 
 
 def _countable(predicates: list[SargablePredicate], type_: SqlType) -> Bound | None:

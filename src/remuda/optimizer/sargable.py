@@ -24,7 +24,7 @@ from remuda.expr.column_comparison import MIRRORED, recognise
 from remuda.expr.functions.text import following, like_prefix
 from remuda.plan.bounds import Bound, End, Interval, Points, Prefix, Ranges, bound_of
 from remuda.sql.bind.expression.exact_comparison import compare
-from remuda.types import INTEGER_RANGES, Kind, SqlType, to_stored
+from remuda.types import INTEGER_RANGES, Kind, SqlType, is_widening, to_stored
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -163,7 +163,7 @@ def _column_and_bound(predicate: Expression) -> tuple[Column, Bound] | None:
             bound = bound_of(comparison)
             return None if bound is None else (comparison.column, bound)
         case Call(arguments=(Cast(argument=Column() as column) as cast, Literal() as value)) if (
-            predicate.function in _BOUNDING and value.value is not None and _is_widening(column.type, cast.type)
+            predicate.function in _BOUNDING and value.value is not None and is_widening(column.type, cast.type)
         ):
             # The same question of the column itself; where no value of its type can answer it, it is none.
             narrowed = compare(predicate.function, column, value, predicate.span)
@@ -173,7 +173,7 @@ def _column_and_bound(predicate: Expression) -> tuple[Column, Bound] | None:
             and is_constant(value)
             and column.type.is_integer
             and value.type == cast.type
-            and _is_widening(column.type, cast.type)
+            and is_widening(column.type, cast.type)
         ):
             return column, narrowed_bound(predicate.function, value, column.type)
         case Call(arguments=(value, Cast(argument=Column()) as cast)) if (
@@ -184,32 +184,10 @@ def _column_and_bound(predicate: Expression) -> tuple[Column, Bound] | None:
         case Call(function="in", arguments=(Cast(argument=Column()) as cast, *values)):
             return _union_of([replace(predicate, function="=", arguments=(cast, value)) for value in values])
         case Call(function="is null" | "is not null", arguments=(Cast(argument=Column() as column) as cast,)) if (
-            _is_widening(column.type, cast.type)
+            is_widening(column.type, cast.type)
         ):
             return column, _TESTS[predicate.function]
     return None
-
-
-def _is_widening(narrow: SqlType, wide: SqlType) -> bool:
-    """Whether every value of the one type is a value of the other, and different ones stay different.
-
-    >>> from remuda.types import BIGINT, DOUBLE, INTEGER
-    >>> _is_widening(INTEGER, BIGINT), _is_widening(INTEGER, DOUBLE), _is_widening(BIGINT, DOUBLE)
-    (True, True, False)
-    """
-    if narrow.is_integer and wide.is_integer:
-        return narrow.byte_width <= wide.byte_width
-    if narrow.is_integer and wide.kind is Kind.DOUBLE:
-        return narrow.kind is not Kind.BIGINT
-    if narrow.is_integer and wide.kind is Kind.DECIMAL:
-        return wide.precision - wide.scale >= _INTEGER_DIGITS[narrow.byte_width]
-    if narrow.kind is Kind.DECIMAL and wide.kind is Kind.DECIMAL:
-        return wide.scale >= narrow.scale and wide.precision - wide.scale >= narrow.precision - narrow.scale
-    return narrow.kind is Kind.REAL and wide.kind is Kind.DOUBLE
-
-
-_INTEGER_DIGITS = {1: 3, 2: 5, 4: 10, 8: 19}
-"""Digits of the largest integer of so many bytes."""
 
 
 _TESTS: dict[str, Bound] = {

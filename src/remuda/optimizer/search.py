@@ -75,6 +75,8 @@ class Search:
     spark_parallelism: int = 2
     cores: int = 1
     extensions: Extensions = NO_EXTENSIONS
+    partitions: int | None = None
+    tasks_write: bool = False
     memo: Memo = field(init=False)
     costing: Costing = field(init=False)
     _is_here: bool = field(init=False)
@@ -89,7 +91,7 @@ class Search:
 
     def __post_init__(self) -> None:
         self._is_here = self.members == 1 and self.conventions == _HERE
-        self.memo = Memo(self.statistics)
+        self.memo = Memo(self.statistics, self.partitions)
         has_own_costs = bool(self.extensions.costs)
         self._bounds = JoinBounds(self.memo, self._cost_to_read, self._is_here, has_own_costs)
         self.costing = Costing(self.members, self.spark_parallelism, self.cores, self.extensions)
@@ -111,7 +113,14 @@ class Search:
         return Column(self.next_column - 1, name, type_, nullable)
 
     def access_paths(self, scan: logical.Scan, required: Traits) -> Iterable[physical.ScanNode]:
-        paths = access_paths(scan, required, self.conventions, self.statistics[scan.map.id], pruned=self.pruning)
+        paths = access_paths(
+            scan,
+            required,
+            self.conventions,
+            self.statistics[scan.map.id],
+            pruned=self.pruning,
+            partitions=self.partitions,
+        )
         return map(self.costing.extended, paths) if self.extensions.costs else paths
 
     def reduced_scan(self, scan: physical.MapScan, filter_: Expression | None) -> physical.MapScan:
@@ -152,6 +161,9 @@ class Search:
 
     def hold_cutover(self, scan: logical.Scan, *, by_index: bool) -> int:
         return cost.hold_cutover(self.statistics[scan.map.id].rows, len(scan.columns), by_index=by_index)
+
+    def hold_entries(self, scan: logical.Scan, index: IndexDefinition) -> int:
+        return cost.hold_entries(self.statistics[scan.map.id].rows, len(scan.columns), index)
 
     def scan_of(self, relation: logical.Relation) -> logical.Scan | None:
         assert isinstance(relation, GroupReference)

@@ -5,19 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from itertools import takewhile
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, Any, assert_never
 
 from remuda.expr import Call, Column, Expression, Literal, conjuncts, disjuncts, is_constant
 from remuda.optimizer.column_shares import (
+    Reach,
     average_share,
     equal_share,
     interval_share,
+    literal_value,
     only_column,
     pair_share,
     sampled_share,
 )
 from remuda.optimizer.sargable import SargablePredicate, as_sargable, merge_intervals
 from remuda.plan.bounds import Bound, Interval, Points, Prefix, Ranges
+from remuda.types.normalized_key import comparable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -78,18 +81,91 @@ def correlation(equal: Mapping[str, float], definition: MapDefinition, statistic
 
 
 def selectivity(predicate: Expression | None, known: KnownColumns) -> float:
-    """The share of rows that pass. Ranges of one column are taken together, all else as independent."""
+    """The share of rows that pass. Points and ranges of one column are taken together, all else as independent."""
     share = 1.0
-    ranges: dict[int, list[SargablePredicate]] = {}
-    for conjunct in conjuncts(predicate):
+    of_columns: dict[int, list[SargablePredicate]] = {}
+    parts = conjuncts(predicate)
+    implied = _implied_points(parts) if len(parts) > 1 else {}
+    for conjunct in parts:
         sargable = as_sargable(conjunct)
-        if sargable is not None and isinstance(sargable.bound, Interval) and sargable.exact:
-            ranges.setdefault(sargable.source.id, []).append(sargable)
+        if sargable is not None and isinstance(sargable.bound, Interval | Points) and sargable.exact:
+            if not _is_implied(sargable.bound, implied.get(sargable.source.id)):
+                of_columns.setdefault(sargable.source.id, []).append(sargable)
         else:
             share *= _conjunct_selectivity(conjunct, sargable, known)
-    for sargables in ranges.values():
-        share *= bound_selectivity(merge_intervals(sargables), known(sargables[0].source))
+    for sargables in of_columns.values():
+        share *= _selectivity_of_column(sargables, known(sargables[0].source))
     return share
+
+
+def _selectivity_of_column(sargables: Sequence[SargablePredicate], about: ColumnStatistics | None) -> float:
+    """Return the share of rows within all bounds of one column: `d IN (1, 2) AND d = 1` is `d = 1`."""
+    points = [each.bound for each in sargables if isinstance(each.bound, Points)]
+    intervals = [each for each in sargables if isinstance(each.bound, Interval)]
+    interval = merge_intervals(intervals) if intervals else None
+    if not points:
+        return 1.0 if interval is None else bound_selectivity(interval, about)
+    both = points[0] if len(points) == 1 and interval is None else common_points(points, interval)
+    if both is not None:
+        return bound_selectivity(both, about)
+    bounds: list[Bound] = [*points, *([] if interval is None else [interval])]
+    return min(bound_selectivity(bound, about) for bound in bounds)
+
+
+def common_points(points: Sequence[Points], interval: Interval | None = None) -> Points | None:
+    """Return the values that lie within all of these bounds; None where that waits for values."""
+    ends = () if interval is None else (*interval.lows, *interval.highs)
+    expressions = [*(value for each in points for value in each.values), *(end.value for end in ends)]
+    if not all(isinstance(each, Literal) and each.value is not None for each in expressions):
+        return None
+    try:
+        reach = None if interval is None else Reach.of(interval)
+        keys = [{comparable(literal_value(value)) for value in each.values} for each in points]
+        shared = set.intersection(*keys)
+        values = [
+            value
+            for value in points[0].values
+            if (key := comparable(literal_value(value))) in shared and (reach is None or reach.has(key))
+        ]
+    except TypeError:
+        return None
+    return Points(tuple(values), or_null=interval is None and all(each.or_null for each in points))
+
+
+def _implied_points(parts: Sequence[Expression]) -> dict[int, set[Any]]:
+    """Return the values of each column outside of which some OR among the conjuncts is never true.
+
+    `a IN (1, 2) AND (a = 1 AND b = 5 OR a = 2 AND b = 6)`: the first conjunct leaves no row out beside the second one.
+    """
+    found: dict[int, set[Any]] = {}
+    for part in parts:
+        branches = disjuncts(part)
+        if len(branches) > 1 and as_sargable(part) is None:
+            for column, points in branch_points(branches).items():
+                found.setdefault(column.id, {literal_value(value) for value in points.values})
+    return found
+
+
+def branch_points(branches: Sequence[Expression]) -> dict[Column, Points]:
+    """Return the values that an OR leaves of each column that every branch bounds to literals.
+
+    `y = 1999 OR y = 1998 AND m = 12` leaves 1999 and 1998 of y.
+    """
+    common: dict[Column, tuple[Expression, ...]] | None = None
+    for branch in branches:
+        own: dict[Column, tuple[Expression, ...]] = {}
+        for conjunct in conjuncts(branch):
+            sargable = as_sargable(conjunct)
+            if sargable is not None and isinstance(sargable.bound, Points) and common_points([sargable.bound]):
+                own.setdefault(sargable.source, sargable.bound.values)
+        common = own if common is None else {each: (*common[each], *own[each]) for each in common if each in own}
+    return {column: Points(tuple(dict.fromkeys(values))) for column, values in (common or {}).items()}
+
+
+def _is_implied(bound: Bound, values: set[Any] | None) -> bool:
+    if values is None or not isinstance(bound, Points) or not all(isinstance(each, Literal) for each in bound.values):
+        return False
+    return values <= {literal_value(each) for each in bound.values}
 
 
 def _conjunct_selectivity(conjunct: Expression, sargable: SargablePredicate | None, known: KnownColumns) -> float:

@@ -13,6 +13,7 @@ from remuda.errors import internal_error
 from remuda.expr import Column, Expression, columns_of
 from remuda.plan import logical, physical
 from remuda.plan.joins import JoinKind
+from remuda.plan.partitioning import is_divided_as
 from remuda.plan.traits import Collation, Convention, DistributionKind, SortKey, collation_satisfies
 from remuda.plan.walk import inputs, walk
 
@@ -38,11 +39,13 @@ def check_logical(tree: logical.LogicalNode) -> None:
             _require(available.get(column.id) == column, f"column {column.name} comes from the input", node)
 
 
-def check_physical(tree: physical.Root, *, members: int) -> None:
+def check_physical(tree: physical.Root, *, members: int, partitions: int | None = None) -> None:
     """Columns, distribution, collation and convention of every input fit what its consumer needs."""
     kinds: set[type] = set()
     for node in walk(tree):
         kinds.add(type(node))
+        if isinstance(node, physical.ScanNode | physical.LookupJoin):
+            _check_partitions(node, partitions)
         children = inputs(node)
         if children:
             _check_columns(node, children)
@@ -55,6 +58,16 @@ def check_physical(tree: physical.Root, *, members: int) -> None:
     for check, concerned in _CHECKS_OF_PAIRS:
         if not kinds.isdisjoint(concerned):
             check(tree)
+
+
+def _check_partitions(node: Any, partitions: int | None) -> None:
+    """Rows of a map with another number of partitions than the plan has are not where the hash of a column says."""
+    if not is_divided_as(node.map, partitions) and not node.map.replicated:
+        if isinstance(node, physical.ScanNode):
+            _require(not node.traits.distribution.columns, "only maps with the plan's partitions are by columns", node)
+        elif node.traits.distribution.kind is DistributionKind.PARTITIONED:
+            below = node.input.traits.distribution.kind
+            _require(below is DistributionKind.REPLICATED, "a left row is on the member that has its matches", node)
 
 
 def _check_columns(node: Any, children: tuple[Any, ...]) -> None:
@@ -315,11 +328,26 @@ def _streamed_scans(node: Any) -> Iterator[physical.IndexScan]:
                 yield from _streamed_scans(child)
 
 
+def _check_candidates(tree: Any) -> None:
+    """Each candidate of a scan is another index of the map, with bounds for its leading columns."""
+    for scan in walk(tree):
+        if not isinstance(scan, physical.IndexScan) or not scan.candidates:
+            continue
+        indexes = [each.index for each in scan.usable]
+        _require(len({each.id for each in indexes}) == len(indexes), "a candidate is another index", scan)
+        for each in scan.candidates:
+            _require(each.index in scan.map.indexes, "a candidate is an index of the map", scan)
+            _require(0 < len(each.bounds) <= len(each.index.columns), "a candidate has bounds", scan)
+        is_ordered = scan.direction is not physical.Direction.UNORDERED
+        _require((scan.sort_rule is not None) is is_ordered, "a scan in order sorts the rows of a candidate", scan)
+
+
 _CHECKS_OF_PAIRS: tuple[tuple[Callable[[Any], None], frozenset[type]], ...] = (
     (_check_spools, frozenset({physical.Spool, physical.SpoolRead})),
     (_check_runtime_filters, frozenset({physical.HashJoin, physical.RuntimeFilter})),
     (_check_top_n_bounds, frozenset({physical.TopN, physical.MapScan})),
     (_check_row_goals, frozenset({physical.IndexScan})),
+    (_check_candidates, frozenset({physical.IndexScan})),
 )
 """What operators tell each other, checked where a plan has one of them."""
 
@@ -351,7 +379,17 @@ def _check_distribution(node: Any, child: Any, members: int) -> None:
             by = child.traits.distribution.columns
             together = bool(by) and set(by) <= {column.id for column in node.partition}
             wants_root = own is DistributionKind.ROOT or not (together or kind is own is DistributionKind.REPLICATED)
-        case physical.Root() | physical.Modify() | physical.Limit() | physical.TopN() | physical.Sort():
+        case physical.Modify() if own is not DistributionKind.ROOT:
+            _require(partitioned and kind is own, "each row is prepared by one member", node)
+            return
+        case (
+            physical.Root()
+            | physical.Modify()
+            | physical.Commit()
+            | physical.Limit()
+            | physical.TopN()
+            | physical.Sort()
+        ):
             wants_root = own is DistributionKind.ROOT
         case physical.HashAggregate(phase=physical.Phase.PARTIAL | physical.Phase.INTERMEDIATE):
             wants_root = False
@@ -418,7 +456,7 @@ def _is_grouped_in_place(node: physical.HashAggregate | physical.StreamingAggreg
 
 
 def _check_collation(node: Any, child: Any) -> None:
-    if isinstance(node, physical.Sort | physical.TopN | physical.HashAggregate | physical.Modify):
+    if isinstance(node, physical.Sort | physical.TopN | physical.HashAggregate | physical.Modify | physical.Commit):
         return
     if isinstance(node, physical.MergeJoin):
         _check_merge_order(node)

@@ -12,7 +12,7 @@ from remuda.dataclass import dataclass
 from remuda.expr import conjunction, conjuncts, render
 from remuda.plan import logical, physical
 from remuda.plan.bounds import Bound, Interval, Points, Prefix, Ranges
-from remuda.plan.traits import DistributionKind
+from remuda.plan.traits import Convention, DistributionKind
 from remuda.plan.walk import inputs, walk
 from remuda.plan.windows import DEFAULT_FRAME, FrameExclusion
 
@@ -39,8 +39,9 @@ _FORMATS = {
     "partitionedBy": "partitionedBy=[{}]",
     "scan_cutover": "direct scan above {} entries",
     "filter_cutover": "filter in one pass above {} entries",
+    "sort_rule": "candidate sorted below {} of the entries in order",
     "row_cutover": "row by row up to {} rows",
-    "hold_cutover": "map held above {} rows",
+    "hold_cutover": "map held above {}",
 }
 """How attributes are printed; all others are `name: text`."""
 
@@ -59,7 +60,7 @@ class Description:
 
 def print_fields(attributes: Attributes) -> list[str]:
     """Print the attributes of a line, each for itself."""
-    return [_FORMATS.get(name, f"{name}: {{}}").format(text) for name, text in attributes.items()]
+    return [_FORMATS[name].format(text) if name in _FORMATS else f"{name}: {text}" for name, text in attributes.items()]
 
 
 def describe_logical(node: logical.LogicalNode) -> str:
@@ -215,7 +216,14 @@ def describe(node: physical.PhysicalNode) -> Description:
         case physical.LocalExchange():
             return _local_exchange(node)
         case physical.Modify():
-            return _described(f"{node.operation.value.capitalize()} {node.map.name}")
+            name = f"{node.operation.value.capitalize()} {node.map.name}"
+            written = "deletion vectors" if node.operation is logical.Operation.DELETE else "segments"
+            cutover = "" if node.segment_cutover is None else f"{written} above {node.segment_cutover} rows"
+            if node.traits.convention is Convention.SPARK:
+                cutover = "segments by tasks"
+            return _described(name, text=cutover)
+        case physical.Commit():
+            return _described(f"Commit {node.map.name}")
         case physical.Root():
             return _described("Root")
         case physical.Send():
@@ -270,11 +278,16 @@ def _index_scan(node: physical.IndexScan) -> Description:
             "columns": column_names(node.columns),
         },
         _partitioned_by(node.pruning),
+        {
+            f"candidate {each.index.name} ({each.index.type.value})": _bounds(each.index.columns, each.bounds)
+            for each in node.candidates
+        },
         {"scan_cutover": "" if node.scan_cutover is None else str(node.scan_cutover.planned)},
         {
             "first rows": _optional_number(node.row_goal),
             "first chunk": _optional(node.first_rows),
             "filter_cutover": _optional_number(node.filter_cutover),
+            "sort_rule": "" if node.sort_rule is None else f"{node.sort_rule.share:.0%}",
         },
     )
 
@@ -296,9 +309,18 @@ def _key_lookup(node: physical.KeyLookup) -> Description:
     remainder = _beside(node.pruning, node.residual)
     return _described_by_lines(
         f"KeyLookup {node.map.name}",
-        {"key": _bounds(node.map.key, node.key), "remainder": remainder, "columns": column_names(node.columns)},
+        {"key": _keys(node), "remainder": remainder, "columns": column_names(node.columns)},
         _partitioned_by(node.pruning),
     )
+
+
+def _keys(node: physical.KeyLookup) -> str:
+    if node.is_single or not node.further_keys:
+        return _bounds(node.map.key, node.key)
+    if len(node.map.key) > 1 and all(points.is_single for key in node.keys for points in key):
+        tuples = (f"({', '.join(render(points.values[0]) for points in key)})" for key in node.keys)
+        return f"({', '.join(node.map.key)}) IN ({', '.join(tuples)})"
+    return " OR ".join(_bounds(node.map.key, key) for key in node.keys)
 
 
 def _prune(pruning: Pruning | None) -> str:
@@ -380,8 +402,14 @@ def _lookup_join(node: physical.LookupJoin) -> Description:
             "condition": _optional(node.condition),
             "columns": column_names(node.map_columns),
         },
-        {**_row_cutover(node), "hold_cutover": _optional_number(node.hold_cutover)},
+        {**_row_cutover(node), "hold_cutover": _held_above(node)},
     )
+
+
+def _held_above(node: physical.LookupJoin) -> str:
+    if node.hold_cutover is None:
+        return ""
+    return f"{node.hold_cutover} rows" + ("" if node.hold_entries is None else f" or {node.hold_entries} entries")
 
 
 def _branch(branch: CandidateBranch) -> str:

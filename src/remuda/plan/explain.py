@@ -35,7 +35,8 @@ class Decision:
 
     A scan reads `partitions` of `partition_count`, and a statement that writes changes rows there, or in at most so
     many where it depends on rows that are yet to be read. `entries` lie within the bounds of an index scan, which
-    decides with their number whether it reads them or `scans` the map.
+    decides with their number whether it reads them or `scans` the map; `index` names the one of several that it reads.
+    A scan in order reads a candidate and `sorts`, or that many entries are expected to be read in order.
     """
 
     partitions: int | None = None
@@ -47,6 +48,9 @@ class Decision:
     """The owners of the partitions; None where they are not known, or where tasks of another backend read them."""
     entries: int | None = None
     scans: bool = False
+    index: str | None = None
+    sorts: bool | None = None
+    """None where no order is needed."""
 
     @property
     def reach(self) -> Attributes:
@@ -60,7 +64,9 @@ class Decision:
         if self.entries is None:
             return {}
         entries = "1 entry" if self.entries == 1 else f"{self.entries} entries"
-        return {"access": f"{'direct scan' if self.scans else 'index'}, {entries}"}
+        by_index = "index" if self.index is None else f"index {self.index}"
+        order = "" if self.sorts is None else " and a sort" if self.sorts else " in order"
+        return {"access": f"{'direct scan' if self.scans else by_index}{order}, {entries}"}
 
     def values(self) -> dict[str, Any]:
         """Return the same for programs."""
@@ -71,6 +77,10 @@ class Decision:
             found["partitions"] = counts | {"members": members}
         if self.entries is not None:
             found["access"] = {"path": "direct scan" if self.scans else "index", "entries": self.entries}
+            if self.index is not None and not self.scans:
+                found["access"]["index"] = self.index
+            if self.sorts is not None:
+                found["access"]["sorts"] = self.sorts
         return found
 
 
@@ -138,7 +148,9 @@ def decided_lines(node: Any, decision: Decision) -> list[Attributes]:
     if isinstance(node, physical.Modify):
         return [*lines, decision.reach]
     return [
-        line | (decision.reach if "partitionedBy" in line else {}) | (decision.access if "scan_cutover" in line else {})
+        line
+        | (decision.reach if "partitionedBy" in line else {})
+        | (decision.access if line.keys() & {"scan_cutover", "sort_rule"} else {})
         for line in lines
     ]
 

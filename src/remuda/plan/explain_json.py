@@ -67,6 +67,10 @@ def _runtime_decisions(node: Any) -> dict[str, Any]:
             found["dynamic_pruning"] = {"filter": pruning.number, "columns": list(pruning.columns)}
         case physical.MapScan(zone_order=physical.ZoneOrder() as order):
             found["zone_order"] = {"bound": order.number, "rows_for_each": order.rows_for_each}
+        case physical.IndexScan(candidates=candidates) if candidates:
+            found["candidates"] = [{"index": each.index.name, "type": each.index.type.value} for each in candidates]
+            if node.sort_rule is not None:
+                found["sort_share"] = node.sort_rule.share
         case physical.TopN(bound=int() as bound):
             found["bound"] = bound
         case physical.LocalExchange():

@@ -26,10 +26,26 @@ class PartitionMap:
     version: int
     owned: tuple[tuple[str, tuple[int, ...]], ...]
     """Pairs of a member's id and its partitions in ascending order; members in their order in the table."""
+    partitions: int
+    """Into how many partitions the plan divides rows."""
 
     @property
     def members(self) -> tuple[str, ...]:
         return tuple(member for member, _ in self.owned)
+
+    def owned_of(self, partitions: int) -> tuple[tuple[str, tuple[int, ...]], ...]:
+        """Return the same for a map that has so many partitions, each of which lies whole in one of the plan's.
+
+        >>> PartitionMap(1, (("a", (0, 1)), ("b", (2, 3))), 4).owned_of(2)
+        (('a', (0,)), ('b', (1,)))
+        """
+        if partitions == self.partitions:
+            return self.owned
+        owner = {each: member for member, owned in self.owned for each in owned}
+        found: dict[str, list[int]] = {member: [] for member in self.members}
+        for partition in range(partitions):
+            found[owner[partition * len(owner) // partitions]].append(partition)
+        return tuple((member, tuple(owned)) for member, owned in found.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,15 +116,28 @@ class Plan:
     """The numbers of rows between which it is a good plan; none for a map that is only asked for keys."""
     cacheable: bool = True
     """False where the plan has rows in it that the catalog gave when it was made."""
+    # Asked for by every execution, so found once.
+    used_indexes: tuple[IndexDefinition, ...] = field(init=False, compare=False, repr=False)
+    """Every index that an execution may read, whichever of them it chooses."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "used_indexes", _used_indexes(self.tree))
 
     @property
     def root(self) -> Fragment:
         return self.fragments[0]
 
     @property
-    def used_indexes(self) -> tuple[IndexDefinition, ...]:
-        reading = (node for node in walk(self.tree) if isinstance(node, _BY_INDEX))
-        return tuple(node.index for node in reading if node.index is not None)
+    def modification(self) -> physical.Modify:
+        """Return the operator that writes, of a statement that does."""
+        return next(node for node in walk(self.tree) if isinstance(node, physical.Modify))
+
+
+def _used_indexes(tree: physical.Root) -> tuple[IndexDefinition, ...]:
+    reading = [node for node in walk(tree) if isinstance(node, _BY_INDEX)]
+    scans = [node for node in reading if isinstance(node, physical.IndexScan)]
+    own = [node.index for node in reading if node.index is not None]
+    return (*own, *(candidate.index for scan in scans for candidate in scan.candidates))
 
 
 def split(tree: physical.Root) -> tuple[Fragment, ...]:

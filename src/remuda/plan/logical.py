@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 from remuda.dataclass import dataclass
 from remuda.expr import Column, Expression, columns_of
 from remuda.plan.joins import JoinKind, joined_columns
-from remuda.types import BIGINT
+from remuda.types import BIGINT, VARBINARY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -284,6 +284,8 @@ class WorkingTable:
 
 
 MODIFIED_COUNT = Column(-1, "count", BIGINT, nullable=False)
+PREPARED = Column(-2, "prepared", VARBINARY)
+"""What a task of another process has prepared, for the commit; NULL where it was done in this one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from remuda.dataclass import dataclass
 from remuda.plan.joins import joined_columns
-from remuda.plan.logical import MODIFIED_COUNT
+from remuda.plan.logical import MODIFIED_COUNT, PREPARED
+from remuda.plan.traits import DistributionKind
 
 if TYPE_CHECKING:
     from remuda.catalog import IndexDefinition, MapDefinition
@@ -212,14 +213,39 @@ class ScanCutover:
 
 
 @dataclass(frozen=True, slots=True)
+class IndexCandidate:
+    """Another index that serves a part of the filter of an `IndexScan`: its bounds, and what it leaves to be tested."""
+
+    index: IndexDefinition
+    bounds: tuple[Bound, ...]
+    residual: Expression | None
+
+
+@dataclass(frozen=True, slots=True)
+class SortRule:
+    """When a scan in order reads a candidate and sorts its rows instead: where the candidate has fewer entries than
+    `share` of those that are expected to be read in order.
+
+    One that `filter_cutover` leaves to the pass over all rows counts as `passed` entries. `passing` is the share of
+    rows that is expected to meet the conditions that no index of the scan serves.
+    """
+
+    share: float
+    passed: float
+    passing: float = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class IndexScan(_Node):
     """Reads the rows within `bounds`, one for each leading index column, and keeps what passes `residual`.
 
-    Where no order is needed and more entries lie within the bounds than `scan_cutover` says, known exactly once the
-    parameters are, the map is scanned directly with the whole `filter` instead: that is cheaper then.
+    The number of entries within bounds is known exactly once the parameters are. Where no order is needed the index is
+    read that has the fewest of them, its own or one of the `candidates`; where even those are more than `scan_cutover`
+    says, the map is scanned directly with the whole `filter` instead: that is cheaper then.
     An ordered scan reads in growing chunks, the first of `first_rows` entries, where a LIMIT above needs no more. It
     was planned to be read up to `row_goal` rows. Where that takes more than `filter_cutover` entries, as few of them
-    pass, the residual is evaluated for all that are left in one pass over the rows as they lie.
+    pass, the residual is evaluated for all that are left in one pass over the rows as they lie. Where a candidate has
+    few entries by the `sort_rule`, it is read instead, and its rows are sorted.
     """
 
     map: MapDefinition
@@ -232,9 +258,35 @@ class IndexScan(_Node):
     traits: Traits
     filter: Expression | None = None
     scan_cutover: ScanCutover | None = None
+    candidates: tuple[IndexCandidate, ...] = ()
     first_rows: Expression | None = None
     filter_cutover: int | None = None
+    sort_rule: SortRule | None = None
     row_goal: int | None = field(default=None, compare=False)
+
+    @property
+    def usable(self) -> tuple[IndexScan | IndexCandidate, ...]:
+        """Each index that it may read, its own first."""
+        return (self, *self.candidates)
+
+    @property
+    def by_candidates(self) -> tuple[IndexScan, ...]:
+        """The same scan by each of its candidates, which deliver in no order."""
+        traits = replace(self.traits, collation=())
+        return tuple(
+            IndexScan(
+                self.map,
+                each.index,
+                self.columns,
+                each.bounds,
+                each.residual,
+                Direction.UNORDERED,
+                self.pruning,
+                traits,
+                self.filter,
+            )
+            for each in self.candidates
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +307,10 @@ class IndexCount(_Node):
 
 @dataclass(frozen=True, slots=True)
 class KeyLookup(_Node):
-    """Finds rows by their whole key: `key` has the points of each key column, in the order of the key."""
+    """Finds rows by their whole key: `key` has the points of each key column, in the order of the key.
+
+    `further_keys` are those of the other branches of an OR: `(a, b) IN ((1, 2), (3, 4))` has two.
+    """
 
     map: MapDefinition
     columns: tuple[Column, ...]
@@ -263,10 +318,15 @@ class KeyLookup(_Node):
     residual: Expression | None
     pruning: Pruning | None
     traits: Traits
+    further_keys: tuple[tuple[Points, ...], ...] = ()
+
+    @property
+    def keys(self) -> tuple[tuple[Points, ...], ...]:
+        return (self.key, *self.further_keys)
 
     @property
     def is_single(self) -> bool:
-        return all(points.is_single for points in self.key)
+        return not self.further_keys and all(points.is_single for points in self.key)
 
 
 ScanNode = MapScan | IndexScan | IndexCount | KeyLookup
@@ -397,7 +457,9 @@ class LookupJoin(_Node):
 
     `keys` are expressions over the input, of the types of the key columns or of the index's leading columns. `filter`
     is the scan's own filter, `condition` what must hold of a pair beside the keys. Kinds: INNER, LEFT, SEMI, ANTI.
-    Where more than `hold_cutover` input rows come, known only as they do, the map is read once and held from then on.
+    Few rows are joined as tuples: up to `row_cutover` of the input, and as many matches of an index, which counts them
+    first. Looking up `hold_cutover` rows costs as much as reading the map, and so does fetching `hold_entries` matches
+    of an index; where the shares of both add up to more than one, the map is read once and held from then on.
     """
 
     kind: JoinKind
@@ -410,6 +472,7 @@ class LookupJoin(_Node):
     condition: Expression | None
     traits: Traits
     hold_cutover: int | None = field(default=None, compare=False)
+    hold_entries: int | None = field(default=None, compare=False)
     row_cutover: int | None = None
 
     @property
@@ -642,9 +705,33 @@ class WorkingTable(_Node):
 
 @dataclass(frozen=True, slots=True)
 class Modify(_Node):
+    """Writes the rows of its input, all or none. A DELETE has the keys alone, all others have all columns.
+
+    On members it prepares those that it has there, and a Commit on the coordinator commits all of them.
+    """
+
     input: Relation
     map: MapDefinition
     operation: Operation
+    traits: Traits
+    segment_cutover: int | None = None
+    """More rows are written as segments, fewer into the memtable; None stands for all of them."""
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return (MODIFIED_COUNT,) if self.commits else (MODIFIED_COUNT, PREPARED)
+
+    @property
+    def commits(self) -> bool:
+        return self.traits.distribution.kind is DistributionKind.ROOT
+
+
+@dataclass(frozen=True, slots=True)
+class Commit(_Node):
+    """Commits what a Modify below an exchange has prepared on the members, which tell it how many rows they have."""
+
+    input: Relation
+    map: MapDefinition
     traits: Traits
 
     @property
@@ -693,6 +780,7 @@ PhysicalNode = (
     | BroadcastExchange
     | LocalExchange
     | Modify
+    | Commit
     | Root
     | Send
     | Receive

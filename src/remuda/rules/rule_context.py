@@ -24,6 +24,14 @@ class PlanningContext(Protocol):
     def members(self) -> int: ...
 
     @property
+    def partitions(self) -> int | None:
+        """Into how many partitions the plan divides rows; None where all maps have as many."""
+
+    @property
+    def tasks_write(self) -> bool:
+        """Whether tasks of Spark may write segments into the folder of the store."""
+
+    @property
     def conventions(self) -> tuple[Convention, ...]:
         """The backends that may run a scan."""
 
@@ -54,6 +62,9 @@ class PlanningContext(Protocol):
 
     def hold_cutover(self, scan: logical.Scan, *, by_index: bool) -> int:
         """From how many rows on a lookup join holds the map instead of looking them up in it."""
+
+    def hold_entries(self, scan: logical.Scan, index: IndexDefinition) -> int:
+        """From how many matches of an index on it does so."""
 
     def scan_of(self, relation: logical.Relation) -> logical.Scan | None:
         """The scan that an input is, if it is one."""

@@ -54,7 +54,9 @@ class Edges:
         """Every placement with the context of its operators."""
         for number, placements in self._placements.items():
             for index, placement in enumerate(placements):
-                context = make_context(placement.partitions, member=placement.member)
+                context = make_context(
+                    placement.partitions, self._plan.partition_map.partitions, member=placement.member
+                )
                 context.outgoing = {number: self._outgoing(placement, index)}
                 context.incoming = {
                     edge: tuple(channels[index] for channels in self._channels[edge])
@@ -68,7 +70,8 @@ class Edges:
         channels = tuple(self._channels[edge][index])
         if placement.fragment.route is not Route.HASH:
             return Outgoing(channels)
-        return Outgoing(channels, receiver_of_partition(self._placements[self._receiver[edge]]))
+        placements = self._placements[self._receiver[edge]]
+        return Outgoing(channels, receiver_of_partition(placements, self._plan.partition_map.partitions))
 
     def signal(self, placement: FragmentPlacement, signal: Callable[[], None]) -> None:
         """What wakes a placed fragment: room in a channel it sends to, a batch in one it receives from."""

@@ -14,6 +14,7 @@ from remuda.expr.evaluate.text_sizes import memory_limited
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from remuda.exec import RowBatch
     from remuda.exec.context import OperatorActivity
@@ -49,13 +50,19 @@ class Signal:
 class QueryState:
     """What all fragments of one run of a query share: its token, its memory limit, and the first error."""
 
-    def __init__(self, statement: CancellationToken | None = None, memory_limit: int | None = None) -> None:
+    def __init__(
+        self,
+        statement: CancellationToken | None = None,
+        memory_limit: int | None = None,
+        spill_folder: Path | None = None,
+    ) -> None:
         """`statement` is the token of the statement, whose time includes its planning."""
         self.statement = statement or CancellationToken()
         self.token = CancellationToken(parent=self.statement)
         """Cancelled when the run ends, in whatever way; the statement may be run again then."""
         self.check = self.token.check
         self.memory_limit = memory_limit
+        self.spill_folder = spill_folder
         self.wake_reader = Signal()
         """Set when the root fragment, which had to wait, may go on."""
         self.leave_step: Signal | None = None

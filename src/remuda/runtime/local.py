@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from remuda.dataclass import dataclass
 from remuda.errors import ErrorCode, SqlError
@@ -13,6 +13,7 @@ from remuda.exec import ExecContext, ExpressionCache, build_operator
 from remuda.exec.context import ReceivingEnd
 from remuda.exec.memory import MemoryLimit
 from remuda.exec.offload import RowBudget
+from remuda.exec.spill.spill_folder import SpillFolder
 from remuda.plan.traits import Convention
 from remuda.runtime.channel import MOST_BYTES, BoundedChannel
 from remuda.runtime.edges import Edges
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from remuda.cluster import Cluster
     from remuda.cluster.cluster import PartitionTable
     from remuda.exec import Channel, Exec
+    from remuda.exec.context import Committer
     from remuda.expr import Parameters
     from remuda.plan.fragments import Fragment, Plan
     from remuda.storage import MapSnapshot
@@ -75,21 +77,32 @@ class LocalRuntime:
         state: QueryState,
         *,
         check_objects: Callable[[], None],
-        modify: Callable[[Any, list[tuple[object, ...]]], int] | None = None,
+        writer: Committer | None = None,
         remote: RemoteFragments | None = None,
     ) -> Execution:
         """Start the member fragments and return the execution that advances the root fragment."""
         memory = None if state.memory_limit is None else MemoryLimit(state.memory_limit)
-        root = ExecContext(parameters, snapshots, modify=modify, memory=memory, member=_root_member(plan))
+        spill = None if memory is None else SpillFolder(state.spill_folder)
+        root = ExecContext(
+            parameters,
+            snapshots,
+            writer=writer,
+            committer=writer,
+            memory=memory,
+            spill=spill,
+            member=_root_member(plan),
+        )
         # A statement that writes holds locks, which are its thread's.
         root.weight = RowBudget(movable=plan.modifies is None)
         check = root.check = partial(_check_all, state.check, check_objects)
         edges = Edges(plan, parameters, state)
         self._check_owners(plan, edges)
-        cancels: list[Callable[[], None]] = []
+        cancels: list[Callable[[], None]] = [] if spill is None else [spill.close]
         root.workers = FragmentWorkers(self.scheduler, state, state.wake_reader.set, cancels)
         tasks: list[FragmentTask] = []
-        for placement, context in edges.placed(partial(ExecContext, parameters, snapshots, memory=memory)):
+        for placement, context in edges.placed(
+            partial(ExecContext, parameters, snapshots, writer=writer, memory=memory, spill=spill)
+        ):
             context.check = check
             task = self._task(placement.member, context, build_operator(placement.fragment.node, code), state)
             context.workers = FragmentWorkers(self.scheduler, state, task.signal, cancels)
@@ -130,9 +143,10 @@ class LocalRuntime:
         """
         table, version = self.cluster.partition_table, plan.partition_map.version
         for placement in edges.placements():
-            check_ownership(table, placement.member, placement.owned, version)
+            check_ownership(table, placement.member, placement.owned, version, plan.partition_map.partitions)
         if len(plan.fragments) == 1 and len(plan.partition_map.owned) == 1:
-            check_ownership(table, *plan.partition_map.owned[0], version)
+            member, owned = plan.partition_map.owned[0]
+            check_ownership(table, member, owned, version, plan.partition_map.partitions)
 
 
 def _root_member(plan: Plan) -> str:
@@ -141,14 +155,16 @@ def _root_member(plan: Plan) -> str:
     return owned[0][0] if len(owned) == 1 else "coordinator"
 
 
-def check_ownership(table: PartitionTable, member: str, expected: tuple[int, ...], version: int) -> None:
-    """Raise where a member does not own exactly the partitions that the plan expects.
+def check_ownership(
+    table: PartitionTable, member: str, expected: tuple[int, ...], version: int, partitions: int | None = None
+) -> None:
+    """Raise where a member does not own exactly those of the plan's partitions that the plan expects.
 
     As long as the version of the table is the plan's nothing has moved.
     """
     if table.version == version:
         return
-    owned = table.owned_by(member)
+    owned = table.owned_by(member, partitions)
     if owned != expected:
         moved = len(set(owned) ^ set(expected))
         raise SqlError(

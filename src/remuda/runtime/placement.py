@@ -9,7 +9,10 @@ import numpy as np
 
 from remuda.dataclass import dataclass
 from remuda.exec.scan.concrete_bounds import intersect, pruned_partitions
-from remuda.plan.physical import Route
+from remuda.exec.scan.partition_shares import in_plan
+from remuda.plan.physical import HashJoin, LookupJoin, MergeJoin, Receive, Route, ScanNode
+from remuda.plan.traits import DistributionKind
+from remuda.plan.walk import inputs, walk
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,14 +30,22 @@ class FragmentPlacement:
     partitions: np.ndarray
 
 
-def needed_partitions(fragment: Fragment, parameters: tuple[Any, ...]) -> np.ndarray | None:
-    """The partitions that any scan of the fragment needs, ascending; None where one of them needs all.
+def needed_partitions(fragment: Fragment, parameters: tuple[Any, ...], count: int) -> np.ndarray | None:
+    """Those of the plan's partitions, `count` in all, that any scan of the fragment needs, ascending; None where one of
+    them needs all.
 
-    A replicated map is whole on every member: it needs none of them.
+    A replicated map is whole on every member: it needs none of them. A lookup join whose input lies where its matches
+    are looks nowhere else; rows that are on every member are looked up in all partitions.
     """
-    if any(not lookup.map.replicated for lookup in fragment.lookups):
+    return _needed_by(fragment.scans, fragment.lookups, parameters, count)
+
+
+def _needed_by(
+    scans: Sequence[ScanNode], lookups: Sequence[LookupJoin], parameters: tuple[Any, ...], count: int
+) -> np.ndarray | None:
+    if any(map(_looks_everywhere, lookups)):
         return None
-    scans = [scan for scan in fragment.scans if not scan.map.replicated]
+    scans = [scan for scan in scans if not scan.map.replicated]
     if not scans:
         return None
     needed: set[int] = set()
@@ -42,8 +53,53 @@ def needed_partitions(fragment: Fragment, parameters: tuple[Any, ...]) -> np.nda
         wanted = None if scan.pruning is None else pruned_partitions(scan.map, scan.pruning, parameters)
         if wanted is None:
             return None
-        needed.update(wanted.tolist())
+        needed.update(in_plan(scan.map, wanted, count).tolist())
     return np.array(sorted(needed), dtype=np.int64)
+
+
+def _looks_everywhere(lookup: LookupJoin) -> bool:
+    source: Any = lookup.input
+    return not lookup.map.replicated and source.traits.distribution.kind is not DistributionKind.PARTITIONED
+
+
+def _needed_by_routed(node: Any, parameters: tuple[Any, ...], count: int) -> np.ndarray | None:
+    """Return the same of a fragment to which rows are routed by the partition of their keys.
+
+    HashJoin INNER(Receive, MapScan of one partition)    a row for another partition finds no match there
+    HashJoin LEFT(Receive, MapScan of one partition)     it belongs to the result all the same
+    """
+    match node:
+        case HashJoin() | MergeJoin() if _meets_by_partition(node):
+            left, right = _is_routed(node.left), _is_routed(node.right)
+            if left and not right and node.kind.drops_unmatched_left:
+                return _needed_below(node.right, parameters, count)
+            if right and not left and node.kind.ignores_unmatched_right:
+                return _needed_below(node.left, parameters, count)
+            return None
+        case _:
+            below = inputs(node)
+            return _needed_by_routed(below[0], parameters, count) if len(below) == 1 else None
+
+
+def _is_routed(node: Any) -> bool:
+    """Whether rows come from senders by partition; those of a broadcast are on every member."""
+    return any(
+        isinstance(each, Receive) and each.traits.distribution.kind is DistributionKind.PARTITIONED
+        for each in walk(node)
+    )
+
+
+def _meets_by_partition(node: HashJoin | MergeJoin) -> bool:
+    """Whether rows with equal keys are in one partition: of a single member it is enough that they are there."""
+    left, right = (side.traits.distribution.columns for side in (node.left, node.right))  # type: ignore[attr-defined]
+    pairs = {(key.left.id, key.right.id) for key in node.keys}
+    return bool(left) and len(left) == len(right) and set(zip(left, right, strict=True)) <= pairs
+
+
+def _needed_below(node: Any, parameters: tuple[Any, ...], count: int) -> np.ndarray | None:
+    nodes = list(walk(node))
+    scans = [each for each in nodes if isinstance(each, ScanNode)]
+    return _needed_by(scans, [each for each in nodes if isinstance(each, LookupJoin)], parameters, count)
 
 
 def place_fragment(
@@ -55,10 +111,14 @@ def place_fragment(
 ) -> list[FragmentPlacement]:
     """One placement for each member that owns a needed partition; the others are not asked.
 
-    A fragment that rows are `routed` to by the partition of their keys is needed wherever there are partitions: a row
-    may come that finds no match there, and still belongs to the result.
+    A fragment that rows are `routed` to by the partition of their keys is needed wherever a row may come that belongs
+    to the result.
     """
-    needed = None if routed else needed_partitions(fragment, parameters)
+    count = partition_map.partitions
+    if routed:
+        needed = _needed_by_routed(fragment.node, parameters, count)
+    else:
+        needed = needed_partitions(fragment, parameters, count)
     placements: list[FragmentPlacement] = []
     for member, owned in partition_map.owned:
         partitions = intersect(_as_array(owned), needed)
@@ -92,9 +152,12 @@ def place_all(
     return placements
 
 
-def receiver_of_partition(placements: Sequence[FragmentPlacement]) -> np.ndarray:
-    """For each partition the number of the placement that owns it."""
-    owners = np.zeros(sum(len(placement.owned) for placement in placements), np.int64)
+NOWHERE = -1
+
+
+def receiver_of_partition(placements: Sequence[FragmentPlacement], count: int) -> np.ndarray:
+    """For each partition the number of the placement that owns it; NOWHERE where no row of it makes a difference."""
+    owners = np.full(count, NOWHERE, np.int64)
     for number, placement in enumerate(placements):
         owners[list(placement.owned)] = number
     return owners

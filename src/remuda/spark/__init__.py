@@ -10,13 +10,91 @@ from remuda.spark.driver.java import find_java
 from remuda.spark.driver.session import session
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from os import PathLike
+
+    from pyspark.sql import DataFrame
     from pyspark.sql import SparkSession as SparkSession
 
-__all__ = ["find_java", "register", "session"]
+__all__ = ["find_java", "lookup", "register", "session", "table", "write"]
 
 
 def register(spark: "SparkSession") -> None:
-    """Makes `spark.read.format("remuda")`, `df.write` and `df.writeStream` work in a session."""
+    """Make `spark.read.format("remuda")`, `df.write`, `df.writeStream` and the SQL function `remuda_lookup` work."""
+    from remuda.spark.frames.lookup_function import register_lookup
     from remuda.spark.source.source import register
 
     register(spark)
+    register_lookup(spark)
+
+
+def lookup(
+    df: "DataFrame",
+    path: "str | PathLike[str]",
+    map: str,
+    *,
+    on: "str | Iterable[str] | Mapping[str, str]",
+    columns: "Iterable[str] | Mapping[str, str] | None" = None,
+    how: str = "left",
+    index: str | None = None,
+) -> "DataFrame":
+    """Look up each row of a data frame in a map, inside the executors, and return the frame with columns of the map.
+
+    `on` names the columns of the frame that have the key: one, a list, or a dictionary from columns of the frame to
+    columns of the map. With `index`, the name of an index, its columns take the place of the key, and a row comes as
+    often as the index has rows for it. `columns` are those to add, or a dictionary from these to new names; without it
+    all are added but the key. A row without a match has NULLs, and is left out where `how` is "inner". All tasks of an
+    execution read one version of the map, which is the newest in each execution: in each micro-batch of a stream.
+    """
+    from remuda.spark.frames.lookup_frame import lookup
+
+    return lookup(df, str(path), map, on=on, columns=columns, how=how, index=index)
+
+
+def table(
+    spark: "SparkSession",
+    path: "str | PathLike[str]",
+    map: str,
+    *,
+    columns: "Iterable[str] | None" = None,
+    version: int | None = None,
+    tasks: int | None = None,
+) -> "DataFrame":
+    """Return a map as a data frame of some of its columns, whose size Spark knows: it broadcasts a small one.
+
+    `columns` are those to read, without it all. Each query reads the newest version. `tasks` is how many tasks read it,
+    by default as many as the session runs at once.
+    """
+    from remuda.spark.frames.map_frame import table
+
+    return table(spark, str(path), map, columns, version, tasks)
+
+
+def write(
+    df: "DataFrame",
+    path: "str | PathLike[str]",
+    map: str,
+    *,
+    mode: str = "append",
+    key: "str | Sequence[str] | None" = None,
+    indexes: "str | Sequence[str] | None" = None,
+    json: "str | Sequence[str] | None" = None,
+    partitions: int | None = None,
+    operation: str | None = None,
+    changes: str | None = None,
+    orderBy: str | None = None,  # noqa: N803
+    condition: str | None = None,
+    batchId: "tuple[str, int] | str | None" = None,  # noqa: N803
+    missing: str | None = None,
+    cache: "str | PathLike[str] | None" = None,
+) -> None:
+    """Write a data frame into a map in one commit. The words are those of the options of `df.write`.
+
+    All rows of a partition, and so of a key, come to one task: the segments of different tasks have no keys in common,
+    and each covers a range of partitions, as those of `grid.load` do. `mode` may also be `replace`, Spark's overwrite.
+    """
+    from remuda.spark.source.write import write_frame
+
+    request = {"key": key, "indexes": indexes, "json": json, "partitions": partitions, "missing": missing}
+    told = {"operation": operation, "changes": changes, "orderBy": orderBy, "condition": condition}
+    write_frame(df, {"path": str(path), "map": map, "cache": cache, **request, **told}, mode, batchId)

@@ -6,6 +6,7 @@ with its place in the text. This package knows the catalog and the logical nodes
 """
 
 from remuda.sql.bind.bind import BoundQuery, bind
+from remuda.sql.bind.condition import bind_condition
 from remuda.sql.parse.parse import parse
 from remuda.sql.parse.script import ScriptStatement, split_script
 from remuda.sql.parse.statements import (
@@ -27,10 +28,12 @@ from remuda.sql.parse.statements import (
     ExplainFormat,
     ExplainMode,
     Query,
+    Restore,
     SetOption,
     Show,
     Statement,
     Truncate,
+    Vacuum,
 )
 
 __all__ = [
@@ -53,12 +56,15 @@ __all__ = [
     "ExplainFormat",
     "ExplainMode",
     "Query",
+    "Restore",
     "ScriptStatement",
     "SetOption",
     "Show",
     "Statement",
     "Truncate",
+    "Vacuum",
     "bind",
+    "bind_condition",
     "parse",
     "split_script",
 ]

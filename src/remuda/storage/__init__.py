@@ -7,6 +7,7 @@ sources.
 
 from remuda.storage.index.index_condition import UNBOUNDED, Lookup, Range
 from remuda.storage.load.compaction import LoadMode
+from remuda.storage.lookup.arrow_lookup import lookup_by_key
 from remuda.storage.lookup.index_lookup import IndexLookup, IndexRead, index_read
 from remuda.storage.lookup.row_projection import ColumnRows, RowProjection, row_projection
 from remuda.storage.map_store import MapStore
@@ -41,6 +42,7 @@ __all__ = [
     "hash_columns",
     "hash_values",
     "index_read",
+    "lookup_by_key",
     "open_snapshot",
     "partition_of",
     "row_projection",

@@ -10,6 +10,7 @@ from remuda.storage.commit.commit_retry import RootTakenError
 from remuda.storage.encodable import naming_columns, unencodable
 from remuda.storage.folder.disk_errors import from_source, may_pass, reports_disk_errors
 from remuda.storage.folder.verification import verify_segments
+from remuda.storage.load.change_load import load_changes, take_over_changes
 from remuda.storage.load.map_load import load_table, load_tables, take_over_segments
 from remuda.storage.lookup.arrow_lookup import lookup_by_index, lookup_by_key
 from remuda.storage.lookup.row_projection import row_projection
@@ -37,10 +38,14 @@ if TYPE_CHECKING:
     from remuda.expr.cancellation import CancellationToken
     from remuda.storage.commit.commit_retry import CommitRetry
     from remuda.storage.commit.recovery import RecoveredMap
+    from remuda.storage.load.change_format import ChangeFormat
+    from remuda.storage.load.change_load import ChangeRules
     from remuda.storage.load.compaction import LoadMode
+    from remuda.storage.load.merge_changes import ChangeCounts
     from remuda.storage.lookup.row_projection import Row, RowProjection
     from remuda.storage.segment.segment_directory import SegmentDirectory, StoredSegment
     from remuda.storage.segment.segment_file import SegmentInfo
+    from remuda.storage.state.applied_batches import BatchId
     from remuda.storage.wal.log import WriteAheadLog
 
 FLUSH_ENTRIES = 65_536
@@ -175,7 +180,7 @@ class MapStore:
     def writing(self) -> AbstractContextManager[object]:
         """Keeps other writers out of a statement that reads before it writes; may be entered again by its holder.
 
-        Not for `load`, `truncate` and changes of structure, which take their own locks first.
+        The first lock of all: a thread that has a store's structure lock must not wait for it (`state/map_state.py`).
         """
         return self.state.writer
 
@@ -188,6 +193,24 @@ class MapStore:
                 yield
             finally:
                 self._token = None
+
+    def begin_commit(self) -> None:
+        """Commit guard of the statement that holds the writer lock."""
+        if self._token is not None:
+            self._token.begin_commit()
+
+    @property
+    def takes_segments(self) -> bool:
+        """Tell whether a statement may commit segments by itself.
+
+        A remote store commits for all that was written before as well, and may have to rebase for it, which takes the
+        writer locks of all maps.
+        """
+        return self.state.pending is None
+
+    def check_columns(self, columns: Sequence[pa.Array | pa.ChunkedArray]) -> None:
+        """Refuse rows that may not be written, as `insert` and `put` do; their columns are in declared order."""
+        self._check.check_columns(columns)
 
     def insert(self, rows: Sequence[Row]) -> int:
         """Adds rows; a key that exists, or comes twice, is refused and nothing is applied."""
@@ -258,14 +281,14 @@ class MapStore:
             self.refuse_unwritable()
         if wal is not None:
             payload = encode_record(self.definition.id, kind, values)
-        with state.writer:
+        with state.writer, state.latch:
             if not self.availability.readable:
                 self.refuse_unreadable()
             version = state.version
             memtable = version.memtable
             try:
                 answer = apply(version, *given)
-                if self._token is not None:
+                if self._token is not None:  # `begin_commit` without a call, which every small write would make
                     self._token.begin_commit()
                 if wal is not None and lock is not None and len(memtable.keys) > memtable.committed:
                     sequence = wal.append(payload, lock.epoch)
@@ -286,33 +309,24 @@ class MapStore:
         return self.retry.run(self._truncate_alone)
 
     def _truncate_alone(self) -> int:
-        with self.state.structure, self.state.writer:
+        with self.state.writer, self.state.structure:
             return self._truncate()
 
-    def truncate_in_statement(self, patience: float) -> int | None:
-        """Removes all rows for a statement that holds the writer lock; None where that cannot be done now.
-
-        The structure lock comes before the writer lock, and its holder may wait for the other. So it is only tried, for
-        `patience` seconds.
-        """
+    def truncate_in_statement(self) -> int | None:
+        """Removes all rows for a statement that holds the writer lock; None where that cannot be done now."""
         state, flush = self.state, self._flush
         flush.is_needless = True
-        if not state.structure.acquire(timeout=patience):
-            flush.is_needless = False
-            return None
         try:
-            with state.writer:
+            with state.writer, state.structure:
                 if not self.availability.readable:
                     self.refuse_unreadable()
-                if self._token is not None:
-                    self._token.begin_commit()
+                self.begin_commit()
                 return self._truncate()
         except RootTakenError:
             # On top of another writer's rows the statement may not remove all: it removes those that it has read.
             return None
         finally:
             flush.is_needless = False
-            state.structure.release()
 
     def _truncate(self) -> int:
         """Install an empty version; both locks are held."""
@@ -322,10 +336,41 @@ class MapStore:
         self.state.install((), self.state.applied, (end, end))
         return count
 
+    def restore_rows(self, past: MapStore) -> None:
+        """Install the segments of a version of this map, and forget what was written since; both locks are held."""
+        state = self.state
+        self.refuse_unwritable()
+        if past.availability.damage is not None:
+            past.refuse_unreadable()
+        restored = state.directory.restore_all(past.stored, self.definition)
+        try:
+            end = self.memtable_length
+            state.install(restored, state.applied, (end, end))
+        except BaseException:
+            state.directory.discard(restored, (), named=False)
+            raise
+
     @reports_disk_errors
-    def load(self, table: pa.Table, mode: LoadMode = "append", order_by: str | None = None) -> int:
+    def load(
+        self,
+        table: pa.Table,
+        mode: LoadMode = "append",
+        order_by: str | None = None,
+        batch: BatchId | None = None,
+    ) -> int:
         """Adds a whole table, all or nothing; returns how many rows it had."""
-        return load_table(self, table, mode, order_by)
+        return load_table(self, table, mode, order_by, batch)
+
+    @reports_disk_errors
+    def load_changes(
+        self,
+        tables: Iterable[pa.Table],
+        form: ChangeFormat,
+        rules: ChangeRules,
+        progress: Callable[[int], None] | None = None,
+    ) -> ChangeCounts:
+        """Applies inserts, updates and deletions by key, all or none."""
+        return load_changes(self, from_source(tables), form, rules, progress)
 
     @reports_disk_errors
     def load_tables(
@@ -334,12 +379,13 @@ class MapStore:
         mode: LoadMode = "append",
         progress: Callable[[int], None] | None = None,
         order_by: str | None = None,
+        batch: BatchId | None = None,
     ) -> int:
         """Adds tables one after the other, holding no more than one; all of them or nothing.
 
         `progress` is told how many rows have been written so far.
         """
-        return load_tables(self, from_source(tables), mode, progress, order_by)
+        return load_tables(self, from_source(tables), mode, progress, order_by, batch)
 
     @reports_disk_errors
     def commit_segments(
@@ -348,9 +394,17 @@ class MapStore:
         mode: LoadMode = "append",
         delivery: str | None = None,
         order_by: str | None = None,
+        batch: BatchId | None = None,
     ) -> int:
         """Takes over segments that others have written into the map's folder, all or none."""
-        return take_over_segments(self, infos, mode, delivery, order_by)
+        return take_over_segments(self, infos, mode, delivery, order_by, batch)
+
+    @reports_disk_errors
+    def commit_changes(
+        self, infos: Sequence[SegmentInfo], marks: Path, rules: ChangeRules, delivery: str | None = None
+    ) -> ChangeCounts:
+        """Applies changes that others have written into the map's folder, with their marks in the folder `marks`."""
+        return take_over_changes(self, infos, marks, rules, delivery)
 
     # Structure: called by the store, or under its structure lock
 
@@ -360,14 +414,17 @@ class MapStore:
 
     def restore(self, recovered: RecoveredMap) -> None:
         """Install the state that the files describe, at opening and at a refresh."""
-        with self.state.writer:
+        with self.state.latch:
             self.state.restore(recovered)
             self.availability.restore(recovered.damaged, recovered.stored)
 
-    def checkpoint(self) -> None:
-        """Flush the memtable into segments and commit. Writers go on meanwhile: what they write is carried over."""
+    def checkpoint(self, *, needed: bool = False) -> None:
+        """Flush the memtable into segments and commit. Writers go on meanwhile: what they write is carried over.
+
+        One that is `needed` is not given up for a statement that waits to remove all rows.
+        """
         with self.state.structure:
-            if self._flush.run():
+            if self._flush.run(needed=needed):
                 self.state.commit(None)
             self._flush.discard_superseded()
 
@@ -405,10 +462,10 @@ class MapStore:
             stored = tuple(state.directory.without_index(each, index) for each in state.stored)
             return state.change_definition(state.definition.without_index(index), stored)
 
-    def destroy(self) -> None:
-        """Marks the map as gone; its files go when the last snapshot does."""
+    def destroy(self, *, named: bool = True) -> None:
+        """Marks the map as gone; its files go when the last snapshot does. `named` says that a root has named them."""
         self.availability.mark_destroyed()
-        self.state.directory.discard(self.state.stored, ())
+        self.state.directory.discard(self.state.stored, (), named=named)
 
     # Availability
 

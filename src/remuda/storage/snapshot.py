@@ -6,6 +6,7 @@ between calls) and get the few live rows of the memtable as Arrow bytes.
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,10 +19,12 @@ from remuda.storage.segment.deletion_vector import DeletionVector
 from remuda.storage.segment.segment_builder import build_segment
 from remuda.storage.segment.segment_directory import SegmentDirectory
 from remuda.storage.segment.segment_file import SegmentInfo, open_segment
-from remuda.storage.segment.segment_source import SegmentSource
+from remuda.storage.segment.segment_source import source_class
 from remuda.storage.state.map_version import MapVersion
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy as np
 
     from remuda.catalog import MapDefinition
@@ -74,7 +77,7 @@ class MapSnapshot:
         if self._sources is None:
             version = self.version
             sources: list[Source] = [
-                SegmentSource(version.definition, segment, deletions, self.length, version.key_hash)
+                source_class(segment)(version.definition, segment, deletions, self.length, version.key_hash)
                 for segment, deletions in zip(version.segments, version.deletions, strict=True)
             ]
             if self.length:
@@ -109,9 +112,13 @@ class MapSnapshot:
 def open_snapshot(description: SnapshotDescription) -> MapSnapshot:
     """Return the described snapshot, in any process that sees the folder, or the remote one."""
     definition, folder = description.definition, Path(description.folder)
+    opened: Callable[[Path, MapDefinition, SegmentInfo], Segment] = open_segment
     if description.remote is not None:
-        folder = description.remote.fetch_segments(definition.id, description.segments)
-    segments = [_cached_segment(folder, definition, info) for info in description.segments]
+        fetched = description.remote.segments()
+        folder, opened = fetched.folder / definition.id, fetched.open
+        fetched.let_go = partial(_forget_all, fetched.folder)
+        _forget_others(folder, description)
+    segments = [_cached_segment(folder, definition, info, opened) for info in description.segments]
     deletions = [
         DeletionVector(segment.rows, positions)
         for segment, positions in zip(segments, description.deletions, strict=True)
@@ -141,11 +148,30 @@ _MAPPED: dict[tuple[str, str, str], tuple[frozenset[str], Segment]] = {}
 _MOST_MAPPED = 1024
 
 
-def _cached_segment(folder: Path, definition: MapDefinition, info: SegmentInfo) -> Segment:
+def _forget_others(folder: Path, description: SnapshotDescription) -> None:
+    """Let go of the segments of a map that were asked for before: the cache may need their room."""
+    wanted = {info.id for info in description.segments}
+    for key in [key for key in _MAPPED if key[:2] == (str(folder), description.definition.id)]:
+        if key[2] not in wanted:
+            _MAPPED.pop(key, None)
+
+
+def _forget_all(mirror: Path) -> None:
+    """Let go of all segments that are not read just now."""
+    for key in [key for key in _MAPPED if Path(key[0]).is_relative_to(mirror)]:
+        _MAPPED.pop(key, None)
+
+
+def _cached_segment(
+    folder: Path,
+    definition: MapDefinition,
+    info: SegmentInfo,
+    opened: Callable[[Path, MapDefinition, SegmentInfo], Segment],
+) -> Segment:
     key = (str(folder), definition.id, info.id)
     found = _MAPPED.get(key)
     if found is None or not found[0] >= set(info.indexes):
         while len(_MAPPED) >= _MOST_MAPPED:
             _MAPPED.pop(next(iter(_MAPPED)))
-        found = _MAPPED[key] = (frozenset(info.indexes), open_segment(folder, definition, info))
+        found = _MAPPED[key] = (frozenset(info.indexes), opened(folder, definition, info))
     return found[1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from remuda.catalog import ColumnRelations, ColumnStatistics, MapStatistics
 from remuda.errors import StorageError
 from remuda.storage.segment.column_summary import combine, domain_of, summarise
+from remuda.storage.segment.segment_source import SegmentSource
 from remuda.storage.snapshot import MapSnapshot
 
 if TYPE_CHECKING:
@@ -35,13 +36,13 @@ class StatisticsKeeper:
     def __init__(self) -> None:
         self._version: weakref.ref[MapVersion] | None = None
         self._length = 0
-        self._columns = CombinedColumns({})
+        self._columns = CombinedColumns((), ())
         self._relations = ColumnRelations()
 
     def of(self, version: MapVersion) -> MapStatistics:
         length = version.memtable.committed
         if self._version is None or self._version() is not version or length > self._length * MEMTABLE_GROWTH:
-            self._columns = CombinedColumns(_summaries(version, length))
+            self._columns = _combined(version, length)
             # Not held: an old version keeps files that nobody else needs.
             self._version, self._length = weakref.ref(version), length
             self._relations = SampledRelations(self._version, length)
@@ -97,6 +98,8 @@ class SampledRelations(ColumnRelations):
         source = max(MapSnapshot(version, self._length).sources, key=lambda each: each.rows, default=None)
         if source is None or source.rows == 0:
             return None
+        if isinstance(source, SegmentSource) and not source.segment.is_whole:
+            return None  # Planning fetches no rows.
         positions = np.linspace(0, source.rows - 1, min(source.rows, SAMPLED_ROWS)).astype(np.int64)
         try:
             return source.take(columns, positions)
@@ -112,38 +115,42 @@ def _plain(array: pa.Array) -> pa.Array:
 
 
 class CombinedColumns(Mapping[str, ColumnStatistics]):
-    """The statistics of columns, combined from summaries when a column is first asked for: few are."""
+    """The statistics of columns, combined from those of the sources when a column is first asked for: few are."""
 
-    __slots__ = ("_combined", "_summaries")
+    __slots__ = ("_combined", "_names", "_sources")
 
-    def __init__(self, summaries: dict[str, list[ColumnSummary]]) -> None:
-        self._summaries = summaries
+    def __init__(self, names: Iterable[str], sources: Sequence[Mapping[str, ColumnSummary]]) -> None:
+        self._names = dict.fromkeys(names)
+        self._sources = sources
         self._combined: dict[str, ColumnStatistics] = {}
 
     def __getitem__(self, name: str) -> ColumnStatistics:
         found = self._combined.get(name)
         if found is None:
-            found = self._combined[name] = combine(self._summaries[name])
+            if name not in self._names:
+                raise KeyError(name)
+            found = self._combined[name] = combine([each[name] for each in self._sources])
         return found
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._summaries)
+        return iter(self._names)
 
     def __len__(self) -> int:
-        return len(self._summaries)
+        return len(self._names)
 
     def __bool__(self) -> bool:
-        return bool(self._summaries)
+        return bool(self._names)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._summaries
+        return name in self._names
 
 
-def _summaries(version: MapVersion, length: int) -> dict[str, list[ColumnSummary]]:
-    names = [column.name for column in version.definition.columns]
-    summaries = {name: [segment.summaries[name] for segment in version.segments] for name in names}
+def _combined(version: MapVersion, length: int) -> CombinedColumns:
+    columns = version.definition.columns
+    names = [column.name for column in columns]
+    sources = [segment.summaries for segment in version.segments]
     if length:
         recent = MapSnapshot(version, length).sources[-1].read(names, 0, length)
-        for column, array in zip(version.definition.columns, recent.columns, strict=True):
-            summaries[column.name].append(summarise(array, column.type))
-    return summaries
+        arrays = zip(columns, recent.columns, strict=True)
+        sources.append({column.name: summarise(array, column.type) for column, array in arrays})
+    return CombinedColumns(names, sources)

@@ -5,11 +5,13 @@ What is in a folder beside the segments of the maps is the concern of `store_fol
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from remuda.errors import ErrorCode, SqlError, StorageError, table_exists
 from remuda.storage.commit.store_loader import StoreLoader
 from remuda.storage.commit.store_writer import StoreWriter
+from remuda.storage.commit.version_history import VersionHistory
 from remuda.storage.folder.disk_errors import reports_disk_errors, storage_error
 from remuda.storage.folder.inbox import Inbox
 from remuda.storage.folder.store_folder import StoreFolder
@@ -18,7 +20,7 @@ from remuda.storage.state.store_state import StoreState
 from remuda.storage.wal.log import Durability
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from remuda.catalog import Catalog, IndexDefinition, MapDefinition, ViewDefinition
@@ -53,9 +55,16 @@ class Store:
         self.state = state = StoreState(path, folder, partitions, durability, read_only=read_only)
         self._folder = folder
         self._writer = StoreWriter(state, self.checkpoint, self._rebase)
+        self.history = VersionHistory(state, self._writer.new_map)
+        state.history = self.history
+        state.catalog = replace(state.catalog, history=self.history)
         self._loader = None if folder is None else StoreLoader(state, self._writer, folder)
         self.verification = Verification(lambda: list(state.maps.values()))
-        self._inbox = None if folder is None or read_only or remote is not None else Inbox(folder, state.map_with_id)
+        self._inbox = (
+            None
+            if folder is None or read_only or remote is not None
+            else Inbox(folder, state.map_with_id, self.create_map)
+        )
 
     @property
     def path(self) -> Path | None:
@@ -136,7 +145,11 @@ class Store:
         folder, loader = store._folder, store._loader
         if folder is None or loader is None:
             return store
+        if remote is not None:
+            remote.segments.when_whole = store.verification.start
         if read_only:
+            if remote is not None:
+                remote.segments.let_go = store._let_go
             loader.execution = execution
             store.refresh()
             return store
@@ -174,24 +187,26 @@ class Store:
         fill: Callable[[MapStore], None] | None = None,
         *,
         replaces: bool = False,
+        delivery: str | None = None,
     ) -> None:
         """Add a map with the rows that `fill` loads: no reader sees it without them, not even after a crash.
 
-        With `replaces` it takes the place of the map of that name, if there is one, in the same commit.
+        With `replaces` it takes the place of the map of that name, if there is one, in the same commit. `delivery` is
+        the one that brought the map.
         """
         self.state.refuse_unwritable()
         created = self._writer.new_map(definition)
         try:
             if fill is not None:
                 created.fill_unseen(fill)
-            replaced = self._writer.retry.run(lambda: self._add_map(created, replaces=replaces))
+            replaced = self._writer.retry.run(lambda: self._add_map(created, delivery, replaces=replaces))
         except BaseException:
-            created.destroy()
+            created.destroy(named=False)
             raise
         if replaced is not None:
             replaced.destroy()
 
-    def _add_map(self, created: MapStore, *, replaces: bool) -> MapStore | None:
+    def _add_map(self, created: MapStore, delivery: str | None, *, replaces: bool) -> MapStore | None:
         """Commit a new map and return the one whose place it has taken."""
         with self.state.structure:
             self._writer.begin_change()
@@ -200,7 +215,7 @@ class Store:
             created.state.flushed = created.state.applied = wal.sequence if wal is not None else 0
             self._exchange_maps(replaced, created)
             self._writer.change_catalog(
-                self.catalog.with_map(created.definition), lambda: self._exchange_maps(created, replaced)
+                self.catalog.with_map(created.definition), lambda: self._exchange_maps(created, replaced), delivery
             )
         return replaced
 
@@ -285,6 +300,23 @@ class Store:
         """Flushes every memtable into segments and removes the write-ahead files that are not needed any more."""
         self._writer.retry.run(self._writer.checkpoint)
 
+    @reports_disk_errors
+    def restore_map(self, definition: MapDefinition, number: int) -> None:
+        """Give a map the rows that it had in a version, in one commit, which is the next version."""
+        target = self.map(definition)
+        with target.writing(), self.state.structure:
+            self._writer.begin_change()
+            past = self.history.find(target.definition, number)
+            target.restore_rows(self.history.map(past))
+
+    @reports_disk_errors
+    def vacuum(self) -> None:
+        """Give up versions whose retention is over, and remove files that waited for them or for readers."""
+        with self.state.structure:
+            self.state.refuse_unwritable()
+            if self._folder is not None:
+                self._folder.sweep()
+
     def _rebase(self) -> None:
         if self._loader is not None:
             self._loader.rebase()
@@ -314,6 +346,11 @@ class Store:
         if self._loader is not None:
             self._loader.keep_files(seconds)
 
+    def _let_go(self) -> None:
+        """Give up what the maps have open of a remote store, as the cache needs the room."""
+        for each in list(self.state.maps.values()):
+            each.state.let_go()
+
     # Life
 
     @reports_disk_errors
@@ -321,6 +358,8 @@ class Store:
         """Reads every segment and index in full and raises `StorageError` where a byte is not as it was written."""
         with self.state.structure:
             for each in self.state.maps.values():
+                for damage in self._group_damages(each.definition):
+                    raise damage
                 each.verify()
 
     def refuse_damaged(self) -> None:
@@ -332,7 +371,14 @@ class Store:
         """Read every file of a map in full and return what is damaged, at most once for each segment."""
         found = self.map(definition)
         damaged = found.availability.damaged
-        return found.damages() if damaged is None else [damaged.error]
+        return [*self._group_damages(definition), *found.damages()] if damaged is None else [damaged.error]
+
+    def _group_damages(self, definition: MapDefinition) -> Iterator[StorageError]:
+        """Yield what is damaged of the group files of a map, as they are on disk now.
+
+        What they said is in memory since the opening, so the map can go on; the next opening could not.
+        """
+        return iter(()) if self._folder is None else self._folder.group_damages(definition.id)
 
     def refuse_reads(self, reason: str) -> None:
         """Refuse all reads and writes, for this reason; snapshots that readers hold stay readable."""
@@ -354,7 +400,8 @@ class Store:
         """Makes everything durable and gives the folder free. Snapshots stay readable, writes are refused then."""
         if self._inbox is not None:
             self._inbox.stop()
-        with self.state.structure:
+        # The last commit to a remote store may have to rebase, for which writer locks come before `structure`.
+        with self.state.structure if self.remote is None else self._writer.every_lock():
             if self.closed:
                 return
             try:

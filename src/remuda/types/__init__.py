@@ -38,6 +38,7 @@ from remuda.types.sql_type import (
     decimal,
     exact_digits,
     from_arrow,
+    is_widening,
 )
 from remuda.types.stored_values import (
     EPOCH,
@@ -88,6 +89,7 @@ __all__ = [
     "interval_text",
     "interval_words",
     "is_list",
+    "is_widening",
     "parse_interval",
     "python_column_converter",
     "python_converter",

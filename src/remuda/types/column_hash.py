@@ -5,10 +5,11 @@ Work goes in chunks that stay in the processor's cache; strings are grouped by l
 
 from __future__ import annotations
 
-from itertools import repeat
+from itertools import pairwise, repeat
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 from xxhash import xxh64_intdigest
 
 from remuda.types.arrow_arrays import (
@@ -21,13 +22,13 @@ from remuda.types.arrow_arrays import (
     null_mask,
     string_parts,
 )
+from remuda.types.arrow_texts import fits_one_array
 from remuda.types.partition_hash import NANOSECONDS, SEED, big_integer_bytes
-from remuda.types.sql_type import LONG_DIGITS, Kind, SqlType
+from remuda.types.sql_type import BIGINT, LONG_DIGITS, Kind, SqlType
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import pyarrow as pa
 
 _P1 = np.uint64(0x9E3779B185EBCA87)
 _P2 = np.uint64(0xC2B2AE3D27D4EB4F)
@@ -53,6 +54,13 @@ def hash_columns(
     With `null_is_value` a NULL changes the hash, so that (NULL, 'a') and ('a', NULL) fall apart: for indexes, which
     find NULLs; never for partition ids, where Spark leaves the seed as it is.
     """
+    for column in columns:
+        if isinstance(column, pa.ChunkedArray) and not fits_one_array(column):
+            ends = np.cumsum([0, *map(len, column.chunks)]).tolist()
+            pieces = [[each.slice(start, stop - start) for each in columns] for start, stop in pairwise(ends)]
+            return np.concatenate(
+                [hash_columns(piece, types, null_is_value=null_is_value) for piece in pieces if len(piece[0])]
+            )
     seeds: np.ndarray | None = None
     for column, sql_type in zip(columns, types, strict=True):
         array = flat(column)
@@ -94,6 +102,8 @@ def _hash_array(array: pa.Array, sql_type: SqlType, seeds: np.ndarray | None) ->
 def _words(array: pa.Array, sql_type: SqlType) -> tuple[np.ndarray, int]:
     """Return the bytes hashed for each value, as integers, and how many bytes they are."""
     match sql_type.kind:
+        case Kind.INTERVAL_MONTHS | Kind.INTERVAL_TIME:  # no map is partitioned by one, but rows meet by it
+            return fixed_values(array.view(pa.int64()), BIGINT).view(np.uint64), 8
         case Kind.DECIMAL:
             return decimal_words(array)[0], 8
         case Kind.DOUBLE:

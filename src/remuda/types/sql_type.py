@@ -256,6 +256,23 @@ def common_type(left: SqlType, right: SqlType) -> SqlType | None:
     return None
 
 
+def is_widening(narrow: SqlType, wide: SqlType) -> bool:
+    """Whether every value of the one type is a value of the other, and different ones stay different.
+
+    >>> is_widening(INTEGER, BIGINT), is_widening(INTEGER, DOUBLE), is_widening(BIGINT, DOUBLE)
+    (True, True, False)
+    """
+    if narrow.is_integer and wide.is_integer:
+        return narrow.byte_width <= wide.byte_width
+    if narrow.is_integer and wide.kind is Kind.DOUBLE:
+        return narrow.kind is not Kind.BIGINT
+    if narrow.is_integer and wide.kind is Kind.DECIMAL:
+        return wide.precision - wide.scale >= len(str(INTEGER_RANGES[narrow.kind][1]))
+    if narrow.kind is Kind.DECIMAL and wide.kind is Kind.DECIMAL:
+        return wide.scale >= narrow.scale and wide.precision - wide.scale >= narrow.precision - narrow.scale
+    return narrow.kind is Kind.REAL and wide.kind is Kind.DOUBLE
+
+
 def exact_digits(exact: SqlType) -> tuple[int, int]:
     """Precision and scale of the DECIMAL that holds every value of an exact type.
 

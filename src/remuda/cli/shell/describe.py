@@ -11,7 +11,7 @@ from remuda.cli.output import render
 from remuda.cli.statement_text import quoted
 from remuda.dataclass import dataclass
 from remuda.errors import RemudaError, nearest
-from remuda.text_table import as_table, counted, printable
+from remuda.presentation.text_table import as_table, counted, printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -202,9 +202,14 @@ def _create(shell: Shell, relation: _Relation) -> str:
     partitioned = row.partitioned_by != row.key and not row.replicated
     partition_by = f" PARTITION BY ({', '.join(map(quoted, row.partitioned_by.split(', ')))})" if partitioned else ""
     body = ",\n".join(lines)
-    statements = [
-        f"CREATE TABLE {relation.written} (\n{body}\n){partition_by}{' REPLICATED' if row.replicated else ''}"
-    ]
+    replicated = " REPLICATED" if row.replicated else ""
+    usual = row.partitions == shell.session.store.partitions
+    given = [] if usual else [f"partitions = {row.partitions}"]
+    definition = shell.session.store.catalog.find_map(relation.name, (relation.schema,))
+    if definition is not None and definition.retention is not None:
+        given.append(f"retention = '{definition.retention} seconds'")
+    options = f" WITH ({', '.join(given)})" if given else ""
+    statements = [f"CREATE TABLE {relation.written} (\n{body}\n){partition_by}{replicated}{options}"]
     statements += [
         f"CREATE INDEX {quoted(name)} ON {relation.written} ({', '.join(map(quoted, columns.split(', ')))}) TYPE {kind}"
         for name, kind, columns in _indexes(shell, relation)

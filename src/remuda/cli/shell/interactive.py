@@ -11,7 +11,7 @@ from remuda.cli.shell.history import History
 from remuda.cli.shell.names import KnownNames
 from remuda.cli.shell.screen import Screen
 from remuda.cli.shell.shell import Shell
-from remuda.text_table import counted
+from remuda.presentation.text_table import counted
 
 if TYPE_CHECKING:
     from remuda.cli.opening import Target

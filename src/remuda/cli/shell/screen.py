@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from remuda.errors import RemudaError
-from remuda.text_table import Layout, printable
+from remuda.presentation.text_table import Layout, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -11,9 +11,9 @@ from remuda.cli.shell.progress import Progress
 from remuda.cli.shell.screen import Screen
 from remuda.cli.statement_text import Piece, first_word, line_of, split
 from remuda.dataclass import dataclass
-from remuda.durations import duration
 from remuda.errors import RemudaError, Span, SqlError
-from remuda.text_table import counted, printable
+from remuda.presentation.durations import duration
+from remuda.presentation.text_table import counted, printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -28,6 +28,7 @@ SELECT [DISTINCT [ON (e, ...)]] e [AS name], ...
         "CREATE TABLE",
         """CREATE [OR REPLACE] TABLE [IF NOT EXISTS] name
   (column type [NOT NULL], ..., PRIMARY KEY (column, ...)) [PARTITION BY (column, ...)] [REPLICATED]
+  [WITH (partitions = n, retention = '1 day')]
 CREATE [OR REPLACE] TABLE [IF NOT EXISTS] name [(PRIMARY KEY (column, ...))] AS query""",
         "CREATE TABLE paid (id BIGINT, day DATE, PRIMARY KEY (id))",
     ),
@@ -75,6 +76,7 @@ EXPLAIN (FORMAT TEXT | JSON | SVG | HTML, ANALYZE, ...) query""",
     Syntax(
         "SHOW",
         """SHOW TABLES | VIEWS | INDEXES | PARTITIONS | MEMBERS | PLANS | SETTINGS | FUNCTIONS | KEYWORDS
+SHOW VERSIONS [map]
 SHOW COLUMNS FROM map""",
         "SHOW SETTINGS",
     ),
@@ -82,6 +84,8 @@ SHOW COLUMNS FROM map""",
     Syntax("ANALYZE", "ANALYZE [map]", "ANALYZE orders"),
     Syntax("CHECK TABLE", "CHECK TABLE [map]", "CHECK TABLE orders"),
     Syntax("CHECKPOINT", "CHECKPOINT", "CHECKPOINT"),
+    Syntax("RESTORE TABLE", "RESTORE TABLE map TO VERSION number", "RESTORE TABLE orders TO VERSION 2"),
+    Syntax("VACUUM", "VACUUM [map]", "VACUUM orders"),
 )
 
 

@@ -73,7 +73,10 @@ def accumulator(function: str, argument: SqlType, result: SqlType, rows: Count |
 
 
 class SplitCall:
-    """A call whose partial results can be merged: one accumulator for each of them."""
+    """A call whose partial results can be merged: one accumulator for each of them.
+
+    `holds_rows` says that its memory grows with the rows of a group: with DISTINCT, by the values seen.
+    """
 
     def __init__(self, call: AggregateCall, layout: Mapping[int, int], rows: Count) -> None:
         self._call = call
@@ -83,6 +86,7 @@ class SplitCall:
         self._seen = None
         if distinct and call.argument is not None:
             self._seen = KeyInterner((BIGINT, call.argument.type))
+        self.holds_rows = self._seen is not None
         self.accumulators = [
             _of_rows(function, call, None if distinct else rows) for function in AGGREGATES[call.function].partials
         ]
@@ -134,6 +138,8 @@ def _of_rows(function: str, call: AggregateCall, rows: Count | None) -> Accumula
 class MergedCall:
     """A call whose partial results come from members."""
 
+    holds_rows = False
+
     def __init__(self, call: AggregateCall, states: tuple[tuple[int, SqlType], ...], rows: Count) -> None:
         """`states` are the ordinals and types of the columns of partial results."""
         self._call = call
@@ -161,6 +167,8 @@ class MergedCall:
 
 class WholeCall:
     """A call that needs all rows of a group at once."""
+
+    holds_rows = True
 
     def __init__(self, call: AggregateCall, layout: Mapping[int, int]) -> None:
         self._call = call

@@ -15,7 +15,6 @@ from remuda.exec.selection import materialized
 from remuda.exec.sort.merge import Stream, merge_pending
 from remuda.plan.physical import LocalExchange, Receive, Route, Spool
 from remuda.plan.walk import inputs
-from remuda.types import BIGINT
 from remuda.types.column_hash import hash_columns
 
 if TYPE_CHECKING:
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from remuda.exec.batch import RowBatch
     from remuda.exec.context import Channel, ExecContext, Outgoing
     from remuda.plan.physical import Send
-    from remuda.types import SqlType
 
 # Which receiver each row of an edge goes to.
 
@@ -45,7 +43,10 @@ def router(node: Send, outgoing: Outgoing) -> Callable[[RowBatch], Iterable[Rout
 
 
 class _HashRouter:
-    """By the partition of the keys: rows come to where a map that is partitioned by such columns has its own."""
+    """By the partition of the keys: rows come to where a map that is partitioned by such columns has its own.
+
+    Rows of a partition that no receiver has, numbered -1, match nothing there and are dropped.
+    """
 
     def __init__(self, node: Send, outgoing: Outgoing) -> None:
         layout = layout_of(node.columns)
@@ -57,8 +58,8 @@ class _HashRouter:
 
     def __call__(self, batch: RowBatch) -> Iterator[Routed]:
         arrow = batch.arrow()
-        columns, types = zip(*map(_hashable, map(arrow.column, self._ordinals), self._types), strict=True)
-        receivers = self._receiver_of[hash_columns(columns, types) % len(self._receiver_of)]
+        hashes = hash_columns([arrow.column(ordinal) for ordinal in self._ordinals], self._types)
+        receivers = self._receiver_of[hashes % len(self._receiver_of)]
         order = np.argsort(receivers, kind="stable")
         bounds = np.searchsorted(receivers[order], np.arange(len(self._channels) + 1))
         for channel, start, stop in zip(self._channels, bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
@@ -66,11 +67,6 @@ class _HashRouter:
                 continue
             whole = stop - start == arrow.num_rows
             yield channel, ArrowBatch(batch.columns, arrow if whole else arrow.take(pa.array(order[start:stop])))
-
-
-def _hashable(column: pa.Array, sql_type: SqlType) -> tuple[pa.Array, SqlType]:
-    """Return an interval, which no map is partitioned by, as the integer it is."""
-    return (column.view(pa.int64()), BIGINT) if sql_type.is_interval else (column, sql_type)
 
 
 def abandon_inputs(node: Any, context: ExecContext) -> None:

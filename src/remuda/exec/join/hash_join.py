@@ -6,6 +6,7 @@ read the build side  →  choose: row by row, or Arrow  →  probe with the left
 from __future__ import annotations
 
 from abc import abstractmethod
+from copy import copy
 from typing import TYPE_CHECKING, Self
 
 from remuda.exec.batch import RowBatch, Tuple, TupleBatch, empty_batch, layout_of
@@ -16,8 +17,9 @@ from remuda.exec.join.join_table import BuildRows, JoinTable, KeyTable, all_pair
 from remuda.exec.join.mark_table import MarkKeys, MarkTable
 from remuda.exec.join.row_join import RowJoin, RowTable
 from remuda.exec.join.runtime_filter import FilterKeys, SpooledProbeExec
+from remuda.exec.join.spilled_join import SpilledJoin, spread_by
 from remuda.exec.memory import bytes_held
-from remuda.exec.offload import ROWS_OF_PAIRS
+from remuda.exec.offload import LIGHT_ROWS, ROWS_OF_PAIRS
 from remuda.exec.operator import Exec, IterationResult, PassingExec
 from remuda.exec.sort.ordering import concatenate
 from remuda.plan.joins import JoinKind, compared_keys
@@ -57,6 +59,8 @@ class JoinExec(PassingExec):
         self._build: list[RowBatch] = []
         """The batches of the build side, until a result is made of them."""
         self._bytes = 0
+        self._holder: JoinExec = self
+        """Stands for the memory of this join and of those over its spilled rows, which come one after another."""
         self._find_rows: Callable[[Tuple], Sequence[Tuple]] | None = None
         self._result: JoinResult | None = None
         self._ready: Iterator[RowBatch] = iter(())
@@ -73,6 +77,9 @@ class JoinExec(PassingExec):
             return IterationResult.WAIT
         if self._context.weight.should_offload:
             return IterationResult.WAIT
+        return self._advance_built()
+
+    def _advance_built(self) -> IterationResult:
         while True:
             batch = next(self._ready, None)
             if batch is not None:
@@ -100,24 +107,32 @@ class JoinExec(PassingExec):
                 return False
             batch = self._right.current_batch
             if batch.row_count:
-                self._build.append(batch)
-                if self._context.memory is not None:
-                    self._bytes += bytes_held(batch) + BYTES_OF_ENTRY * batch.row_count
-                    self._context.hold(self, "the join", self._bytes)
+                self._keep(batch)
             if result is IterationResult.FETCHED_DONE:
                 break
         self._is_built = True
+        self._choose_way()
+        return True
+
+    def _keep(self, batch: RowBatch) -> None:
+        """Hold a batch of the build side."""
+        self._build.append(batch)
+        if self._context.memory is not None:
+            self._bytes += self._bytes_of(batch)
+            self._context.hold(self._holder, "the join", self._bytes)
+
+    def _bytes_of(self, batch: RowBatch) -> int:
+        return bytes_held(batch) + BYTES_OF_ENTRY * batch.row_count
+
+    def _choose_way(self) -> None:
+        """Decide by the rows of the build side how the left side is joined, and whether it is read at all."""
         rows = sum(batch.row_count for batch in self._build)
         self._context.activity.decide("build side: right, {} rows", rows)
         self._context.weight.add(rows * self.weight_of_row)
         self._left_done = rows == 0 and self._node.kind.drops_unmatched_left
         if self._left_done:
             abandon_inputs(self._node.left, self._context)
-        self._choose_row_join(rows)
-        return True
-
-    def _choose_row_join(self, rows: int) -> None:
-        """Few tuples are joined row by row: starting Arrow's kernels would cost more than the whole join."""
+        # Few tuples are joined row by row: starting Arrow's kernels would cost more than the whole join.
         if rows <= self._row_cutover and all(isinstance(batch, TupleBatch) for batch in self._build):
             self._find_rows = self.row_lookup([row for batch in self._build for row in batch.tuples()])
             self._context.activity.decide("row by row: {} build rows", rows)
@@ -151,8 +166,12 @@ class JoinExec(PassingExec):
     def prepare(self) -> bool:
         if not self._is_built and not self._read_build_side():
             return False
-        self._joiner()
+        self._prepare_built()
         return super().prepare()
+
+    def _prepare_built(self) -> None:
+        """Make what all forks share."""
+        self._joiner()
 
     def fork(self, rows: int | None = None) -> Self:
         forked = super().fork(rows)
@@ -173,7 +192,9 @@ class JoinExec(PassingExec):
 
 
 class HashJoinExec(JoinExec):
-    """Finds the right rows of a left one in a table by their keys."""
+    """Finds the right rows of a left one in a table by their keys; beyond the limit of memory, a file at a time."""
+
+    _node: HashJoin
 
     def __init__(self, node: HashJoin, left: Exec, right: Exec, code: ExpressionCache) -> None:
         if node.runtime_keys is not None and node.runtime_keys.side is JoinSide.LEFT:
@@ -183,6 +204,8 @@ class HashJoinExec(JoinExec):
         self._keys = node.keys
         self._compared = _compared_keys(node)
         assert self._keys or self._compared, "a hash join has an equality"
+        self._spill_level: int | None = 0 if spread_by(node) else None
+        self._spilled: SpilledJoin | None = None
         left_layout, right_layout = layout_of(node.left.columns), layout_of(node.right.columns)
         self._left_keys = [left_layout[key.left.id] for key in self._keys]
         self._right_keys = [right_layout[key.right.id] for key in self._keys]
@@ -206,8 +229,76 @@ class HashJoinExec(JoinExec):
             return self.source.read_ahead(self._filter) and super()._read_build_side()
         if not super()._read_build_side():
             return False
-        self._filter.fill(self._build, self._node.right.columns, self._context)
+        if self._spilled is None:
+            self._filter.fill(self._build, self._node.right.columns, self._context)
         return True
+
+    def _keep(self, batch: RowBatch) -> None:
+        """Hold a batch of the build side, or spill all of it from the first batch that has no room."""
+        context = self._context
+        if self._spilled is None and context.memory is not None and context.spill is not None:
+            has_room = self._bytes + self._bytes_of(batch) <= context.memory.room(self._holder)
+            if not has_room and self._spill_level is not None:
+                self._spilled = SpilledJoin(self._node, context, context.spill, self._spill_level)
+                kept, self._build, self._bytes = self._build, [], 0
+                for each in kept:
+                    self._spilled.add_right(each)
+                context.hold(self._holder, "the join", 0)
+        if self._spilled is None:
+            super()._keep(batch)
+        else:
+            self._spilled.add_right(batch)
+
+    def _choose_way(self) -> None:
+        if self._spilled is None:
+            super()._choose_way()
+        else:
+            self._spilled.finish_right()
+            self._context.weight.add(LIGHT_ROWS + 1)
+
+    def _advance_built(self) -> IterationResult:
+        """Where the build side was spilled, spill the left side as well, then join one file after the other."""
+        if self._spilled is None:
+            return super()._advance_built()
+        while not self._left_done:
+            result = self.source.advance()
+            if result is IterationResult.WAIT:
+                return result
+            if self.source.current_batch.row_count:
+                self._spilled.add_left(self.source.current_batch)
+            if result is IterationResult.FETCHED_DONE:
+                self._left_done = True
+                self._ready = self._spilled.joined(self._of_spilled)
+        batch = next(self._ready, None)
+        self._context.verify()
+        if batch is None:
+            self._context.hold(self._holder, "the join", 0)
+            self.current_batch = empty_batch(self._node.columns)
+            return IterationResult.FETCHED_DONE
+        self._context.weight.add(batch.row_count)
+        self.current_batch = batch
+        return IterationResult.FETCHED
+
+    def _of_spilled(self, left: Exec, right: Exec, level: int | None) -> Exec:
+        """Return a join of some of the rows that were spilled; a level of None says that its rows cannot be spread."""
+        join = copy(self)
+        join.source, join._right = left, right
+        join._filter = join._spilled = join._result = None
+        join._build, join._bytes, join._ready = [], 0, iter(())
+        join._is_built = join._left_done = False
+        join._spill_level = level
+        return join
+
+    def _prepare_built(self) -> None:
+        if self._spilled is None:
+            super()._prepare_built()
+
+    def fork(self, rows: int | None = None) -> Self:
+        forked = super().fork(rows)
+        if self._spilled is not None:
+            forked._spilled = self._spilled.fork()
+            forked._holder = forked
+        return forked
 
     def build_table(self, build: BuildRows) -> BuildRows:
         columns = [build.batch.column(ordinal) for ordinal in self._right_keys]

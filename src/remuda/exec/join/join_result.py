@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -15,15 +15,28 @@ from remuda.expr import columns_of, compile_predicate
 from remuda.plan.joins import JoinKind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator
 
     from remuda.exec.batch import RowBatch
-    from remuda.exec.join.join_table import BuildRows, JoinTable, Pairs
+    from remuda.exec.join.join_table import BuildRows, Pairs
     from remuda.expr import Column, Expression, Parameters
     from remuda.plan.physical import HashJoin, MergeJoin, NestedLoopJoin
 
 TESTED = {JoinKind.SEMI, JoinKind.ANTI, JoinKind.MARK}
 """Joins that ask of a left row whether it has a match: the first one settles it."""
+
+Keys_contra = TypeVar("Keys_contra", contravariant=True)
+
+
+class PairFinder(Protocol[Keys_contra]):
+    """Pairs left rows, by their keys in one form or another, with the rows of the right side."""
+
+    def pairs(self, keys: Keys_contra, /) -> Iterator[Pairs]:
+        """Deliver all pairs, for left rows in their order."""
+
+    def pairs_until(self, keys: Keys_contra, settled: np.ndarray, /) -> Iterator[Pairs]:
+        """Deliver pairs round by round, for as long as a row is not `settled`, which the caller changes meanwhile."""
+
 
 SEVERAL_ROWS = "a sub-query that stands for one value returned more than one row"
 
@@ -89,15 +102,15 @@ class JoinResult:
     def of_table(
         self,
         left: pa.RecordBatch,
-        table: JoinTable,
-        columns: Sequence[pa.Array],
+        table: PairFinder[Keys_contra],
+        keys: Keys_contra,
         verified: Callable[[Iterator[Pairs]], Iterator[Pairs]] = lambda pairs: pairs,
     ) -> Iterator[RowBatch]:
-        """Deliver the batches for a batch of left rows, whose matches are found by these columns."""
+        """Deliver the batches for a batch of left rows, whose matches are found by these keys."""
         if self._kind in TESTED:
-            yield self.tested(left, lambda settled: verified(table.pairs_until(columns, settled)))
+            yield self.tested(left, lambda settled: verified(table.pairs_until(keys, settled)))
         else:
-            yield from self.of(left, verified(table.pairs(columns)))
+            yield from self.of(left, verified(table.pairs(keys)))
 
     def tested(self, left: pa.RecordBatch, find: Callable[[np.ndarray], Iterable[Pairs]]) -> RowBatch:
         """SEMI, ANTI and MARK: `find` gives pairs as long as there are rows for which what it gets is false."""

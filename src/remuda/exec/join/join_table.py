@@ -87,6 +87,41 @@ class KeyTable:
         return found
 
 
+class RowsByKey:
+    """Rows side by side by the id of their key, of which there are `keys`."""
+
+    def __init__(self, key_ids: np.ndarray, keys: int, rows: np.ndarray | None = None) -> None:
+        """`key_ids` has the id of each row, none of them NOT_FOUND; `rows` their positions where some are left out."""
+        # One more, of no rows, so that NOT_FOUND as an index from the end finds nothing.
+        self.counts = _counted(key_ids, keys + 1)
+        self._starts = np.cumsum(self.counts) - self.counts
+        check_cancelled()
+        order = np.argsort(key_ids, kind="stable")
+        self._rows = order if rows is None else rows[order]
+
+    @property
+    def row_count(self) -> int:
+        return len(self._rows)
+
+    def pairs(self, key_ids: np.ndarray) -> Iterator[Pairs]:
+        """Deliver all pairs of equal keys, for rows of the other side in their order."""
+        counts = self.counts[key_ids]
+        for first, stop in cuts(counts):
+            matches = counts[first:stop]
+            left = np.repeat(np.arange(first, stop), matches)
+            yield Pairs(first, stop, left, self._rows[spread(self._starts[key_ids[first:stop]], matches)])
+
+    def pairs_until(self, key_ids: np.ndarray, settled: np.ndarray) -> Iterator[Pairs]:
+        """Deliver pairs round by round, for as long as a row is not `settled`, which the caller changes meanwhile."""
+        counts = self.counts[key_ids]
+        at_first = FIRST_ROUND if int(counts.sum()) > PAIRS_AT_ONCE else int(counts.max(initial=0))
+        return in_rounds(self._starts[key_ids], counts, self._rows, settled, at_first)
+
+    def runs(self, key_ids: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the rows, and for each row of the other side where its matches start, and how many there are."""
+        return self._rows, self._starts[key_ids], self.counts[key_ids]
+
+
 class JoinTable(KeyTable):
     """Finds rows by key."""
 
@@ -99,21 +134,18 @@ class JoinTable(KeyTable):
         row_of[key_ids] = present
         self._row_of = row_of if np.array_equal(row_of[key_ids], present) else None
         if self._row_of is None:
-            self._counts = _counted(key_ids, self._keys.count + 1)
-            self._starts = np.cumsum(self._counts) - self._counts
-            check_cancelled()
-            self._rows = present[np.argsort(key_ids, kind="stable")]
+            self._several = RowsByKey(key_ids, self._keys.count, present)
 
     @property
     def rows_of_key(self) -> float:
         """How many rows a key has on average."""
-        return 1.0 if self._row_of is not None else len(self._rows) / max(1, self.count)
+        return 1.0 if self._row_of is not None else self._several.row_count / max(1, self.count)
 
     def pairs(self, columns: Sequence[pa.Array]) -> Iterator[Pairs]:
         """Deliver all pairs of equal keys, for rows of the other side in their order."""
         key_ids = self._keys.find(columns)
         if self._row_of is None:
-            yield from self._several(key_ids)
+            yield from self._several.pairs(key_ids)
             return
         right = self._row_of[key_ids]
         hits = right >= 0
@@ -127,10 +159,7 @@ class JoinTable(KeyTable):
         """Deliver pairs round by round, for as long as a row is not `settled`, which the caller changes meanwhile."""
         if self._row_of is not None:
             return self.pairs(columns)
-        key_ids = self._keys.find(columns)
-        counts = self._counts[key_ids]
-        at_first = FIRST_ROUND if int(counts.sum()) > PAIRS_AT_ONCE else int(counts.max(initial=0))
-        return in_rounds(self._starts[key_ids], counts, self._rows, settled, at_first)
+        return self._several.pairs_until(self._keys.find(columns), settled)
 
     def runs(self, columns: Sequence[pa.Array]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the rows, equal keys together, and for each row of the other side where its matches start, and how
@@ -138,14 +167,7 @@ class JoinTable(KeyTable):
         key_ids = self._keys.find(columns)
         if self._row_of is not None:
             return self._row_of, key_ids, (self._row_of[key_ids] >= 0).astype(np.int64)
-        return self._rows, self._starts[key_ids], self._counts[key_ids]
-
-    def _several(self, key_ids: np.ndarray) -> Iterator[Pairs]:
-        counts = self._counts[key_ids]
-        for first, stop in cuts(counts):
-            matches = counts[first:stop]
-            left = np.repeat(np.arange(first, stop), matches)
-            yield Pairs(first, stop, left, self._rows[spread(self._starts[key_ids[first:stop]], matches)])
+        return self._several.runs(key_ids)
 
 
 def spread(starts: np.ndarray, counts: np.ndarray) -> np.ndarray:

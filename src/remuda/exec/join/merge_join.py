@@ -18,7 +18,7 @@ from remuda.exec.batch import empty_batch, layout_of
 from remuda.exec.exchange.exchange import abandon_inputs
 from remuda.exec.join.join_result import JoinExpressions, JoinResult
 from remuda.exec.join.join_table import BuildRows, JoinTable
-from remuda.exec.memory import bytes_held
+from remuda.exec.memory import bytes_of
 from remuda.exec.operator import Exec, IterationResult
 from remuda.exec.sort.ordering import concatenate
 from remuda.types.arrow_arrays import stored_list
@@ -84,7 +84,7 @@ class MergeJoinExec(Exec):
         for side in sides:
             side.needs_input = not side.is_exhausted and side.last_key() == limit
         if self._context.memory is not None:
-            held = sum(bytes_held(batch) for side in sides for batch in side.batches)
+            held = sum(bytes_of(batch) for side in sides for batch in side.batches)
             self._context.hold(self, "the join", held)
         if left is not None or right is not None:
             self._ready = self._joined(left, right)

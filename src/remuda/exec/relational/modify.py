@@ -1,40 +1,73 @@
-"""Modify: gathers the rows of a statement that writes, then has them written, all or nothing."""
+"""Modify and Commit: hand the rows of a statement that writes to its writer, which writes all of them or none."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from remuda.exec.batch import Row, RowBatch, pieces
-from remuda.exec.memory import bytes_of_tuples
+from remuda.exec.batch import Row, RowBatch
 from remuda.exec.operator import BlockingExec, Exec
-from remuda.expr.cancellation import cancelled_by
 
 if TYPE_CHECKING:
-    from remuda.exec.context import ExecContext
-    from remuda.plan.physical import Modify
+    from remuda.exec.context import Committer, ExecContext
+    from remuda.plan.physical import Commit, Modify
 
 
-class ModifyExec(BlockingExec):
-    """The rows are read at the snapshot before the statement and written only when all have been read."""
-
-    writes = True
+class PrepareExec(BlockingExec):
+    """Prepares the rows of one member for the commit; what it delivers is how many they are."""
 
     def __init__(self, node: Modify, source: Exec) -> None:
         super().__init__(source)
         self._node = node
-        self._rows: list[tuple[Any, ...]] = []
 
     def setup(self, context: ExecContext) -> None:
         super().setup(context)
-        assert context.modify is not None, "statements that write run on the coordinator"
-        self._modify = context.modify
+        assert context.writer is not None, "a statement that writes has a writer"
         self._context = context
+        self._part = context.writer.part(context)
 
     def consume(self, batch: RowBatch) -> None:
-        for piece in pieces(batch, self._context):
-            self._rows.extend(piece.tuples())
-        self._context.hold(self, "the statement", bytes_of_tuples(len(self._rows), len(batch.columns)))
+        self._part.add(batch)
 
     def finish(self) -> RowBatch:
-        with cancelled_by(None):  # from here on the commit guard decides whether the statement may still be given up
-            return Row(self._node.columns, (self._modify(self._node, self._rows),))
+        return Row(self._node.columns, (self._part.finish(), self._part.prepared()))
+
+
+class ModifyExec(PrepareExec):
+    """The rows are read at the snapshot before the statement and are committed only when all have been read."""
+
+    writes = True
+
+    def finish(self) -> RowBatch:
+        self._part.finish()
+        return Row(self._node.columns, (_committer(self._context).commit(),))
+
+
+class CommitExec(BlockingExec):
+    """Commits when every member has told how many rows it has prepared."""
+
+    writes = True
+
+    def __init__(self, node: Commit, source: Exec) -> None:
+        super().__init__(source)
+        self._node = node
+        self._prepared = 0
+
+    def setup(self, context: ExecContext) -> None:
+        super().setup(context)
+        self._committer = _committer(context)
+        self._activity = context.activity
+
+    def consume(self, batch: RowBatch) -> None:
+        for count, prepared in batch.tuples():
+            self._prepared += count
+            if prepared is not None:
+                self._committer.take_over(count, prepared)
+
+    def finish(self) -> RowBatch:
+        self._activity.decide("prepared: {} rows", self._prepared)
+        return Row(self._node.columns, (self._committer.commit(),))
+
+
+def _committer(context: ExecContext) -> Committer:
+    assert context.committer is not None, "a statement is committed on the coordinator"
+    return context.committer

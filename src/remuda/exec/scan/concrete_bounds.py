@@ -208,10 +208,16 @@ def _compile_range(interval: Interval) -> Callable[[Values], Range | None]:
     return lambda values: interval_range(interval, values)
 
 
-def lookup_keys(key: Sequence[Points], parameters: Values) -> list[Any]:
-    """Return the keys as storage writes them: the value itself for a single column, else a tuple."""
-    columns = [point_values(points, parameters) for points in key]
-    return columns[0] if len(columns) == 1 else list(product(*columns))
+def lookup_keys(alternatives: Sequence[Sequence[Points]], parameters: Values) -> list[Any]:
+    """Return the keys as storage writes them, each once: the value itself for a single column, else a tuple."""
+    found: dict[Values, Values] = {}
+    for key in alternatives:
+        combinations = product(*(point_values(points, parameters) for points in key))
+        if len(alternatives) == 1:
+            found = {values: values for values in combinations}
+        else:
+            found.update((tuple(map(_sort_key, values)), values) for values in combinations)
+    return [values[0] if len(values) == 1 else values for values in found.values()]
 
 
 def pruned_partitions(definition: MapDefinition, pruning: Pruning, parameters: Values) -> np.ndarray | None:

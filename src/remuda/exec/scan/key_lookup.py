@@ -31,7 +31,7 @@ class KeyLookupExec(IteratorExec):
 
     def setup(self, context: ExecContext) -> None:
         partitions = scan_partitions(self._node, context)
-        keys = lookup_keys(self._node.key, context.parameters.values)
+        keys = lookup_keys(self._node.keys, context.parameters.values)
         if context.partitions is not None and partitions is not None:
             keys = keys_in_partitions(self._node.map, keys, partitions)
         self.start(context, self._batches(keys, context))

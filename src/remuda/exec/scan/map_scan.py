@@ -12,6 +12,7 @@ import numpy as np
 from remuda.exec.batch import RowBatch, empty_batch
 from remuda.exec.operator import Exec, ForkableExec, IterationResult
 from remuda.exec.scan.concrete_bounds import intersect, pruned_partitions
+from remuda.exec.scan.partition_shares import own_partitions
 from remuda.exec.scan.scan_filter import whole_filter
 from remuda.exec.scan.zone_order import ZoneOrderedPieces
 from remuda.exec.scan.zone_ranges import SMALLEST_GAP
@@ -46,13 +47,10 @@ def keep_dropped_memory() -> None:
 
 
 def scan_partitions(node: ScanNode, context: ExecContext) -> np.ndarray | None:
-    """Return the partitions that this fragment reads for a scan: its own, as far as pruning leaves them.
-
-    A replicated map is whole wherever it is read.
-    """
+    """Return the partitions that this fragment reads for a scan: its own, as far as pruning leaves them."""
     pruning = node.pruning
     left = None if pruning is None else pruned_partitions(node.map, pruning, context.parameters.values)
-    partitions = intersect(None if node.map.replicated else context.partitions, left)
+    partitions = intersect(own_partitions(node.map, context), left)
     context.activity.partitions += node.map.partitions if partitions is None else len(partitions)
     return partitions
 
@@ -67,11 +65,13 @@ def full_scan_batches(
 
 def scan_ranges(node: ScanNode, rows: ScanFilter, partitions: np.ndarray | None, context: ExecContext) -> list[Piece]:
     """Return what a full scan reads, in pieces as long as they can be."""
-    return [
-        (source, start, stop)
-        for source in context.snapshot(node.map.id).sources
-        for start, stop in rows.zones.of(source, partitions, context.parameters)
-    ]
+    pieces: list[Piece] = []
+    for source in context.snapshot(node.map.id).sources:
+        ranges = rows.zones.of(source, partitions, context.parameters)
+        if isinstance(source, SegmentSource):
+            source.segment.expect(rows.names, ranges)
+        pieces += [(source, start, stop) for start, stop in ranges]
+    return pieces
 
 
 def scan_pieces(pieces: Iterable[Piece], context: ExecContext) -> Iterator[Piece]:

@@ -34,11 +34,14 @@ class OrderedResidual:
     """Made once for a plan: see `ExpressionCache`."""
 
     def __init__(self, node: IndexScan) -> None:
+        self._tests = node.residual is not None
         self._tested = ScanFilter(node.map, (), node.residual)
         self._fetched = ScanFilter(node.map, node.columns, None)
 
     def passing(self, source: Source, positions: np.ndarray, parameters: Parameters) -> np.ndarray:
         """Return those of the positions whose rows pass, in their order."""
+        if not self._tests:
+            return positions
         passes = self._tested.passing(source.take(self._tested.names, positions), parameters)
         passing: np.ndarray = positions[passes]
         return passing

@@ -5,6 +5,8 @@ from __future__ import annotations
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from remuda.exec.batch import ArrowBatch, TupleBatch, layout_of
 from remuda.exec.scan.frame_of_reference import encoded_comparison
 from remuda.exec.scan.zone_ranges import ZoneRanges
@@ -16,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     import numpy as np
-    import pyarrow as pa
 
     from remuda.catalog import MapDefinition
     from remuda.exec.batch import RowBatch
@@ -49,6 +50,15 @@ class ScanFilter:
         if not self._parts or batch.num_rows == 0:
             return ArrowBatch(self.columns, self._delivered(batch))
         return SelectedBatch(self.columns, self._delivered(batch), self.passing(batch, parameters))
+
+    def keep_passing(
+        self, batch: pa.RecordBatch, origins: np.ndarray, parameters: Parameters
+    ) -> tuple[pa.RecordBatch, np.ndarray]:
+        """Return the delivered columns of the rows that pass, and of what each row comes with the same ones."""
+        if not self._parts or batch.num_rows == 0:
+            return self._delivered(batch), origins
+        passing = self.passing(batch, parameters)
+        return self._delivered(batch).filter(pa.array(passing)), origins[passing]
 
     def apply_to_segment(self, segment: Segment, first: int, batch: pa.RecordBatch, parameters: Parameters) -> RowBatch:
         """Apply the filter to consecutive rows of a segment from `first` on, none of them deleted."""

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from remuda.errors import size_error
 from remuda.exec.batch import positional, without_columns
 from remuda.exec.sort.sort_keys import changes, sort_parts, sorted_by
 from remuda.expr.cancellation import check_cancelled
@@ -96,7 +97,13 @@ def _concatenate_column(parts: list[pa.Array]) -> pa.Array:
         return pa.DictionaryArray.from_arrays(codes, dictionaries[0], safe=False)
     if mixed or sum(map(len, dictionaries)) > sum(map(len, parts)):
         parts = [part.dictionary_decode() if isinstance(part, pa.DictionaryArray) else part for part in parts]
-    return pa.concat_arrays(parts)
+    try:
+        return pa.concat_arrays(parts)
+    except pa.ArrowInvalid as error:  # the offsets of an array have 32 bits
+        raise size_error(
+            "an operator would hold more than 2 GiB of the texts of one column",
+            suggestion="Sort, join or group fewer rows, or without the long column, and join that by key afterwards.",
+        ) from error
 
 
 def _are_same(one: pa.Array, other: pa.Array) -> bool:

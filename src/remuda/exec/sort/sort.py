@@ -18,11 +18,14 @@ from remuda.exec.relational.limit import row_number
 from remuda.exec.scan.zone_order import TopNBound
 from remuda.exec.selection import gather
 from remuda.exec.sort.ordering import concatenate, sort_positions, top_positions
+from remuda.exec.sort.sorted_runs import SortedRuns
 from remuda.expr.evaluate.mask import true_rows
 from remuda.types.arrow_arrays import null_mask
 
 if TYPE_CHECKING:
     from remuda.exec.context import ExecContext
+    from remuda.exec.memory import MemoryLimit
+    from remuda.exec.spill.spill_folder import SpillFolder
     from remuda.plan.physical import Sort, TopN
 
 SMALL_SHARE = 0.1
@@ -35,9 +38,14 @@ _INTEGERS = {4: "<i4", 8: "<i8"}
 
 
 class SortExec(BlockingExec):
+    """Sorts in memory as long as the limit has room, and by runs in spill files where half of it is taken."""
+
     def __init__(self, node: Sort, source: Exec) -> None:
         super().__init__(source)
         self._node = node
+        layout = layout_of(node.columns)
+        self._ordinals = [layout[key.column] for key in node.collation]
+        self._runs: SortedRuns | None = None
         self._batches: list[pa.RecordBatch] = []
         self._bytes = 0
 
@@ -46,19 +54,47 @@ class SortExec(BlockingExec):
         self._context = context
 
     def consume(self, batch: RowBatch) -> None:
-        self._batches.append(batch.arrow())
-        if self._context.memory is not None:
-            # Once as they came, and once in order.
-            self._bytes += 2 * bytes_of(self._batches[-1])
-            self._context.hold(self, "the sort", self._bytes)
+        arrow, memory, folder = batch.arrow(), self._context.memory, self._context.spill
+        # Once as they came, and once in order.
+        size = 0 if memory is None else 2 * bytes_of(arrow)
+        if memory is not None and folder is not None and not memory.try_hold(self, self._bytes + size):
+            self._consume_beyond(memory, folder, arrow, size)
+            return
+        self._batches.append(arrow)
+        if memory is not None:
+            self._bytes += size
+            memory.hold(self, "the sort", self._bytes)
+
+    def _consume_beyond(self, memory: MemoryLimit, folder: SpillFolder, batch: pa.RecordBatch, size: int) -> None:
+        """Spill what is held to make room for a batch; one that finds none even so is spilled an eighth at a time."""
+        if self._runs is None:
+            node = self._node
+            self._runs = SortedRuns(self._context, folder, node.columns, self._ordinals, node.collation, memory.limit)
+        self._spill(self._runs)
+        if memory.try_hold(self, size):
+            self._batches, self._bytes = [batch], size
+            return
+        step = max(1, batch.num_rows * (memory.limit // 8) // max(size, 1))
+        for start in range(0, batch.num_rows, step):
+            self._runs.add([batch.slice(start, step)])
+
+    def _spill(self, runs: SortedRuns) -> None:
+        """Write the rows that are held as a run, and give their memory back."""
+        if self._batches:
+            runs.add(self._batches)
+        self._batches, self._bytes = [], 0
+        self._context.hold(self, "the sort", 0)
 
     def finish(self) -> RowBatch:
+        columns = self._node.columns
+        if self._runs is not None:
+            self._spill(self._runs)
+            self._following = (ArrowBatch(columns, batch) for batch in self._runs.merged())
         if not self._batches:
-            return empty_batch(self._node.columns)
-        layout = layout_of(self._node.columns)
-        ordinals = [layout[key.column] for key in self._node.collation]
+            return empty_batch(columns)
         together = concatenate(self._batches)
-        return ArrowBatch(self._node.columns, together.take(sort_positions(together, ordinals, self._node.collation)))
+        positions = sort_positions(together, self._ordinals, self._node.collation)
+        return ArrowBatch(self._node.columns, together.take(positions))
 
 
 class TopNExec(BlockingExec):

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from remuda.errors import SqlError, shown, value_error
+from remuda.storage.load.new_map import JSON_FIELD
 from remuda.types import (
     BIGINT,
     BOOLEAN,
@@ -43,8 +44,6 @@ if TYPE_CHECKING:
 ROWS_AT_ONCE = 50_000
 """Rows that become a table at a time. The types of a new map are told from the first of them."""
 MOST_DIGITS = 38
-JSON_FIELD = {b"remuda:type": b"JSON"}
-"""Metadata of an Arrow field whose text is JSON."""
 
 
 def as_mapping(row: Any) -> Mapping[str, Any] | None:

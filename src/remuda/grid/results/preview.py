@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from remuda.dataclass import dataclass
 from remuda.errors import RemudaError
-from remuda.text_table import as_table, cell_text, counted
+from remuda.presentation.text_table import as_table, cell_text, counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

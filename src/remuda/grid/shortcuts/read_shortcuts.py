@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from remuda.exec.scan.concrete_bounds import compile_lookups, pruned_partitions
+from remuda.exec.scan.index_choice import FEW_ROWS, by_candidates, choose_index
 from remuda.expr import Parameter
 from remuda.grid.result import Result
 from remuda.grid.rows import RowShape
@@ -25,8 +26,9 @@ MOST_ROWS = 1_000
 """Rows that an index read may give as tuples; for more, Arrow's kernels are cheaper, long as they take to start."""
 
 Rows = Iterable[Any]
-Find = Callable[["IndexLookup", "MapSnapshot", Values], Rows | None]
-"""From the snapshot and the values to the rows found, in the form they are asked for; None where they are too many."""
+Find = Callable[["IndexLookup", "MapSnapshot", Values, int], Rows | None]
+"""From the snapshot and the values to the rows found, in the form they are asked for; None where they are more than the
+number."""
 
 
 def compile_key_select(
@@ -82,6 +84,8 @@ def compile_index_select(
     plan: Plan, scan: physical.IndexScan, assignments: tuple[Expression, ...] | None, store: Store
 ) -> Shortcut:
     """Few rows through an index."""
+    if scan.candidates:
+        return _compile_chosen_select(plan, scan, assignments, store)
     snapshot = store.map(scan.map).snapshot
     row = RowComputation(scan, assignments)
     shape, compute = RowShape(plan.columns), row.compute
@@ -99,7 +103,7 @@ def compile_index_select(
         taken = snapshot()
         version = taken.version
         # The lookup without a call where it is there already, as it nearly always is.
-        found = find(version.index_lookups.get(read) or version.index_lookup(read), taken, values)
+        found = find(version.index_lookups.get(read) or version.index_lookup(read), taken, values, MOST_ROWS)
         if found is None:
             return None
         if is_finished:
@@ -107,6 +111,54 @@ def compile_index_select(
         if compute is not None:
             found = [computed for each in found if (computed := compute(each, values)) is not None]
         return Result(shape, found)
+
+    return run
+
+
+class _Way(NamedTuple):
+    """One of several indexes by which rows may be found, and what becomes of them."""
+
+    read: IndexRead
+    find: Find
+    compute: Callable[[Values, Values], Values | None] | None
+
+    def find_in(self, snapshot: MapSnapshot, values: Values, most: int) -> Rows | None:
+        version = snapshot.version
+        lookup = version.index_lookups.get(self.read) or version.index_lookup(self.read)
+        return self.find(lookup, snapshot, values, most)
+
+    def finished(self, found: Rows, values: Values) -> Rows:
+        compute = self.compute
+        if compute is None:
+            return found
+        return [computed for each in found if (computed := compute(each, values)) is not None]
+
+
+def _compile_chosen_select(
+    plan: Plan, scan: physical.IndexScan, assignments: tuple[Expression, ...] | None, store: Store
+) -> Shortcut:
+    """Few rows through the first index that has no more than a few entries, else through that with the fewest."""
+    snapshot, shape, convert = store.map(scan.map).snapshot, RowShape(plan.columns), value_converter(plan)
+    scans = by_candidates(scan)
+    ways: list[_Way] = []
+    for each in scans:
+        row = RowComputation(each, assignments)
+        read = index_read(each.index.id, row_projection(row.positions, None))
+        ways.append(_Way(read, _compile_find(each, read), row.compute))
+
+    def run(given: Values) -> Result | None:
+        values = convert(given)
+        if values is None:
+            return None
+        taken = snapshot()
+        for way in ways:
+            found = way.find_in(taken, values, FEW_ROWS)
+            if found is not None:
+                return Result(shape, way.finished(found, values))
+        choice = choose_index(scans, taken, values)
+        way = ways[choice.number]
+        found = None if choice.entries > MOST_ROWS else way.find_in(taken, values, MOST_ROWS)
+        return None if found is None else Result(shape, way.finished(found, values))
 
     return run
 
@@ -158,32 +210,32 @@ def _compile_find(scan: physical.IndexScan, read: IndexRead) -> Find:
     if ends is not None:
         first, from_low, last, to_high = ends
 
-        def find_between(lookup: IndexLookup, snapshot: MapSnapshot, values: Values) -> Rows | None:
+        def find_between(lookup: IndexLookup, snapshot: MapSnapshot, values: Values, most: int) -> Rows | None:
             start, stop = values[first], values[last]
             if start is None or stop is None:
                 return ()
-            return lookup.between(start, from_low, stop, to_high, snapshot.length, MOST_ROWS)
+            return lookup.between(start, from_low, stop, to_high, snapshot.length, most)
 
         return find_between
     lookups_of = compile_lookups(scan.bounds)
 
-    def find(lookup: IndexLookup, snapshot: MapSnapshot, values: Values) -> Rows | None:
+    def find(lookup: IndexLookup, snapshot: MapSnapshot, values: Values, most: int) -> Rows | None:
         partitions = None if pruning is None else pruned_partitions(scan.map, pruning, values)
         if partitions is not None:
-            return _find_in_partitions(snapshot, read, lookups_of(values), partitions)
-        return lookup.find(lookups_of(values), snapshot.length, MOST_ROWS)
+            return _find_in_partitions(snapshot, read, lookups_of(values), partitions, most)
+        return lookup.find(lookups_of(values), snapshot.length, most)
 
     return find
 
 
 def _find_in_partitions(
-    snapshot: MapSnapshot, read: IndexRead, lookups: list[Lookup], partitions: np.ndarray
+    snapshot: MapSnapshot, read: IndexRead, lookups: list[Lookup], partitions: np.ndarray, most: int
 ) -> Rows | None:
     found: list[Values] = []
     for lookup in lookups:
         for source in snapshot.sources:
             entries = source.positions(read.index, lookup, partitions)
-            if len(entries) + len(found) > MOST_ROWS:
+            if len(entries) + len(found) > most:
                 return None
             found.extend(source.rows_at(read.projection.columns, entries))
     return found

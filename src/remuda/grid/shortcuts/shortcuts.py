@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 def compile_shortcut(plan: Plan, store: Store) -> Shortcut | None:
     """None where the plan is not a single-row statement by key."""
     top = plan.tree.input
+    if isinstance(top, physical.Commit):
+        top = plan.modification
     match top:
         case physical.Modify(operation=Operation.INSERT | Operation.SINK, input=physical.Values(rows=(row,))):
             return _compile_write(plan, top, row, store)

@@ -14,6 +14,7 @@ from remuda.catalog import ColumnDefinition
 from remuda.errors import (
     LESS_MEMORY,
     SqlError,
+    UntypedParametersError,
     column_twice,
     memory_error,
     output_error,
@@ -23,6 +24,7 @@ from remuda.expr.cast.cast import cast_batch
 from remuda.grid.files.inputs import open_source
 from remuda.grid.files.load_source import gathered
 from remuda.grid.files.loading import with_keys
+from remuda.grid.parameters import arrange
 from remuda.grid.query_run import QueryRun
 from remuda.grid.statements.copy_target import CopyTarget, check_format, copy_target, remove
 from remuda.grid.statements.ddl import find_map, is_there, map_definition, schema_of
@@ -143,6 +145,16 @@ def _within_limit(batches: Iterator[pa.RecordBatch], limit: int | None, in_memor
         yield batch
 
 
+def _bound(call: Call, query: sql.Query) -> sql.BoundQuery:
+    """Bind the query of a table; parameters whose types only their values tell stand there as literals."""
+    catalog, path = call.session.store.catalog, call.session.search_path
+    try:
+        return sql.bind(query, catalog, path)
+    except UntypedParametersError as error:
+        given = arrange(query.parameters.names, len(query.parameters), call.positional, call.named)
+        return sql.bind(query, catalog, path, {number: given[number] for number in error.numbers})
+
+
 def create_map_as(call: Call, statement: sql.CreateMapAs) -> int:
     """Make a map of the query's columns with its rows: both at once for everybody else, or neither."""
     session = call.session
@@ -150,7 +162,7 @@ def create_map_as(call: Call, statement: sql.CreateMapAs) -> int:
     allowed = statement.if_not_exists or statement.or_replace
     if is_there(store, statement.name, schema, allowed=allowed) and not statement.or_replace:
         return 0
-    bound = sql.bind(statement.query, store.catalog, session.search_path)
+    bound = _bound(call, statement.query)
     columns: list[ColumnDefinition] = []
     for name, column in zip(bound.tree.names, bound.tree.columns, strict=True):
         if any(name.casefold() == other.name.casefold() for other in columns):
@@ -166,6 +178,7 @@ def create_map_as(call: Call, statement: sql.CreateMapAs) -> int:
             statement.partitioned_by,
             statement.replicated,
             statement.if_not_exists,
+            options=statement.options,
         ),
         schema,
         store.partitions,

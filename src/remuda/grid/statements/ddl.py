@@ -84,8 +84,9 @@ def map_definition(statement: sql.CreateMap, schema: str, partitions: int) -> Ma
         tuple(replace(column, nullable=column.nullable and column.name not in key) for column in columns),
         key,
         partitioned_by,
-        partitions,
+        statement.options.partitions or partitions,
         statement.replicated,
+        retention=statement.options.retention,
     )
 
 

@@ -15,6 +15,7 @@ from remuda.grid.statements.copy import copy_from, copy_to, create_map_as
 from remuda.grid.statements.describe import describe
 from remuda.grid.statements.explain_statement import explain_query, explain_result
 from remuda.grid.statements.show import check, show
+from remuda.grid.statements.versions import restore, vacuum
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -71,6 +72,8 @@ HANDLERS: dict[type, Handler] = {
     sql.Analyze: Handler(analyze),
     sql.Check: Handler(check),
     sql.Checkpoint: Handler(checkpoint),
+    sql.Restore: Handler(restore),
+    sql.Vacuum: Handler(vacuum),
     sql.SetOption: Handler(set_option),
     sql.Show: Handler(show),
     sql.Describe: Handler(describe),

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import time
-from contextlib import nullcontext
+from contextlib import ExitStack
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from remuda.dataclass import dataclass
 from remuda.exec.metrics import Instrumentation, OperatorMetrics
 from remuda.grid.plan_cache import CachedPlan
 from remuda.grid.rows import RowShape
+from remuda.grid.statement_writer import StatementWriter
 from remuda.grid.statements.explain_decisions import (
     hides_key,
     matching_nodes,
     modified_partitioning,
-    partition_of_row,
 )
-from remuda.grid.write_rows import apply_modification
 from remuda.plan import physical
 from remuda.plan.traits import Convention
+from remuda.types.column_hash import hash_columns
 
 if TYPE_CHECKING:
+    from remuda.exec.batch import RowBatch
     from remuda.grid.query_run import Call
     from remuda.grid.statements.explain_decisions import Decisions
     from remuda.plan.fragments import Fragment, Plan
@@ -100,17 +103,20 @@ def analyze(call: Call, plan: Plan, values: tuple[Any, ...], decisions: Decision
     measures = Instrumentation()
     entry = CachedPlan(plan, RowShape(plan.columns), None, call.session.engine.plans.epoch)
     entry.code = measures
-    written: set[int] = set()
-
-    def modify(store: Store, node: physical.Modify, rows: list[tuple[Any, ...]]) -> int:
-        written.update(_partitions(node, rows))
-        return apply_modification(store, node, rows)
-
-    writing = nullcontext() if plan.modifies is None else call.session.store.map(plan.modifies).writing()
+    store = call.session.store
+    writer = None
     started = time.perf_counter()
-    with writing:
+    with ExitStack() as writing:
+        if plan.modifies is not None:
+            writing.enter_context(store.map(plan.modifies).writing())
+            writer = writing.enter_context(_WatchedWriter(store, plan.modification))
         execution = call.session.engine.start(
-            entry, values, call.token, call.session.settings.memory_limit, modify=modify
+            entry,
+            values,
+            call.token,
+            call.session.settings.memory_limit,
+            writer,
+            spill_folder=call.session.settings.spill_folder,
         )
         while execution.next_batch() is not None:
             pass
@@ -120,24 +126,31 @@ def analyze(call: Call, plan: Plan, values: tuple[Any, ...], decisions: Decision
         found = measures.of_node(own)
         if found is None:
             continue
-        if isinstance(node, physical.Modify) and written:
-            owners = decisions.owners(written)
-            found = replace(found, partitions=len(written), members=owners, setups=len(owners))
+        if isinstance(node, physical.Modify) and writer is not None and writer.partitions:
+            found = replace(found, partitions=len(writer.partitions))
+            if node.commits:
+                owners = decisions.owners(node.map, writer.partitions)
+                found = replace(found, members=owners, setups=len(owners))
         metrics[id(node)] = metrics[id(own)] = found
     return Analysis(seconds, metrics, _job(plan, measures, seconds))
 
 
-def _partitions(node: physical.Modify, rows: list[tuple[Any, ...]]) -> set[int]:
-    """Return the partitions that the rows lie in; none where a map is everywhere, or makes its keys by itself."""
-    found: set[int] = set()
-    if node.map.replicated or hides_key(node.map):
-        return found
-    ordinals = modified_partitioning(node)
-    for row in rows:
-        found.add(partition_of_row(node.map, [row[ordinal] for ordinal in ordinals]))
-        if len(found) == node.map.partitions:
-            break
-    return found
+class _WatchedWriter(StatementWriter):
+    """Notes the partitions that rows lie in; none where a map is everywhere, or makes its keys by itself."""
+
+    def __init__(self, store: Store, node: physical.Modify) -> None:
+        super().__init__(store, node)
+        self.partitions: set[int] = set()
+        self._watches = not (node.map.replicated or hides_key(node.map))
+        self._ordinals = modified_partitioning(node)
+
+    def count(self, batch: RowBatch) -> None:
+        super().count(batch)
+        definition = self.node.map
+        if self._watches and len(self.partitions) < definition.partitions:
+            columns = [batch.arrow().column(ordinal) for ordinal in self._ordinals]
+            hashes = hash_columns(columns, [definition.column(name).type for name in definition.partitioned_by])
+            self.partitions.update(np.unique(hashes % definition.partitions).tolist())
 
 
 def _job(plan: Plan, measures: Instrumentation, seconds: float) -> Job | None:

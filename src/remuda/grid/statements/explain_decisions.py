@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from remuda.errors import SqlError
-from remuda.exec.scan.concrete_bounds import index_lookups, pruned_partitions
-from remuda.exec.scan.index_scan import count_entries
+from remuda.exec.scan.concrete_bounds import pruned_partitions
+from remuda.exec.scan.index_choice import by_candidates, choose_index, choose_order
+from remuda.exec.scan.partition_shares import in_plan
 from remuda.expr import Column, evaluate_constant, parameters_of
 from remuda.plan import physical
 from remuda.plan.bounds import bound_expressions
@@ -70,8 +73,11 @@ class Decisions:
             return None
         return tuple(placement.member for placement in placed)
 
-    def owners(self, partitions: Partitions) -> tuple[str, ...]:
-        return tuple(member for member, owned in self._plan.partition_map.owned if not partitions.isdisjoint(owned))
+    def owners(self, definition: MapDefinition, partitions: Partitions) -> tuple[str, ...]:
+        """Return the members that own partitions of a map."""
+        table = self._plan.partition_map
+        found = set(in_plan(definition, np.array(sorted(partitions), np.int64), table.partitions).tolist())
+        return tuple(member for member, owned in table.owned if not found.isdisjoint(owned))
 
     def _is_known(self, expressions: Iterable[Expression]) -> bool:
         return self._values is not None or not any(map(parameters_of, expressions))
@@ -88,19 +94,24 @@ class Decisions:
         if partitions is None:
             return Decision(**more)
         is_ours = node.traits.convention is Convention.LOCAL
-        members = self.owners(partitions) if is_ours else None
+        members = self.owners(node.map, partitions) if is_ours else None
         return Decision(len(partitions), node.map.partitions, touched=frozenset(partitions), members=members, **more)
 
     def _index_scan(self, node: physical.IndexScan) -> Decision:
         """Count as the scan itself will: an index tells the number of its entries without reading a row."""
         partitions = self._scanned(node)
-        waiting = [each for bound in node.bounds for each in bound_expressions(bound)]
-        if node.scan_cutover is None or not self._is_known(waiting):
+        scans = by_candidates(node)
+        waiting = [each for scan in scans for bound in scan.bounds for each in bound_expressions(bound)]
+        if node.first_rows is not None:
+            waiting.append(node.first_rows)
+        if (node.scan_cutover is None and node.sort_rule is None) or not self._is_known(waiting):
             return self._reach(node, partitions)
-        lookups = index_lookups(node.bounds, self._values or ())
-        snapshot = self._snapshots[node.map.id]
-        entries = count_entries(node, snapshot.sources, lookups)
-        return self._reach(node, partitions, entries=entries, scans=entries > node.scan_cutover.entries(snapshot.rows))
+        choose = choose_index if node.sort_rule is None else choose_order
+        choice = choose(scans, self._snapshots[node.map.id], self._values or ())
+        chosen = choice.scan.index.name if node.candidates else None
+        sorts = None if node.sort_rule is None else choice.number > 0
+        found = {"entries": choice.entries, "scans": choice.scans, "index": chosen, "sorts": sorts}
+        return self._reach(node, partitions, **found)
 
     def _modify(self, node: physical.Modify) -> Decision:
         """Rows to be written lie where their keys say; those that are changed or deleted where they are read."""

@@ -129,7 +129,8 @@ def _plan(
         moment = (datetime.now(UTC),) if bound.reads_clock else ()
         values, errors = to_stored_values(bound.parameters, (*given, *moment))
         if errors.keys() - literals.keys():
-            bound = bind(query, planner.catalog, planner.search_path, {number: given[number] for number in errors})
+            literals = {**literals, **{number: given[number] for number in errors}}
+            bound = bind(query, planner.catalog, planner.search_path, literals)
         for number, value in enumerate(given):
             name = f" :{bound.parameter_names[number]}" if bound.parameter_names else ""
             shown = repr(value) if number in errors else render(Literal(values[number], bound.parameters[number]))

@@ -13,9 +13,10 @@ from remuda.grid.result import Result
 from remuda.grid.rows import RowShape
 from remuda.grid.settings import SETTINGS
 from remuda.grid.statements.ddl import maps_named
+from remuda.grid.statements.versions import version_rows
 from remuda.plan.fragments import ResultColumn
 from remuda.sql.vocabulary import KEYWORDS, functions
-from remuda.types import BIGINT, BOOLEAN, DOUBLE, VARCHAR
+from remuda.types import BIGINT, BOOLEAN, DOUBLE, TIMESTAMP_TZ, VARCHAR
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -36,6 +37,7 @@ _COLUMNS: dict[str, tuple[tuple[str, SqlType], ...]] = {
         ("key", VARCHAR),
         ("partitioned_by", VARCHAR),
         ("replicated", BOOLEAN),
+        ("partitions", BIGINT),
     ),
     "VIEWS": (("schema", VARCHAR), ("name", VARCHAR), ("query", VARCHAR)),
     "INDEXES": (("map", VARCHAR), ("name", VARCHAR), ("type", VARCHAR), ("columns", VARCHAR)),
@@ -45,6 +47,7 @@ _COLUMNS: dict[str, tuple[tuple[str, SqlType], ...]] = {
     "SETTINGS": (("name", VARCHAR), ("value", VARCHAR), ("values", VARCHAR), ("meaning", VARCHAR)),
     "FUNCTIONS": (("name", VARCHAR), ("kind", VARCHAR)),
     "KEYWORDS": (("word", VARCHAR),),
+    "VERSIONS": (("version", BIGINT), ("committed", TIMESTAMP_TZ), ("newest", BOOLEAN), ("changed", VARCHAR)),
 }
 
 _CHECK = (
@@ -55,7 +58,8 @@ _CHECK = (
     ("problem", VARCHAR),
 )
 
-_UNKNOWN_OF_EXECUTORS = frozenset({"partitions", "fragments_run"})
+_NULLABLE = frozenset({"partitions", "fragments_run", "changed"})
+"""Of executors, what they do not know; of versions, that no table has changed."""
 
 
 def check(call: Call, statement: Check) -> Result:
@@ -89,13 +93,13 @@ def show(call: Call, statement: Show) -> Result:
             rows = _settings(call.session.settings)
         case "FUNCTIONS":
             rows = functions().items()
+        case "VERSIONS":
+            rows = version_rows(call, statement.name)
         case "KEYWORDS":
             rows = ((word,) for word in KEYWORDS)
         case _:
             rows = _plans(engine.plans)
-    shape = RowShape(
-        tuple(ResultColumn(name, type_, nullable=name in _UNKNOWN_OF_EXECUTORS) for name, type_ in _COLUMNS[what])
-    )
+    shape = RowShape(tuple(ResultColumn(name, type_, nullable=name in _NULLABLE) for name, type_ in _COLUMNS[what]))
     return Result(shape, list(rows))
 
 
@@ -103,7 +107,15 @@ def _tables(store: Store) -> Iterable[tuple[Any, ...]]:
     for definition in store.catalog.maps.values():
         rows = len(store.map(definition))
         key, partitioned_by = ", ".join(definition.key), ", ".join(definition.partitioned_by)
-        yield definition.schema, definition.name, rows, key, partitioned_by, definition.replicated
+        yield (
+            definition.schema,
+            definition.name,
+            rows,
+            key,
+            partitioned_by,
+            definition.replicated,
+            definition.partitions,
+        )
 
 
 def _views(store: Store) -> Iterable[tuple[Any, ...]]:
@@ -118,13 +130,13 @@ def _indexes(store: Store) -> Iterable[tuple[Any, ...]]:
 
 
 def _partitions(store: Store, cluster: Cluster) -> Iterable[tuple[Any, ...]]:
-    owners = cluster.partition_table.owners
     for definition in store.catalog.maps.values():
         counts: Counter[int] = Counter()
         for source in store.map(definition).snapshot().sources:
             for partition in range(definition.partitions):
                 for start, stop in source.ranges(np.array([partition], dtype=np.int64)):
                     counts[partition] += source.read(definition.key, start, stop).num_rows
+        owners = cluster.partition_table.owners_of(definition.partitions)
         for partition in range(definition.partitions):
             yield definition.name, partition, owners[partition], counts[partition]
 

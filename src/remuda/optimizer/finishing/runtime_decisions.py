@@ -5,6 +5,7 @@
     bound_scans_by_top_n    TopN(MapScan)                       →  the scan reads zones in the order of the TopN
     cut_over_row_joins      HashJoin(KeyLookup, KeyLookup)      →  few tuples are joined row by row
     tell_scans_of_limits    Limit(IndexScan in order)           →  the scan knows how many rows it is read for
+    cut_over_to_segments    Insert(MapScan)                     →  many rows become segments, few go into the memtable
 
 None of them changes the shape of a plan, its cost or its rows. `cost.py` says at which counts a decision turns; the
 nodes carry these counts, and EXPLAIN ANALYZE says what was decided.
@@ -22,6 +23,7 @@ from remuda.optimizer import cost
 from remuda.optimizer.finishing.dynamic_pruning import prune_scans_by_keys
 from remuda.plan import physical
 from remuda.plan.physical import JoinSide
+from remuda.plan.traits import Convention
 from remuda.plan.walk import change_inputs, walk
 from remuda.rules.implement.implement_sort import rows_needed
 
@@ -214,8 +216,8 @@ def _may_deliver_tuples(node: Any) -> bool:
 def tell_scans_of_limits(node: Any, number: Callable[[], int]) -> Any:
     """Limit(IndexScan in order) → the scan knows its row goal, and begins with as many rows as the LIMIT needs.
 
-    It begins so in each source of the map. A series makes its first batch as large. Projections and groups between
-    them have no fewer rows below them; what is below a filter or a join has to find more, and begins with few as ever.
+    It begins so in each source of the map. A series makes its first batch as large. Projections between them have as
+    many rows below them; what is below a filter, a join or groups has to find more, and begins with few as ever.
     The goal is what the search expected: the same share of the rows of every operator that passes them on.
     """
     node = change_inputs(node, lambda child: tell_scans_of_limits(child, number))
@@ -243,11 +245,17 @@ def _with_row_goal(node: Any, goal: _RowGoal) -> Any:
             rows = cost.expected_rows(node.estimate.rows, goal.share) if goal.share < 1.0 else None
             is_same = rows == node.row_goal and goal.enough == node.first_rows
             return node if is_same else replace(node, first_rows=goal.enough, row_goal=rows)
-        case physical.Project() | physical.StreamingAggregate():
+        case physical.Project():
             return change_inputs(node, lambda child: _with_row_goal(child, goal))
         case physical.Series() if goal.enough is not None:
             return replace(node, input=_with_row_goal(node.input, goal), first_rows=goal.enough)
-        case physical.Filter() | physical.LookupJoin() | physical.MergeJoin() | physical.Union():
+        case (
+            physical.Filter()
+            | physical.StreamingAggregate()
+            | physical.LookupJoin()
+            | physical.MergeJoin()
+            | physical.Union()
+        ):
             more = replace(goal, enough=None)
             return change_inputs(node, lambda child: _with_row_goal(child, more))
         case physical.HashJoin() | physical.NestedLoopJoin():
@@ -256,11 +264,36 @@ def _with_row_goal(node: Any, goal: _RowGoal) -> Any:
     return node
 
 
+# Writes.
+
+
+def cut_over_to_segments(node: Any, number: Callable[[], int]) -> Any:
+    """Modify → the same, with the rows above which it writes segments, and deletes by deletion vectors.
+
+    Not over literal rows, of which an error names the place in the text, nor over rows that are found by their keys:
+    they are few, or were written out one by one.
+    """
+    node = change_inputs(node, lambda child: cut_over_to_segments(child, number))
+    if not isinstance(node, physical.Modify) or _is_written_out(node.input):
+        return node
+    if node.traits.convention is Convention.SPARK:  # Tasks have no memtable.
+        return node
+    number()
+    return replace(node, segment_cutover=cost.segment_cutover())
+
+
+def _is_written_out(node: Any) -> bool:
+    while isinstance(node, physical.Project | physical.Filter | physical.RootExchange):
+        node = node.input
+    return isinstance(node, physical.Values | physical.KeyLookup)
+
+
 RUNTIME_RULES: tuple[tuple[Any, Any], ...] = (
     (place_runtime_filters, physical.HashJoin),
     (prune_scans_by_keys, physical.HashJoin),
     (bound_scans_by_top_n, physical.TopN),
     (cut_over_row_joins, physical.HashJoin | physical.NestedLoopJoin | physical.LookupJoin),
     (tell_scans_of_limits, physical.Limit),
+    (cut_over_to_segments, physical.Modify),
 )
 """Each with the operators without which it does nothing."""

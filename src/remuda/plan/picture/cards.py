@@ -35,7 +35,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
         physical.TopN,
         physical.Limit,
     ),
-    "write": (physical.Modify,),
+    "write": (physical.Modify, physical.Commit),
 }
 """The colours of cards; operators in none of these are `row`: they change rows one by one."""
 
@@ -217,7 +217,7 @@ class _Collector:
                 return None
             if node.pruning is None:
                 touched = frozenset(range(node.map.partitions))
-        owned = self._plan.partition_map.owned
+        owned = self._plan.partition_map.owned_of(node.map.partitions)
         if node.traits.convention is Convention.SPARK:
             owned = (("", tuple(range(node.map.partitions))),)
         return Reach(owned, touched)

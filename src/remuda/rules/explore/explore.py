@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from remuda.expr import Call, Column, Expression, Literal, conjunction, conjuncts, disjuncts, is_constant
+from remuda.expr import Call, Cast, Column, Expression, Literal, conjunction, conjuncts, disjuncts, is_constant
 from remuda.plan import logical
 from remuda.plan.checker import check_logical
 from remuda.plan.joins import JoinKind
@@ -17,7 +17,7 @@ from remuda.rules.explore import explore_aggregate
 from remuda.rules.explore.aggregate_below_join import aggregate_below_join
 from remuda.rules.extensions import NO_EXTENSIONS, Extensions
 from remuda.rules.join_keys import split_condition
-from remuda.types import BIGINT, BOOLEAN
+from remuda.types import BIGINT, BOOLEAN, is_widening
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -112,8 +112,9 @@ def look_up_semi_join(node: Any) -> logical.Project | None:
     """Join SEMI(Scan, r, key = r.x) → Project(Join INNER(Aggregate(r, x), Scan, key = r.x), columns of the scan).
 
     Legal because each value of `x` comes once, so that a row of the scan has one match at most. An INNER join can begin
-    with the few values and look up the rows in an index; a SEMI join reads its whole left side. Not with a condition
-    beside the equalities, of which another row with the same `x` may be the one that meets it.
+    with the few values and look up the rows in an index; a SEMI join reads its whole left side. `x` may be widened, as
+    in `id = CAST(r.x AS BIGINT)`: different values stay different. Not with a condition beside the equalities, of which
+    another row with the same `x` may be the one that meets it.
     """
     if not isinstance(node, logical.Join) or not isinstance(node.left, logical.Scan):
         return None
@@ -125,15 +126,23 @@ def semi_join_as_inner(join: logical.Join, scan: logical.Scan) -> logical.Projec
     if join.kind is not JoinKind.SEMI:
         return None
     equalities, rest = split_condition(join.condition, join.left.columns, join.right.columns)
-    keys = {each.right.id: each.right for each in equalities if isinstance(each.right, Column)}
+    columns = [_widened_column(each.right) for each in equalities]
+    keys = {column.id: column for column in columns if column is not None}
     names = {each.left.name for each in equalities if isinstance(each.left, Column) and not each.null_safe}
-    if rest is not None or not all(isinstance(each.right, Column) for each in equalities):
+    if rest is not None or None in columns:
         return None
     if not (names.issuperset(scan.map.key) or any(index.columns[0] in names for index in scan.map.indexes)):
         return None
     distinct = logical.Aggregate(join.right, tuple(keys.values()), ())
     inner = logical.Join(JoinKind.INNER, distinct, join.left, join.condition)
     return logical.Project(inner, tuple(logical.Assignment(column, column) for column in join.columns))
+
+
+def _widened_column(side: Expression) -> Column | None:
+    """Return the column of which a side of an equality has as many values; None where it is something else."""
+    if isinstance(side, Cast) and isinstance(side.argument, Column) and is_widening(side.argument.type, side.type):
+        return side.argument
+    return side if isinstance(side, Column) else None
 
 
 SIMPLE_RULES: tuple[Callable[[Any], Any], ...] = (

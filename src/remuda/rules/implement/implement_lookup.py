@@ -10,6 +10,7 @@ from remuda.dataclass import dataclass
 from remuda.expr import Call, Column, Expression, conjunction
 from remuda.plan import logical, physical
 from remuda.plan.joins import JoinKind
+from remuda.plan.partitioning import is_divided_as
 from remuda.plan.traits import REPLICATED, ROOT, Convention, Distribution, DistributionKind, Traits
 from remuda.rules.implement.join_inputs import keeps_order
 from remuda.rules.join_keys import NULL_SAFE
@@ -55,6 +56,7 @@ class _Lookup:
     keys: tuple[Expression, ...]
     condition: Expression | None
     hold_cutover: int
+    hold_entries: int | None
 
     def build(self, source: Any, distribution: Distribution) -> physical.LookupJoin:
         return physical.LookupJoin(
@@ -68,6 +70,7 @@ class _Lookup:
             self.condition,
             Traits(source.traits.convention, distribution, source.traits.collation),
             self.hold_cutover,
+            self.hold_entries,
         )
 
 
@@ -123,7 +126,8 @@ def _lookup(
         remaining.append(sides.condition)
     keys = tuple(by_name[name] for name in names)
     cutover = context.hold_cutover(scan, by_index=index is not None)
-    return _Lookup(sides.kind, scan, index, keys, conjunction(remaining), cutover)
+    entries = None if index is None else context.hold_entries(scan, index)
+    return _Lookup(sides.kind, scan, index, keys, conjunction(remaining), cutover, entries)
 
 
 def _places(lookup: _Lookup, required: Traits, context: PlanningContext) -> Iterator[tuple[Traits, Any]]:
@@ -144,7 +148,8 @@ def _places(lookup: _Lookup, required: Traits, context: PlanningContext) -> Iter
     names = definition.key if lookup.index is None else lookup.index.columns
     by_name = dict(zip(names, lookup.keys, strict=False))
     columns = [by_name.get(name) for name in definition.partitioned_by]
-    if all(isinstance(column, Column) for column in columns):
+    divided = is_divided_as(definition, context.partitions)
+    if divided and all(isinstance(column, Column) for column in columns):
         by = Distribution(
             DistributionKind.PARTITIONED, tuple(column.id for column in columns if isinstance(column, Column))
         )
@@ -152,7 +157,7 @@ def _places(lookup: _Lookup, required: Traits, context: PlanningContext) -> Iter
     elif lookup.kind is JoinKind.INNER:
         # Every member finds the matches in its own partitions: each pair is found once.
         ids = {column.name: column.id for column in lookup.scan.columns}
-        known = all(name in ids for name in definition.partitioned_by)
+        known = divided and all(name in ids for name in definition.partitioned_by)
         spread = Distribution(
             DistributionKind.PARTITIONED, tuple(ids[name] for name in definition.partitioned_by) if known else ()
         )

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 from remuda.expr import Column, is_volatile
 from remuda.plan import logical, physical
-from remuda.plan.traits import REPLICATED, ROOT, Collation, Convention, DistributionKind, Traits
+from remuda.plan.traits import (
+    PARTITIONED,
+    REPLICATED,
+    ROOT,
+    Collation,
+    Convention,
+    Distribution,
+    DistributionKind,
+    Traits,
+)
 from remuda.rules.rule_context import Alternative, PlanningContext
 
 if TYPE_CHECKING:
@@ -77,14 +86,51 @@ def _renamed(collation: Collation, names: dict[int, int]) -> Collation:
     return tuple(renamed)
 
 
-def implement_modify(node: logical.Modify, _required: Traits, _context: PlanningContext) -> Iterable[Alternative]:
-    """Modify → Modify on the coordinator: the rows come to it, and it writes them as one statement."""
+def implement_modify(node: logical.Modify, _required: Traits, context: PlanningContext) -> Iterable[Alternative]:
+    """Modify → Modify on the coordinator, or Commit(RootExchange(Modify)) with the rows where their partitions are.
+
+    The members that own the partitions of the map compute the rows and make segments of them; the coordinator gets a
+    count from each, and commits. A map that makes its keys by itself takes rows wherever they are. A replicated map has
+    no owners. Tasks of Spark do the same where they may write into the folder of the store.
+    """
     traits = Traits(Convention.LOCAL, ROOT)
+    definition = node.map
 
     def build(source: Any) -> physical.Modify:
-        return physical.Modify(_in_order(source, node.input.columns), node.map, node.operation, traits)
+        return physical.Modify(_in_order(source, node.input.columns), definition, node.operation, traits)
 
     yield Alternative((traits,), build)
+    if definition.replicated:
+        return
+    keys = partitioning_of(node)
+
+    def on_members(convention: Convention) -> Alternative:
+        def build_on_members(source: Any) -> physical.Commit:
+            ordered = _in_order(source, node.input.columns)
+            below = physical.Modify(ordered, definition, node.operation, Traits(convention, PARTITIONED))
+            return physical.Commit(physical.RootExchange(below, traits), definition, traits)
+
+        own = Traits(convention, Distribution(DistributionKind.PARTITIONED, keys))
+        return Alternative((own,), build_on_members)
+
+    if context.members > 1:
+        yield on_members(Convention.LOCAL)
+    if context.tasks_write and Convention.SPARK in context.conventions and keys and node.operation in _OF_TASKS:
+        yield on_members(Convention.SPARK)
+
+
+_OF_TASKS = frozenset({logical.Operation.INSERT, logical.Operation.SINK, logical.Operation.UPDATE})
+"""What tasks of Spark prepare. A DELETE has keys alone, and DO UPDATE compares them: the coordinator does both."""
+
+
+def partitioning_of(node: logical.Modify | physical.Modify) -> tuple[int, ...]:
+    """Return the columns of the input that say in which partition of the map a row is; none if the map makes them."""
+    definition = node.map
+    if any(definition.column(name).hidden for name in definition.partitioned_by):
+        return ()
+    deletes = node.operation is logical.Operation.DELETE
+    names = definition.key if deletes else tuple(column.name for column in definition.columns)
+    return tuple(node.input.columns[names.index(name)].id for name in definition.partitioned_by)
 
 
 def _in_order(source: Any, columns: tuple[Column, ...]) -> Any:

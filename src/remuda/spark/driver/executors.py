@@ -8,6 +8,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from remuda.errors import RemudaError
+from remuda.spark.driver.connect import is_connect
 from remuda.spark.driver.tasks import refuse_stopped, slot_count
 
 if TYPE_CHECKING:
@@ -61,9 +62,10 @@ class ExecutorWatch:
 
 def refuse_unusable(session: SparkSession) -> None:
     """Raise for a session that can run no job of ours, before a folder is opened for it."""
-    if type(session).__module__.startswith("pyspark.sql.connect"):
+    if is_connect(session):
         raise RemudaError(
-            "a Spark Connect session cannot run Remuda's tasks: give a session that has a SparkContext",
+            "a Spark Connect session cannot run a grid's queries, which need tasks on chosen executors: open the grid "
+            "without it, or with a session that has a SparkContext; the format remuda and remuda.spark.lookup do work",
             sqlstate="0A000",
         )
     refuse_stopped(session)

@@ -9,7 +9,9 @@ different workers from one job to the next.
 from __future__ import annotations
 
 import gc
+import logging
 import re
+import time
 from contextlib import contextmanager
 from functools import cache, partial
 from importlib import import_module
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 
     TaskFunction = Callable[[Any], Iterable[bytes]]
     """What a task does with its payload: a function at the top level of an importable module."""
+
+_logger = logging.getLogger("remuda.spark")
 
 # What a failed Spark job means to the one who asked: the one place that reads Java's stack traces.
 
@@ -50,8 +54,17 @@ _JAVA_CLASSES = re.compile(r"^.*\b(?:java|org|py4j)\.[\w.$]+: ")
 
 
 def as_sql_error(failure: Exception) -> SqlError:
-    """A failure that Spark reports, as an error of the engine: cancelled, out of reach, or whatever the task raised."""
-    text = str(failure)
+    """Return a failure that Spark reports as an error of the engine: cancelled, out of reach, or what the task raised.
+
+    What Spark said, with the stack of the task, is a note of the error: a traceback shows it below the message.
+    """
+    error = _error_of(failure, str(failure))
+    if error.code is not ErrorCode.CANCELLED_BY_USER:
+        error.add_note(f"What Spark said:\n{failure}")
+    return error
+
+
+def _error_of(failure: Exception, text: str) -> SqlError:
     reason = useful_line(text)
     if any(mark in text for mark in _CANCELLED):
         return SqlError(ErrorCode.CANCELLED_BY_USER, "the query was cancelled")
@@ -144,17 +157,27 @@ def run_partitions(
 ) -> Iterator[bytes]:
     """As `run_tasks`, of an RDD whose partitions are answers and errors, or become that by the function."""
     context = session.sparkContext
+    began = time.monotonic()
     with _tagged(context, tag):
         try:
             answers = context.runJob(rdd, function, partitions=partitions)
-        except Exception as failure:
-            raise as_sql_error(failure) from failure
+        except Exception as failure:  # noqa: BLE001  (Spark's own words are a note, not a stack above ours)
+            raise as_sql_error(failure) from None
     results: list[bytes] = []
     for answer in answers:
         if isinstance(answer, RemudaError):
             raise answer
         results.append(answer)
+    _log_job(context, len(partitions), time.monotonic() - began, results)
     return iter(results)
+
+
+def _log_job(context: SparkContext, tasks: int, seconds: float, answers: Sequence[bytes]) -> None:
+    """The description is that of the thread's jobs: the statement, or what its user has set."""
+    if _logger.isEnabledFor(logging.INFO):
+        what = context.getLocalProperty("spark.job.description") or "a job"
+        size = sum(map(len, answers))
+        _logger.info("%s: %d tasks, %.3f s, %d bytes through the driver", what, tasks, seconds, size)
 
 
 def cancel_tasks(session: SparkSession, tag: str) -> None:

@@ -20,9 +20,17 @@ from remuda.errors import StorageError, state_error
 from remuda.spark.driver.tasks import refuse_stopped, run_tasks, slot_count
 from remuda.spark.load.matching import match_columns, source_column
 from remuda.spark.load.partition_job import write_rows
-from remuda.spark.load.partition_task import in_session_clock
-from remuda.spark.load.segment_task import RowsInFile, SegmentWork, build_part, cut_parts, part_count, segment_infos
-from remuda.storage.folder.delivery import own_folder, remove_while_written
+from remuda.spark.load.partition_task import in_session_clock, with_variants_as_json
+from remuda.spark.load.segment_task import (
+    MOST_OF_KEYLESS,
+    RowsInFile,
+    SegmentWork,
+    build_part,
+    cut_parts,
+    part_count,
+    segment_infos,
+)
+from remuda.storage.folder.delivery import own_folder, remove_uncommitted, remove_while_written
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,6 +41,7 @@ if TYPE_CHECKING:
     from remuda.catalog import MapDefinition
     from remuda.spark.load.partition_task import WrittenRows
     from remuda.storage import LoadMode, MapStore, SegmentInfo
+    from remuda.storage.state.applied_batches import BatchId
 
     TakeKeys = Callable[[int], range]
     """Gives so many keys that were never given before, for a map without PRIMARY KEY."""
@@ -76,6 +85,7 @@ def load_dataframe(
     take_keys: TakeKeys | None = None,
     progress: Callable[[int], None] | None = None,
     order_by: str | None = None,
+    batch: BatchId | None = None,
 ) -> int:
     """Loads every row of the DataFrame or none, and returns how many. Columns are matched by name.
 
@@ -87,12 +97,12 @@ def load_dataframe(
     fields = match_columns(definition, dataframe.schema, generates_keys=take_keys is not None)
     if all(column.name in fields for column in definition.columns if column.hidden):
         take_keys = None
-    folder = _folder_of(store_map)
+    folder = map_folder(store_map)
     if folder is None:
-        return store_map.load(_collected(definition, dataframe, fields, take_keys), mode, order_by)
-    _refuse_unseen(store_map, dataframe)
+        return store_map.load(_collected(definition, dataframe, fields, take_keys), mode, order_by, batch)
+    refuse_unseen(store_map, dataframe)
     load_id = f"load{new_id()}"
-    between = own_folder(_store_of(folder), load_id)
+    between = own_folder(store_of(folder), load_id)
     committed: list[SegmentInfo] = []
     try:
         between.mkdir(parents=True)
@@ -100,15 +110,16 @@ def load_dataframe(
             written = write_rows(between, definition, dataframe, fields, keyless=take_keys is not None)
         make = partial(SegmentWork, str(folder), load_id, definition, order_by=order_by, is_upsert=mode == "upsert")
         infos = _build_in_tasks(dataframe.sparkSession, definition, written, take_keys, make)
-        loaded = store_map.commit_segments(infos, mode, order_by=order_by)
+        loaded = store_map.commit_segments(infos, mode, order_by=order_by, batch=batch)
         committed = infos
         return loaded
     finally:
         remove_while_written(between)
-        _remove_uncommitted(folder, load_id, committed)
+        # Also after success: a task that Spark started twice has left a second set of files.
+        remove_uncommitted(folder, load_id, [info.id for info in committed])
 
 
-def _folder_of(store_map: MapStore) -> Path | None:
+def map_folder(store_map: MapStore) -> Path | None:
     """Where the map's segments are, for processes with another working directory; None if in this one's memory."""
     try:
         return Path(store_map.snapshot().describe().folder).absolute()
@@ -116,7 +127,7 @@ def _folder_of(store_map: MapStore) -> Path | None:
         return None
 
 
-def _refuse_unseen(store_map: MapStore, dataframe: DataFrame) -> None:
+def refuse_unseen(store_map: MapStore, dataframe: DataFrame) -> None:
     """The mirror of a remote store is on this machine: only executors here can write segments into it."""
     master = str(dataframe.sparkSession.sparkContext.master)
     remote = store_map.state.directory.remote
@@ -127,7 +138,7 @@ def _refuse_unseen(store_map: MapStore, dataframe: DataFrame) -> None:
         )
 
 
-def _store_of(folder: Path) -> Path:
+def store_of(folder: Path) -> Path:
     """The store that `maps/<id>` is in."""
     return folder.parents[1]
 
@@ -136,7 +147,7 @@ def _collected(
     definition: MapDefinition, dataframe: DataFrame, fields: Mapping[str, StructField], take_keys: TakeKeys | None
 ) -> pa.Table:
     renamed = [source_column(field).alias(name) for name, field in fields.items()]
-    table = in_session_clock(definition, dataframe.select(*renamed).toArrow())
+    table = in_session_clock(definition, with_variants_as_json(dataframe.select(*renamed).toArrow()))
     if take_keys is None:
         return table
     (hidden,) = (column for column in definition.columns if column.hidden)
@@ -160,7 +171,8 @@ def _build_in_tasks(
         ]
     else:
         pieces = tuple(_with_keys(written, take_keys))
-        ends = np.linspace(0, definition.partitions, part_count(sum(each.rows for each in written), slots) + 1)
+        parts = part_count(sum(each.rows for each in written), sum(int(each.sizes.sum()) for each in written), slots)
+        ends = np.linspace(0, definition.partitions, min(parts, MOST_OF_KEYLESS, definition.partitions) + 1)
         works = [make(first, end, pieces) for first, end in pairwise(ends.astype(int).tolist()) if pieces]
     return segment_infos(run_tasks(session, build_part, dict(enumerate(works))))
 
@@ -176,11 +188,3 @@ def _with_keys(written: Sequence[WrittenRows], take_keys: TakeKeys) -> Iterator[
     """All rows, each file with keys of its own: only now is it known how many are needed."""
     for each in written:
         yield RowsInFile(each.path, each.byte_range, 0, each.rows, take_keys(each.rows).start)
-
-
-def _remove_uncommitted(folder: Path, load_id: str, committed: list[SegmentInfo]) -> None:
-    """Also after success: a task that Spark started twice has left a second set of files."""
-    kept = {info.id for info in committed}
-    for path in folder.glob(f"{load_id}-*"):
-        if path.name.partition(".")[0] not in kept:
-            path.unlink(missing_ok=True)

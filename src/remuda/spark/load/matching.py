@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from remuda.errors import SqlError, missing_column, nearest, repeated_column, value_error
 from remuda.types import common_type, from_arrow
 
@@ -36,7 +38,9 @@ def match_columns(
             )
         if column.name in matched:
             raise repeated_column(f"the DataFrame has two columns for {definition.name}.{column.name}")
-        if common_type(_sql_type(definition, column, field), column.type) is None:
+        if not (column.type.json and is_nested(field)) and (
+            common_type(_sql_type(definition, column, field), column.type) is None
+        ):
             raise value_error(
                 f"{definition.name}.{column.name} is {column.type}, the DataFrame's {field.name} is "
                 f"{field.dataType.simpleString()}",
@@ -51,6 +55,35 @@ def match_columns(
     if missing:
         raise missing_column(f"the DataFrame has no column for {definition.name}.{missing[0].name}")
     return matched
+
+
+def frame_schema(schema: StructType) -> pa.Schema:
+    """Return the Arrow schema of a DataFrame, of which a map is to be made."""
+    from pyspark.errors import PySparkException
+    from pyspark.sql.pandas.types import to_arrow_type
+    from pyspark.sql.types import VariantType
+
+    fields = []
+    for field in schema.fields:
+        try:
+            arrow = to_arrow_type(field.dataType, timezone="UTC")
+        except PySparkException as error:
+            raise value_error(
+                f"the column {field.name} is {field.dataType.simpleString()}, which has no SQL type",
+                suggestion=f'Leave it out, or cast it: .withColumn("{field.name}", ... .cast("string")).',
+            ) from error
+        if isinstance(field.dataType, VariantType):
+            # So is it named where it is refused.
+            arrow = pa.struct({"variant": pa.binary()})
+        fields.append(pa.field(field.name, arrow))
+    return pa.schema(fields)
+
+
+def is_nested(field: StructField) -> bool:
+    """Whether its values become JSON, if anything."""
+    from pyspark.sql.types import ArrayType, MapType, StructType, VariantType
+
+    return isinstance(field.dataType, ArrayType | MapType | StructType | VariantType)
 
 
 def source_column(field: StructField) -> Column:

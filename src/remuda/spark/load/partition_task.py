@@ -25,6 +25,7 @@ from remuda.dataclass import dataclass
 from remuda.errors import RemudaError, SqlError
 from remuda.spark.query.batch_file import BatchFileWriter, ByteRange
 from remuda.storage.load.conforming import conform
+from remuda.storage.load.segment_cut import row_sizes
 from remuda.storage.segment.row_memory import rows_of
 from remuda.storage.segment.segment_builder import DICTIONARY_SHARE, mostly_distinct, partition_ids
 from remuda.types import Kind
@@ -44,11 +45,13 @@ HELD_BYTES = 256 << 20
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WrittenRows:
-    """One sorted run: its file, and how many rows each partition has in it. Without partitions yet, all are in one."""
+    """One sorted run: its file, and how many rows and bytes each partition has in it. Without partitions yet, all are
+    in one."""
 
     path: str
     byte_range: ByteRange
     counts: np.ndarray
+    sizes: np.ndarray
 
     @property
     def rows(self) -> int:
@@ -100,7 +103,7 @@ def written_rows(raw: bytes) -> WrittenRows:
 def fitting(definition: MapDefinition, table: pa.Table) -> pa.Table:
     """The columns of the map. The row number of an error counts within a task, which means nothing to the user."""
     try:
-        columns = conform(definition, in_session_clock(definition, table))
+        columns = conform(definition, in_session_clock(definition, with_variants_as_json(table)))
     except SqlError as error:
         raise type(error)(error.code, re.sub(r", row \d+$", "", error.message), suggestion=error.suggestion) from error
     return pa.Table.from_arrays(columns, names=[column.name for column in definition.columns])
@@ -115,6 +118,21 @@ def in_session_clock(definition: MapDefinition, table: pa.Table) -> pa.Table:
         column = definition.find_column(field.name)
         if column is not None and column.type.kind is Kind.TIMESTAMP and is_zoned(field.type):
             table = table.set_column(number, field.name, pc.local_timestamp(table.column(number)))
+    return table
+
+
+def with_variants_as_json(table: pa.Table) -> pa.Table:
+    """Return the table with values of Spark's VARIANT as JSON texts. Its batches carry them as two binaries."""
+    from pyspark.sql.pandas.types import is_variant
+    from pyspark.sql.types import VariantVal
+
+    for number, field in enumerate(table.schema):
+        if pa.types.is_struct(field.type) and is_variant(field.type):
+            texts = [
+                None if each is None else VariantVal(each["value"], each["metadata"]).toJson()
+                for each in table.column(number).to_pylist()
+            ]
+            table = table.set_column(number, field.name, pa.array(texts, pa.string()))
     return table
 
 
@@ -143,7 +161,7 @@ def _named(batches: list[pa.RecordBatch], names: Mapping[str, str]) -> pa.Table:
 
 def _write_unordered(folder: str, table: pa.Table) -> WrittenRows:
     (batch,) = table.combine_chunks().to_batches()
-    return _write(folder, batch, np.array([table.num_rows]))
+    return _write(folder, batch, np.array([table.num_rows]), np.array([batch.nbytes]))
 
 
 def _write_ordered(folder: str, definition: MapDefinition, table: pa.Table) -> WrittenRows:
@@ -152,7 +170,9 @@ def _write_ordered(folder: str, definition: MapDefinition, table: pa.Table) -> W
     order = pa.array(np.argsort(partitions, kind="stable").astype(np.uint32))
     arrays = [rows_of(column, order) for column in columns]
     ordered = pa.RecordBatch.from_arrays(arrays, names=[column.name for column in definition.columns])
-    return _write(folder, ordered, np.bincount(partitions, minlength=definition.partitions))
+    counts = np.bincount(partitions, minlength=definition.partitions)
+    sizes = np.bincount(partitions, weights=row_sizes(columns), minlength=definition.partitions)
+    return _write(folder, ordered, counts, sizes.astype(np.int64))
 
 
 def _as_codes(column: pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
@@ -169,10 +189,10 @@ def _as_codes(column: pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     return codes if len(codes.dictionary) <= len(codes) * DICTIONARY_SHARE else codes.dictionary_decode()
 
 
-def _write(folder: str, batch: pa.RecordBatch, counts: np.ndarray) -> WrittenRows:
+def _write(folder: str, batch: pa.RecordBatch, counts: np.ndarray, sizes: np.ndarray) -> WrittenRows:
     with BatchFileWriter(_new_path(folder, batch.num_rows)) as file:
         byte_range = file.append(batch)
-    return WrittenRows(str(file.path), byte_range, counts)
+    return WrittenRows(str(file.path), byte_range, counts, sizes)
 
 
 def _new_path(folder: str, rows: int) -> Path:

@@ -16,7 +16,7 @@ import pyarrow as pa
 from remuda.dataclass import dataclass
 from remuda.spark.load.partition_task import WrittenRows, fitting
 from remuda.spark.query.batch_file import BatchFile, ByteRange
-from remuda.storage.load.bulk_load import MOST_PARTS, build_segments
+from remuda.storage.load.bulk_load import build_segments
 from remuda.storage.load.upsert_keys import one_of_each_key
 from remuda.storage.segment.segment_builder import compacted, partition_ids
 from remuda.storage.segment.segment_file import save_segment
@@ -30,6 +30,12 @@ if TYPE_CHECKING:
 
 TASK_ROWS = 4_000_000
 """Rows of a task where there are many: tasks share the memory of a machine, so their segments are not the largest."""
+
+TASK_BYTES = 512 << 20
+"""Or bytes of them: a task holds its rows about three times while it makes a segment of them."""
+
+MOST_OF_KEYLESS = 16
+"""Tasks of a load that gives out keys: each reads all rows."""
 
 LEAST_ROWS = 100_000
 """Fewer rows are not worth a task and a segment of their own."""
@@ -111,28 +117,30 @@ def segment_infos(answers: Iterator[bytes]) -> list[SegmentInfo]:
 
 
 def cut_parts(definition: MapDefinition, written: Sequence[WrittenRows], slots: int) -> list[tuple[int, int]]:
-    """Ranges [first, end) of partitions, each the work of one task: about equally many rows in each.
+    """Ranges [first, end) of partitions, each the work of one task: about equally many rows or bytes in each.
 
     As few as are worth having, as an index is asked in every segment, but all slots have something to do.
     """
-    counts = np.zeros(definition.partitions, np.int64)
+    counts, sizes = np.zeros(definition.partitions, np.int64), np.zeros(definition.partitions, np.int64)
     for each in written:
         counts += each.counts
-    return _cut(counts, slots)
+        sizes += each.sizes
+    parts = part_count(int(counts.sum()), int(sizes.sum()), slots)
+    return _cut(counts, sizes if sizes.sum() * TASK_ROWS > counts.sum() * TASK_BYTES else counts, parts)
 
 
-def part_count(rows: int, slots: int) -> int:
+def part_count(rows: int, size: int, slots: int) -> int:
     """
-    >>> [part_count(rows, slots=2) for rows in (0, 150_000, 2_000_000, 40_000_000, 10**9)]
-    [1, 1, 2, 10, 16]
+    >>> [part_count(rows, 50 * rows, slots=2) for rows in (0, 150_000, 2_000_000, 40_000_000, 10**9)]
+    [1, 1, 2, 10, 250]
+    >>> part_count(2_000_000, 4 << 30, slots=2)
+    8
     """
-    wanted = max(round(rows / TASK_ROWS), min(slots, rows // LEAST_ROWS))
-    return max(1, min(wanted, MOST_PARTS))
+    return max(1, round(rows / TASK_ROWS), -(-size // TASK_BYTES), min(slots, rows // LEAST_ROWS))
 
 
-def _cut(counts: np.ndarray, slots: int) -> list[tuple[int, int]]:
-    ends = np.cumsum(counts)
-    parts = part_count(int(ends[-1]), slots)
+def _cut(counts: np.ndarray, weights: np.ndarray, parts: int) -> list[tuple[int, int]]:
+    ends = np.cumsum(weights)
     wanted = [int(ends[-1]) * part // parts for part in range(1, parts)]
     cuts = sorted({int(each) + 1 for each in np.searchsorted(ends, wanted)} | {0, len(counts)})
     return [(first, end) for first, end in itertools.pairwise(cuts) if counts[first:end].any()]

@@ -81,10 +81,10 @@ def stages_of(plan: Plan, top: Fragment, parameters: tuple[Any, ...], slots: int
         levels.append(tuple(plan.fragments[edge] for edge in edges))
     fragments = [fragment for level in levels for fragment in level]
     count = _task_count(fragments, slots)
-    partitions = np.arange(sum(len(owned) for _, owned in plan.partition_map.owned), dtype=np.int64)
+    partitions = np.arange(plan.partition_map.partitions, dtype=np.int64)
     if len(levels) == 1:
         # Nobody relies on who has which partition: what is needed is divided evenly.
-        needed = needed_partitions(top, parameters)
+        needed = needed_partitions(top, parameters, plan.partition_map.partitions)
         partitions = partitions if needed is None else needed
     blocks = tuple(block for block in np.array_split(partitions, min(count, max(1, len(partitions)))) if len(block))
     *before, last = (_stage(level, plan, parameters, blocks) for level in reversed(levels))
@@ -117,7 +117,7 @@ def _stage(
     placed: dict[int, list[Fragment]] = {}
     for fragment in level:
         routed = any(plan.fragments[edge].route is Route.HASH for edge in fragment.received)
-        needed = None if routed else needed_partitions(fragment, parameters)
+        needed = None if routed else needed_partitions(fragment, parameters, plan.partition_map.partitions)
         for number, block in enumerate(blocks):
             if needed is None or np.isin(block, needed).any():
                 placed.setdefault(number, []).append(fragment)

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from remuda.spark.query.shuffle_blocks import Mailbox
     from remuda.spark.query.shuffle_stages import Stage, Stages
     from remuda.storage import MapSnapshot, SnapshotDescription
+    from remuda.storage.load.task_target import TaskTarget
 
 
 @dataclass(slots=True)
@@ -56,6 +57,8 @@ class SparkFragments:
     """The folder of the store, if tasks may write there: large answers, and what they send to each other."""
     code: ExpressionCache | None = None
     """Where it is `Instrumentation`, tasks measure too, and what they did is added there."""
+    target: TaskTarget | None = None
+    """Where tasks write the rows of a statement."""
     statement: str = ""
     """The text of the statement, for Spark's UI."""
 
@@ -91,10 +94,12 @@ class SparkFragments:
                 self.parameters,
                 descriptions,
                 stages.blocks[task],
+                self.plan.partition_map.partitions,
                 pickle.dumps(mailbox.for_task(task, {edge for fragment in fragments for edge in fragment.received})),
                 task_of_partition,
                 job.folder,
                 job.state.memory_limit,
+                self.target,
                 isinstance(self.code, Instrumentation),
             )
             for task, fragments in stage.tasks.items()

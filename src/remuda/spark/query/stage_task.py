@@ -10,10 +10,12 @@ from remuda.exec import ExecContext, ExpressionCache, IterationResult, build_ope
 from remuda.exec.context import Outgoing
 from remuda.exec.memory import MemoryLimit
 from remuda.exec.metrics import Instrumentation
+from remuda.exec.spill.spill_folder import SpillFolder
 from remuda.plan.physical import Receive, Route, Send
 from remuda.plan.walk import inputs, walk
 from remuda.spark.query.answers import measured_answer, send
 from remuda.spark.query.shuffle_blocks import MEASURED_EDGE, OpenedBlocks, ShuffleBlock, ShuffleBlockWriter
+from remuda.spark.query.task_writer import TaskWriter
 from remuda.storage import SnapshotDescription, open_snapshot
 
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from remuda.exec import Exec, RowBatch
     from remuda.expr import Parameters
     from remuda.plan.fragments import Plan
+    from remuda.storage.load.task_target import TaskTarget
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,8 @@ class TaskWork:
     parameters: Parameters
     snapshots: dict[str, SnapshotDescription]
     partitions: np.ndarray
+    partition_count: int
+    """How many partitions the plan has."""
     received: bytes
     """The shuffle blocks for it, pickled: a task gets the works of all, and need not open what is for others."""
     task_of_partition: np.ndarray
@@ -42,6 +47,8 @@ class TaskWork:
     """Where a large answer is written; see `answers`."""
     memory_limit: int | None
     """What operators may hold in this task, as in this process they may."""
+    target: TaskTarget | None = None
+    """Where a statement that writes has its rows written."""
     is_measured: bool = False
     """For EXPLAIN ANALYZE: what the operators did is told with the answer."""
 
@@ -93,7 +100,10 @@ def add_measured(plan: Plan, packed: bytes, measures: Instrumentation) -> None:
 
 
 def _context(work: TaskWork, node: Send, received: Sequence[ShuffleBlock]) -> ExecContext:
-    """Each fragment has its own memory limit: they run one after the other."""
+    """Each fragment has its own memory limit: they run one after the other.
+
+    Rows are spilled to the temporary folder of the executor's machine.
+    """
     snapshots = {map_id: open_snapshot(description) for map_id, description in work.snapshots.items()}
     memory = None if work.memory_limit is None else MemoryLimit(work.memory_limit)
     incoming = {
@@ -105,7 +115,16 @@ def _context(work: TaskWork, node: Send, received: Sequence[ShuffleBlock]) -> Ex
         for each in walk(node)
         if isinstance(each, Receive)
     }
-    return ExecContext(work.parameters, snapshots, work.partitions, incoming=incoming, memory=memory)
+    return ExecContext(
+        work.parameters,
+        snapshots,
+        work.partitions,
+        work.partition_count,
+        incoming=incoming,
+        writer=None if work.target is None else TaskWriter(work.target),
+        memory=memory,
+        spill=None if memory is None else SpillFolder(),
+    )
 
 
 def _outgoing(work: TaskWork, node: Send, writer: ShuffleBlockWriter) -> Outgoing:

@@ -7,10 +7,10 @@
 Options: `path`, a folder that all executors see or an address such as `s3://bucket/shop.remuda`; `map` or `query`; for
 reading `columns` (Spark does not say which it needs) and `tasks`; for appending `mode` = append or upsert, `orderBy`,
 the column whose greatest value wins where an upsert has a key more than once, and `missing` = null, which writes NULL
-into columns that the data lacks. Spark's mode overwrite replaces all rows of the map in one commit. Files of a remote
-folder are cached on the disk of each machine that reads them, in the folder `cache`. Any number of jobs may write a
-store on S3, Google Cloud Storage or Azure at the same time; on HDFS only one may, and `soleWriter` = true says that
-there is no other.
+into columns that the data lacks. With `key` a map that is absent is created (`write_target`). Spark's mode overwrite
+replaces all rows of the map in one commit. Files of a remote folder are cached on the disk of each machine that reads
+them, in the folder `cache`. Any number of jobs may write a store on S3, Google Cloud Storage or Azure at the same time;
+on HDFS only one may, and `soleWriter` = true says that there is no other.
 
 Writing many rows costs the JVM less where the session's `spark.sql.execution.arrow.maxBytesPerBatch` is 2147483647:
 with any other limit Spark adds up the sizes of all columns after every row.
@@ -18,23 +18,26 @@ with any other limit Spark adds up the sizes of all columns after every row.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from pyspark.sql.datasource import DataSource
 
 from remuda.errors import not_supported, option_error
+from remuda.spark.driver.connect import is_connect
 from remuda.spark.driver.session import make_importable
 from remuda.spark.driver.tasks import refuse_stopped, slot_count
 from remuda.spark.source.pinned_read import open_reader
+from remuda.spark.source.planned_map import find_map
 from remuda.spark.source.source_read import (
     MapReader,
     QueryReader,
     default_tasks,
-    find_map,
     query_columns,
     read_columns,
 )
 from remuda.spark.source.source_write import MODES, MapStreamWriter, MapWriter, find_target
+from remuda.storage.state.applied_batches import BatchId
 
 if TYPE_CHECKING:
     from collections.abc import MutableMapping
@@ -46,7 +49,11 @@ if TYPE_CHECKING:
     from remuda.storage import LoadMode
 
 _OPTIONS = frozenset(
-    {"path", "map", "query", "columns", "tasks", "mode", "missing", "orderby", "cache", "checkpointlocation"}
+    {
+        *("path", "map", "query", "columns", "tasks", "cache", "checkpointlocation"),
+        *("mode", "missing", "orderby", "key", "indexes", "partitions", "json", "solewriter"),
+        *("operation", "changes", "condition", "batchid"),
+    }
 )
 
 
@@ -76,7 +83,10 @@ class RemudaSource(DataSource):
             )
         unknown = [name for name in options if name.casefold() not in _OPTIONS]
         if unknown:
-            known = "path, map, query, columns, tasks, mode, missing, orderBy, cache"
+            known = (
+                "path, map, query, columns, tasks, mode, missing, orderBy, key, indexes, partitions, json, operation, "
+                "changes, condition, batchId, cache"
+            )
             raise option_error(f"unknown option: {unknown[0]}; the options are {known}")
         if not options.get("path"):
             raise option_error('say where the maps are: .option("path", ...)')
@@ -99,7 +109,7 @@ class RemudaSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         if "query" in self.options:
-            return QueryReader(self.options)
+            return QueryReader(self.options, self.tasks)
         return MapReader(self.options, self.tasks)
 
     def writer(self, schema: StructType, overwrite: bool) -> MapWriter:
@@ -108,7 +118,9 @@ class RemudaSource(DataSource):
                 f'the mode "overwrite" replaces all rows, and the option mode = {self.options["mode"]} does not: '
                 "leave one of them out"
             )
-        return MapWriter(find_target(self._for_writing(), schema, "replace" if overwrite else self._mode("append")))
+        mode = "replace" if overwrite else self._mode("append")
+        batch = BatchId.checked(self.options.get("batchId"))
+        return MapWriter(find_target(self._for_writing(), schema, mode, batch))
 
     def streamReader(self, schema: StructType) -> NoReturn:
         raise not_supported(
@@ -125,9 +137,11 @@ class RemudaSource(DataSource):
             raise option_error(
                 'a stream into a map has the output mode "append" (its rows replace those with their keys)'
             )
-        if self._mode("upsert") != "upsert":
+        mode = self._mode("upsert")
+        if mode == "append":
             raise option_error("a stream replaces rows with equal keys: a batch that Spark repeats must do no harm")
-        target = find_target(self._for_writing(), schema, "upsert")
+        target = find_target(self._for_writing(), schema, mode).created()
+        target = replace(target, stream=self.options.get("batchId"))
         if target.generates_keys:
             raise option_error(
                 f"{target.definition.name} has no PRIMARY KEY: a batch that Spark repeats after a failure would be "
@@ -149,6 +163,9 @@ class RemudaSource(DataSource):
 
 def register(spark: SparkSession) -> None:
     """Make the format `remuda` known to a session, whose settings stay as they are, and to writes of this thread."""
+    if is_connect(spark):  # its server imports this class, and has no threads of ours
+        spark.dataSource.register(RemudaSource)
+        return
     refuse_stopped(spark)
     make_importable(spark.sparkContext)
 

@@ -3,37 +3,43 @@
 from __future__ import annotations
 
 import secrets
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import pyarrow as pa
+from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
 from remuda.catalog import new_id
 from remuda.dataclass import dataclass
-from remuda.errors import missing_column, option_error
+from remuda.errors import option_error
 from remuda.spark.driver.tasks import unseen_folder
+from remuda.spark.load.change_job import row_fields
+from remuda.spark.load.change_task import change_segments, held_tables
 from remuda.spark.load.matching import match_columns
 from remuda.spark.load.partition_task import fitting
-from remuda.spark.source.pinned_read import open_reader
-from remuda.spark.source.source_read import find_map
+from remuda.spark.source.write_target import find_or_define, refuse_missing
+from remuda.sql import bind_condition
 from remuda.storage.folder.delivery import FolderInbox
-from remuda.storage.load.bulk_load import SEGMENT_ROWS, build_segments
+from remuda.storage.load.bulk_load import build_segments
+from remuda.storage.load.change_format import ChangeFormat, change_format, refuse_generated_key
+from remuda.storage.load.change_load import ChangeRules
 from remuda.storage.load.conforming import order_column
 from remuda.storage.load.upsert_keys import one_of_each_key
-from remuda.storage.remote.remote_delivery import RemoteInbox
+from remuda.storage.state.applied_batches import BatchId
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from pyspark.sql.types import StructType
 
     from remuda.catalog import MapDefinition
     from remuda.storage import LoadMode, SegmentInfo
+    from remuda.storage.remote.remote_delivery import RemoteInbox
 
-MODES = ("append", "upsert")
-MISSING = ("error", "null")
+MODES = ("append", "upsert", "apply")
 _BLOCK_BITS = 23
 """Of the number of keys in a block: those of a segment and of the batch that made it large enough."""
 
@@ -44,6 +50,8 @@ class WrittenSegments(WriterCommitMessage):
 
     delivery_id: str
     infos: tuple[SegmentInfo, ...]
+    stream: str | None = None
+    """The streaming query that the task belongs to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,18 +63,36 @@ class Target:
     mode: LoadMode
     names: tuple[str, ...]
     order_by: str | None = None
+    creates: bool = False
+    """Whether the map is not there yet, and made by the commit."""
+    form: ChangeFormat | None = None
+    """How the rows tell changes, where they do; then `names` are those of the data."""
+    rules: ChangeRules = ChangeRules()
+    stream: str | None = None
+    """The name that the user gives the stream, if any."""
 
     @property
     def generates_keys(self) -> bool:
         """Whether it is a map without PRIMARY KEY, and the data does not bring the hidden one."""
         return any(column.hidden and column.name not in self.names for column in self.definition.columns)
 
+    def created(self) -> Target:
+        """Create the map without rows where it is absent: a stream has no first batch before it is started."""
+        if not self.creates:
+            return self
+        self.inbox.deliver(f"load{new_id()}", self.definition, [], "append", creates=True)
+        return replace(self, creates=False)
+
     def write(self, delivery_id: str, batches: Iterator[pa.RecordBatch]) -> WrittenSegments:
         """Runs in a task, which holds the rows of about one segment at a time."""
         if isinstance(self.inbox, FolderInbox) and not Path(self.inbox.store).is_dir():
             raise unseen_folder(self.inbox.store)
         infos: list[SegmentInfo] = []
-        for given in _tables(batches):
+        for given in held_tables(batches):
+            if self.form is not None:
+                changes = change_segments(self.definition, self.form, given)
+                infos.extend(self.inbox.save_changes(delivery_id, changes))
+                continue
             table = given.rename_columns(list(self.names))
             if self.generates_keys:
                 table = _with_keys(self.definition, table)
@@ -76,12 +102,18 @@ class Target:
             infos.extend(self.inbox.save(delivery_id, build_segments(self.definition, columns)))
         return WrittenSegments(delivery_id, tuple(infos))
 
-    def commit(self, delivery_id: str, messages: list[WriterCommitMessage | None]) -> None:
+    def commit(
+        self, delivery_id: str, messages: list[WriterCommitMessage | None], batch: BatchId | None = None
+    ) -> None:
         written = [cast("WrittenSegments", message) for message in messages]
         infos = [info for each in written for info in each.infos]
         delivery_id = written[0].delivery_id if written else delivery_id
-        if infos or self.mode == "replace":
-            self.inbox.deliver(delivery_id, self.definition, infos, self.mode, self.order_by)
+        if infos or self.mode == "replace" or self.creates:
+            mode: LoadMode = self.mode if self.form is None else "apply"
+            rules = self.rules if batch is None else replace(self.rules, batch=batch)
+            self.inbox.deliver(
+                delivery_id, self.definition, infos, mode, self.order_by, creates=self.creates, rules=rules
+            )
         else:
             self.inbox.forget(delivery_id)
 
@@ -92,35 +124,25 @@ class Target:
             self.inbox.forget(each)
 
 
-def find_target(options: Mapping[str, str], schema: StructType, mode: LoadMode) -> Target:
+def find_target(options: Mapping[str, str], schema: StructType, mode: LoadMode, batch: BatchId | None = None) -> Target:
     """The map and the columns, checked before any row is read: Spark itself would not notice a wrong schema."""
-    store = open_reader(options)
-    try:
-        definition = find_map(store, options["map"])
-        inbox = FolderInbox(str(store.path)) if store.remote is None else RemoteInbox(store.remote)
-    finally:
-        store.close()
-    fields = match_columns(definition, schema, generates_keys=True)
+    given = {name: options.get(name) for name in ("operation", "orderBy", "changes", "condition")}
+    form = change_format(mode, *given.values())
+    inbox, definition, creates = find_or_define(options, schema, form)
+    rows = row_fields(form, None if creates else definition, schema)
+    fields = match_columns(definition, rows, generates_keys=True)
     refuse_missing(definition, fields, options)
+    if form is not None:
+        refuse_generated_key(definition)
+        condition = None if given["condition"] is None else bind_condition(given["condition"], definition)
+        rules = ChangeRules(given["orderBy"], condition, batch)
+        return Target(inbox, definition, mode, (), given["orderBy"], creates, form, rules)
     by_field = {field.name: name for name, field in fields.items()}
     names = tuple(by_field[field.name] for field in schema.fields)
-    order_by = order_column(definition, options.get("orderBy"))
+    order_by = order_column(definition, given["orderBy"])
     if order_by is not None and mode != "upsert":
         raise option_error(f"orderBy says which row of an upsert wins: mode is {mode}")
-    return Target(inbox, definition, mode, names, order_by)
-
-
-def refuse_missing(definition: MapDefinition, fields: Container[str], options: Mapping[str, str]) -> None:
-    """Raise where the data lacks columns of the map, unless the option `missing` says that they are NULL."""
-    given = options.get("missing", "error")
-    if given not in MISSING:
-        raise option_error(f"missing must be one of {', '.join(MISSING)}, not {given!r}")
-    lacking = [each.name for each in definition.columns if not each.hidden and each.name not in fields]
-    if lacking and given == "error":
-        raise missing_column(
-            f"the DataFrame lacks columns of {definition.name}: {', '.join(lacking)}",
-            suggestion='option("missing", "null") writes NULL for them.',
-        )
+    return Target(inbox, definition, mode, names, order_by, creates, rules=ChangeRules(batch=batch))
 
 
 class MapWriter(DataSourceArrowWriter):
@@ -140,9 +162,9 @@ class MapWriter(DataSourceArrowWriter):
 
 
 class MapStreamWriter(DataSourceStreamArrowWriter):
-    """Every micro-batch is one atomic commit. Rows replace those with their keys, so a batch that Spark gives again
-    after a failure changes nothing. Spark makes several of these for a batch and uses the delivery of one, so it is
-    the tasks that make room for it."""
+    """Every micro-batch is one atomic commit, which also says that it has the batch: one that Spark gives again after
+    a failure changes nothing. Spark makes several of these for a batch and uses the delivery of one, so it is the
+    tasks that make room for it."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
@@ -150,13 +172,22 @@ class MapStreamWriter(DataSourceStreamArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         self._target.inbox.expect(self._delivery)
-        return self._target.write(self._delivery, iterator)
+        written = self._target.write(self._delivery, iterator)
+        return WrittenSegments(written.delivery_id, written.infos, _stream_of_task())
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        self._target.commit(self._delivery, messages)
+        named = self._target.stream
+        stream = named or next((cast("WrittenSegments", each).stream for each in messages if each), None)
+        self._target.commit(self._delivery, messages, None if stream is None else BatchId(stream, batchId))
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         self._target.abort(self._delivery, messages)
+
+
+def _stream_of_task() -> str | None:
+    """Return the id of the streaming query, which stays the same as long as its checkpoint is."""
+    task = TaskContext.get()
+    return None if task is None else task.getLocalProperty("sql.streaming.queryId")
 
 
 def _with_keys(definition: MapDefinition, table: pa.Table) -> pa.Table:
@@ -170,16 +201,3 @@ def _with_keys(definition: MapDefinition, table: pa.Table) -> pa.Table:
     (hidden,) = (column.name for column in definition.columns if column.hidden)
     first = -(secrets.randbelow(1 << (63 - _BLOCK_BITS)) + 1) << _BLOCK_BITS
     return table.append_column(hidden, pa.array(np.arange(first, first + table.num_rows, dtype=np.int64)))
-
-
-def _tables(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
-    held: list[pa.RecordBatch] = []
-    rows = 0
-    for batch in batches:
-        held.append(batch)
-        rows += batch.num_rows
-        if rows >= SEGMENT_ROWS:
-            yield pa.Table.from_batches(held)
-            held, rows = [], 0
-    if rows:
-        yield pa.Table.from_batches(held)

@@ -6,13 +6,14 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from remuda.dataclass import dataclass
-from remuda.errors import Span, SqlError, nearest, not_found, too_complex, wrong_object
+from remuda.errors import Span, SqlError, nearest, not_found, not_supported, too_complex, wrong_object
 from remuda.expr import Column, Expression, Folding, Literal, Parameter
 from remuda.sql.parse.other_names import table_hint
 from remuda.types import NULL, TIMESTAMP_TZ, Kind, SqlType, to_stored, type_of_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from datetime import datetime
 
     from sqlglot import exp
 
@@ -99,6 +100,28 @@ class BindContext:
             known += [view.name for view in self.catalog.views.values()]
             hint = nearest(name, known) or table_hint(name, schema)
             raise not_found(f"unknown table: {written}", span=span, suggestion=hint)
+        return found
+
+    def find_version(self, name: str, schema: str | None, moment: int | datetime, span: Span | None) -> MapDefinition:
+        """The map of a version. The plan is for now only: a version ends, and a moment may come to mean another one."""
+        history = self.catalog.history
+        if history is None:
+            raise not_supported("versions need a folder", span=span)
+        self.reads_catalog = True
+        try:
+            catalog = history.at(moment)
+        except SqlError as error:
+            raise error.restated(span=span) from error
+        path = self.search_path if schema is None else (schema,)
+        found = catalog.find_map(name, path)
+        if found is None:
+            if self.find_view(name, schema) is not None:
+                message = f"{name} is a view: only tables have versions"
+                raise wrong_object(message, span=span, suggestion="Name the version in the query of the view.")
+            known = [definition.name for definition in catalog.maps.values()]
+            raise not_found(
+                f"version {catalog.version} has no table {name}", span=span, suggestion=nearest(name, known)
+            )
         return found
 
     def find_target(self, name: str, schema: str | None, span: Span | None) -> MapDefinition:

@@ -28,11 +28,15 @@ from remuda.sql.parse.statements import (
     DropIndex,
     DropMap,
     Name,
+    Restore,
     SetOption,
     Show,
     Statement,
+    TableOptions,
     Truncate,
+    Vacuum,
 )
+from remuda.sql.parse.table_options import parse_table_options
 from remuda.sql.parse.tokens import span_of
 from remuda.sql.parse.type_names import parse_type
 
@@ -45,7 +49,18 @@ if TYPE_CHECKING:
 _GENERATED = ("GENERATED", "AUTO_INCREMENT", "AUTOINCREMENT", "IDENTITY")
 _CONSTRAINTS = ("DEFAULT", "UNIQUE", "CHECK", "REFERENCES", "COLLATE", "CONSTRAINT", *_GENERATED)
 _BEGIN_CONSTRAINTS = frozenset({"PRIMARY", "NOT", "NULL", "UNIQUE", "CHECK", "FOREIGN", "REFERENCES", "DEFAULT"})
-SHOWN = ("TABLES", "VIEWS", "INDEXES", "PARTITIONS", "MEMBERS", "PLANS", "SETTINGS", "FUNCTIONS", "KEYWORDS")
+SHOWN = (
+    "TABLES",
+    "VIEWS",
+    "INDEXES",
+    "PARTITIONS",
+    "MEMBERS",
+    "PLANS",
+    "SETTINGS",
+    "FUNCTIONS",
+    "KEYWORDS",
+    "VERSIONS",
+)
 
 
 def parse_create_or_replace_table(cursor: Cursor) -> CreateMap | CreateMapAs:
@@ -56,28 +71,38 @@ def parse_create_or_replace_table(cursor: Cursor) -> CreateMap | CreateMapAs:
 
 
 def parse_create_table(cursor: Cursor) -> CreateMap | CreateMapAs:
-    """`CREATE TABLE name (columns, PRIMARY KEY (k, ...)) [PARTITION BY (k, ...)] [REPLICATED] [AS query]`"""
+    """`CREATE TABLE name (columns, PRIMARY KEY (k, ...)) [PARTITION BY (k, ...)] [REPLICATED]
+    [WITH (option = value, ...)] [AS query]`"""
     if_not_exists = cursor.accept("IF", "NOT", "EXISTS")
     name = cursor.name("the name of a table")
     columns, key = _column_list(cursor) if cursor.at("(") or cursor.current is None else ((), ())
     partitioned_by: tuple[Name, ...] = ()
     replicated = False
+    options = TableOptions()
     while cursor.current is not None:
         if cursor.at("AS"):
             if columns:
                 raise parsing_error("the columns of CREATE TABLE AS are those of its query", span=cursor.span)
             return parse_create_map_as(
-                cursor, name, key, partitioned_by, replicated=replicated, if_not_exists=if_not_exists
+                cursor,
+                name,
+                key,
+                partitioned_by,
+                replicated=replicated,
+                if_not_exists=if_not_exists,
+                options=options,
             )
         if cursor.accept("PARTITION", "BY") or cursor.accept("PARTITIONED", "BY"):
             partitioned_by = cursor.names()
         elif cursor.accept("REPLICATED"):
             replicated = True
+        elif cursor.accept("WITH"):
+            options = parse_table_options(cursor)
         else:
-            raise cursor.unexpected("PARTITION BY, REPLICATED or AS" if columns or key else "(")
+            raise cursor.unexpected("PARTITION BY, REPLICATED, WITH or AS" if columns or key else "(")
     if not columns:
         raise bad_definition("a table needs a column", span=name.span)
-    return CreateMap(name, columns, key, partitioned_by, replicated, if_not_exists)
+    return CreateMap(name, columns, key, partitioned_by, replicated, if_not_exists, options=options)
 
 
 def parse_create_mapping(cursor: Cursor) -> CreateMap:
@@ -262,7 +287,8 @@ def parse_show(cursor: Cursor) -> Show | Describe:
         raise unknown_object(
             f"SHOW {what} is not known", span=span, suggestion=nearest(what, SHOWN) or f"SHOW takes {', '.join(SHOWN)}."
         )
-    return Show(what)
+    is_named = what == "VERSIONS" and cursor.current is not None
+    return Show(what, cursor.name("the name of a table") if is_named else None)
 
 
 def parse_describe(cursor: Cursor) -> Describe:
@@ -301,6 +327,19 @@ def parse_analyze(cursor: Cursor) -> Analyze:
 def parse_check(cursor: Cursor) -> Check:
     """`CHECK TABLE [map]`"""
     return Check(None if cursor.current is None else cursor.name("the name of a table"))
+
+
+def parse_restore(cursor: Cursor) -> Restore:
+    """`RESTORE TABLE name TO VERSION n`"""
+    name = cursor.name("the name of a table")
+    cursor.expect("TO", "VERSION")
+    span = cursor.span
+    return Restore(name, cursor.integer(), span)
+
+
+def parse_vacuum(cursor: Cursor) -> Vacuum:
+    """`VACUUM [name]`"""
+    return Vacuum(None if cursor.current is None else cursor.name("the name of a table"))
 
 
 def parse_checkpoint(_: Cursor) -> Checkpoint:
@@ -349,6 +388,8 @@ DEFINITIONS: tuple[tuple[tuple[str, ...], Callable[[Cursor], Statement]], ...] =
     (("SET",), parse_set),
     (("CHECK", "TABLE"), parse_check),
     (("CHECKPOINT",), parse_checkpoint),
+    (("RESTORE", "TABLE"), parse_restore),
+    (("VACUUM",), parse_vacuum),
     (("DESCRIBE",), parse_describe),
     (("DESC",), parse_describe),
     (("ALTER",), refuse_alter),

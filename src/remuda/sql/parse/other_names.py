@@ -120,7 +120,6 @@ STATEMENTS = {
     "RESET": "Set the option to its default: SET option = value.",
     "REVOKE": _IN_PROCESS,
     "USE": _ONE_SCHEMA,
-    "VACUUM": "Use CHECKPOINT: it writes the log into segments and removes old rows.",
     "\\": "Commands with a backslash belong to the shell: run `remuda`, or use SHOW TABLES and DESCRIBE table.",
     ".": "Commands with a dot belong to the shell: run `remuda`, or use SHOW TABLES and DESCRIBE table.",
 }

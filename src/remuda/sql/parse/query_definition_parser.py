@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from remuda.errors import Span
     from remuda.sql.parse.cursor import Cursor
-    from remuda.sql.parse.statements import Name, Query
+    from remuda.sql.parse.statements import Name, Query, TableOptions
 
 _SWITCH = ("true", "false", "on", "off")
 _OPTIONS: dict[str, tuple[str, ...] | None] = {
@@ -64,10 +64,11 @@ def parse_create_map_as(
     *,
     replicated: bool,
     if_not_exists: bool,
+    options: TableOptions,
 ) -> CreateMapAs:
     cursor.expect("AS")
     query, text = _rest(cursor)
-    return CreateMapAs(name, key, partitioned_by, replicated, query, text, if_not_exists)
+    return CreateMapAs(name, key, partitioned_by, replicated, query, text, if_not_exists, options=options)
 
 
 def _rest(cursor: Cursor) -> tuple[Query, str]:

@@ -28,6 +28,15 @@ class Name:
 
 
 @dataclass(frozen=True, slots=True)
+class TableOptions:
+    """What stands behind `WITH`; None where nothing is said."""
+
+    partitions: int | None = None
+    retention: int | None = None
+    """Seconds."""
+
+
+@dataclass(frozen=True, slots=True)
 class CreateMap:
     name: Name
     columns: tuple[ColumnDefinition, ...]
@@ -36,6 +45,7 @@ class CreateMap:
     replicated: bool
     if_not_exists: bool
     or_replace: bool = False
+    options: TableOptions = TableOptions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +61,7 @@ class CreateMapAs:
     """The query alone, at its place in the text."""
     if_not_exists: bool
     or_replace: bool = False
+    options: TableOptions = TableOptions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,9 +172,29 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class Show:
-    """`SHOW TABLES`, `VIEWS`, `INDEXES` and the others of `SHOWN` in `definition_parser.py`."""
+    """`SHOW TABLES`, `VIEWS`, `INDEXES` and the others of `SHOWN` in `definition_parser.py`.
+
+    VERSIONS may name a map.
+    """
 
     what: str
+    name: Name | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Restore:
+    """`RESTORE TABLE name TO VERSION n`"""
+
+    name: Name
+    version: int
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Vacuum:
+    """`VACUUM [name]`: what no version and no reader needs is removed."""
+
+    name: Name | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,6 +277,8 @@ Statement = (
     | CopyTo
     | Checkpoint
     | Show
+    | Restore
+    | Vacuum
     | SetOption
     | Query
     | Explain

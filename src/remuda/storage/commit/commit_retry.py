@@ -27,6 +27,12 @@ class RootTakenError(StorageError):
     _sqlstate = "40001"
 
 
+class FileGoneError(StorageError):
+    """A remote file is gone that the state which is read names: that state is older than the retention."""
+
+    _sqlstate = "40001"
+
+
 class CommitRetry:
     """Runs operations that end with a commit, each again after a rebase if its commit finds the root taken.
 
@@ -54,7 +60,7 @@ class CommitRetry:
                 return operation()
             except RootTakenError:
                 time.sleep(random.uniform(0, min(_FIRST_PAUSE * 2**attempt, _LONGEST_PAUSE)))
-            except SqlError:
+            except (SqlError, FileGoneError):
                 if folder.remote.is_newest():
                     raise
             self._rebase()

@@ -11,16 +11,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from remuda.catalog import Catalog
 from remuda.dataclass import dataclass
 from remuda.errors import StorageError, damage_error
+from remuda.storage.folder.definition_entries import MapEntry, map_definition, view_definition
 from remuda.storage.folder.disk_errors import may_pass
-from remuda.storage.folder.manifest import (
-    NAME,
-    Manifest,
-    MapEntry,
-    map_definition,
-    read_manifest,
-    segment_info,
-    view_definition,
-)
+from remuda.storage.folder.group_file import group_name, segment_infos
+from remuda.storage.folder.manifest import NAME, Manifest, read_manifest
+from remuda.storage.state.applied_batches import AppliedBatches
 from remuda.storage.state.map_version import MapVersion, erase_keys, key_maker, put_rows, version_of
 from remuda.storage.wal.log_file import LogFile, log_path, read_log
 from remuda.storage.wal.records import PUT, decode_record, restore
@@ -32,11 +27,14 @@ if TYPE_CHECKING:
 
     from remuda.catalog import MapDefinition
     from remuda.storage.folder.execution_pin import ExecutionPin
+    from remuda.storage.folder.partition_groups import PartitionGroups
     from remuda.storage.segment.segment_directory import SegmentDirectory, StoredSegment
-    from remuda.storage.segment.segment_file import SegmentInfo
 
 
 Made = TypeVar("Made")
+
+_OVERTAKEN_TRIES = 100
+"""How often a reader reads manifest and log that the writer has replaced meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +58,7 @@ class RecoveredMap:
     flushed: int
     applied: int
     damaged: DamagedMap | None = None
+    batches: AppliedBatches = AppliedBatches()
 
     def replay(self, kind: int, values: Sequence[Any], sequence: int) -> None:
         """Applies a record of the write-ahead log again."""
@@ -97,10 +96,12 @@ class Recovered:
 
 def recover(
     folder: Path,
+    groups: PartitionGroups,
     directory_of: Callable[[MapDefinition], SegmentDirectory],
     opened: Callable[[str], Sequence[StoredSegment]],
     *,
     missing_is_damage: bool,
+    has_writer: bool,
     pin: ExecutionPin | None = None,
 ) -> Recovered:
     """Read the state of a folder.
@@ -110,15 +111,18 @@ def recover(
     With a pin the state is that of the pin instead of the present one.
 
     A file that is missing is damage for a writer. A reader may have been overtaken by the writer, and tries again.
+    `has_writer` says that another process may write the folder meanwhile.
     """
-    manifest = read_manifest(folder) if pin is None else pin.manifest
+    if pin is None:
+        manifest, files = _manifest_and_log(folder, has_writer=has_writer)
+    else:
+        manifest, files = pin.manifest, _log_of(folder, pin.manifest)
     maps = {
         entry.id: _recovered_map(
-            folder / NAME, entry, directory_of, opened(entry.id), missing_is_damage=missing_is_damage
+            folder / NAME, groups, entry, directory_of, opened(entry.id), missing_is_damage=missing_is_damage
         )
         for entry in manifest.maps
     }
-    files = list(read_log(folder / "wal", manifest.first_log, manifest.safe_log))
     if files and files[0].number != manifest.first_log:
         raise FileNotFoundError(ENOENT, "missing", str(log_path(folder / "wal", manifest.first_log)))
     for file in files:
@@ -131,6 +135,26 @@ def recover(
                 path = log_path(folder / "wal", file.number)
                 raise damage_error(f"record {sequence} of the write-ahead log makes no sense: {error}", path) from error
     return Recovered(manifest, maps, files, max([manifest.sequence, *(file.last_sequence for file in files)]))
+
+
+def _manifest_and_log(folder: Path, *, has_writer: bool) -> tuple[Manifest, list[LogFile]]:
+    """Read the manifest, and the log while that manifest is in force.
+
+    A load commits by the next manifest alone. If the writer committed one between the two reads, and then a statement,
+    the log would have the statement and the manifest not the load before it: a state that never was.
+    """
+    for _ in range(_OVERTAKEN_TRIES):
+        manifest = read_manifest(folder)
+        files = _log_of(folder, manifest)
+        if not has_writer or read_manifest(folder).version == manifest.version:
+            return manifest, files
+    raise StorageError(
+        "another process commits too often for this one to read the store: try again", folder, sqlstate="40001"
+    )
+
+
+def _log_of(folder: Path, manifest: Manifest) -> list[LogFile]:
+    return list(read_log(folder / "wal", manifest.first_log, manifest.safe_log))
 
 
 def _replay(maps: dict[str, RecoveredMap], entries: Sequence[MapEntry], payload: bytes, sequence: int) -> None:
@@ -154,8 +178,22 @@ def _understood(path: Path, make: Callable[..., Made], *given: Any) -> Made:
         raise damage_error(f"the manifest makes no sense: {error}", path) from error
 
 
+def recover_map(
+    groups: PartitionGroups, entry: MapEntry, directory: SegmentDirectory, definition: MapDefinition
+) -> RecoveredMap:
+    """Open the segments of a map of a version, which has no log. A missing file is no damage: the version may end."""
+    try:
+        stored = _opened_segments(groups, entry, definition, directory, ())
+        return RecoveredMap(definition, stored, version_of(definition, stored), entry.flushed, entry.flushed)
+    except StorageError as error:
+        if may_pass(error):
+            raise
+        return _damaged_map(definition, entry, error)
+
+
 def _recovered_map(
     manifest_path: Path,
+    groups: PartitionGroups,
     entry: MapEntry,
     directory_of: Callable[[MapDefinition], SegmentDirectory],
     opened: Sequence[StoredSegment],
@@ -171,8 +209,7 @@ def _recovered_map(
     definition = _understood(manifest_path, map_definition, entry)
     directory = directory_of(definition)
     try:
-        infos = [_understood(manifest_path, segment_info, each, definition) for each in entry.segments]
-        stored = _opened_segments(entry, infos, definition, directory, opened)
+        stored = _opened_segments(groups, entry, definition, directory, opened)
         version = version_of(definition, stored)
     except FileNotFoundError as error:
         if not missing_is_damage:
@@ -183,7 +220,8 @@ def _recovered_map(
             raise
         damage = error
     else:
-        return RecoveredMap(definition, stored, version, entry.flushed, entry.flushed)
+        batches = AppliedBatches.of(entry.batches)
+        return RecoveredMap(definition, stored, version, entry.flushed, entry.flushed, batches=batches)
     return _damaged_map(definition, entry, damage)
 
 
@@ -193,17 +231,19 @@ def _damaged_map(definition: MapDefinition, entry: MapEntry, error: StorageError
 
 
 def _opened_segments(
+    groups: PartitionGroups,
     entry: MapEntry,
-    infos: Sequence[SegmentInfo],
     definition: MapDefinition,
     directory: SegmentDirectory,
     opened: Sequence[StoredSegment],
 ) -> tuple[StoredSegment, ...]:
     by_id = {each.segment.id: each for each in opened}
     stored = []
-    for each, info in zip(entry.segments, infos, strict=True):
-        held = by_id.get(each.id)
-        if held is None or (held.info, held.deletion_file) != (info, each.deletion_file):
-            held = directory.open(definition, info, each.deletion_file)
-        stored.append(held)
+    for group, entries in groups.segments_of(entry):
+        origin = NAME if group is None else groups.folder(entry.id) / group_name(group)
+        for each, info in zip(entries, segment_infos(entries, definition, origin), strict=True):
+            held = by_id.get(each.id)
+            if held is None or (held.info, held.deletion_file) != (info, each.deletion_file):
+                held = directory.open(definition, info, each.deletion_file)
+            stored.append(held)
     return tuple(stored)

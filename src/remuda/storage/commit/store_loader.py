@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import time
-from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from remuda.errors import StorageError, damage_error
@@ -82,7 +81,8 @@ class StoreLoader:
         folder.remove_orphans(state.maps, found)
         for each in state.maps.values():
             if each.availability.damaged is None:
-                each.state.directory.remove_orphans(each.stored, found)
+                names = folder.group_files(each.definition.id)
+                each.state.directory.remove_orphans(each.stored, names, found)
 
     def _report_dropped(self, dropped: DroppedTail) -> None:
         self.dropped_tail = dropped
@@ -145,9 +145,11 @@ class StoreLoader:
         present = self._state.maps
         recovered = recover(
             self._folder.path,
+            self._folder.groups,
             self._writer.directory,
             lambda map_id: present[map_id].stored if map_id in present else (),
             missing_is_damage=missing_is_damage,
+            has_writer=lease is not None,
             pin=pin,
         )
         if rebases:
@@ -167,13 +169,11 @@ class StoreLoader:
         """Take the store over to the newest root of a remote folder, with all that is not committed on top of it."""
         state, remote = self._state, self._folder.remote
         assert remote is not None, "only a remote folder has other writers"
-        with state.structure, ExitStack() as writers:
+        with self._writer.every_lock():
             try:
                 remote.fetch()
             except FileNotFoundError as error:
                 raise damage_error("a file named in the newest root is missing", error.filename) from error
-            for each in state.maps.values():
-                writers.enter_context(each.writing())
             flushed = [(each, each.stored) for each in state.maps.values() if each.has_uncommitted_segments]
             try:
                 self._load(rebases=True)

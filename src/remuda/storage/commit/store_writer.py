@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import logging
+from contextlib import ExitStack, contextmanager
 from threading import Lock, Thread
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from remuda.errors import OutcomeUnknownError, StorageError
 from remuda.storage.commit.commit_retry import CommitRetry
-from remuda.storage.folder.manifest import map_entry
+from remuda.storage.folder.definition_entries import map_entry
+from remuda.storage.folder.group_file import segment_entry
 from remuda.storage.map_store import MapStore
-from remuda.storage.segment.segment_directory import SegmentDirectory, StoredSegment
+from remuda.storage.segment.segment_directory import SegmentDirectory
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator
 
     from remuda.catalog import Catalog, MapDefinition
-    from remuda.storage.folder.manifest import MapEntry
-    from remuda.storage.segment.segment_file import SegmentInfo
+    from remuda.storage.folder.definition_entries import MapEntry
     from remuda.storage.state.store_state import StoreState
 
 _logger = logging.getLogger("remuda.storage")
@@ -60,12 +63,12 @@ class StoreWriter:
         self.retry = CommitRetry(state, rebase)
         self._checkpoints = BackgroundCheckpoint(checkpoint)
 
-    def new_map(self, definition: MapDefinition) -> MapStore:
+    def new_map(self, definition: MapDefinition, directory: SegmentDirectory | None = None) -> MapStore:
         """Make a map without rows, which is in no catalog yet."""
         state = self._state
         created = MapStore(
             definition,
-            self.directory(definition),
+            directory or self.directory(definition),
             state.structure,
             lambda delivery: self.commit_manifest(delivery, changed=definition.id),
             self._checkpoints.request,
@@ -80,7 +83,23 @@ class StoreWriter:
         folder = self._state.folder
         if folder is None:
             return SegmentDirectory(None)
-        return SegmentDirectory(folder.path / "maps" / definition.id, folder.disposal, self._state.remote)
+        fetched = None if folder.remote is None else folder.remote.segments
+        return SegmentDirectory(folder.path / "maps" / definition.id, folder.disposal, self._state.remote, fetched)
+
+    @contextmanager
+    def every_lock(self) -> Iterator[None]:
+        """Keep all writers and all changes of structure out, for a state that another process has committed."""
+        state = self._state
+        with ExitStack() as locks:
+            while True:
+                maps = dict(state.maps)
+                for _, each in sorted(maps.items()):
+                    locks.enter_context(each.writing())
+                locks.enter_context(state.structure)
+                if maps.keys() == state.maps.keys():
+                    break
+                locks.close()  # a map was created or dropped meanwhile
+            yield
 
     # Changes of the catalog
 
@@ -101,12 +120,12 @@ class StoreWriter:
         )
         return changed
 
-    def change_catalog(self, catalog: Catalog, undo: Callable[[], object]) -> None:
+    def change_catalog(self, catalog: Catalog, undo: Callable[[], object], delivery: str | None = None) -> None:
         state = self._state
         before = state.catalog
         state.catalog = catalog
         try:
-            self.commit_manifest()
+            self.commit_manifest(delivery)
         except BaseException:
             state.catalog = before
             undo()
@@ -192,8 +211,10 @@ class StoreWriter:
 def _entry_of(each: MapStore) -> MapEntry:
     if each.availability.damaged is not None:
         return each.availability.damaged.entry
-    return map_entry(each.definition, each.state.flushed, _saved(each.stored))
-
-
-def _saved(stored: Sequence[StoredSegment]) -> list[tuple[SegmentInfo, str | None]]:
-    return [(each.info, each.deletion_file) for each in stored if each.info is not None]
+    segments = [
+        segment_entry(stored.info, each.definition, stored.deletion_file)
+        for stored in each.stored
+        if stored.info is not None
+    ]
+    entry = map_entry(each.definition, each.state.flushed, segments)
+    return replace(entry, batches=each.state.batches.pairs())

@@ -12,8 +12,10 @@ import msgspec
 
 from remuda.dataclass import dataclass
 from remuda.errors import ErrorCode, FolderInUseError, SqlError, StorageError
+from remuda.expr.expression_json import to_json
+from remuda.storage.folder.definition_entries import map_entry
+from remuda.storage.folder.group_file import segment_entry
 from remuda.storage.folder.inbox import ANSWER, FOLDER, GONE, LEVELS, OWN, REQUEST, Answer, Delivery
-from remuda.storage.folder.manifest import map_entry
 from remuda.storage.folder.store_files import create_file, make_folder, read_file
 from remuda.storage.segment.segment_file import save_segment
 from remuda.storage.store import Store
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from remuda.catalog import MapDefinition
+    from remuda.storage.load.change_load import ChangeRules
+    from remuda.storage.load.change_segments import ChangeMarks
     from remuda.storage.load.compaction import LoadMode
     from remuda.storage.segment.segment import Segment
     from remuda.storage.segment.segment_file import SegmentInfo
@@ -64,8 +68,20 @@ class FolderInbox:
         infos: Sequence[SegmentInfo],
         mode: LoadMode,
         order_by: str | None = None,
+        *,
+        creates: bool = False,
+        rules: ChangeRules | None = None,
     ) -> int:
-        return deliver(Path(self.store), delivery_id, definition, infos, mode, order_by)
+        return deliver(Path(self.store), delivery_id, definition, infos, mode, order_by, creates=creates, rules=rules)
+
+    def save_changes(self, delivery_id: str, segments: Iterable[tuple[Segment, ChangeMarks]]) -> list[SegmentInfo]:
+        """Write segments of changes and their marks; see `save`."""
+        folder = delivery_folder(Path(self.store), delivery_id)
+        infos = []
+        for segment, marks in segments:
+            infos.append(save_segment(folder, segment, make_folder=False))
+            marks.save(folder, segment.id)
+        return infos
 
     def forget(self, delivery_id: str) -> None:
         forget(Path(self.store), delivery_id)
@@ -87,15 +103,21 @@ def deliver(
     infos: Sequence[SegmentInfo],
     mode: LoadMode,
     order_by: str | None = None,
+    *,
+    creates: bool = False,
+    rules: ChangeRules | None = None,
 ) -> int:
     """Hand in the segments of a delivery's folder, all or none, and return how many rows they had.
+
+    With `creates` the map is created with these rows, in the same commit. `rules` are those of changes; of any load
+    they may have the id of its batch.
 
     If a process has the store open for writing, that one does it; else this one opens it for that. Either way opening
     takes over what waits in the inbox, so there is always someone who will.
     """
     answer = store / FOLDER / f"{delivery_id}{ANSWER}"
     try:
-        hand_in(store, delivery_id, definition, infos, mode, order_by)
+        hand_in(store, delivery_id, definition, infos, mode, order_by, creates=creates, rules=rules)
         while not answer.exists():
             try:
                 Store.open(store).close()
@@ -116,6 +138,9 @@ def hand_in(
     infos: Sequence[SegmentInfo],
     mode: LoadMode,
     order_by: str | None = None,
+    *,
+    creates: bool = False,
+    rules: ChangeRules | None = None,
 ) -> None:
     """Ask for the segments to be taken over. From now on they will be, though this process may end."""
     folder = store / FOLDER
@@ -123,8 +148,10 @@ def hand_in(
     request = folder / f"{delivery_id}{REQUEST}"
     fresh = request.with_suffix(".new")
     with create_file(fresh, levels=LEVELS) as file:
-        entry = map_entry(definition, 0, [(info, None) for info in infos])
-        file.write(msgspec.json.encode(Delivery(mode, entry, order_by)))
+        entry = map_entry(definition, 0, [segment_entry(info, definition) for info in infos])
+        condition = None if rules is None or rules.condition is None else to_json(rules.condition)
+        batch = None if rules is None or rules.batch is None else (rules.batch.stream, rules.batch.number)
+        file.write(msgspec.msgpack.encode(Delivery(mode, entry, order_by, creates, condition, batch)))
     fresh.replace(request)
 
 
@@ -141,3 +168,11 @@ def remove_while_written(folder: Path) -> None:
     with suppress(OSError):
         folder.rename(gone)
         rmtree(gone)
+
+
+def remove_uncommitted(folder: Path, load_id: str, committed: Iterable[str]) -> None:
+    """Remove the files of a load's segments but those of the committed ones, from the folder of a map."""
+    kept = set(committed)
+    for path in folder.glob(f"{load_id}-*"):
+        if path.name.partition(".")[0] not in kept:
+            path.unlink(missing_ok=True)

@@ -66,6 +66,7 @@ def from_source(items: Iterable[Item]) -> Iterator[Item]:
         except OSError as error:
             raise _SourceError(error) from error
         yield item
+        del item  # which may be large, and is not needed while the next one is made
 
 
 def reports_disk_errors(method: Method) -> Method:

@@ -15,16 +15,19 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
+    from remuda.storage.folder.kept_versions import KeptVersions
+
 _logger = logging.getLogger("remuda.storage")
 
 
 class Disposal:
     """Removes the obsolete files of one folder. `version` is that of the manifest committed last."""
 
-    __slots__ = ("_stopped", "_store", "_waiting", "version")
+    __slots__ = ("_stopped", "_store", "_versions", "_waiting", "version")
 
-    def __init__(self, store: Path) -> None:
+    def __init__(self, store: Path, versions: KeptVersions) -> None:
         self._store = store
+        self._versions = versions
         self._waiting: deque[tuple[int, Path]] = deque()
         self.version = 0
         self._stopped = False
@@ -46,6 +49,15 @@ class Disposal:
             self._waiting.extend((since, path) for path in paths)
         self.sweep()
 
+    def waiting_bytes(self, version: int) -> int:
+        """Return how much room the files take that were needed by this version, and are not by the newest."""
+        total = 0
+        for since, path in list(self._waiting):
+            if since > version:
+                with suppress(OSError):
+                    total += path.lstat().st_size
+        return total
+
     def sweep(self) -> None:
         """Removes what was waiting for readers that are gone. What cannot be removed is tried again the next time.
 
@@ -55,7 +67,7 @@ class Disposal:
             return
         try:
             # Leases first: a task gives up its lease when its pin is there, so that one of the two is found.
-            needed = (oldest_version_read(self._store), oldest_version_pinned(self._store))
+            needed = (oldest_version_read(self._store), oldest_version_pinned(self._store), self._versions.oldest)
             oldest = min((version for version in needed if version is not None), default=None)
         except OSError as error:
             _logger.warning("the leases of readers cannot be read: %s", error)

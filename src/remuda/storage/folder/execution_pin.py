@@ -46,6 +46,8 @@ KEPT_SECONDS = 3600.0
 """How long a pin stays after its last use, though no process has it locked."""
 ENDED_SECONDS = 7 * 24 * 3600.0
 """How long it is remembered that a pin has ended: longer than an execution waits for its next task."""
+_OVERTAKEN_TRIES = 100
+"""How often a manifest is linked that the writer has replaced before the log was read."""
 _STATE = "state"
 _ENDED, _FRESH = ".ended", ".fresh"
 _PIN = re.compile(r"[0-9a-f]{32}")
@@ -141,16 +143,32 @@ def _publish(store: Path, name: str) -> None:
     fresh = store / FOLDER / (new_id() + _FRESH)
     make_folder(fresh)
     try:
-        os.link(store / MANIFEST, fresh / MANIFEST, follow_symlinks=False)
-        manifest: Manifest = decode_manifest(read_file(fresh / MANIFEST, levels=LEVELS), store / MANIFEST)
-        files = read_log(store / "wal", manifest.first_log, manifest.safe_log)
-        last = max([manifest.sequence, *(file.last_sequence for file in files)])
+        manifest, last = _link_state(store, fresh / MANIFEST)
         with create_file(fresh / _STATE, levels=LEVELS) as file:
             file.write(f"{manifest.version} {last}".encode())
         with suppress(OSError):  # another task was faster: a folder that has files is not replaced
             fresh.rename(fresh.with_name(name))
     finally:
         rmtree(fresh, ignore_errors=True)
+
+
+def _link_state(store: Path, link: Path) -> tuple[Manifest, int]:
+    """Link the manifest in force, and return it and the last record that the log has while it is in force.
+
+    The log is read behind the manifest. If the writer replaced that meanwhile, by a load, the log may have a statement
+    behind the load, and the manifest not the load.
+    """
+    for _ in range(_OVERTAKEN_TRIES):
+        link.unlink(missing_ok=True)
+        os.link(store / MANIFEST, link, follow_symlinks=False)
+        manifest: Manifest = decode_manifest(read_file(link, levels=LEVELS), store / MANIFEST)
+        files = read_log(store / "wal", manifest.first_log, manifest.safe_log)
+        last = max([manifest.sequence, *(file.last_sequence for file in files)])
+        if (store / MANIFEST).lstat().st_ino == link.lstat().st_ino:
+            return manifest, last
+    raise StorageError(
+        "another process commits too often for this one to read the store: try again", store, sqlstate="40001"
+    )
 
 
 def oldest_version_pinned(store: Path) -> int | None:

@@ -22,24 +22,31 @@ import weakref
 from contextlib import suppress
 from shutil import rmtree
 from threading import Event, Thread
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import msgspec
 
 from remuda.errors import ErrorCode, OutcomeUnknownError, RemudaError, StorageError, damage_error
-from remuda.storage.folder.manifest import MapEntry, check_map_names, map_definition, segment_info
+from remuda.expr.expression_json import from_json
+from remuda.storage.folder import manifest_format_1
+from remuda.storage.folder.definition_entries import MapEntry, check_map_names, map_definition
+from remuda.storage.folder.group_file import segment_infos
 from remuda.storage.folder.store_files import DELIVERY_ID, create_file, list_files, make_folder, open_file, read_file
+from remuda.storage.load.change_load import ChangeRules
 from remuda.storage.segment.segment_file import LEVELS as SEGMENT_LEVELS
 from remuda.storage.segment.segment_file import segment_paths
+from remuda.storage.state.applied_batches import BatchId
 from remuda.storage.wal.log_file import sync_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from remuda.catalog import MapDefinition
     from remuda.storage.folder.store_folder import StoreFolder
     from remuda.storage.load.compaction import LoadMode
     from remuda.storage.map_store import MapStore
+    from remuda.storage.segment.segment_file import SegmentInfo
 
 FOLDER = "inbox"
 REQUEST, CLAIMED, ANSWER = ".request", ".claimed", ".answer"
@@ -69,6 +76,11 @@ class Delivery(msgspec.Struct, frozen=True):
     mode: str
     map: MapEntry
     order_by: str | None = None
+    creates: bool = False
+    """Whether the map is created with these rows."""
+    condition: list[Any] | None = None
+    """Under which changes meet rows that are there, as `expression_json` has it."""
+    batch: tuple[str, int] | None = None
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -83,13 +95,20 @@ class Answer(msgspec.Struct, frozen=True):
     sqlstate: str | None = None
 
 
+class CreateMap(Protocol):
+    """Adds a map with its rows to the catalog, in one commit that names the delivery."""
+
+    def __call__(self, definition: MapDefinition, fill: Callable[[MapStore], None], *, delivery: str) -> None: ...
+
+
 class Inbox:
     """Takes deliveries over, on the writer's side. `find_map` gives the map with an id, or raises."""
 
-    def __init__(self, store: StoreFolder, find_map: Callable[[str], MapStore]) -> None:
+    def __init__(self, store: StoreFolder, find_map: Callable[[str], MapStore], create_map: CreateMap) -> None:
         self._store = store
         self._folder = store.path / FOLDER
         self._find_map = find_map
+        self._create_map = create_map
         self._stopped = Event()
         self._thread: Thread | None = None
 
@@ -152,22 +171,38 @@ class Inbox:
 
     def _apply(self, claimed: Path) -> int:
         try:
-            delivery = msgspec.json.decode(read_file(claimed, levels=LEVELS), type=Delivery)
+            delivery = _decoded(read_file(claimed, levels=LEVELS))
             check_map_names(delivery.map)
-        except (msgspec.DecodeError, ValueError) as error:
+            definition = map_definition(delivery.map)
+        except (msgspec.DecodeError, ArithmeticError, LookupError, RecursionError, TypeError, ValueError) as error:
             raise damage_error(f"the delivery cannot be read: {error}", claimed) from error
-        definition = map_definition(delivery.map)
-        infos = [segment_info(entry, definition) for entry in delivery.map.segments]
+        infos = segment_infos(delivery.map.segments, definition, claimed)
         if self._store.is_applied(claimed.stem):
             return sum(info.rows for info in infos)
-        target = self._find_map(definition.id)
+        if delivery.creates:
+            self._create_map(
+                definition,
+                lambda created: self._take_segments(created, claimed, infos, delivery),
+                delivery=claimed.stem,
+            )
+        else:
+            self._take_segments(self._find_map(definition.id), claimed, infos, delivery)
+        return sum(info.rows for info in infos)
+
+    def _take_segments(self, target: MapStore, claimed: Path, infos: Sequence[SegmentInfo], delivery: Delivery) -> None:
         folder = target.folder
         assert folder is not None, "an inbox belongs to a folder"
         files = [path for info in infos for path in segment_paths(claimed.with_suffix(""), info)]
+        batch = None if delivery.batch is None else BatchId(*delivery.batch)
         try:
             _link(files, folder)
-            mode = cast("LoadMode", delivery.mode)
-            return target.commit_segments(infos, mode, claimed.stem, delivery.order_by)
+            if delivery.mode == "apply":
+                condition = None if delivery.condition is None else from_json(delivery.condition)
+                rules = ChangeRules(delivery.order_by, condition, batch)
+                target.commit_changes(infos, claimed.with_suffix(""), rules, claimed.stem)
+            else:
+                mode = cast("LoadMode", delivery.mode)
+                target.commit_segments(infos, mode, claimed.stem, delivery.order_by, batch)
         except OutcomeUnknownError:
             raise  # A crash may leave the manifest that names the files.
         except BaseException:
@@ -192,6 +227,15 @@ class Inbox:
                 is_left = is_opening if is_ours else path.lstat().st_mtime < limit
                 if path.stem not in waiting and is_left:
                     rmtree(path) if path.is_dir() else path.unlink()
+
+
+def _decoded(raw: bytes) -> Delivery:
+    """Decode a delivery; one in JSON was handed in by an earlier version."""
+    if not raw.startswith(b"{"):
+        return msgspec.msgpack.decode(raw, type=Delivery)
+    saved = msgspec.json.decode(raw)
+    saved["map"] = manifest_format_1.map_entry(saved["map"])
+    return msgspec.convert(saved, Delivery)
 
 
 def _watch(found: weakref.ref[Inbox], stopped: Event) -> None:

@@ -1,8 +1,11 @@
-"""The manifest: what a folder holds, as one JSON file replaced by atomic rename. The only place where definitions are
-written down and read back.
+"""The manifest: what a folder holds, in two levels. A root, one file replaced by atomic rename, and the files of the
+partition groups that it names (`group_file`).
 
-    REMUDA 1 <checksum>
-    {"version": 9, "partitions": 271, "catalog_version": 3, "first_log": 2, "maps": [...]}
+    REMUDA 2 <checksum>
+    the root in MessagePack: version, log, views, maps with their definitions and groups
+
+Folders of earlier versions have all of it in the root, in JSON (`manifest_format_1`). They are read as they are, and
+the first commit writes this format.
 """
 
 from __future__ import annotations
@@ -10,104 +13,30 @@ from __future__ import annotations
 import os
 import zlib
 from contextlib import suppress
-from decimal import Decimal
-from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from remuda.catalog import ColumnDefinition, IndexDefinition, IndexType, MapDefinition, ViewDefinition
 from remuda.errors import OutcomeUnknownError, StorageError, damage_error
-from remuda.storage.folder.store_files import (
-    DELIVERY_ID,
-    ID,
-    SEGMENT_FILE,
-    SEGMENT_ID,
-    create_file,
-    read_file,
-    remove_file,
-)
-from remuda.storage.segment.column_summary import ColumnSummary
-from remuda.storage.segment.segment_file import SegmentInfo, files_of
+from remuda.storage.folder import manifest_format_1
+from remuda.storage.folder.definition_entries import MapEntry, ViewEntry, check_map_names
+from remuda.storage.folder.store_files import DELIVERY_ID, ID, check_form, create_file, read_file, remove_file
 from remuda.storage.wal.log_file import sync_folder
-from remuda.types import Kind, SqlType
 
 if TYPE_CHECKING:
-    import re
-    from collections.abc import Iterator
     from pathlib import Path
 
-FORMAT = 1
+FORMAT = 2
 NAME = "MANIFEST"
+MOST_BYTES = 1 << 30
+"""Size of the largest root that is read: ten million groups."""
 _HEAD = "REMUDA"
 MOVED = b"REMUDA 2 roots\nThe states of this store are in roots/.\n"
 """Stands in the place of the manifest of a remote store with numbered roots: versions that know none refuse it."""
 
 
-class ColumnEntry(msgspec.Struct, frozen=True):
-    name: str
-    kind: str
-    precision: int
-    scale: int
-    nullable: bool
-    hidden: bool
-    length: int | None = None
-
-
-class IndexEntry(msgspec.Struct, frozen=True):
-    id: str
-    name: str
-    columns: tuple[str, ...]
-    kind: str
-
-
-class SummaryEntry(msgspec.Struct, frozen=True):
-    rows: int
-    nulls: int
-    distinct: int
-    minimum: Any
-    maximum: Any
-    histogram: list[Any]
-    common: list[tuple[Any, int]] = []
-    up_to: list[float] = []
-    """Manifests of earlier versions have neither of the last two."""
-
-
-class SegmentEntry(msgspec.Struct, frozen=True):
-    id: str
-    rows: int
-    indexes: tuple[str, ...]
-    row_bytes: int
-    row_checksum: str
-    summaries: dict[str, SummaryEntry]
-    deletion_file: str | None
-
-
-class MapEntry(msgspec.Struct, frozen=True):
-    id: str
-    schema: str
-    name: str
-    columns: list[ColumnEntry]
-    key: tuple[str, ...]
-    partitioned_by: tuple[str, ...]
-    partitions: int
-    replicated: bool
-    indexes: list[IndexEntry]
-    flushed: int = msgspec.field(name="folded")
-    segments: list[SegmentEntry]
-
-
-class ViewEntry(msgspec.Struct, frozen=True):
-    id: str
-    schema: str
-    name: str
-    text: str
-    search_path: tuple[str, ...]
-    columns: tuple[str, ...] = ()
-
-
 class Manifest(msgspec.Struct, frozen=True):
-    """Describes the committed state of a folder.
+    """Describes the committed state of a folder: the root.
 
     `version` counts the manifests of the folder; `first_log` is the number of the first write-ahead file that is
     needed; `safe_log` a file's number and the length of it that was synced when the manifest was written; `sequence` a
@@ -123,10 +52,14 @@ class Manifest(msgspec.Struct, frozen=True):
     maps: list[MapEntry]
     views: list[ViewEntry] = []
     deliveries: tuple[str, ...] = ()
+    data_version: int = 0
+    """The number of the first root that had the same maps and views: see `kept_versions`. 0: the same as `version`."""
+    committed: int = 0
+    """When that root was committed, in microseconds since 1970 in UTC. 0: by an earlier version, which did not say."""
 
 
 class Root(Manifest, frozen=True):
-    """A manifest of a remote store.
+    """A root of a remote store.
 
     `commit` is the id of the commit that made it, by which a writer recognises its own. `has_log` says that a
     write-ahead log belongs to it, as to a store that was copied from a local folder and that no process has written.
@@ -172,33 +105,41 @@ def replace_manifest(folder: Path, manifest: Manifest) -> None:
 
 def read_manifest(folder: Path) -> Manifest:
     path = folder / NAME
-    return decode_manifest(read_file(path, levels=0), path)
+    return decode_manifest(read_file(path, levels=0, most=MOST_BYTES), path)
 
 
 def encode_manifest(manifest: Manifest) -> bytes:
-    body = msgspec.json.format(msgspec.json.encode(manifest), indent=1)
+    body = msgspec.msgpack.encode(manifest)
     return f"{_HEAD} {FORMAT} {zlib.crc32(body):08x}\n".encode() + body
 
 
 def decode_manifest(raw: bytes, path: Path | str, form: type[AnyManifest] = Manifest) -> AnyManifest:  # type: ignore[assignment]
-    """Decode a manifest; `path` is where it was read, for errors."""
+    """Decode a root; `path` is where it was read, for errors."""
     head, _, body = raw.partition(b"\n")
-    words = head.decode("ascii", "replace").split()
+    words = head[:100].decode("ascii", "replace").split()
     if len(words) != 3 or words[0] != _HEAD:
         raise damage_error("not a manifest", path, 0)
     if raw == MOVED:
         message = "this is a copy of a remote store, which is not opened as a local folder"
         raise StorageError(message, path, sqlstate="0A000")
-    if words[1] != str(FORMAT):
-        raise StorageError(f"the folder has format {words[1]}, this version reads {FORMAT}", path, 0, sqlstate="0A000")
+    if words[1] not in _DECODERS:
+        message = f"the folder has format {words[1]}, this version reads {' and '.join(_DECODERS)}"
+        raise StorageError(message, path, 0, sqlstate="0A000")
     if words[2] != f"{zlib.crc32(body):08x}":
         raise damage_error("the manifest is damaged", path, len(head) + 1)
     try:
-        manifest = msgspec.json.decode(body, type=form)
+        manifest: AnyManifest = _DECODERS[words[1]](body, form)
         _check_names(manifest)
-    except (msgspec.DecodeError, ValueError) as error:
+    except (msgspec.DecodeError, ArithmeticError, LookupError, RecursionError, TypeError, ValueError) as error:
         raise damage_error(f"the manifest cannot be read: {error}", path, len(head) + 1) from error
     return manifest
+
+
+def _decode(body: bytes, form: type[AnyManifest]) -> AnyManifest:
+    return msgspec.msgpack.decode(body, type=form)
+
+
+_DECODERS = {"1": manifest_format_1.decode, "2": _decode}
 
 
 def _check_names(manifest: Manifest) -> None:
@@ -209,154 +150,6 @@ def _check_names(manifest: Manifest) -> None:
     for entry in manifest.maps:
         check_map_names(entry)
     for delivery in manifest.deliveries:
-        _check_form(DELIVERY_ID, delivery)
+        check_form(DELIVERY_ID, delivery)
     for view in manifest.views:
-        _check_form(ID, view.id)
-
-
-def check_map_names(entry: MapEntry) -> None:
-    """Raise `ValueError` for an id of a map, an index or a segment that a store does not give."""
-    for each in (entry.id, *(index.id for index in entry.indexes)):
-        _check_form(ID, each)
-    for segment in entry.segments:
-        _check_form(SEGMENT_ID, segment.id)
-        for each in segment.indexes:
-            _check_form(ID, each)
-        if segment.deletion_file is not None:
-            _check_form(SEGMENT_FILE, segment.deletion_file)
-
-
-def _check_form(form: re.Pattern[str], name: str) -> None:
-    if not form.fullmatch(name):
-        raise ValueError(f"{name[:100]!r} is no name that a store gives")
-
-
-def named_files(manifest: Manifest) -> Iterator[tuple[str, SegmentEntry | None]]:
-    """Yield the files of all segments by their names within the store; the rows of a segment with its entry."""
-    for held in manifest.maps:
-        folder = PurePosixPath("maps", held.id)
-        for segment in held.segments:
-            rows, *others = files_of(folder, segment.id, segment.indexes)
-            if segment.deletion_file is not None:
-                others.append(folder / segment.deletion_file)
-            yield str(rows), segment
-            yield from ((str(other), None) for other in others)
-
-
-def map_entry(definition: MapDefinition, flushed: int, segments: list[tuple[SegmentInfo, str | None]]) -> MapEntry:
-    types = {column.name: column.type for column in definition.columns}
-    return MapEntry(
-        definition.id,
-        definition.schema,
-        definition.name,
-        [
-            ColumnEntry(
-                each.name,
-                each.type.name,
-                each.type.precision,
-                each.type.scale,
-                each.nullable,
-                each.hidden,
-                each.length,
-            )
-            for each in definition.columns
-        ],
-        definition.key,
-        definition.partitioned_by,
-        definition.partitions,
-        definition.replicated,
-        [IndexEntry(each.id, each.name, each.columns, each.type.value) for each in definition.indexes],
-        flushed,
-        [_segment_entry(info, deletion_file, types) for info, deletion_file in segments],
-    )
-
-
-def map_definition(entry: MapEntry) -> MapDefinition:
-    return MapDefinition(
-        entry.id,
-        entry.schema,
-        entry.name,
-        tuple(
-            ColumnDefinition(
-                each.name, SqlType.named(each.kind, each.precision, each.scale), each.nullable, each.hidden, each.length
-            )
-            for each in entry.columns
-        ),
-        entry.key,
-        entry.partitioned_by,
-        entry.partitions,
-        entry.replicated,
-        tuple(IndexDefinition(each.id, each.name, each.columns, IndexType[each.kind]) for each in entry.indexes),
-    )
-
-
-def view_entry(view: ViewDefinition) -> ViewEntry:
-    return ViewEntry(view.id, view.schema, view.name, view.text, view.search_path, view.columns)
-
-
-def view_definition(entry: ViewEntry) -> ViewDefinition:
-    return ViewDefinition(entry.id, entry.schema, entry.name, entry.text, entry.search_path, entry.columns)
-
-
-def segment_info(entry: SegmentEntry, definition: MapDefinition) -> SegmentInfo:
-    types = {column.name: column.type for column in definition.columns}
-    summaries = {
-        name: ColumnSummary(
-            each.rows,
-            each.nulls,
-            each.distinct,
-            _from_text(types[name], each.minimum),
-            _from_text(types[name], each.maximum),
-            tuple(_from_text(types[name], end) for end in each.histogram),
-            tuple((_from_text(types[name], value), count) for value, count in each.common),
-            tuple(each.up_to),
-        )
-        for name, each in entry.summaries.items()
-    }
-    return SegmentInfo(entry.id, entry.rows, entry.indexes, entry.row_bytes, entry.row_checksum, summaries)
-
-
-def _segment_entry(info: SegmentInfo, deletion_file: str | None, types: dict[str, SqlType]) -> SegmentEntry:
-    summaries = {
-        name: SummaryEntry(
-            each.rows,
-            each.nulls,
-            each.distinct,
-            _to_text(types[name], each.minimum),
-            _to_text(types[name], each.maximum),
-            [_to_text(types[name], end) for end in each.histogram],
-            [(_to_text(types[name], value), count) for value, count in each.common],
-            list(each.up_to),
-        )
-        for name, each in info.summaries.items()
-    }
-    return SegmentEntry(info.id, info.rows, info.indexes, info.row_bytes, info.row_checksum, summaries, deletion_file)
-
-
-def _to_text(sql_type: SqlType, value: Any) -> Any:
-    """Encode values for JSON: what it cannot hold, or not exactly, becomes a string."""
-    if value is None:
-        return None
-    match sql_type.kind:
-        case Kind.DECIMAL:
-            return str(value)
-        case Kind.REAL | Kind.DOUBLE:
-            return float(value).hex()
-        case Kind.VARBINARY:
-            return value.hex()
-        case _:
-            return value
-
-
-def _from_text(sql_type: SqlType, value: Any) -> Any:
-    if value is None:
-        return None
-    match sql_type.kind:
-        case Kind.DECIMAL:
-            return Decimal(value)
-        case Kind.REAL | Kind.DOUBLE:
-            return float.fromhex(value)
-        case Kind.VARBINARY:
-            return bytes.fromhex(value)
-        case _:
-            return value
+        check_form(ID, view.id)

@@ -23,7 +23,7 @@ from contextlib import contextmanager, suppress
 from errno import ELOOP, ENOTDIR
 from typing import TYPE_CHECKING, BinaryIO
 
-from remuda.errors import StorageError
+from remuda.errors import StorageError, damage_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,7 +34,9 @@ ID = re.compile(r"[0-9a-f]{16}")
 _SEGMENT_ID = r"(load[0-9a-f]{16}-)?[0-9a-f]{16}"
 SEGMENT_ID = re.compile(_SEGMENT_ID)
 """That of a segment which a Spark job has written begins with the id of the job."""
-SEGMENT_FILE = re.compile(_SEGMENT_ID + r"(\.arrow|\.keys|\.[0-9a-f]{16}\.(index|deleted))")
+DELETION_FILE = re.compile(_SEGMENT_ID + r"\.[0-9a-f]{16}\.deleted")
+MAP_FILE = re.compile(rf"{_SEGMENT_ID}(\.arrow|\.keys|\.[0-9a-f]{{16}}\.(index|deleted))|{ID.pattern}\.group")
+"""A file in the folder of a map: of a segment, or of a partition group."""
 DELIVERY_ID = re.compile(r"(load)?[0-9a-f]{16}")
 
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -101,9 +103,18 @@ def open_for_reading(path: Path, *, levels: int) -> BinaryIO:
     return os.fdopen(open_file(path, os.O_RDONLY, levels=levels), "rb")
 
 
-def read_file(path: Path, *, levels: int) -> bytes:
+def read_file(path: Path, *, levels: int, most: int | None = None) -> bytes:
+    """Read a whole file, which is damaged if it has more bytes than `most`."""
     with open_for_reading(path, levels=levels) as file:
+        if most is not None and os.fstat(file.fileno()).st_size > most:
+            raise damage_error(f"the file has more than {most} bytes", path, most)
         return file.read()
+
+
+def check_form(form: re.Pattern[str], name: str) -> None:
+    """Raise `ValueError` for a name that does not have the form of those that a store gives."""
+    if not form.fullmatch(name):
+        raise ValueError(f"{name[:100]!r} is no name that a store gives")
 
 
 def make_folder(path: Path) -> None:

@@ -1,10 +1,12 @@
 """What a store has on disk beside its segments: the lock, the manifest, the write-ahead files, and what goes away.
 
-MANIFEST                        what the folder holds (`manifest`)
+MANIFEST                        what the folder holds: the root (`manifest`)
 LOCK                            held by the one process that writes
 readers/<id>.lease              which state a reader uses (`reader_lease`)
 pins/<name>/                    which state the tasks of a Spark execution read (`execution_pin`)
+versions/<number>.root          a version that is kept (`kept_versions`)
 wal/<number>.log                statements since the last checkpoint (`write_ahead_log`)
+maps/<map id>/<group id>.group  what a map has in a group of partitions (`group_file`)
 maps/<map id>/<segment id>.*    segments (`segment_file`)
 inbox/<id>.*                    segments that other processes hand over (`inbox`)
 
@@ -14,26 +16,31 @@ It knows nothing of the maps but their entries in the manifest. Its user keeps o
 from __future__ import annotations
 
 import os
+import time
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from functools import partial
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, TypeVar
 
 from msgspec.structs import replace
 
-from remuda.errors import StorageError, damage_error
+from remuda.errors import OutcomeUnknownError, StorageError, damage_error
+from remuda.storage.folder.definition_entries import view_entry
 from remuda.storage.folder.disk_errors import disk_errors, storage_error
 from remuda.storage.folder.disposal import Disposal
 from remuda.storage.folder.folder_lock import FolderLock
+from remuda.storage.folder.kept_versions import KeptVersions, version_number
 from remuda.storage.folder.manifest import (
     NAME,
     Manifest,
     UnsyncedManifestError,
     replace_manifest,
-    view_entry,
     write_manifest,
 )
+from remuda.storage.folder.partition_groups import PartitionGroups, group_files
 from remuda.storage.folder.store_files import (
     ID,
-    SEGMENT_FILE,
+    MAP_FILE,
     list_files,
     make_folder,
     open_file,
@@ -53,13 +60,15 @@ from remuda.storage.wal.log_file import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable
+    from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from remuda.catalog import Catalog
     from remuda.storage.commit.recovery import Recovered
-    from remuda.storage.folder.manifest import MapEntry
+    from remuda.storage.folder.definition_entries import MapEntry
     from remuda.storage.remote.remote_folder import RemoteFolder
+
+Answer = TypeVar("Answer")
 
 LOCK = "LOCK"
 FOLDERS = ("wal", "maps")
@@ -77,7 +86,9 @@ class StoreFolder:
         self.path = path
         self.remote = remote
         self.wal: WriteAheadLog | None = None
-        self.disposal = None if read_only else Disposal(path)
+        self.versions = KeptVersions(path)
+        self.disposal = None if read_only else Disposal(path, self.versions)
+        self.groups = PartitionGroups(path)
         self._durability = durability
         self._lock: FolderLock | None = None
         self._log_files = [(1, 1)]
@@ -114,6 +125,7 @@ class StoreFolder:
             refuse_link(self.path / "inbox")
             refuse_link(self.path / "readers")
             refuse_link(self.path / "pins")
+            refuse_link(self.path / "versions")
             self._lock = FolderLock(self.path / LOCK)
 
     def unlock(self) -> None:
@@ -153,6 +165,7 @@ class StoreFolder:
         """Resume from the state that was recovered."""
         manifest, files = recovered.manifest, recovered.files
         self._manifest = manifest
+        self.groups.keep_only(manifest.maps)
         self._sequence = recovered.sequence
         self._safe_log = manifest.safe_log
         self._deliveries = frozenset(manifest.deliveries)
@@ -211,7 +224,7 @@ class StoreFolder:
         with suppress(OSError):
             for folder in self._map_folders():
                 if folder.name not in maps:
-                    files = list_files(folder, levels=SEGMENT_LEVELS, form=SEGMENT_FILE)
+                    files = list_files(folder, levels=SEGMENT_LEVELS, form=MAP_FILE)
                     self.disposal.retire((folder / name for name in files), version)
                     with suppress(OSError):  # Not empty: a reader uses it, or a person has put something there.
                         folder.rmdir()
@@ -246,6 +259,8 @@ class StoreFolder:
         sequence = self._sequence if self.wal is None else self.wal.sequence
         if self.wal is not None:
             self._safe_log = self.wal.synced
+        before = self._entries()
+        maps = [self.groups.unchanged(entry, before.get(entry.id)) for entry in maps]
         views = [view_entry(view) for view in catalog.views.values()]
         first_log = self._log_files[0][0]
         version = self.disposal.version
@@ -259,6 +274,7 @@ class StoreFolder:
             maps,
             views,
             tuple(sorted(deliveries)),
+            *(() if self._manifest is None else (self._manifest.data_version, self._manifest.committed)),
         )
         was_moved = self._lock is not None and not self._lock.is_at(self.path / LOCK)
         if only_changes and (manifest == self._manifest or self._uncertain or was_moved):
@@ -275,14 +291,70 @@ class StoreFolder:
             self.wal.make_safe()
             self._safe_log = self.wal.synced
         manifest = replace(manifest, version=version + 1, safe_log=self._safe_log)
-        if self.remote is None:
-            self._sync_names(maps)
-            self._write(manifest)
-        else:
-            self.remote.publish(manifest)
+        before_it = self._manifest
+        if before_it is None or (manifest.maps, manifest.views) != (before_it.maps, before_it.views):
+            manifest = replace(manifest, data_version=manifest.version, committed=time.time_ns() // 1000)
+            if before_it is not None and self.remote is None:
+                self.versions.keep(before_it)
+        elif not manifest.data_version:
+            manifest = replace(manifest, data_version=version_number(before_it))
+        manifest = self._publish(manifest, before)
         self._manifest, self._deliveries = manifest, deliveries
         self.disposal.version = manifest.version
+        self._retire_groups(before, manifest)
+        self._sweep_versions()
+
+    def _sweep_versions(self) -> None:
+        """Give up versions whose time is over, and remove the files that waited for them."""
+        assert self.disposal is not None, "only a writer commits"
+        if self.remote is None and self._manifest is not None:
+            self.versions.expire(self._manifest, self.disposal.waiting_bytes)
         self.disposal.sweep()
+
+    def _entries(self) -> dict[str, MapEntry]:
+        """Return the entries of the maps in the root that was read or written last."""
+        return {} if self._manifest is None else {entry.id: entry for entry in self._manifest.maps}
+
+    def group_files(self, map_id: str) -> set[str]:
+        """Return the names of a map's group files."""
+        entry = self._entries().get(map_id)
+        return set() if entry is None else {PurePosixPath(name).name for name, _ in group_files(entry)}
+
+    def group_damages(self, map_id: str) -> Iterator[StorageError]:
+        """Read the group files of a map again and yield what is damaged."""
+        entry = self._entries().get(map_id)
+        if entry is not None:
+            yield from self.groups.damages(entry)
+
+    def _publish(self, manifest: Manifest, before: Mapping[str, MapEntry]) -> Manifest:
+        """Write the group files that the state needs, and then its root. Return the root as it was written."""
+        written: list[MapEntry] = []
+        try:
+            for entry in manifest.maps:
+                write = partial(self.groups.write, entry, before.get(entry.id))
+                written.append(self._making_room(write))
+            manifest = replace(manifest, maps=written)
+            if self.remote is None:
+                self._sync_names(manifest.maps, before)
+                self._write(manifest)
+            else:
+                self.remote.publish(manifest, self.groups)
+        except OutcomeUnknownError:
+            raise  # The root may be there, and needs them.
+        except BaseException:
+            for entry in written:
+                self.groups.remove(entry, before.get(entry.id))
+            raise
+        return manifest
+
+    def _retire_groups(self, before: Mapping[str, MapEntry], manifest: Manifest) -> None:
+        """Let go of the group files that the state before named, and this one does not."""
+        assert self.disposal is not None, "only a writer commits"
+        self.groups.keep_only(manifest.maps)
+        kept = {name for entry in manifest.maps for name, _ in group_files(entry)}
+        gone = [name for entry in before.values() for name, _ in group_files(entry) if name not in kept]
+        if gone:
+            self.disposal.retire(self.path / name for name in gone)
 
     def _write(self, manifest: Manifest) -> None:
         """Write the manifest.
@@ -293,7 +365,7 @@ class StoreFolder:
         map would be lost with the manifest that has the map.
         """
         try:
-            self._write_making_room(manifest)
+            self._making_room(lambda: write_manifest(self.path, manifest))
         except UnsyncedManifestError as error:
             assert self.disposal is not None, "only a writer commits"
             self._uncertain = True
@@ -305,21 +377,28 @@ class StoreFolder:
                     replace_manifest(self.path, self._manifest)
             raise
 
-    def _write_making_room(self, manifest: Manifest) -> None:
-        """Write the manifest, if need be without the room kept for the WAL.
+    def _making_room(self, write: Callable[[], Answer]) -> Answer:
+        """Write a root or a group file, if need be without the room kept for the WAL.
 
         On a full disk the log's room makes way: the change may be one that frees space.
         """
         try:
-            write_manifest(self.path, manifest)
+            return write()
         except UnsyncedManifestError:
             raise
         except StorageError as error:
             cause = error.__cause__
             full = isinstance(cause, OSError) and cause.errno in NO_SPACE
-            if not full or self.wal is None or not self.wal.release_room():
+            if not full or not self._release_room():
                 raise
-            write_manifest(self.path, manifest)
+            return write()
+
+    def _release_room(self) -> bool:
+        """Give up what is kept on the disk but for the state; return False if there is nothing."""
+        gave_up = self.versions.give_up_all()
+        if gave_up and self.disposal is not None:
+            self.disposal.sweep()
+        return (self.wal is not None and self.wal.release_room()) or gave_up
 
     def refuse_after_failure(self) -> None:
         """Refuses writes where it is unknown which manifest a crash would leave, or a remote store has failed."""
@@ -332,24 +411,24 @@ class StoreFolder:
         """Refuse all commits from now on, for this reason."""
         self._failure = error
 
-    def _sync_names(self, maps: list[MapEntry]) -> None:
+    def _sync_names(self, maps: Sequence[MapEntry], before: Mapping[str, MapEntry]) -> None:
         """Sync the folders of new files.
 
         The names of files must be durable before the manifest that needs them: syncing a file need not do that.
         """
         folder = self.path / "maps"
-        before = {} if self._manifest is None else {entry.id: entry.segments for entry in self._manifest.maps}
-        changed = [entry.id for entry in maps if entry.segments and entry.segments != before.get(entry.id)]
+        known = {map_id: entry.groups for map_id, entry in before.items() if entry.groups}
+        changed = [entry.id for entry in maps if entry.groups and entry.groups != known.get(entry.id)]
         with disk_errors("the folder cannot be written", folder):
             for map_id in changed:
                 sync_folder(folder / map_id)
-            if any(not before.get(map_id) for map_id in changed):
+            if any(map_id not in known for map_id in changed):
                 sync_folder(folder)
 
     def sweep(self) -> None:
         """Retry the removal of files that could not be removed before."""
         if self.disposal is not None:
-            self.disposal.sweep()
+            self._sweep_versions()
 
     def is_applied(self, delivery: str) -> bool:
         """Tell whether the committed state has the rows of a delivery that may not be answered yet."""

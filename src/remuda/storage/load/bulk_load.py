@@ -1,8 +1,7 @@
-"""Whole tables at once: cut into segments of some million rows, each with its own range of partitions."""
+"""Whole tables at once: cut into segments, each with its own range of partitions."""
 
 from __future__ import annotations
 
-import itertools
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from remuda.storage.index.key_index import table_bits
+from remuda.storage.load.segment_cut import cut_rows, row_bytes
 from remuda.storage.segment.row_memory import release_unused, rows_of
 from remuda.storage.segment.row_order import BLOCK
 from remuda.storage.segment.segment import Segment, key_access
@@ -19,7 +19,8 @@ from remuda.storage.segment.segment_builder import (
     finish_segment,
     partition_ids,
 )
-from remuda.types.arrow_arrays import fixed_values, is_dictionary
+from remuda.types.arrow_arrays import fixed_values, flat, is_dictionary
+from remuda.types.arrow_texts import fits_one_array
 from remuda.types.column_hash import hash_columns
 
 if TYPE_CHECKING:
@@ -29,13 +30,6 @@ if TYPE_CHECKING:
 
 SEGMENT_ROWS = 1_000_000
 """What is worth a segment of its own, for those who do not know how many rows will come."""
-
-PART_ROWS = 16_000_000
-"""Of a load of known size: a look-up takes longer in two segments than in one that is twice as large, and an index is
-asked in every segment, so few large ones are better than many."""
-
-MOST_PARTS = 16
-"""Beyond so many segments they grow larger instead of more."""
 
 
 def build_segments(definition: MapDefinition, columns: Sequence[pa.Array | pa.ChunkedArray]) -> Iterator[Segment]:
@@ -48,24 +42,26 @@ def build_segments(definition: MapDefinition, columns: Sequence[pa.Array | pa.Ch
         given: dict[int, pa.Array | pa.ChunkedArray] = dict(enumerate(pool.map(encoded, columns)))
     order, counts = _partition_order(definition, list(given.values()))
     offsets = np.concatenate([[0], np.cumsum(counts)])
-    parts = _cut(offsets)
+    parts = cut_rows(order, offsets, row_bytes(list(given.values())))
+    # Where not all texts fit one array, the values of each segment are encoded by themselves.
+    unencoded = {number for number, column in given.items() if not fits_one_array(column)}
     # Codes are taken first: those of the last part make way for the columns in chunks, which are put together for it.
     sequence = sorted(given, key=lambda number: not is_dictionary(given[number]))
     while parts:
-        first, end = parts.pop(0)
-        positions = pa.array(order[offsets[first] : offsets[end]])
+        start, stop = parts.pop(0)
+        positions = pa.array(order[start:stop])
         release_unused()
         taken = {}
         for number in sequence:
-            taken[number] = rows_of(given[number] if parts else given.pop(number), positions)
+            rows = rows_of(given[number] if parts else given.pop(number), positions)
+            taken[number] = flat(encoded(rows)) if number in unencoded else rows
+            del rows
         del positions
         if not parts:
             del order
         arrays = [taken.pop(number) for number in range(len(columns))]
-        inside = np.zeros_like(counts)
-        inside[first:end] = counts[first:end]
         release_unused()
-        yield finish_segment(definition, arrays, inside)
+        yield finish_segment(definition, arrays, np.diff(np.clip(offsets, start, stop)))
 
 
 def _partition_order(
@@ -129,12 +125,3 @@ def _key_numbers(segment: Segment) -> np.ndarray:
     """Return the keys of a segment, which are one column of numbers."""
     (number,) = segment.definition.positions(segment.definition.key)
     return fixed_values(segment.column(number), segment.definition.columns[number].type)
-
-
-def _cut(offsets: np.ndarray) -> list[tuple[int, int]]:
-    """Return ranges [first, end) of partitions with about equally many rows each."""
-    rows, partitions = int(offsets[-1]), len(offsets) - 1
-    parts = min(MOST_PARTS, partitions, max(1, round(rows / PART_ROWS)))
-    targets = [rows * part // parts for part in range(1, parts)]
-    ends = sorted({int(each) for each in np.searchsorted(offsets, targets)} | {0, partitions})
-    return [(first, end) for first, end in itertools.pairwise(ends) if offsets[end] > offsets[first]]

@@ -5,6 +5,7 @@ An error names the column and, where it can be found, the row (counted from 1) a
 
 from __future__ import annotations
 
+from operator import methodcaller
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -22,11 +23,14 @@ from remuda.errors import (
     value_error,
 )
 from remuda.storage.row_check import too_long
-from remuda.types import Kind, to_stored
+from remuda.types import JSON, Kind, to_stored
 from remuda.types.arrow_arrays import flat, is_dictionary
+from remuda.types.arrow_texts import decoded, in_short_chunks, is_text
 from remuda.types.calendar import FIRST_DAY, FIRST_INSTANT, LAST_DAY, LAST_INSTANT
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from remuda.catalog import ColumnDefinition, MapDefinition
 
 # Which Arrow types may be loaded into a column, and what Arrow's cast loses in doing so without a word.
@@ -88,7 +92,7 @@ def conform(definition: MapDefinition, table: pa.Table, first_row: int = 0) -> l
             array = pa.nulls(table.num_rows, column.type.arrow)
         else:
             array = _cast(definition, column, table.column(number), first_row)
-        _refuse_nulls(definition, column, array, first_row)
+        refuse_nulls(definition, column, array, first_row)
         _refuse_damaged_text(definition, column, array, first_row)
         _refuse_bad_json(definition, column, array, first_row)
         _refuse_long_texts(definition, column, array, first_row)
@@ -112,13 +116,16 @@ def _cast(
     target = column.type.arrow
     if given.type == target:
         return given
-    array = flat(given)
+    if column.type.json and pa.types.is_nested(given.type):
+        return _json_texts(definition, column, flat(given), first_row)
+    given = in_short_chunks(given)
+    array = flat(given) if given.num_chunks == 1 or not is_text(given.type) else given
     if is_dictionary(array):
         if pa.types.is_string_view(array.type.value_type):  # polars' categories, of which Arrow takes none
             array = pa.DictionaryArray.from_arrays(array.indices, array.dictionary.cast(pa.string()))
         if array.type.value_type == target and column.type.kind is Kind.VARCHAR:
             return array
-        array = array.dictionary_decode()
+        array = decoded(array)
         if array.type == target:
             return array
     if array.null_count == len(array):
@@ -135,6 +142,17 @@ def _cast(
     if row is not None and row >= 0:
         raise _cannot_hold(definition, column, array[row], first_row + row)
     return result
+
+
+def _json_texts(definition: MapDefinition, column: ColumnDefinition, array: pa.Array, first_row: int) -> pa.Array:
+    """Return structs, lists and maps as JSON texts, a map as an object."""
+    texts: list[str | None] = []
+    for row, value in enumerate(array):
+        try:
+            texts.append(to_stored(JSON, value.as_py(maps_as_pydicts="strict")))
+        except (SqlError, KeyError, TypeError, OverflowError) as error:
+            raise _cannot_hold(definition, column, value, first_row + row) from error
+    return pa.array(texts, pa.string())
 
 
 def _named(
@@ -175,11 +193,20 @@ def _fails(array: pa.Array | pa.ChunkedArray, target: pa.DataType) -> bool:
     return False
 
 
-def _refuse_nulls(
-    definition: MapDefinition, column: ColumnDefinition, array: pa.Array | pa.ChunkedArray, first_row: int
+def refuse_nulls(
+    definition: MapDefinition,
+    column: ColumnDefinition,
+    array: pa.Array | pa.ChunkedArray,
+    first_row: int,
+    rows: np.ndarray | None = None,
 ) -> None:
+    """Refuse NULL where a column has none; `rows` tells which rows are asked."""
     if array.null_count and (not column.nullable or column.name in definition.key):
-        row = first_row + pc.index(pc.is_null(array), True).as_py() + 1
+        nulls = pc.is_null(array) if rows is None else pc.and_(pc.is_null(array), pa.chunked_array([pa.array(rows)]))
+        found = pc.index(nulls, True).as_py()
+        if found < 0:
+            return
+        row = first_row + found + 1
         what = "the key" if column.name in definition.key else "the column"
         raise constraint_error(null_error, f"{what} {definition.name}.{column.name} must not be NULL, row {row}")
 
@@ -189,7 +216,7 @@ def _refuse_bad_json(
 ) -> None:
     if not column.type.json:
         return
-    for row, value in enumerate(array.to_pylist(), first_row + 1):
+    for row, value in enumerate(map(methodcaller("as_py"), array), first_row + 1):
         try:
             to_stored(column.type, value)
         except SqlError as error:
@@ -207,7 +234,7 @@ def _refuse_long_texts(
 ) -> None:
     if column.length is None:
         return
-    texts = array.dictionary_decode() if is_dictionary(array) else array
+    texts = decoded(array)
     row = pc.index(pc.greater(pc.utf8_length(texts), column.length), True).as_py()
     if row >= 0:
         error = too_long(definition, column, texts[row].as_py())

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -10,23 +11,48 @@ import pyarrow.compute as pc
 
 from remuda.storage.segment.row_order import stable_order
 from remuda.storage.segment.segment_builder import duplicate_key, key_hashes, key_reader
-from remuda.types.arrow_arrays import flat, is_dictionary
+from remuda.types.arrow_arrays import is_dictionary
+from remuda.types.arrow_texts import gathered
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from remuda.catalog import MapDefinition
     from remuda.errors import ConstraintError
 
 
-def one_of_each_key(
-    definition: MapDefinition, columns: Sequence[pa.Array | pa.ChunkedArray], order_by: str | None
-) -> list[pa.Array]:
-    """Return the rows of an upsert with each key once: of several rows the one that is greatest in a column.
+class Arrival(Enum):
+    """The order in which the rows of a statement come. A load has none: its rows come from many files and tasks."""
 
-    Without such a column rows with equal keys are refused: an order of rows is nothing that a load has everywhere.
+    LAST = "last"
+
+
+LAST: Final = Arrival.LAST
+OrderBy = str | Arrival | None
+"""Which of several rows with one key wins: the one that is greatest in a column, the last one, or none is allowed."""
+
+Ranks: TypeAlias = "Sequence[int] | np.ndarray | None"
+
+
+def one_of_each_key(
+    definition: MapDefinition, columns: Sequence[pa.Array | pa.ChunkedArray], order_by: OrderBy
+) -> list[pa.Array | pa.ChunkedArray]:
+    """Return the rows of an upsert with each key once: of several rows the one that `order_by` says."""
+    arrays = list(columns)
+    kept = newest_rows(definition, arrays, lambda at: _ranks(definition, arrays, at, order_by), order_by)
+    return arrays if kept is None else [array.filter(pa.array(kept)) for array in arrays]
+
+
+def newest_rows(
+    definition: MapDefinition,
+    arrays: Sequence[pa.Array | pa.ChunkedArray],
+    ranks: Ranks | Callable[[pa.Array], Ranks],
+    order_by: OrderBy,
+) -> np.ndarray | None:
+    """Tell for each row whether it is the newest of its key; None where each key is there once.
+
+    `ranks` are numbers that order the rows, or give those of the rows at some positions.
     """
-    arrays = [flat(column) for column in columns]
     hashes = key_hashes(definition, arrays)
     order = stable_order(hashes)
     hashes = hashes[order]
@@ -34,29 +60,44 @@ def one_of_each_key(
     repeated[:-1] = hashes[1:] == hashes[:-1]
     repeated[1:] |= repeated[:-1].copy()
     if not bool(repeated.any()):
-        return arrays
-    key_at = key_reader(definition, arrays)
-    ranks = None if order_by is None else order_ranks(arrays[definition.position(order_by)])
+        return None
+    rows = np.sort(order[repeated])
+    positions = pa.array(rows)
+    keys = definition.positions(definition.key)
+    key_at = key_reader(definition, {number: gathered(arrays[number], positions) for number in keys})
+    own: Ranks = None
+    if callable(ranks):
+        own = ranks(positions)
+    elif ranks is not None:
+        own = np.asarray(ranks)[rows]
     newest: dict[Any, int] = {}
     ties: set[Any] = set()
-    for row in np.sort(order[repeated]).tolist():
-        key = key_at(row)
-        other = newest.setdefault(key, row)
-        if other == row:
+    for number in range(len(rows)):
+        key = key_at(number)
+        other = newest.setdefault(key, number)
+        if other == number:
             continue
-        if ranks is None:
+        if own is None:
             raise twice_in_upsert(definition, key, None)
-        if ranks[row] > ranks[other]:
-            newest[key] = row
+        if own[number] > own[other]:
+            newest[key] = number
             ties.discard(key)
-        elif ranks[row] == ranks[other]:
+        elif own[number] == own[other]:
             ties.add(key)
     if ties:
         raise twice_in_upsert(definition, ties.pop(), order_by)
     kept = np.ones(len(order), np.bool_)
-    kept[order[repeated]] = False
-    kept[list(newest.values())] = True
-    return [array.filter(pa.array(kept)) for array in arrays]
+    kept[rows] = False
+    kept[rows[list(newest.values())]] = True
+    return kept
+
+
+def _ranks(
+    definition: MapDefinition, arrays: Sequence[pa.Array | pa.ChunkedArray], positions: pa.Array, order_by: OrderBy
+) -> Ranks:
+    if order_by is LAST:
+        return range(len(positions))
+    return None if order_by is None else order_ranks(gathered(arrays[definition.position(order_by)], positions))
 
 
 def order_ranks(values: pa.Array) -> np.ndarray:
@@ -72,7 +113,7 @@ def order_ranks(values: pa.Array) -> np.ndarray:
     return ranks
 
 
-def twice_in_upsert(definition: MapDefinition, key: Any, order_by: str | None) -> ConstraintError:
+def twice_in_upsert(definition: MapDefinition, key: Any, order_by: OrderBy) -> ConstraintError:
     """Report two rows of one upsert with the same key, of which no column says which is the newer one."""
     error = duplicate_key(definition, key)
     if order_by is None:

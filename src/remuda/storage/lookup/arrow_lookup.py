@@ -18,8 +18,17 @@ from remuda.storage.index.index_condition import Lookup
 from remuda.storage.index.key_index import build_table, table_bits
 from remuda.storage.memtable.memtable_source import MemtableSource
 from remuda.storage.segment.block_guard import guarded
+from remuda.storage.segment.deletion_vector import marked
 from remuda.types import Kind
-from remuda.types.arrow_arrays import fixed_values, is_dictionary, is_fixed_width, null_mask, stored_list
+from remuda.types.arrow_arrays import (
+    arrow_of,
+    fixed_values,
+    is_dictionary,
+    is_fixed_width,
+    null_mask,
+    stored_list,
+    unpacked_bits,
+)
 from remuda.types.column_hash import hash_columns
 from remuda.types.normalized_key import float_keys
 
@@ -74,7 +83,7 @@ class KeyedRows:
         held = self.numbers(ordinal) if is_fixed_width(sql_type) and sql_type.kind is not Kind.BOOLEAN else None
         if held is None:
             return lambda positions, rows: _equal(
-                _plain(self.take([name], positions).column(0)), keys.take(pa.array(rows))
+                _plain(self.take([name], positions).column(0)), keys.take(arrow_of(rows))
             )
         values = fixed_values(keys, sql_type)
         if not sql_type.is_floating:
@@ -83,23 +92,33 @@ class KeyedRows:
         return lambda positions, rows: float_keys(held[positions]) == normalized[rows]
 
 
-def lookup_by_key(snapshot: MapSnapshot, keys: Sequence[pa.Array], columns: Sequence[str]) -> pa.RecordBatch:
-    """Return one row for each key in its order, NULLs where there is none, and whether there is one."""
+def lookup_by_key(
+    snapshot: MapSnapshot, keys: Sequence[pa.Array], columns: Sequence[str], within: np.ndarray | None = None
+) -> pa.RecordBatch:
+    """Return one row for each key in its order, NULLs where there is none, and whether there is one.
+
+    Keys of partitions that are not `within` those are not looked for.
+    """
     definition = snapshot.definition
     count, types = len(keys[0]), [definition.column(name).type for name in definition.key]
     rows = _present(keys)
+    keys = [_plain(array) for array in keys]
     if len(rows) < count:
-        keys = [array.take(pa.array(rows)) for array in keys]
+        keys = [array.take(arrow_of(rows)) for array in keys]
     signed = hash_columns(keys, types)
     partitions = _partitions(definition, keys, signed)
     hashes, missing = signed.view(np.uint64), np.arange(len(rows))
+    if within is not None:
+        owned = np.zeros(definition.partitions, np.bool_)
+        owned[within] = True
+        missing = np.flatnonzero(owned[partitions])
     order, parts, taken = np.full(count, -1, np.int64), [], 0
     for source in _sources(snapshot):
         asked = missing if source.partitions is None else missing[_within(partitions[missing], source.partitions)]
         if not len(asked):
             continue
         whole = len(asked) == len(hashes)
-        some = list(keys) if whole else [array.take(pa.array(asked)) for array in keys]
+        some = list(keys) if whole else [array.take(arrow_of(asked)) for array in keys]
         positions = source.find(some, hashes if whole else hashes[asked])
         hit = np.flatnonzero(positions >= 0)
         if not len(hit):
@@ -107,10 +126,27 @@ def lookup_by_key(snapshot: MapSnapshot, keys: Sequence[pa.Array], columns: Sequ
         parts.append(_conformed(definition, source.take(list(columns), positions[hit]), columns))
         order[rows[asked[hit]]] = np.arange(taken, taken + len(hit))
         taken += len(hit)
-        missing = np.flatnonzero(order[rows] < 0)
+        missing = missing[order[rows[missing]] < 0]
         if not len(missing):
             break
     return _arranged(definition, columns, parts, order)
+
+
+def find_positions(snapshot: MapSnapshot, keys: Sequence[pa.Array]) -> list[np.ndarray]:
+    """Return, for each segment, the live positions of the rows of keys without NULLs, ascending and each once.
+
+    The rows of the memtable are not looked for.
+    """
+    definition = snapshot.definition
+    hashes = hash_columns(keys, [definition.column(name).type for name in definition.key])
+    partitions = _partitions(definition, keys, hashes)
+    found = {}
+    for segment, source in _segments(snapshot):
+        asked = np.flatnonzero(_within(partitions, (segment.first_partition, segment.last_partition)))
+        some = [array.take(pa.array(asked)) for array in keys]
+        positions = source.find(some, hashes.view(np.uint64)[asked])
+        found[segment.id] = np.flatnonzero(marked(segment.rows, positions[positions >= 0]))
+    return [found.get(each.id, np.empty(0, np.intp)) for each in snapshot.version.segments]
 
 
 def lookup_by_index(
@@ -120,7 +156,7 @@ def lookup_by_index(
     definition = snapshot.definition
     types = [definition.column(name).type for name in index.columns]
     rows = _present(keys)
-    keys = [array.take(pa.array(rows)) for array in keys]
+    keys = [array.take(arrow_of(rows)) for array in keys]
     parts, found = [], []
     sources = list(_segments(snapshot))
     for segment, source in sources:
@@ -137,7 +173,7 @@ def lookup_by_index(
     order = np.argsort(ordinals, kind="stable")
     batch = _arranged(definition, columns, parts, order)
     names, arrays = batch.schema.names[:-1], batch.columns[:-1]
-    position = pa.array(rows[ordinals[order]], pa.int64())
+    position = arrow_of(rows[ordinals[order]])
     return pa.RecordBatch.from_arrays([position, *arrays, batch.column(len(arrays))], names=[POSITION, *names, FOUND])
 
 
@@ -216,7 +252,7 @@ def _memtable_rows(snapshot: MapSnapshot) -> KeyedRows:
     """Build a key table over the live entries of the memtable; kept with the snapshot."""
     definition, length = snapshot.definition, snapshot.length
     entries = np.flatnonzero(snapshot.version.memtable.live(length))
-    batch = snapshot.version.columns.batch(length).take(pa.array(entries))
+    batch = snapshot.version.columns.batch(length).take(arrow_of(entries))
     types = [definition.column(name).type for name in definition.key]
     hashes = hash_columns([batch.column(name) for name in definition.key], types).view(np.uint64)
     order = np.argsort(hashes, kind="stable")
@@ -227,7 +263,7 @@ def _memtable_rows(snapshot: MapSnapshot) -> KeyedRows:
         return None if column.null_count else fixed_values(column, definition.columns[ordinal].type)
 
     def take(names: Sequence[str], positions: np.ndarray) -> pa.RecordBatch:
-        return batch.select(list(names)).take(pa.array(positions))
+        return batch.select(list(names)).take(arrow_of(positions))
 
     return KeyedRows(
         definition, table, len(entries), numbers, take, lambda positions: np.ones(len(positions), np.bool_)
@@ -278,11 +314,11 @@ def _arranged(
 ) -> pa.RecordBatch:
     """Put rows into an order, in which -1 is a row of NULLs, and tell which are no such rows."""
     found, arrays = order >= 0, []
-    indices = pa.array(order, pa.int64(), mask=None if bool(found.all()) else ~found)
+    indices = arrow_of(order, None if bool(found.all()) else ~found)
     for number, name in enumerate(columns):
         pieces = [part.column(number) for part in parts] or [pa.nulls(0, definition.column(name).type.arrow)]
         arrays.append(pa.concat_arrays(pieces).take(indices))
-    return pa.RecordBatch.from_arrays([*arrays, pa.array(found)], names=[*columns, FOUND])
+    return pa.RecordBatch.from_arrays([*arrays, arrow_of(found)], names=[*columns, FOUND])
 
 
 def _conformed(definition: MapDefinition, batch: pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:
@@ -295,5 +331,7 @@ def _plain(array: pa.Array) -> pa.Array:
 
 
 def _equal(left: pa.Array, right: pa.Array) -> np.ndarray:
-    same: np.ndarray = pc.equal(left, right).fill_null(False).to_numpy(zero_copy_only=False)
-    return same
+    equal = pc.equal(left, right)
+    nulls = null_mask(equal)
+    same: np.ndarray = unpacked_bits(equal.buffers()[1], equal)
+    return same if nulls is None else same & ~nulls

@@ -44,7 +44,9 @@ class DirtyKeys:
 
 
 def dirty_keys(version: MapVersion) -> DirtyKeys | None:
-    """Build the dirty-key filter of a version; None where too many keys are dirty."""
+    """Build the dirty-key filter of a version; None where too many keys are dirty, or would have to be fetched."""
+    if any(segment.is_remote and not segment.is_whole for segment in version.segments):
+        return None
     settled = _disjoint(version.segments)
     dirty: list[np.ndarray] = []
     for number, (segment, deletions) in enumerate(zip(version.segments, version.deletions, strict=True)):

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from remuda.storage.lookup.row_projection import ColumnRows
 from remuda.types import python_converter
 from remuda.types.generated_code import generate, tuple_of
@@ -39,7 +41,25 @@ def row_reader(segment: Segment, projection: RowProjection, known: int | None = 
         names.update(stands_for)
         values.append((text, reader.has_nulls))
     arguments = "position" if known is None else "position, value"
-    return _function(arguments, segment.definition, projection, values, names)
+    read = _function(arguments, segment.definition, projection, values, names)
+    fetch = segment.row_fetcher(projection.columns)
+    return read if fetch is None else _fetching_one(fetch, read)
+
+
+def _fetching_one(fetch: Callable[[np.ndarray], None], read: Callable[..., Any]) -> Callable[..., Any]:
+    def fetch_and_read(position: int, *known: Any) -> Any:
+        fetch(np.array((position,), np.int64))
+        return read(position, *known)
+
+    return fetch_and_read
+
+
+def _fetching(fetch: Callable[[np.ndarray], None], read: Callable[..., Any]) -> Callable[..., Any]:
+    def fetch_and_read(positions: np.ndarray, *known: Any) -> Any:
+        fetch(positions)
+        return read(positions, *known)
+
+    return fetch_and_read
 
 
 def rows_reader(segment: Segment, projection: RowProjection, known: int | None = None) -> Callable[..., Iterable[Any]]:
@@ -61,7 +81,9 @@ def rows_reader(segment: Segment, projection: RowProjection, known: int | None =
     if projection.make is not None:
         names |= {"make": projection.make, "ColumnRows": ColumnRows}
         rows = f"ColumnRows{tuple_of(['make', *parts])}" if parts else f"map(make, {rows})"
-    return generate("positions" if known is None else "positions, values", rows, names)
+    read = generate("positions" if known is None else "positions, values", rows, names)
+    fetch = segment.row_fetcher(projection.columns)
+    return read if fetch is None else _fetching(fetch, read)
 
 
 def row_finisher(definition: MapDefinition, projection: RowProjection) -> Callable[[Row], Any]:

@@ -1,6 +1,7 @@
 """A bounded folder of immutable files that were fetched from elsewhere, shared by all processes of a machine.
 
     files/<name>            what was fetched; whole from the moment it has this name
+    blocks/<name>           what is fetched by the block, and which blocks are there (`sparse_file`)
     mirrors/<id>/           a store as one process sees it: links to files, and what is its own
     mirrors/<id>.lock       held by that process
     turns/<number>          held by whoever fetches one of the files with that number
@@ -22,6 +23,7 @@ from typing import TYPE_CHECKING
 from remuda.catalog import new_id
 from remuda.errors import StorageError
 from remuda.storage.folder.process_folder import ProcessFolder, remove_abandoned
+from remuda.storage.remote.sparse_file import create_sparse, is_presence, is_sparse_file, presence_path, remove_sparse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -30,6 +32,8 @@ CACHE_BYTES = 16 << 30
 """What is kept by default beyond what is in use."""
 
 _FRESH = ".fresh"
+_BLOCK = 512
+"""Bytes of what the system counts as a block on the disk: holes take none."""
 _TURNS = 256
 """Many more than are fetched at a time, so that two different files seldom have the same turn."""
 _ABANDONED_SECONDS = 24 * 3600.0
@@ -45,15 +49,17 @@ def cache_folder(given: str | Path | None = None) -> Path:
 class FileCache:
     """`limit` is in bytes. Files in use are never removed: as long as they are more than the limit, so is the cache."""
 
-    __slots__ = ("_files", "_limit", "_mirrors", "_turns")
+    __slots__ = ("_blocks", "_files", "_limit", "_mirrors", "_turns")
 
     def __init__(self, folder: Path, limit: int = CACHE_BYTES) -> None:
         self._files = folder / "files"
+        self._blocks = folder / "blocks"
         self._mirrors = folder / "mirrors"
         self._turns = folder / "turns"
         self._limit = limit
         try:
             self._files.mkdir(parents=True, exist_ok=True)
+            self._blocks.mkdir(exist_ok=True)
             self._mirrors.mkdir(exist_ok=True)
             self._turns.mkdir(exist_ok=True)
         except OSError as error:
@@ -72,7 +78,7 @@ class FileCache:
         """
         held = self._files / name
         while not _link(held, destination):
-            with self._turn(name):
+            with self.turn(name):
                 if _link(held, destination):
                     return
                 fresh = self._files / (new_id() + _FRESH)
@@ -84,7 +90,7 @@ class FileCache:
                     fresh.unlink(missing_ok=True)
 
     @contextmanager
-    def _turn(self, name: str) -> Iterator[None]:
+    def turn(self, name: str) -> Iterator[None]:
         """Held by one process and thread at a time for a name, and for some others that it must not wait for long."""
         descriptor = os.open(self._turns / str(zlib.crc32(name.encode()) % _TURNS), os.O_RDWR | os.O_CREAT, 0o666)
         try:
@@ -100,22 +106,67 @@ class FileCache:
         with suppress(FileExistsError):
             os.link(path, held)
 
-    def make_room(self) -> None:
-        """Removes files that nobody uses, the longest unused ones first, until the rest is within the limit."""
+    def link_sparse(self, name: str, destination: Path, size: Callable[[], int]) -> Path | None:
+        """Put a file there of which any part may be missing, and return where it is said which parts are present.
+
+        None if nothing is missing.
+        """
+        if _link(self._files / name, destination):
+            return None
+        held = self._blocks / name
+        held.parent.mkdir(exist_ok=True)
+        length = None if is_sparse_file(held) else size()
+        with self.turn(name):
+            if not is_sparse_file(held):
+                create_sparse(held, size() if length is None else length)
+            _link(held, destination)
+        return presence_path(held)
+
+    def drop_sparse(self, name: str) -> None:
+        """Remove a file of which parts are present. Processes that have it linked go on with it."""
+        with self.turn(name):
+            remove_sparse(self._blocks / name)
+
+    @property
+    def limit(self) -> int:
+        return self._limit
+
+    @property
+    def folder(self) -> Path:
+        return self._files.parent
+
+    def make_room(self) -> bool:
+        """Removes files that nobody uses, the longest unused ones first, until the rest is within the limit.
+
+        Return False where it is not: more than that is in use.
+        """
         total, unused = 0, []
-        for path in self._files.rglob("*"):
+        for path in [*self._files.rglob("*"), *self._blocks.rglob("*")]:
             with suppress(FileNotFoundError):  # Another process makes room too.
                 found = path.stat()
                 if path.is_dir():
                     continue
-                total += found.st_size
+                size = found.st_blocks * _BLOCK
+                total += size
+                if is_presence(path):
+                    continue  # It goes with its file.
                 if found.st_nlink == 1 and (path.suffix != _FRESH or _is_abandoned(found.st_mtime)):
-                    unused.append((found.st_mtime, found.st_size, path))
+                    unused.append((found.st_mtime, size, path))
         for _, size, path in sorted(unused):
             if total <= self._limit:
-                return
-            path.unlink(missing_ok=True)
+                break
+            self._remove_unused(path)
             total -= size
+        return total <= self._limit
+
+    def _remove_unused(self, path: Path) -> None:
+        """Remove a file, unless a process has linked it meanwhile."""
+        if not path.is_relative_to(self._blocks):
+            path.unlink(missing_ok=True)
+            return
+        with suppress(FileNotFoundError), self.turn(str(path.relative_to(self._blocks))):
+            if path.stat().st_nlink == 1:
+                remove_sparse(path)
 
 
 def _link(held: Path, destination: Path) -> bool:

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 
 from remuda.dataclass import dataclass
 from remuda.storage.folder.inbox import ABANDONED_SECONDS, FOLDER
+from remuda.storage.load.change_load import ChangeRules
+from remuda.storage.load.change_segments import marks_path
 from remuda.storage.remote.remote_files import TRANSFERS
 from remuda.storage.remote.remote_folder import RemoteFolder
 from remuda.storage.segment.segment_file import save_segment, segment_paths
@@ -26,7 +28,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from remuda.catalog import MapDefinition
+    from remuda.storage.load.change_segments import ChangeMarks
     from remuda.storage.load.compaction import LoadMode
+    from remuda.storage.map_store import MapStore
     from remuda.storage.remote.remote_location import RemoteLocation
     from remuda.storage.segment.segment import Segment
     from remuda.storage.segment.segment_file import SegmentInfo
@@ -52,6 +56,17 @@ class RemoteInbox:
             infos.append(info)
         return infos
 
+    def save_changes(self, delivery_id: str, segments: Iterable[tuple[Segment, ChangeMarks]]) -> list[SegmentInfo]:
+        """Upload segments of changes and their marks; see `save`."""
+        infos: list[SegmentInfo] = []
+        for segment, marks in segments:
+            with tempfile.TemporaryDirectory(prefix="remuda-") as folder:
+                marks.save(Path(folder), segment.id)
+                path = marks_path(Path(folder), segment.id)
+                self.place.files.upload(path, f"{FOLDER}/{delivery_id}/{path.name}")
+            infos.extend(self.save(delivery_id, [segment]))
+        return infos
+
     def deliver(
         self,
         delivery_id: str,
@@ -59,17 +74,35 @@ class RemoteInbox:
         infos: Sequence[SegmentInfo],
         mode: LoadMode,
         order_by: str | None = None,
+        *,
+        creates: bool = False,
+        rules: ChangeRules | None = None,
     ) -> int:
         """Commits the segments, all or none, and returns how many rows they had."""
+
+        def take(target: MapStore) -> None:
+            assert target.folder is not None, "a remote store has a mirror"
+            self._fetch(delivery_id, infos, target.folder)
+            if mode != "apply":
+                batch = None if rules is None else rules.batch
+                target.commit_segments(infos, mode, order_by=order_by, batch=batch)
+                return
+            with tempfile.TemporaryDirectory(prefix="remuda-") as marks:
+                for info in infos:
+                    path = marks_path(Path(marks), info.id)
+                    self.place.files.fetch(f"{FOLDER}/{delivery_id}/{path.name}", path, None)
+                target.commit_changes(infos, Path(marks), rules or ChangeRules())
+
         try:
             store = Store.open(durability=Durability.NONE, remote=RemoteFolder(self.place))
             try:
-                target = store.map(definition)
-                assert target.folder is not None, "a remote store has a mirror"
-                self._fetch(delivery_id, infos, target.folder)
-                return target.commit_segments(infos, mode, order_by=order_by)
+                if creates:
+                    store.create_map(definition, take)
+                else:
+                    take(store.map(definition))
             finally:
                 store.close()
+            return sum(info.rows for info in infos)
         finally:
             self.forget(delivery_id)
 

@@ -15,13 +15,14 @@ import pyarrow.fs as pf
 from remuda.catalog import new_id
 from remuda.dataclass import dataclass
 from remuda.errors import StorageError, damage_error
+from remuda.storage.folder.group_file import GroupRef, decode_group
 from remuda.storage.segment.array_file import verify_array_file
 from remuda.storage.segment.segment_file import digest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from remuda.storage.folder.manifest import SegmentEntry
+    from remuda.storage.folder.group_file import SegmentEntry
     from remuda.storage.segment.segment_file import SegmentInfo
 
 TRANSFERS = 8
@@ -56,11 +57,17 @@ class RemoteFiles:
         except (OSError, pa.ArrowException) as error:
             raise self._failed("the store cannot be read", error) from error
 
-    def fetch(self, name: str, destination: Path, rows: SegmentEntry | SegmentInfo | None = None) -> None:
-        """A file of a segment, compared with its checksum: `rows` is what is known of a file of rows."""
+    def fetch(self, name: str, destination: Path, known: SegmentEntry | SegmentInfo | GroupRef | None = None) -> None:
+        """Fetch a file of a segment or a group, compared with its checksum.
+
+        `known` is what names a group file, or is known of a file of rows.
+        """
         self.copy(name, destination)
-        if rows is not None:
-            whole = digest(destination) == (rows.row_bytes, rows.row_checksum)
+        if isinstance(known, GroupRef):
+            decode_group(destination.read_bytes(), known, f"{self.name}/{name}")
+            return
+        if known is not None:
+            whole = digest(destination) == (known.row_bytes, known.row_checksum)
         else:
             try:
                 verify_array_file(destination)

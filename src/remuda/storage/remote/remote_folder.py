@@ -14,7 +14,7 @@ from __future__ import annotations
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from msgspec.structs import asdict
@@ -22,16 +22,18 @@ from msgspec.structs import asdict
 from remuda.catalog import new_id
 from remuda.errors import StorageError
 from remuda.storage.commit.commit_retry import RootTakenError
-from remuda.storage.folder.manifest import MOVED, NAME, Manifest, Root, decode_manifest, named_files
+from remuda.storage.folder.manifest import MOVED, NAME, Manifest, Root, decode_manifest
+from remuda.storage.folder.partition_groups import PartitionGroups, group_files
 from remuda.storage.remote.remote_files import TRANSFERS
-from remuda.storage.remote.retention import file_names, sweep
+from remuda.storage.remote.remote_segments import RemoteSegments
+from remuda.storage.remote.retention import sweep
 from remuda.storage.remote.roots import Roots
 from remuda.storage.wal.log_file import log_path
 
 if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
-    from remuda.storage.folder.manifest import SegmentEntry
+    from remuda.storage.folder.group_file import GroupRef
     from remuda.storage.remote.remote_location import RemoteLocation
 
 _LONG_PAUSE = 1.0
@@ -63,6 +65,8 @@ class RemoteFolder:
         self._roots = Roots(place.files, sole_writer=place.sole_writer)
         self._cache = place.open_cache()
         self._mirror = self._cache.new_mirror()
+        self.segments = RemoteSegments(place.files, self._cache, self._mirror)
+        """What opens the segments of the store, each of which is fetched as far as it is read."""
         self._version = 0
         """Of the root that was fetched or committed last; 0 if there is none."""
         self._replaced: Manifest | None = None
@@ -89,41 +93,55 @@ class RemoteFolder:
         return self._mirror.path
 
     def fetch(self) -> bool:
-        """Brings the mirror to the present state; False if there is no store.
+        """Bring the mirror to the newest state; return False if there is no store.
 
-        `FileNotFoundError` means that the writer was faster, and that it is worth to try again.
+        A fetch that outlasts the retention may miss files that another writer has dropped and swept: the newer root is
+        fetched then. `FileNotFoundError` says that a file is missing which the newest root names.
         """
         asked = _Moment()
-        found = self._find_state()
-        if found is None:
+        while (found := self._find_state()) is not None:
+            raw, manifest = found
+            try:
+                self._mirror_state(raw, manifest)
+            except FileNotFoundError:
+                if self._roots.newest() in (None, manifest.version):
+                    raise
+                asked = _Moment()
+                continue
             self._seen = asked
-            return False
-        raw, manifest = found
-        files = dict(named_files(manifest))
-        for folder in ("wal", *{str(Path(name).parent) for name in files}):
+            return True
+        self._seen = asked
+        return False
+
+    def _mirror_state(self, raw: bytes, manifest: Manifest) -> None:
+        """Fetch the files that a root names and the mirror has not, and then put the root into the mirror."""
+        for folder in ("wal", *(f"maps/{entry.id}" for entry in manifest.maps)):
             (self.local / folder).mkdir(parents=True, exist_ok=True)
         with ThreadPoolExecutor(TRANSFERS) as pool:
-            list(pool.map(self._bring, files.items()))
+            groups = dict(each for entry in manifest.maps for each in group_files(entry))
+            list(pool.map(self._bring, groups.items()))
+            files = dict(PartitionGroups(self.local).named_files(manifest))
+            deletions = [name for name in files if PurePosixPath(name).suffix == ".deleted"]
+            list(pool.map(self._bring, ((name, None) for name in deletions)))
         self._fetch_logs(manifest)
         (self.local / NAME).write_bytes(raw)
         for gone in self._retired - files.keys():
             (self.local / gone).unlink(missing_ok=True)
         # Until the store has gone over to the new state, its verification may look for files of the old one.
         self._retired = self._present - files.keys()
-        self._version, self._present, self._seen = manifest.version, frozenset(files), asked
+        self._version, self._present = manifest.version, frozenset(files)
         self._replaced = None if isinstance(manifest, Root) else manifest
         # A root with a log was made of the manifest of an old store, by a writer that may have ended right behind it.
         self._is_unmarked = not isinstance(manifest, Root) or manifest.has_log
         self._cache.make_room()
-        return True
 
     def refuse_unsafe(self) -> None:
         """Raise where commits of two writers could overwrite each other."""
         self._roots.refuse_unsafe()
 
-    def publish(self, manifest: Manifest) -> None:
+    def publish(self, manifest: Manifest, groups: PartitionGroups) -> None:
         """Commit this state as the next root. `RootTakenError` says that another writer was faster: nothing is done."""
-        files = file_names(manifest)
+        files = {name for name, _ in groups.named_files(manifest)}
         self._upload_all(files - self._present)
         if self._version == 0 or self._is_unmarked:
             self._begin_roots()
@@ -133,7 +151,7 @@ class RemoteFolder:
             self._roots.refuse_reused(manifest.version)
         self._version, self._present, self._seen = manifest.version, frozenset(files), _Moment()
         self._uploaded = {}
-        sweep(self._files, self._roots, manifest.version, self.place.retention)
+        sweep(self._files, self._roots, groups, manifest, self.place.retention)
 
     def _begin_roots(self) -> None:
         """Prepare a store that has no roots: probe the server, and make the manifest of an old store its first root.
@@ -174,6 +192,7 @@ class RemoteFolder:
             list(pool.map(self._upload, missing))
 
     def close(self) -> None:
+        self.segments.let_go = None
         self._mirror.release()
         self._cache.make_room()
 
@@ -207,11 +226,11 @@ class RemoteFolder:
             before = raw
         return None
 
-    def _bring(self, named: tuple[str, SegmentEntry | None]) -> None:
-        name, rows = named
+    def _bring(self, named: tuple[str, GroupRef | None]) -> None:
+        name, known = named
         destination = self.local / name
         if not destination.exists():
-            self._cache.link(name.removeprefix("maps/"), destination, lambda path: self._files.fetch(name, path, rows))
+            self._cache.link(name.removeprefix("maps/"), destination, lambda path: self._files.fetch(name, path, known))
 
     def _fetch_logs(self, manifest: Manifest) -> None:
         """Fetch the log of a store that was copied from a local folder: its files are small, and not immutable.

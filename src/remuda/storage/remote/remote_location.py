@@ -1,15 +1,13 @@
-"""A remote folder as other processes are told of it, a Spark task for one: they fetch the segments of a snapshot alone.
+"""A remote folder as other processes are told of it, a Spark task for one: they fetch what they read of a snapshot.
 
-What is fetched goes through the cache of the machine that fetches. A process keeps one mirror for each cache, with
-links to the segments that it was asked for last; names of segments are never given twice, so stores can share it.
+What is fetched goes through the cache of the machine that fetches. A process keeps one mirror for each cache; names of
+segments are never given twice, so stores can share it.
 """
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
-from threading import Lock
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit, urlunsplit
 
@@ -19,18 +17,13 @@ import pyarrow.fs as pf
 from remuda.dataclass import dataclass
 from remuda.errors import StorageError
 from remuda.storage.remote.file_cache import CACHE_BYTES, FileCache, cache_folder
-from remuda.storage.remote.remote_files import TRANSFERS, RemoteFiles
+from remuda.storage.remote.remote_files import RemoteFiles
 from remuda.storage.remote.remote_folder import RemoteFolder
+from remuda.storage.remote.remote_segments import RemoteSegments
 from remuda.storage.remote.retention import RETENTION_SECONDS
-from remuda.storage.segment.segment_file import SegmentInfo, segment_paths
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from remuda.storage.folder.process_folder import ProcessFolder
-
-
-_fetching = Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,37 +43,10 @@ class RemoteLocation:
     def open_cache(self) -> FileCache:
         return FileCache(cache_folder(self.cache), self.cache_bytes)
 
-    def fetch_segments(self, map_id: str, infos: Sequence[SegmentInfo]) -> Path:
-        """A folder with these segments of a map. Links to others go: the cache may need their room."""
-        held = self.open_cache()
-        with _fetching:
-            folder = _mirror(cache_folder(self.cache), self.cache_bytes).path / map_id
-            folder.mkdir(exist_ok=True)
-            wanted = {
-                path.name: info if path.suffix == ".arrow" else None
-                for info in infos
-                for path in segment_paths(Path(), info)
-            }
-            present = {path.name for path in folder.iterdir()}
-            for name in present - wanted.keys():
-                (folder / name).unlink()
-            missing = wanted.keys() - present
-            if missing:
-                with ThreadPoolExecutor(TRANSFERS) as pool:
-                    list(pool.map(lambda name: self._bring(held, folder, map_id, name, wanted[name]), missing))
-                held.make_room()
-        return folder
-
-    def _bring(self, held: FileCache, folder: Path, map_id: str, name: str, rows: SegmentInfo | None) -> None:
-        remote = f"maps/{map_id}/{name}"
-        try:
-            held.link(f"{map_id}/{name}", folder / name, lambda path: self.files.fetch(remote, path, rows))
-        except FileNotFoundError as error:
-            raise StorageError(
-                "the store has been changed since the query began, and a file it needs is gone: refresh, and ask again",
-                f"{self.files.name}/{remote}",
-                sqlstate="40001",
-            ) from error
+    def segments(self) -> RemoteSegments:
+        """Return what opens the segments of a snapshot in a process that is told of it."""
+        mirror = _mirror(cache_folder(self.cache), self.cache_bytes)
+        return RemoteSegments(self.files, self.open_cache(), mirror)
 
 
 @cache

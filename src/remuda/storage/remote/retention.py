@@ -8,19 +8,22 @@ do not matter.
 from __future__ import annotations
 
 from contextlib import suppress
+from errno import ENOENT
 from itertools import pairwise, takewhile
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from remuda.errors import StorageError
-from remuda.storage.folder.manifest import named_files
-from remuda.storage.folder.store_files import SEGMENT_FILE
+from remuda.storage.folder.group_file import decode_group, group_name
+from remuda.storage.folder.partition_groups import PartitionGroups, group_files, segment_files
+from remuda.storage.folder.store_files import MAP_FILE
 from remuda.storage.remote.roots import root_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from collections.abc import Set as AbstractSet
 
+    from remuda.storage.folder.group_file import GroupRef, SegmentEntry
     from remuda.storage.folder.manifest import Manifest
     from remuda.storage.remote.remote_files import RemoteFiles
     from remuda.storage.remote.roots import Roots
@@ -34,24 +37,65 @@ MOST_ROOTS = 256
 """Roots that one sweep removes, so that the commit which sweeps does not wait for long."""
 
 
-def sweep(files: RemoteFiles, roots: Roots, number: int, retention: float) -> None:
+def sweep(files: RemoteFiles, roots: Roots, groups: PartitionGroups, newest: Manifest, retention: float) -> None:
     """Remove what no reader needs any more, after the commit of this root, if it is its turn.
 
-    What cannot be read or removed now is left to a later sweep: the commit has succeeded.
+    `groups` knows those of the new root. What cannot be read or removed now is left to a later sweep: the commit has
+    succeeded.
     """
-    if number % SWEEP_COMMITS:
+    if newest.version % SWEEP_COMMITS:
         return
-    with suppress(StorageError):
+    with suppress(StorageError, FileNotFoundError):
         dates = roots.dates()
         expired = expired_roots(dates, retention)
-        needed = _needed(roots, dates.keys() - set(expired))
-        if needed is None:
+        kept = dates.keys() - set(expired)
+        found = roots.read(min(kept)) if kept else None
+        if found is None:
             return
+        oldest = found[1]
+        old_groups = PartitionGroups(Path(), _GroupObjects(files, groups, newest))
+        needed = {name for name, _ in groups.named_files(newest)} | _names(old_groups, oldest)
         for each in expired[:MOST_ROOTS]:
-            files.remove(sorted((_named(roots, each) or set()) - needed))
-            files.remove([root_name(each)])
-        if number % ORPHAN_COMMITS == 0:
+            _remove_root(files, roots, old_groups, each, needed)
+        if newest.version % ORPHAN_COMMITS == 0:
             files.remove(_orphans(files, needed, dates[max(dates)] - 2 * retention))
+
+
+class _GroupObjects:
+    """Reads group files of old roots from the store, but for those that the newest root names, which are known."""
+
+    def __init__(self, files: RemoteFiles, known: PartitionGroups, newest: Manifest) -> None:
+        self._files = files
+        self._known = known
+        self._newest = {group.id for entry in newest.maps for group in entry.groups}
+
+    def __call__(self, map_id: str, group: GroupRef) -> tuple[SegmentEntry, ...]:
+        if group.id in self._newest:
+            return self._known.segments_in(map_id, group)
+        name = f"maps/{map_id}/{group_name(group)}"
+        raw = self._files.read(name)
+        if raw is None:
+            raise FileNotFoundError(ENOENT, "missing", f"{self._files.name}/{name}")
+        return decode_group(raw, group, f"{self._files.name}/{name}")
+
+
+def _remove_root(files: RemoteFiles, roots: Roots, groups: PartitionGroups, number: int, needed: set[str]) -> None:
+    """Remove an expired root after the files that only it names: the segments, then the group files that name them.
+
+    Nothing that is in a needed group file can go, so those are not read. A group file that is gone already was removed
+    behind its segments, by a sweep that did not come to its end.
+    """
+    found = roots.read(number)
+    if found is not None:
+        for entry in found[1].maps:
+            gone = [(name, group) for name, group in group_files(entry) if name not in needed]
+            names = {name for name, _ in segment_files(entry.id, entry.segments)}
+            for _, group in gone:
+                with suppress(FileNotFoundError):
+                    names.update(name for name, _ in segment_files(entry.id, groups.segments_in(entry.id, group)))
+            files.remove(sorted(names - needed))
+            files.remove(name for name, _ in gone)
+    files.remove([root_name(number)])
 
 
 def expired_roots(dates: Mapping[int, float], retention: float) -> list[int]:
@@ -65,18 +109,6 @@ def expired_roots(dates: Mapping[int, float], retention: float) -> list[int]:
     return [number for number, _ in pairs]
 
 
-def _needed(roots: Roots, kept: AbstractSet[int]) -> set[str] | None:
-    """Return the files that the roots which stay name; None if that is not known.
-
-    Names of files are never given twice, so a file that a root drops is never named again. A file of an expired root
-    that the oldest root which stays does not name is therefore named by none of the others.
-    """
-    if not kept:
-        return None
-    oldest, newest = _named(roots, min(kept)), _named(roots, max(kept))
-    return None if oldest is None or newest is None else oldest | newest
-
-
 def _orphans(files: RemoteFiles, needed: AbstractSet[str], limit: float) -> list[str]:
     """List the files of segments that writers which were killed, or lost a race, have left before this date.
 
@@ -86,15 +118,14 @@ def _orphans(files: RemoteFiles, needed: AbstractSet[str], limit: float) -> list
     return sorted(
         name
         for name, date in files.dates("maps").items()
-        if date < limit and name not in needed and SEGMENT_FILE.fullmatch(PurePosixPath(name).name)
+        if date < limit and name not in needed and MAP_FILE.fullmatch(PurePosixPath(name).name)
     )
 
 
-def _named(roots: Roots, number: int) -> set[str] | None:
-    found = roots.read(number)
-    return None if found is None else file_names(found[1])
+def _names(groups: PartitionGroups, manifest: Manifest) -> set[str]:
+    """Return the names of all files that a root names.
 
-
-def file_names(manifest: Manifest) -> set[str]:
-    """Return the names of all files of segments that a manifest names."""
-    return {name for name, _ in named_files(manifest)}
+    Names of files are never given twice, so a file that a root drops is never named again. A file of an expired root
+    that the oldest root which stays does not name is therefore named by none of the others.
+    """
+    return {name for name, _ in groups.named_files(manifest)}

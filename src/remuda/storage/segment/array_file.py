@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
     from pathlib import Path
 
+    from remuda.storage.segment.block_guard import BlockSource
+
 MAGIC = b"REMUDAA1"
 """The last character is the version of the format."""
 
@@ -46,6 +48,11 @@ class _Array(msgspec.Struct, frozen=True):
     count: int
     offset: int
     checksum: str
+
+    @property
+    def size(self) -> int:
+        """Return how many bytes it has; 0 where the type makes no sense."""
+        return self.count * np.dtype(self.dtype).itemsize if self.dtype in _DTYPES else 0
 
 
 class _Header(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -94,30 +101,47 @@ def write_array_file(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
         raise StorageError(f"the file cannot be written: {error.strerror}", path) from error
 
 
-def open_array_file(path: Path, checked: Collection[str] = ()) -> ArrayFile:
+def open_array_file(path: Path, checked: Collection[str] = (), source: BlockSource | None = None) -> ArrayFile:
     """Memory-maps the file.
 
-    The arrays in `checked`, which should be small, are compared with their checksums.
+    The arrays in `checked`, which should be small, are compared with their checksums. With a `source` the file is
+    mapped there, and only what is read here is fetched.
     """
-    mapped = _mapped(path)
-    header, body = _read_header(path, mapped)
+    mapped = _mapped(path) if source is None else _mapped_holes(source)
+    shown = path if source is None else source.shown
+    header, body = _read_header(shown, mapped, source)
+    if source is not None:
+        source.fetch(_needed_ranges(header, body, checked, len(mapped)))
     arrays = {}
     for entry in header.arrays:
-        arrays[entry.name] = _open_array(path, mapped, body, entry)
-        if entry.name in checked:
-            _check_array(path, arrays[entry.name], entry, body)
+        arrays[entry.name] = _open_array(shown, mapped, body, entry)
+        if entry.name in checked or (source is not None and header.blocks is None):
+            _check_array(shown, arrays[entry.name], entry, body)
     if header.blocks is None:
         return ArrayFile(arrays, None)
-    checksums = _open_array(path, mapped, body, header.blocks)
+    checksums = _open_array(shown, mapped, body, header.blocks)
     guarded = mapped[: body + header.blocks.offset]
-    return ArrayFile(arrays, BlockGuard(path, guarded, body, checksums, header.blocks.checksum))
+    return ArrayFile(arrays, BlockGuard(shown, guarded, body, checksums, header.blocks.checksum, source))
 
 
-def _read_header(path: Path, mapped: memoryview) -> tuple[_Header, int]:
+def _needed_ranges(header: _Header, body: int, checked: Collection[str], size: int) -> list[tuple[int, int]]:
+    """Return what is read before any guard: all of a file that has no checksums of blocks."""
+    if header.blocks is None:
+        return [(0, size)]
+    needed = [entry for entry in header.arrays if entry.name in checked] + [header.blocks]
+    ranges = [(body + each.offset, body + each.offset + each.size) for each in needed]
+    return [(max(start, 0), min(stop, size)) for start, stop in ranges]
+
+
+def _read_header(path: Path | str, mapped: memoryview, source: BlockSource | None = None) -> tuple[_Header, int]:
     """Return the header, and where the arrays begin."""
+    if source is not None:
+        source.fetch([(0, _PREFIX.size)])
     magic, length, checksum = _PREFIX.unpack_from(mapped, 0)
     if magic != MAGIC:
         raise damage_error(f"not an array file of format {MAGIC.decode()}", path, 0)
+    if source is not None:
+        source.fetch([(0, min(_PREFIX.size + length, len(mapped)))])
     raw = bytes(mapped[_PREFIX.size : _PREFIX.size + length])
     if zlib.crc32(raw) != checksum:
         raise damage_error("the header is damaged", path, _PREFIX.size)
@@ -128,7 +152,7 @@ def _read_header(path: Path, mapped: memoryview) -> tuple[_Header, int]:
     return header, _aligned(_PREFIX.size + length)
 
 
-def _open_array(path: Path, mapped: memoryview, body: int, entry: _Array) -> np.ndarray:
+def _open_array(path: Path | str, mapped: memoryview, body: int, entry: _Array) -> np.ndarray:
     if entry.dtype not in _DTYPES or entry.count < 0 or entry.offset < 0:
         raise damage_error(f"the header describes an impossible array {entry.name[:100]!r}", path, _PREFIX.size)
     dtype = np.dtype(entry.dtype)
@@ -137,7 +161,7 @@ def _open_array(path: Path, mapped: memoryview, body: int, entry: _Array) -> np.
     return np.frombuffer(mapped, dtype, entry.count, body + entry.offset)
 
 
-def _check_array(path: Path, array: np.ndarray, entry: _Array, body: int) -> None:
+def _check_array(path: Path | str, array: np.ndarray, entry: _Array, body: int) -> None:
     if array.size and xxh3_64_hexdigest(_bytes_of(array)) != entry.checksum:
         raise _damaged(path, entry, body)
 
@@ -179,6 +203,14 @@ def _mapped(path: Path) -> memoryview:
         raise
     except OSError as error:
         raise StorageError(f"the file cannot be opened: {error.strerror}", path) from error
+    return _with_prefix(mapped, path)
+
+
+def _mapped_holes(source: BlockSource) -> memoryview:
+    return _with_prefix(map_file(source.path, levels=_LEVELS), source.shown)
+
+
+def _with_prefix(mapped: memoryview, path: Path | str) -> memoryview:
     if len(mapped) < _PREFIX.size:
         raise damage_error("the file is cut off", path, len(mapped))
     return mapped
@@ -193,7 +225,7 @@ def _bytes_of(array: np.ndarray) -> memoryview | bytes:
     return memoryview(array).cast("B") if array.size else b""
 
 
-def _damaged(path: Path, entry: _Array, body: int) -> StorageError:
+def _damaged(path: Path | str, entry: _Array, body: int) -> StorageError:
     return damage_error(f"the array {entry.name} is damaged", path, body + entry.offset)
 
 

@@ -23,8 +23,29 @@ from remuda.storage.folder.store_files import address_of
 from remuda.storage.segment.checksum import BLOCK_BYTES, BLOCK_SHIFT, block_count, damaged_ranges
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
+
+
+class BlockSource(Protocol):
+    """Where the bytes of a mapped file come from that has holes: a remote file."""
+
+    @property
+    def path(self) -> Path:
+        """Return what is mapped."""
+
+    @property
+    def shown(self) -> str:
+        """Return how errors call the file."""
+
+    @property
+    def size(self) -> int: ...
+
+    def fetch(self, ranges: Sequence[tuple[int, int]], /) -> None:
+        """Make ranges of bytes present."""
+
+    def repair(self, start: int, stop: int, is_sound: Callable[[memoryview], bool], /) -> bool:
+        """Read a range anew and write it where it is as it should be; tell whether it was."""
 
 
 class Values(Protocol):
@@ -39,15 +60,33 @@ class BlockGuard:
     """Compares blocks of one mapped file with their checksums, each at most once.
 
     The file is guarded from `first` to the end of `mapped`. `checksum` is that of the checksums, compared when they are
-    first needed, as a store is opened more often than each of its indexes is used; None where they are verified.
+    first needed, as a store is opened more often than each of its indexes is used; None where they are verified. With a
+    `source` the file may have holes: what is verified is fetched before.
     """
 
-    __slots__ = ("_address", "_checksum", "_checksums", "_expected", "_first", "_mapped", "_path", "verified")
+    __slots__ = (
+        "_address",
+        "_checksum",
+        "_checksums",
+        "_expected",
+        "_first",
+        "_mapped",
+        "_path",
+        "_source",
+        "verified",
+    )
 
     def __init__(
-        self, path: Path, mapped: memoryview, first: int, checksums: np.ndarray, checksum: str | None = None
+        self,
+        path: Path | str,
+        mapped: memoryview,
+        first: int,
+        checksums: np.ndarray,
+        checksum: str | None = None,
+        source: BlockSource | None = None,
     ) -> None:
         self._path = path
+        self._source = source
         self._mapped = mapped[first:]
         self._first = first
         self._address = address_of(mapped) + first
@@ -68,25 +107,64 @@ class BlockGuard:
         """Verify the blocks of the bytes from `start` up to `stop`, counted from the first block."""
         find, end = self.verified.find, (stop - 1 >> BLOCK_SHIFT) + 1
         block = find(0, start >> BLOCK_SHIFT, end)
+        if block >= 0 and self._source is not None:
+            self.fetch([(block << BLOCK_SHIFT, end << BLOCK_SHIFT)])
         while block >= 0:
-            self.check_block(block)
+            self._compare(block)
             block = find(0, block + 1, end)
 
     def check_offsets(self, offsets: np.ndarray) -> None:
         """Verify the blocks of single bytes."""
-        blocks = offsets >> BLOCK_SHIFT
-        for block in np.unique(blocks[np.frombuffer(self.verified, np.uint8)[blocks] == 0]).tolist():
-            self.check_block(block)
+        self.check_blocks(self._unverified(offsets))
+
+    def check_blocks(self, blocks: Sequence[int]) -> None:
+        if self._source is not None:
+            self.fetch([(block << BLOCK_SHIFT, block + 1 << BLOCK_SHIFT) for block in blocks])
+        for block in blocks:
+            self._compare(block)
 
     def check_block(self, block: int) -> None:
+        if self._source is not None:
+            self.fetch([(block << BLOCK_SHIFT, block + 1 << BLOCK_SHIFT)])
+        self._compare(block)
+
+    def check_all(self) -> None:
+        self.check(0, len(self._mapped))
+
+    def fetch(self, ranges: Iterable[tuple[int, int]]) -> None:
+        """Make ranges of bytes, counted from the first block, present."""
+        if self._source is not None:
+            self._source.fetch(self.file_ranges(ranges))
+
+    def file_ranges(self, ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+        """Return where in the file the blocks lie that ranges of bytes, counted from the first block, touch."""
+        first, end = self._first, self._first + len(self._mapped)
+        return [
+            (first + (start & -BLOCK_BYTES), min(first + (stop + BLOCK_BYTES - 1 & -BLOCK_BYTES), end))
+            for start, stop in ranges
+        ]
+
+    def _unverified(self, offsets: np.ndarray) -> list[int]:
+        blocks = offsets >> BLOCK_SHIFT
+        found: list[int] = np.unique(blocks[np.frombuffer(self.verified, np.uint8)[blocks] == 0]).tolist()
+        return found
+
+    def _compare(self, block: int) -> None:
         expected = self._expected
         if expected is None:
             expected = memoryview(self.checksums())
         start = block << BLOCK_SHIFT
         found = self._mapped[start : start + BLOCK_BYTES]
-        if xxh3_64_intdigest(found) != expected[block]:
+        if xxh3_64_intdigest(found) != expected[block] and not self._repair(start, len(found), expected[block]):
             raise damaged_range(self._path, self._first + start, self._first + start + len(found))
         self.verified[block] = 1
+
+    def _repair(self, start: int, length: int, expected: int) -> bool:
+        """Read a block anew whose copy on this machine is damaged."""
+        start += self._first
+        return self._source is not None and self._source.repair(
+            start, start + length, lambda raw: xxh3_64_intdigest(raw) == expected
+        )
 
     def checksums(self) -> np.ndarray:
         """Return the checksums of the blocks, verified."""
@@ -114,7 +192,7 @@ def _checksum(values: memoryview) -> str:
     return xxh3_64_hexdigest(values.cast("B"))
 
 
-def damaged_range(path: Path, start: int, stop: int) -> StorageError:
+def damaged_range(path: Path | str, start: int, stop: int) -> StorageError:
     return damage_error(f"the bytes from {start} to {stop - 1} are damaged", path, start)
 
 
@@ -260,6 +338,22 @@ def check_nulls(array: pa.Array, hold: object) -> None:
     present = array.buffers()[0]
     if present is not None:
         _check_memory(present.address, 0, present.size, hold)
+
+
+def fetch_memory(places: Iterable[tuple[int, int, int]], hold: object) -> None:
+    """Fetch bytes of guarded files before they are verified, those of one file at the same time.
+
+    Each place is an address, and where the bytes begin and stop from there.
+    """
+    wanted: dict[BlockGuard, list[tuple[int, int]]] = {}
+    for address, start, stop in places:
+        if start < stop:
+            found = _guarded_place(address + start, stop - start, hold)
+            if found is not None:
+                guard, offset = found
+                wanted.setdefault(guard, []).append((offset, offset + stop - start))
+    for guard, ranges in wanted.items():
+        guard.fetch(ranges)
 
 
 def _address(array: np.ndarray) -> int:

@@ -6,6 +6,7 @@ it ever changes; which of its rows are hidden by later writes is known to the ma
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,10 +28,13 @@ from remuda.storage.segment.block_guard import (
 )
 from remuda.storage.segment.column_reader import ColumnReader
 from remuda.storage.segment.zone_map import ZoneMap, open_zones, zone_names
+from remuda.types.arrow_arrays import arrow_of
 from remuda.types.normalized_key import hashable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from contextlib import AbstractContextManager
+    from pathlib import Path
 
     from remuda.catalog import IndexDefinition, MapDefinition
     from remuda.storage.index.index_types import SegmentIndex
@@ -61,6 +65,9 @@ class Segment:
         "zone_arrays",
     )
 
+    is_remote = False
+    """Whether what is read may have to be fetched."""
+
     def __init__(
         self,
         segment_id: str,
@@ -73,14 +80,20 @@ class Segment:
         zone_arrays: Mapping[str, np.ndarray],
         hold: object = None,
     ) -> None:
-        self.id = segment_id
-        self.definition = definition
+        self.begin(segment_id, definition, summaries, hold)
         self.batch = batch
         self.partition_offsets = partition_offsets
         self.key_table = key_table
         self.index_arrays = index_arrays
-        self.summaries = summaries
         self.zone_arrays = zone_arrays
+
+    def begin(
+        self, segment_id: str, definition: MapDefinition, summaries: Mapping[str, ColumnSummary], hold: object
+    ) -> None:
+        """Set what is known without the files."""
+        self.id = segment_id
+        self.definition = definition
+        self.summaries = summaries
         self.hold = hold
         self.access = _Access()
         self._checked_blocks: dict[int, np.ndarray] = {}
@@ -108,6 +121,26 @@ class Segment:
         """
         self.access = _Access()
 
+    def expect(self, columns: Sequence[str], ranges: Sequence[tuple[int, int]]) -> None:
+        """Take note of a scan that is about to begin: what has to be fetched comes in larger pieces then."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Tell whether all files are on this machine."""
+        return True
+
+    def whole_files(self, folder: Path) -> AbstractContextManager[Path]:
+        """Have all files in a folder meanwhile: this one, where they are."""
+        return nullcontext(folder)
+
+    def unopened(self) -> Segment:
+        """Return the same segment with nothing opened, where its files can be opened again."""
+        return self
+
+    def row_fetcher(self, numbers: Sequence[int]) -> Callable[[np.ndarray], None] | None:  # noqa: ARG002
+        """Return what fetches rows at positions before they are read value by value; None where nothing is fetched."""
+        return None
+
     def column(self, number: int) -> pa.Array:
         """Return a column that is safe to read by Arrow, as a whole."""
         if not self.proven:
@@ -127,7 +160,7 @@ class Segment:
             self.check_positions(positions)
             for name in columns:
                 self._check_blocks(self.definition.position(name), positions)
-        return self.batch.select(list(columns)).take(pa.array(positions))
+        return self.batch.select(list(columns)).take(arrow_of(positions))
 
     def _check_blocks(self, number: int, rows: slice | np.ndarray) -> None:
         """Verify rows of a column, and check its offsets or codes, at their first use, before Arrow follows them.

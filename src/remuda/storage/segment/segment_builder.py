@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from remuda.catalog import MapDefinition, new_id
+from remuda.catalog.definitions import MOST_PARTITIONS
 from remuda.errors import ConstraintError, constraint_error, duplicate_error, shown
 from remuda.expr.cancellation import check_cancelled
 from remuda.storage.index.index_types import build_index
@@ -20,15 +21,16 @@ from remuda.storage.segment.column_summary import ColumnSummary, summarise
 from remuda.storage.segment.row_memory import release_unused, rows_of
 from remuda.storage.segment.row_order import BLOCK, sort_with_positions
 from remuda.storage.segment.segment import Segment
-from remuda.storage.segment.value_counts import SAMPLE_ROWS
+from remuda.storage.segment.value_counts import sample_rows
 from remuda.storage.segment.zone_map import build_zones
 from remuda.types import to_python
 from remuda.types.arrow_arrays import code_values, flat, is_dictionary, null_mask
+from remuda.types.arrow_texts import decoded, fits_one_array
 from remuda.types.column_hash import hash_columns
 from remuda.types.normalized_key import hashable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 PARALLEL_ROWS = 200_000
 """From so many rows on the indexes of a segment are built by several threads."""
@@ -139,10 +141,10 @@ def partition_ids(definition: MapDefinition, columns: Sequence[pa.Array | pa.Chu
     """Return the partition of every row, as 16 bits where they suffice: numpy sorts those fastest."""
     numbers = definition.positions(definition.partitioned_by)
     hashes = hash_columns([columns[number] for number in numbers], [definition.columns[n].type for n in numbers])
-    return (hashes % definition.partitions).astype(np.uint16 if definition.partitions <= 0xFFFF else np.int64)
+    return (hashes % definition.partitions).astype(np.uint16 if definition.partitions <= MOST_PARTITIONS else np.int64)
 
 
-def key_hashes(definition: MapDefinition, columns: list[pa.Array]) -> np.ndarray:
+def key_hashes(definition: MapDefinition, columns: Sequence[pa.Array | pa.ChunkedArray]) -> np.ndarray:
     """Return the unsigned hash of every row's whole key, in memory of its own."""
     numbers = definition.positions(definition.key)
     hashes = hash_columns([columns[number] for number in numbers], [definition.columns[n].type for n in numbers])
@@ -153,14 +155,16 @@ def encoded(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     """Return a string column as codes of a *sorted* dictionary where that pays, so that codes compare as the strings
     do.
 
-    All other columns stay as they are, in their chunks: their rows are copied once, when they are taken.
+    All other columns stay as they are, in their chunks: their rows are copied once, when they are taken. So do texts
+    that are too long for one array.
     """
     if is_dictionary(column):
-        column = flat(column)
-        if _is_proper_dictionary(column):
-            return _with_sorted_dictionary(column)
-        column = column.dictionary_decode()
-    if not pa.types.is_string(column.type) or mostly_distinct(column):
+        if fits_one_array(column):
+            column = flat(column)
+            if _is_proper_dictionary(column):
+                return _with_sorted_dictionary(column)
+        column = decoded(column)
+    if not pa.types.is_string(column.type) or mostly_distinct(column) or not fits_one_array(column):
         return column
     array = _codes(column)
     if len(array.dictionary) > (len(array) - array.null_count) * DICTIONARY_SHARE:
@@ -181,8 +185,8 @@ def compacted(array: pa.Array) -> pa.Array:
     return _dictionary_array(renumbered, codes, nulls, array.dictionary.filter(pa.array(used)))
 
 
-def key_reader(definition: MapDefinition, columns: list[pa.Array]) -> Callable[[int], Any]:
-    """Return the function from a position to the key of that row."""
+def key_reader(definition: MapDefinition, columns: Sequence[pa.Array] | Mapping[int, pa.Array]) -> Callable[[int], Any]:
+    """Return the function from a position to the key of that row. Of the columns only those of the key are needed."""
     numbers = definition.positions(definition.key)
     values = [value_reader(columns[number], definition.columns[number].type) for number in numbers]
     if len(values) == 1:
@@ -218,7 +222,7 @@ def mostly_distinct(array: pa.Array | pa.ChunkedArray) -> bool:
 
     Judged by the first rows, to save the encoding of a whole column that would be thrown away.
     """
-    sample = array.slice(0, SAMPLE_ROWS)
+    sample = array.slice(0, sample_rows(array))
     return bool(pc.count_distinct(sample).as_py() > len(sample) * 0.9)
 
 

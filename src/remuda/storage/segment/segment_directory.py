@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +12,7 @@ import numpy as np
 from remuda.catalog import IndexDefinition, MapDefinition, new_id
 from remuda.dataclass import dataclass
 from remuda.errors import StorageError, damage_error
-from remuda.storage.folder.store_files import SEGMENT_FILE, list_files
+from remuda.storage.folder.store_files import MAP_FILE, list_files
 from remuda.storage.index.index_types import build_index
 from remuda.storage.segment.array_file import array_file_damages, open_array_file, write_array_file
 from remuda.storage.segment.checksum import no_pause
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from remuda.storage.folder.disposal import Disposal
     from remuda.storage.remote.remote_location import RemoteLocation
+    from remuda.storage.remote.remote_segments import RemoteSegments
     from remuda.storage.segment.segment import Segment
 
 
@@ -53,14 +55,19 @@ class SegmentDirectory:
     """Adds, opens, verifies and discards the segments of a map.
 
     `folder` is None in memory; `disposal` takes what is not needed any more, and is there for the writer alone;
-    `remote` is what the folder mirrors, if anything.
+    `remote` is what the folder mirrors, if anything, and `fetched` opens the segments that are fetched from there.
     """
 
-    __slots__ = ("disposal", "folder", "remote")
+    __slots__ = ("_fetched", "disposal", "folder", "remote")
 
     def __init__(
-        self, folder: Path | None, disposal: Disposal | None = None, remote: RemoteLocation | None = None
+        self,
+        folder: Path | None,
+        disposal: Disposal | None = None,
+        remote: RemoteLocation | None = None,
+        fetched: RemoteSegments | None = None,
     ) -> None:
+        self._fetched = fetched
         self.folder = folder
         self.disposal = disposal
         self.remote = remote
@@ -79,7 +86,7 @@ class SegmentDirectory:
                 added.append(self.add(segment))
                 del segment
         except BaseException:
-            self.discard(added, ())
+            self.discard(added, (), named=False)
             raise
         return added
 
@@ -95,7 +102,10 @@ class SegmentDirectory:
         deleted = _nothing()
         if deletion_file is not None:
             deleted = open_array_file(self.folder / deletion_file, ("positions",)).arrays["positions"]
-        segment = open_segment(self.folder, definition, info, verified=verified)
+        if self._fetched is None or verified:
+            segment = open_segment(self.folder, definition, info, verified=verified)
+        else:
+            segment = self._fetched.open(self.folder, definition, info)
         return StoredSegment(segment, deleted, info, deletion_file)
 
     def take_over(self, definition: MapDefinition, info: SegmentInfo) -> StoredSegment:
@@ -106,6 +116,49 @@ class SegmentDirectory:
             if index.id not in info.indexes:
                 stored = self.with_index(stored, index)
         return stored
+
+    def restore(self, past: StoredSegment, definition: MapDefinition) -> StoredSegment:
+        """Add a segment of a version again, with the indexes that the map has now.
+
+        Its files get new names: what a root has stopped to name is never named again. They are hard links.
+        """
+        assert self.folder is not None, "versions are in a folder"
+        info = past.info
+        assert info is not None, "a segment of a version is in a folder"
+        present = tuple(each.id for each in definition.indexes if each.id in info.indexes)
+        fresh = replace(info, id=new_id(), indexes=present)
+        old = segment_paths(self.folder, replace(info, indexes=present))
+        names = list(zip(old, segment_paths(self.folder, fresh), strict=True))
+        deletion_file = None
+        if past.deletion_file is not None:
+            deletion_file = f"{fresh.id}.{new_id()}.deleted"
+            names.append((self.folder / past.deletion_file, self.folder / deletion_file))
+        made: list[Path] = []
+        try:
+            for source, target in names:
+                os.link(source, target, follow_symlinks=False)
+                made.append(target)
+            stored = self.open(definition, fresh, deletion_file)
+            for index in definition.indexes:
+                if index.id not in present:
+                    stored = self.with_index(stored, index)
+        except BaseException:
+            if self.disposal is not None:
+                self.disposal.retire(made, 0)
+            raise
+        return stored
+
+    def restore_all(self, past: Iterable[StoredSegment], definition: MapDefinition) -> list[StoredSegment]:
+        """Add segments of a version again, all or none."""
+        restored: list[StoredSegment] = []
+        try:
+            for each in past:
+                stored = self.restore(each, definition)
+                restored.append(stored)
+        except BaseException:
+            self.discard(restored, (), named=False)
+            raise
+        return restored
 
     def with_deleted(self, stored: StoredSegment, deleted: np.ndarray) -> StoredSegment:
         """Return the same segment with more rows deleted. The list is a file of its own, never changed."""
@@ -150,27 +203,39 @@ class SegmentDirectory:
             info = replace(info, indexes=tuple(each for each in info.indexes if each != index.id))
         return replace(stored, segment=stored.segment.without_index(index), info=info)
 
-    def discard(self, before: Iterable[StoredSegment], after: Iterable[StoredSegment]) -> None:
-        """Discard what the committed state no longer names: files are removed when no reader has them."""
+    def discard(self, before: Iterable[StoredSegment], after: Iterable[StoredSegment], *, named: bool = True) -> None:
+        """Discard what the committed state no longer names: files are removed when no reader and no version has them.
+
+        With `named=False` no state has named it, so that only this process can still use it.
+        """
         if self.folder is None or self.disposal is None:
             return
+        version = self.disposal.version if named else 0
         needed = {each.segment.id: each for each in after}
         for old in before:
             kept = needed.get(old.segment.id)
             if kept is None:
                 if isinstance(old.segment.hold, SegmentFiles):
-                    old.segment.hold.mark_obsolete(self.disposal)
+                    old.segment.hold.mark_obsolete(self.disposal, version)
             elif old.deletion_file not in (None, kept.deletion_file):
-                self.disposal.retire([self.folder / str(old.deletion_file)])
+                self.disposal.retire([self.folder / str(old.deletion_file)], version)
 
-    def remove_orphans(self, known: Iterable[StoredSegment], version: int) -> None:
-        """Removes files of segments that are not known to the manifest of this version."""
+    def discard_deletions(self, before: Iterable[StoredSegment], after: Iterable[StoredSegment]) -> None:
+        """Discard the files of deletions that no segment in `after` has, and that no state has named."""
+        if self.folder is None or self.disposal is None:
+            return
+        needed = {None, *(each.deletion_file for each in after)}
+        names = [each.deletion_file for each in before if each.deletion_file not in needed]
+        self.disposal.retire((self.folder / str(name) for name in names), 0)
+
+    def remove_orphans(self, known: Iterable[StoredSegment], others: Iterable[str], version: int) -> None:
+        """Remove files that are not known to the manifest of this version: neither of these segments nor `others`."""
         if self.folder is None or self.disposal is None:
             return
         needed = {
             name for each in known if each.info is not None for name in _file_names(each.info, each.deletion_file)
-        }
-        present = list_files(self.folder, levels=LEVELS, form=SEGMENT_FILE)
+        }.union(others)
+        present = list_files(self.folder, levels=LEVELS, form=MAP_FILE)
         self.disposal.retire((self.folder / name for name in present if name not in needed), version)
 
     def verify(self, stored: StoredSegment, pause: Callable[[], None] = no_pause) -> None:
@@ -184,9 +249,11 @@ class SegmentDirectory:
             return
         sound = True
         try:
-            for damage in _file_damages(self.folder, stored.info, stored.deletion_file, pause):
-                sound = False
-                yield damage
+            with stored.segment.whole_files(self.folder) as folder:
+                deletions = None if stored.deletion_file is None else self.folder / stored.deletion_file
+                for damage in _file_damages(folder, stored.info, deletions, pause):
+                    sound = False
+                    yield damage
         except FileNotFoundError as error:
             sound = False
             yield damage_error("a file of a segment is missing", error.filename)
@@ -216,11 +283,11 @@ def is_verified(stored: StoredSegment) -> bool:
 
 
 def _file_damages(
-    folder: Path, info: SegmentInfo, deletion_file: str | None, pause: Callable[[], None]
+    folder: Path, info: SegmentInfo, deletions: Path | None, pause: Callable[[], None]
 ) -> Iterator[StorageError]:
     yield from segment_damages(folder, info, pause)
-    if deletion_file is not None:
-        yield from array_file_damages(folder / deletion_file, pause)
+    if deletions is not None:
+        yield from array_file_damages(deletions, pause)
 
 
 def _file_names(info: SegmentInfo, deletion_file: str | None) -> set[str]:

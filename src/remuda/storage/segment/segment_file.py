@@ -20,7 +20,7 @@ import pyarrow as pa
 from remuda.dataclass import dataclass
 from remuda.errors import StorageError, damage_error
 from remuda.storage.folder.store_files import (
-    SEGMENT_FILE,
+    MAP_FILE,
     address_of,
     create_file,
     list_files,
@@ -34,6 +34,7 @@ from remuda.storage.folder.store_files import (
 from remuda.storage.segment.array_file import array_file_damages, open_array_file, write_array_file
 from remuda.storage.segment.block_guard import BlockGuard
 from remuda.storage.segment.checksum import BLOCK_BYTES, checksum_of, checksums_of, no_pause
+from remuda.storage.segment.saved_summaries import save_summaries
 from remuda.storage.segment.segment import Segment
 from remuda.storage.segment.segment_builder import build_segment
 
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 
     from remuda.catalog import IndexDefinition, MapDefinition
     from remuda.storage.folder.disposal import Disposal
+    from remuda.storage.segment.block_guard import BlockSource
     from remuda.storage.segment.column_summary import ColumnSummary
 
 AnyPath = TypeVar("AnyPath", bound=PurePath)
@@ -87,8 +89,9 @@ class SegmentFiles:
         self._obsolete: list[tuple[Disposal, int]] = []
         weakref.finalize(self, _remove_files, folder, segment_id, self._obsolete)
 
-    def mark_obsolete(self, disposal: Disposal) -> None:
-        self._obsolete.append((disposal, disposal.version))
+    def mark_obsolete(self, disposal: Disposal, version: int) -> None:
+        """Let the files go: no root from this version on names them."""
+        self._obsolete.append((disposal, version))
 
 
 def write_segment(folder: Path, definition: MapDefinition, table: pa.Table) -> SegmentInfo:
@@ -129,27 +132,52 @@ def save_segment(folder: Path, segment: Segment, *, make_folder: bool = True) ->
     except BaseException:
         _remove_all(folder, segment.id)
         raise
-    return SegmentInfo(segment.id, segment.rows, tuple(segment.index_arrays), size, checksum, segment.summaries)
+    summaries = save_summaries(segment.definition, segment.summaries)
+    return SegmentInfo(segment.id, segment.rows, tuple(segment.index_arrays), size, checksum, summaries)
 
 
 def open_segment(folder: Path, definition: MapDefinition, info: SegmentInfo, *, verified: bool = False) -> Segment:
     """Memory-maps a saved segment; nothing but headers and what is as small is read."""
-    keys_file = open_array_file(_keys_path(folder, info.id), _CHECKED_ARRAYS)
-    keys = keys_file.arrays
-    rows, row_guard = _open_rows(_rows_path(folder, info.id), definition, info, keys)
+    rows = open_rows(folder, definition, info)
     indexes = {index_id: open_array_file(index_path(folder, info.id, index_id)) for index_id in info.indexes}
-    guards = (row_guard, keys_file.guard, *(each.guard for each in indexes.values()))
+    guards = (*rows.guards, *(each.guard for each in indexes.values()))
     return Segment(
         info.id,
         definition,
-        rows,
-        keys["partition_offsets"],
-        keys["table"],
+        rows.batch,
+        rows.keys["partition_offsets"],
+        rows.keys["table"],
         {index_id: each.arrays for index_id, each in indexes.items()},
         info.summaries,
-        {name: array for name, array in keys.items() if name not in _KEY_ARRAYS},
+        rows.zone_arrays,
         SegmentFiles(folder, info.id, guards, verified=verified),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class OpenRows:
+    """The rows of a segment and the arrays of its `.keys`, mapped, with the guards of both files."""
+
+    batch: pa.RecordBatch
+    keys: Mapping[str, np.ndarray]
+    guards: tuple[BlockGuard | None, ...]
+
+    @property
+    def zone_arrays(self) -> dict[str, np.ndarray]:
+        return {name: array for name, array in self.keys.items() if name not in _KEY_ARRAYS}
+
+
+def open_rows(
+    folder: Path,
+    definition: MapDefinition,
+    info: SegmentInfo,
+    source_of: Callable[[Path], BlockSource | None] = lambda _path: None,
+) -> OpenRows:
+    """Memory-map the rows of a segment and its `.keys`; `source_of` tells where a file comes from that has holes."""
+    keys_path, path = _keys_path(folder, info.id), _rows_path(folder, info.id)
+    keys_file = open_array_file(keys_path, _CHECKED_ARRAYS, source_of(keys_path))
+    batch, guard = _open_rows(path, definition, info, keys_file.arrays, source_of(path))
+    return OpenRows(batch, keys_file.arrays, (guard, keys_file.guard))
 
 
 def save_index(
@@ -208,38 +236,48 @@ def _keys_path(folder: AnyPath, segment_id: str) -> AnyPath:
 
 
 def _open_rows(
-    path: Path, definition: MapDefinition, info: SegmentInfo, keys: Mapping[str, np.ndarray]
+    path: Path,
+    definition: MapDefinition,
+    info: SegmentInfo,
+    keys: Mapping[str, np.ndarray],
+    source: BlockSource | None,
 ) -> tuple[pa.RecordBatch, BlockGuard | None]:
     guard = None
+    shown = path if source is None else source.shown
     try:
-        mapped = map_file(path, levels=LEVELS)
+        mapped = map_file(path if source is None else source.path, levels=LEVELS)
         if len(mapped) != info.row_bytes:
-            raise _wrong_size(path, len(mapped), info)
+            raise _wrong_size(shown, len(mapped), info)
         if "row_checksums" in keys:
-            guard = _row_guard(path, mapped, keys)
+            guard = _row_guard(shown, mapped, keys, source)
+        elif source is not None:
+            source.fetch([(0, source.size)])
+            if digest(source.path) != (info.row_bytes, info.row_checksum):
+                raise damage_error("the file is not as it was written", shown)
         reader = pa.ipc.open_file(pa.BufferReader(mapped))
         batch = reader.get_batch(0)
         batch.validate()
     except FileNotFoundError:
         raise
     except (pa.ArrowException, OSError) as error:
-        raise damage_error(f"not a readable Arrow file: {error}", path, 0) from error
+        raise damage_error(f"not a readable Arrow file: {error}", shown, 0) from error
     written = (reader.schema.metadata or {}).get(_FORMAT_KEY, b"").decode()
     if written != FORMAT:
         raise StorageError(
-            f"the segment has format {written or 'unknown'}, this version reads {FORMAT}", path, 0, sqlstate="0A000"
+            f"the segment has format {written or 'unknown'}, this version reads {FORMAT}", shown, 0, sqlstate="0A000"
         )
     if batch.num_rows != info.rows or not _fits(batch.schema, definition):
-        raise damage_error("the segment does not fit its map", path, 0)
+        raise damage_error("the segment does not fit its map", shown, 0)
     return batch, guard
 
 
-def _row_guard(path: Path, mapped: memoryview, keys: Mapping[str, np.ndarray]) -> BlockGuard:
+def _row_guard(
+    path: Path | str, mapped: memoryview, keys: Mapping[str, np.ndarray], source: BlockSource | None
+) -> BlockGuard:
     """Return the guard of the rows, by which the metadata of the Arrow file is verified before Arrow reads it."""
-    guard = BlockGuard(path, mapped, 0, keys["row_checksums"])
+    guard = BlockGuard(path, mapped, 0, keys["row_checksums"], source=source)
     try:
-        for block in keys["row_metadata"].tolist():
-            guard.check_block(block)
+        guard.check_blocks(keys["row_metadata"].tolist())
     except LookupError as error:
         raise damage_error("the checksums of the blocks do not fit the file", path) from error
     return guard
@@ -264,7 +302,7 @@ def _metadata_blocks(mapped: memoryview) -> np.ndarray:
     return np.array(sorted(blocks), np.uint32)
 
 
-def _wrong_size(path: Path, size: int, info: SegmentInfo) -> StorageError:
+def _wrong_size(path: Path | str, size: int, info: SegmentInfo) -> StorageError:
     return damage_error(f"the file has {size} bytes instead of {info.row_bytes}", path, min(size, info.row_bytes))
 
 
@@ -286,9 +324,7 @@ def _remove_all(folder: Path, segment_id: str) -> None:
 
 
 def _present_files(folder: Path, segment_id: str) -> list[Path]:
-    return [
-        folder / name for name in list_files(folder, levels=LEVELS, form=SEGMENT_FILE) if name.startswith(segment_id)
-    ]
+    return [folder / name for name in list_files(folder, levels=LEVELS, form=MAP_FILE) if name.startswith(segment_id)]
 
 
 def digest(path: Path, pause: Callable[[], None] = no_pause) -> tuple[int, str]:

@@ -145,6 +145,22 @@ class SegmentSource:
         return np.array([start for start, _ in ranges], np.int64), np.array([stop for _, stop in ranges], np.int64)
 
 
+class RemoteSegmentSource(SegmentSource):
+    """Fetches the rows that are read value by value before they are read: all columns at once."""
+
+    __slots__ = ()
+
+    def rows_at(self, columns: Sequence[int], positions: Sequence[int] | np.ndarray) -> list[tuple[Any, ...]]:
+        fetch = self.segment.row_fetcher(columns)
+        if fetch is not None:
+            fetch(np.asarray(positions, np.int64))
+        return super().rows_at(columns, positions)
+
+
+def source_class(segment: Segment) -> type[SegmentSource]:
+    return RemoteSegmentSource if segment.is_remote else SegmentSource
+
+
 def _inside(positions: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> np.ndarray:
     """Tell whether each position is in one of the ranges."""
     if len(starts) == 0:

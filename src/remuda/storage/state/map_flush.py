@@ -26,11 +26,14 @@ class MapFlush:
         self._superseded: list[tuple[StoredSegment, ...]] = []
         """Segments that a manifest may still name, though a checkpoint has replaced them."""
 
-    def run(self) -> bool:
-        """Do all of a checkpoint but its commit; return False if there was nothing to do."""
+    def run(self, *, needed: bool = False) -> bool:
+        """Do all of a checkpoint but its commit; return False if there was nothing to do.
+
+        One that is `needed` is not given up for a statement that waits to remove all rows.
+        """
         state = self._state
         with state.structure:
-            with state.writer:
+            with state.latch:
                 version, length, flushed = state.version, state.version.memtable.committed, state.applied
             if length == 0:
                 return False
@@ -38,11 +41,11 @@ class MapFlush:
                 # A statement that could still be refused must not get into a segment.
                 state.wal.wait(flushed)
             try:
-                with cancelled_by(self._refuse_needless):
+                with cancelled_by(None if needed else self._refuse_needless):
                     stored = flush_memtable(state.directory, version, state.stored, length)
             except _NeedlessFlushError:
                 return False
-            with state.writer:
+            with state.latch:
                 self._superseded.append(state.stored)
                 if state.pending is not None:
                     state.pending.flushed.extend(version.memtable.entries(0, length))

@@ -1,42 +1,73 @@
 """The state of a map in force: its version, its segments, its locks, and how the next version takes their place.
 
-Locks, from the outside in: `structure` (one for the store: checkpoints, loads, index changes), then the writer lock.
-Readers take neither. A writer holds its lock for the microseconds of applying a statement in memory, not for the fsync.
+Locks, from the outside in; readers take none of them:
+
+    writer      one for a map. A statement that reads before it writes holds it from its snapshot to its commit, any
+                other writer while it applies its statement in memory, but not for the fsync. Whatever changes the rows
+                of the map holds it. All of several maps, for a rebase: in the order of their ids.
+    structure   one for the store: checkpoints, loads, changes of indexes and of the catalog.
+    latch       one for a map, held for microseconds by a thread that applies a statement to the version in force or
+                puts another version in its place.
+
+A checkpoint and a change of an index leave the rows as they are, so they take no writer lock: they go on beside a
+statement that holds it, which may itself wait for `structure`. A thread that has `structure` and finds that it needs
+a writer lock as well may only try it for a bounded time, as `storage/load/map_load.py` does; where that fails it gives
+`structure` back and takes both in order.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from threading import RLock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from remuda.storage.snapshot import MapSnapshot
+from remuda.storage.state.applied_batches import AppliedBatches
 from remuda.storage.state.map_version import MapVersion, version_of, write_again
 from remuda.storage.state.pending_writes import PendingWrites
 from remuda.storage.wal.writer_lock import UnsafeRecords, WriterLock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from contextlib import AbstractContextManager
+    from types import TracebackType
 
     from remuda.catalog import MapDefinition
     from remuda.storage.commit.recovery import RecoveredMap
     from remuda.storage.lookup.row_projection import Row
     from remuda.storage.segment.segment_directory import SegmentDirectory, StoredSegment
+    from remuda.storage.state.applied_batches import BatchId
     from remuda.storage.wal.log import WriteAheadLog
+
+
+class Writer(Protocol):
+    """What a writer lock is: an `RLock`, or a `WriterLock`."""
+
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool: ...
+
+    def release(self) -> None: ...
+
+    def __enter__(self) -> bool: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None: ...
 
 
 class MapState:
     """Holds the version of a map that is in force and the locks around it. `MapStore` reads and writes through it.
 
     `snapshot` is the newest one taken of `version`. `writer` keeps other writers out; with a WAL it is `writer_lock`.
+    `latch` guards the version in force: see the order of locks above.
     `commit` writes the store's manifest, given the delivery that brought new segments, if one did.
     """
 
     __slots__ = (
         "applied",
+        "batches",
         "commit",
         "directory",
         "flushed",
+        "latch",
         "pending",
         "snapshot",
         "stored",
@@ -58,6 +89,7 @@ class MapState:
     ) -> None:
         self.directory = directory
         self.structure = structure
+        self.latch = RLock()
         self.commit = commit
         self.attach(wal)
         self.unsafe = UnsafeRecords()
@@ -66,6 +98,7 @@ class MapState:
         self.applied = 0
         """The last one whose effect is in the segments or the memtable."""
         self.stored: tuple[StoredSegment, ...] = ()
+        self.batches = AppliedBatches()
         self.pending = None if directory.remote is None else PendingWrites()
         """What the newest root does not have, where other processes commit to the store as well."""
         self.use(MapVersion(definition))
@@ -78,14 +111,14 @@ class MapState:
         """Record writes in this WAL from now on: what was replayed before came from it."""
         self.wal = wal
         self.writer_lock = None if wal is None else WriterLock(wal, self._take_back)
-        self.writer: AbstractContextManager[object] = self.writer_lock or RLock()
+        self.writer: Writer = self.writer_lock or RLock()
 
     def _take_back(self) -> None:
         """Install a version without the records that could not be made durable, and without those behind them.
 
         A snapshot taken in between keeps what it saw.
         """
-        with self.writer:
+        with self.writer, self.latch:
             assert self.wal is not None
             assert self.writer_lock is not None
             self.writer_lock.epoch = self.wal.epoch
@@ -104,10 +137,10 @@ class MapState:
         self.snapshot = MapSnapshot(version, version.memtable.committed, self.directory)
 
     def restore(self, recovered: RecoveredMap) -> None:
-        """Install the state that the files describe, at opening and at a refresh; the writer lock is held."""
+        """Install the state that the files describe, at opening and at a refresh; the latch is held."""
         self.stored = recovered.stored
         self.use(recovered.version)
-        self.flushed, self.applied = recovered.flushed, recovered.applied
+        self.flushed, self.applied, self.batches = recovered.flushed, recovered.applied, recovered.batches
         self.mark_committed()
 
     def rebase(self, recovered: RecoveredMap) -> None:
@@ -137,26 +170,31 @@ class MapState:
         carried: tuple[int, int],
         fresh: Sequence[StoredSegment] = (),
         delivery: str | None = None,
+        batch: BatchId | None = None,
     ) -> None:
-        """Install segments and these entries of the memtable in place of the present version; both locks are held.
+        """Install segments and these entries of the memtable in place of the present version.
 
-        `delivery` is the one that brought the segments: the manifest says in the same moment that it is applied.
+        The writer lock and `structure` are held. `delivery` and `batch` are those that brought the segments: the
+        manifest says in the same moment that they are applied.
         """
         before, version, unsafe, flushed_before = self.stored, self.version, self.unsafe, self.flushed
-        self.replace_version(stored, version.definition, carried=carried)
-        self.flushed = flushed
-        try:
-            self.commit(delivery)
-        except BaseException:
-            self.stored, self.unsafe, self.flushed = before, unsafe, flushed_before
-            self.use(version)
-            raise
-        self.directory.discard([*before, *fresh], stored)
+        batches, self.batches = self.batches, self.batches.with_batch(batch)
+        with self.latch:
+            self.replace_version(stored, version.definition, carried=carried)
+            self.flushed = flushed
+            try:
+                self.commit(delivery)
+            except BaseException:
+                self.stored, self.unsafe, self.flushed, self.batches = before, unsafe, flushed_before, batches
+                self.use(version)
+                raise
+        self.directory.discard(before, stored)
+        self.directory.discard(fresh, stored, named=False)
 
     def replace_version(
         self, stored: Sequence[StoredSegment], definition: MapDefinition, *, carried: tuple[int, int]
     ) -> None:
-        """Install a version of these segments and of the entries [start, stop) of the memtable; the lock is held."""
+        """Install a version of these segments and of the entries [start, stop) of the memtable; the latch is held."""
         start, stop = carried
         version = version_of(definition, stored)
         write_again(version, self.version.memtable.entries(start, stop))
@@ -168,7 +206,7 @@ class MapState:
     def change_definition(self, definition: MapDefinition, stored: tuple[StoredSegment, ...]) -> MapDefinition:
         """Install a definition with other indexes: positions stay, so the memtable and the deletion vectors are
         shared with the version before."""
-        with self.writer:
+        with self.latch:
             present = self.version
             segments = [each.segment for each in stored]
             version = MapVersion(
@@ -182,6 +220,20 @@ class MapState:
             self.stored = stored
             self.use(version)
         return definition
+
+    def let_go(self) -> None:
+        """Install the same version over segments that are not open: their files go with the last query that reads them.
+
+        For readers of a remote store: a writer knows its segments by themselves.
+        """
+        with self.latch:
+            present = self.version
+            self.stored = tuple([replace(each, segment=each.segment.unopened()) for each in self.stored])
+            segments = [each.segment for each in self.stored]
+            version = MapVersion(present.definition, segments, present.deletions, present.columns, present.infos)
+            version.live, version.hold = present.live, present.hold
+            self.use(version)
+            self.mark_committed()
 
     def release(self) -> None:
         """Let go of the files at once, and not when the collector comes by."""

@@ -6,6 +6,7 @@ taken from. Of all rows with one key, in all segments and the memtable, at most 
 
 from __future__ import annotations
 
+import itertools
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -50,11 +51,11 @@ class MapVersion:
     __slots__ = (
         "__weakref__",
         "_before",
+        "_covering",
         "_dirty",
         "added",
         "batch_lookups",
         "columns",
-        "covering",
         "definition",
         "deletions",
         "hold",
@@ -91,12 +92,22 @@ class MapVersion:
         self.added = 0
         self.key_hash = key_hasher(definition)
         self.partition_of_key = key_partitioner(definition)
-        self.covering = _covering(definition.partitions, self.segments)
+        self._covering: list[tuple[int, ...]] | None = None
         self.point_lookups: dict[RowProjection, Callable[[Any], Any]] = {}
         self.batch_lookups: dict[RowProjection, BatchLookup] = {}
         self.index_lookups: dict[IndexRead, IndexLookup] = {}
         self._before = _RowsBefore()
         self._dirty: tuple[DirtyKeys | None] | None = None
+
+    @property
+    def covering(self) -> list[tuple[int, ...]]:
+        """List for each partition the segments to search, newest first; one entry where there is no choice.
+
+        Made when it is first asked for: it looks into the files of the segments.
+        """
+        if self._covering is None:
+            self._covering = _covering(self.definition.partitions, self.segments)
+        return self._covering
 
     @property
     def dirty(self) -> DirtyKeys | None:
@@ -311,11 +322,12 @@ def key_partitioner(definition: MapDefinition) -> Callable[[Any, int], int]:
 
 
 def _covering(partitions: int, segments: Sequence[Segment]) -> list[tuple[int, ...]]:
-    """List for each partition the segments to search, newest first; one entry where there is no choice."""
     if len(segments) <= 1:
         return [tuple(range(len(segments)))]
     spans = [(number, each.first_partition, each.last_partition) for number, each in enumerate(segments)]
-    return [
-        tuple(number for number, first, last in reversed(spans) if first <= partition <= last)
-        for partition in range(partitions)
-    ]
+    # The segments change where one begins or ends, which is seldom.
+    cuts = sorted({0, partitions} | {first for _, first, _ in spans} | {last + 1 for *_, last in spans})
+    found: list[tuple[int, ...]] = []
+    for start, stop in itertools.pairwise(cuts):
+        found += [tuple(number for number, first, last in reversed(spans) if first <= start <= last)] * (stop - start)
+    return found

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from threading import Lock, RLock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from remuda.catalog import Catalog
 from remuda.errors import ErrorCode, SqlError, StorageError
@@ -21,6 +22,13 @@ if TYPE_CHECKING:
     from remuda.storage.wal.log import Durability, WriteAheadLog
 
 
+class PastMaps(Protocol):
+    """Opens the maps of versions."""
+
+    def map(self, definition: MapDefinition, /) -> MapStore:
+        """Return a map of a version, which is never changed."""
+
+
 class StoreState:
     """Holds the maps and the catalog, and gives snapshots of several maps at one moment.
 
@@ -33,6 +41,7 @@ class StoreState:
         "closed",
         "durability",
         "folder",
+        "history",
         "maps",
         "partitions",
         "path",
@@ -50,6 +59,8 @@ class StoreState:
         self.read_only = read_only
         self.catalog = Catalog()
         self.maps: dict[str, MapStore] = {}
+        self.history: PastMaps | None = None
+        """Opens the maps of versions."""
         self.closed = False
         self.structure = RLock()
         self._installing = Lock()
@@ -66,6 +77,8 @@ class StoreState:
 
     def map(self, definition: MapDefinition) -> MapStore:
         found = self.maps.get(definition.id)
+        if found is None and definition.is_past and self.history is not None and not self.closed:
+            return self.history.map(definition)
         if found is None or found.availability.destroyed:
             raise SqlError(ErrorCode.MAP_DESTROYED, f"the map {definition.name} was dropped")
         return found
@@ -95,7 +108,7 @@ class StoreState:
 
     def install(self, recovered: Recovered, maps: dict[str, MapStore]) -> None:
         """Make all that was recovered from the folder visible at once; `maps` are those to restore, by their ids."""
-        catalog = recovered.catalog()
+        catalog = replace(recovered.catalog(), history=self.catalog.history)
         with self._installing:
             for map_id, found in recovered.maps.items():
                 maps[map_id].restore(found)

@@ -38,8 +38,10 @@ class WriterLock:
         self.pending = 0
         self.epoch = wal.epoch
 
-    def __enter__(self) -> None:
-        self._lock.acquire()
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
+        """Take the lock as an `RLock` is taken; False where it could not be had in that time."""
+        if not self._lock.acquire(blocking, timeout):
+            return False
         self._depth += 1
         if self.epoch != self._wal.epoch and self._depth == 1:
             try:
@@ -48,8 +50,15 @@ class WriterLock:
                 self._depth -= 1
                 self._lock.release()
                 raise
+        return True
+
+    __enter__ = acquire
+
+    def release(self) -> None:
+        self.__exit__()
 
     def __exit__(self, *_: object) -> None:
+        """Free the lock and, left for the last time, wait until what was written under it is durable."""
         self._depth -= 1
         pending = 0
         if self._depth == 0:

@@ -19,6 +19,7 @@ from remuda.sql.bind.expression.subqueries import named_relation
 from remuda.sql.bind.relation.information_schema import bind_information
 from remuda.sql.bind.relation.join_clause import bind_join, is_comma, join_kind
 from remuda.sql.bind.relation.table_functions import bind_table_function, is_table_function
+from remuda.sql.bind.relation.table_version import find_version
 from remuda.sql.bind.relation.values_clause import one_row
 from remuda.sql.bind.scope import QueryLevel, Scope, ScopeRelation, over_join
 from remuda.sql.parse.spans import refuse_unknown_parts, span_of, unsupported
@@ -26,11 +27,13 @@ from remuda.sql.parse.spans import refuse_unknown_parts, span_of, unsupported
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from remuda.catalog import MapDefinition
     from remuda.errors import Span
     from remuda.sql.bind.bind_context import BindContext
     from remuda.sql.bind.order_by import OrderEntry
 
 _TABLE_PARTS = frozenset({"this", "db", "alias", "joins"})
+_MAP_PARTS = _TABLE_PARTS | {"version"}
 _WITH_SUBQUERY = (exp.Subquery, exp.Exists, exp.In, exp.Any, exp.All)
 _ALIAS_PARTS = frozenset({"this", "columns"})
 _RESERVED = frozenset(
@@ -211,9 +214,11 @@ def _bind_parentheses(binding: BindContext, node: Any, level: QueryLevel) -> Sou
 def _bind_table_entry(binding: BindContext, node: Any, level: QueryLevel) -> Source:
     if node.args.get("joins"):
         return bind_sources(binding, [_without_joins(node), *node.args["joins"]], level)
-    refuse_unknown_parts(node, _TABLE_PARTS)
+    refuse_unknown_parts(node, _MAP_PARTS)
     if not isinstance(node.this, exp.Identifier):
         raise unsupported(node, "this in FROM")
+    if node.args.get("version") is not None:
+        return _named(binding, node, _bind_map(binding, node, find_version(binding, node)))
     if not node.db:
         common = level.ctes.get(node.name.casefold())
         if common is not None:
@@ -240,8 +245,8 @@ def bind_map_entry(binding: BindContext, node: Any) -> Source:
     return _named(binding, node, _bind_map(binding, node))
 
 
-def _bind_map(binding: BindContext, node: Any) -> Source:
-    definition = binding.find_map(node.name, node.db or None, span_of(node))
+def _bind_map(binding: BindContext, node: Any, definition: MapDefinition | None = None) -> Source:
+    definition = definition or binding.find_map(node.name, node.db or None, span_of(node))
     columns = tuple(binding.column_of(column) for column in definition.columns)
     hidden = frozenset(
         column.id for column, declared in zip(columns, definition.columns, strict=True) if declared.hidden

@@ -1,0 +1,16 @@
+"""The format `remuda` for every Spark session that sees this package.
+
+Spark looks for packages named `pyspark_*` when a session first asks for a data source written in Python, and takes the
+format from their `DefaultSource`. So `spark.read.format("remuda")`, and `USING remuda` in SQL, need no
+`remuda.spark.register(spark)`: in new sessions and threads, in clients that speak SQL alone, and on Spark Connect
+servers.
+"""
+
+from contextlib import suppress
+
+# Spark imports all such packages to find one of them: an error here would take other data sources away from users whose
+# PySpark is too old for this one.
+with suppress(ImportError):
+    from remuda.spark.source.source import RemudaSource as DefaultSource
+
+    __all__ = ["DefaultSource"]

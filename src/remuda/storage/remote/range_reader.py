@@ -1,0 +1,89 @@
+"""Reads ranges of remote files. Each request is tried a few times, as one query may need thousands of them."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from remuda.errors import StorageError
+from remuda.storage.commit.commit_retry import FileGoneError
+
+if TYPE_CHECKING:
+    from remuda.storage.remote.remote_files import RemoteFiles
+
+_TRIES = 4
+_PAUSE = 0.1
+"""Seconds before the second try, above those of the file system's own client; it doubles."""
+_MOST_OPEN = 64
+"""Files that are kept open: one that is opened again costs a request for its size, on some file systems a descriptor
+as long as it is open."""
+
+
+class RangeReader:
+    """Reads ranges of the files of one store, by any number of threads."""
+
+    __slots__ = ("_files", "_lock", "_open")
+
+    def __init__(self, files: RemoteFiles) -> None:
+        self._files = files
+        self._open: OrderedDict[str, Any] = OrderedDict()
+        self._lock = Lock()
+
+    def size(self, name: str) -> int:
+        """Return how many bytes a file has."""
+        return int(self._try(name, lambda file: file.size()))
+
+    def read(self, name: str, start: int, stop: int) -> pa.Buffer:
+        """Return the bytes from `start` up to `stop`, all of them."""
+
+        def read(file: Any) -> pa.Buffer:
+            found = file.read_at(stop - start, start)
+            if len(found) != stop - start:
+                raise OSError(f"{len(found)} of {stop - start} bytes have come")
+            return found
+
+        return self._try(name, read)
+
+    def shown(self, name: str) -> str:
+        """Return how errors call a file."""
+        return f"{self._files.name}/{name}"
+
+    def _try(self, name: str, use: Any) -> Any:
+        failure: Exception | None = None
+        for attempt in range(_TRIES):
+            if attempt:
+                time.sleep(_PAUSE * 2 ** (attempt - 1))
+            try:
+                return use(self._file(name))
+            except FileNotFoundError as error:
+                raise FileGoneError(
+                    "a file of the store is gone: the state that is read is older than the retention, or the store is "
+                    "damaged; refresh, and ask again",
+                    self.shown(name),
+                ) from error
+            except (OSError, pa.ArrowException) as error:
+                self._forget(name)  # Opened anew it tells whether it is still there.
+                failure = error
+        reason = str(failure).splitlines()[0]
+        raise StorageError(f"a file cannot be fetched: {reason}", self.shown(name)) from failure
+
+    def _file(self, name: str) -> Any:
+        with self._lock:
+            found = self._open.get(name)
+            if found is not None:
+                self._open.move_to_end(name)
+                return found
+        found = self._files.filesystem.open_input_file(f"{self._files.path}/{name}")
+        with self._lock:
+            self._open[name] = found
+            while len(self._open) > _MOST_OPEN:
+                self._open.popitem(last=False)
+        return found
+
+    def _forget(self, name: str) -> None:
+        with self._lock:
+            self._open.pop(name, None)

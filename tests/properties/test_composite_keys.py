@@ -1,0 +1,117 @@
+"""INs and ORs over keys of several columns are DuckDB's, whatever of them the key answers, on one and three members."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+
+import pytest
+
+import remuda
+from tests.harness.databases import DuckDatabase
+from tests.harness.generated import rows_of
+from tests.properties.test_decisions import comparable
+
+MAPS = {
+    "whole": ("a BIGINT, s VARCHAR, v INTEGER, x DOUBLE", "a, s", ""),
+    "part": ("a BIGINT, s VARCHAR, v INTEGER, x DOUBLE", "a, s", " PARTITION BY (s)"),
+    "float": ("a BIGINT, x DOUBLE, s VARCHAR, v INTEGER", "a, x", ""),
+    "single": ("id BIGINT, a BIGINT, s VARCHAR, x DOUBLE, v INTEGER", "id", ""),
+}
+ROWS = 1_200
+SECOND = {"whole": "s", "part": "s", "float": "x"}
+TEXTS = ("'t0'", "'t1'", "'t7'", "''", "'none'", "NULL")
+NUMBERS = ("0.0", "-0.0", "0.5", "1.5", "'NaN'::DOUBLE", "7", "NULL")
+
+
+def contents(name: str) -> str:
+    second = {"float": "CASE WHEN i // 60 = 3 THEN 'NaN'::DOUBLE ELSE (i // 60) / 2.0 END"}
+    x = second.get(name, "i / 4.0")
+    s = "'t' || (i // 60)::VARCHAR"
+    columns = [each.split()[0] for each in MAPS[name][0].split(", ")]
+    values = {"id": "i", "a": "i % 60", "s": s, "x": x, "v": "(i % 7)::INTEGER"}
+    return f"SELECT {', '.join(f'{values[each]} AS {each}' for each in columns)} FROM range({ROWS}) AS r(i)"
+
+
+class KeyQueries:
+    def __init__(self, random: Random) -> None:
+        self.random = random
+
+    def query(self) -> tuple[str, list[int]]:
+        random, values = self.random, list[int]()
+        name = random.choice(list(MAPS))
+        if name != "single" and random.random() < 0.4:
+            condition = f"(a, {SECOND[name]}) IN ({', '.join(self._tuple(name, values) for _ in range(3))})"
+        else:
+            branches = [self._branch(name, values) for _ in range(random.choice((1, 2, 2, 3, 12)))]
+            condition = " OR ".join(branches)
+        if random.random() < 0.3:
+            condition = f"({condition}) AND v < {random.choice((0, 3, 6))}"
+        if random.random() < 0.1:
+            condition = f"({condition}) AND (a = 3 OR v = 2)"
+        return f"SELECT * FROM {name} WHERE {condition}", values
+
+    def _branch(self, name: str, values: list[int]) -> str:
+        random = self.random
+        if name == "single":
+            parts = [f"id = {self._number(values)}"]
+        else:
+            second = random.choice(TEXTS if SECOND[name] == "s" else NUMBERS)
+            equal = random.choice(
+                (f"= {second}", f"= {second}", f"IN ({second}, {TEXTS[1] if SECOND[name] == 's' else 1})")
+            )
+            parts = [f"a = {self._number(values)}", f"{SECOND[name]} {equal}"]
+        if random.random() < 0.1:
+            parts = parts[:1]
+        if random.random() < 0.2:
+            parts.append(random.choice(("v > 2", "a < 40", "v IS NULL", "a + 1 > 5")))
+        return f"({' AND '.join(parts)})"
+
+    def _tuple(self, name: str, values: list[int]) -> str:
+        second = TEXTS if SECOND[name] == "s" else NUMBERS
+        return f"({self._number(values)}, {self.random.choice(second[:-1])})"
+
+    def _number(self, values: list[int]) -> str:
+        number = self.random.choice((0, 1, 3, 7, 59, 60, 1000))
+        if self.random.random() < 0.7:
+            return str(number)
+        values.append(number)
+        return "?"
+
+
+def compare(seed: int, queries: int, members: int) -> Counter[str]:
+    random = Random(seed)
+    generator, oracle = KeyQueries(random), DuckDatabase()
+    used: Counter[str] = Counter()
+    with remuda.open(members=members) as grid:
+        for name, (columns, key, by) in MAPS.items():
+            definition = f"CREATE TABLE {name} ({columns}, PRIMARY KEY ({key}))"
+            grid.sql(definition + by)
+            oracle.execute(definition, [])
+            oracle.load(name, contents(name))
+            grid.load(name, rows_of(contents(name)))
+        for statement in ("DELETE FROM whole WHERE a = 1", "UPDATE part SET v = 9 WHERE a IN (1, 3)"):
+            grid.sql(statement)
+            oracle.execute(statement, [])
+        for _ in range(queries):
+            text, values = generator.query()
+            expected = sorted(comparable(oracle.query(text, values)))
+            assert sorted(comparable(grid.sql(text, *values))) == expected, (seed, members, text, values)
+            plan = "\n".join(line for (line,) in grid.sql(f"EXPLAIN {text}", *values))
+            several = ") IN ((" in plan or " OR " in plan.partition("key:")[2].partition("\n")[0]
+            used["several keys" if several and "KeyLookup" in plan else "other"] += 1
+    oracle.close()
+    return used
+
+
+@pytest.mark.parametrize("members", [1, 3])
+def test_keys_of_several_columns(members: int) -> None:
+    used = compare(5 + members, 150, members)
+    assert used["several keys"] > 30
+    assert used["other"] > 30
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(100, 120))
+def test_many_keys_of_several_columns(seed: int) -> None:
+    compare(seed, 400, 1 + 2 * (seed % 2))
