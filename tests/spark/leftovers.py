@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def left_behind(grid: Grid) -> list[Path]:
-    """Files of parcels and answers; a job that was cancelled removes its own when it has ended."""
+    """Files of shuffle blocks and answers; a job that was cancelled removes its own when it has ended."""
     assert grid.store.path is not None
     folder = grid.store.path / "inbox"
     for _ in range(1_200):

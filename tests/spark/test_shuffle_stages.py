@@ -21,8 +21,8 @@ from remuda.plan.traits import Convention
 from remuda.plan.walk import change_inputs, walk
 from remuda.spark.query import shuffle_stages
 from remuda.spark.query.shuffle_blocks import (
+    BLOCK_ROWS,
     INLINE_BYTES,
-    PARCEL_ROWS,
     Mailbox,
     OpenedBlocks,
     ShuffleBlock,
@@ -150,8 +150,8 @@ def batch(start: int, rows: int) -> ArrowBatch:
     return ArrowBatch(COLUMNS, pa.RecordBatch.from_arrays([pa.array(np.arange(start, start + rows))], names=["0"]))
 
 
-def received(parcels: list[ShuffleBlock], task: int, edge: int) -> list[int]:
-    channel = OpenedBlocks(COLUMNS, Mailbox([pickle.dumps(parcels)]).for_task(task, {edge}))
+def received(blocks: list[ShuffleBlock], task: int, edge: int) -> list[int]:
+    channel = OpenedBlocks(COLUMNS, Mailbox([pickle.dumps(blocks)]).for_task(task, {edge}))
     values: list[int] = []
     while not channel.is_finished:
         found = channel.poll()
@@ -159,9 +159,9 @@ def received(parcels: list[ShuffleBlock], task: int, edge: int) -> list[int]:
     return values
 
 
-@pytest.mark.parametrize("rows", [10, PARCEL_ROWS, 3 * PARCEL_ROWS + 1])
+@pytest.mark.parametrize("rows", [10, BLOCK_ROWS, 3 * BLOCK_ROWS + 1])
 @pytest.mark.parametrize("with_folder", [True, False])
-def test_parcels_arrive_where_they_are_sent(tmp_path: Path, rows: int, with_folder: bool) -> None:
+def test_shuffle_blocks_arrive_where_they_are_sent(tmp_path: Path, rows: int, with_folder: bool) -> None:
     writer = ShuffleBlockWriter(str(tmp_path) if with_folder else None)
     first, second, everyone = writer.channel(1, 0), writer.channel(1, 1), writer.channel(2, None)
     for start in range(0, rows, 10_000):
@@ -169,10 +169,10 @@ def test_parcels_arrive_where_they_are_sent(tmp_path: Path, rows: int, with_fold
         assert first.offer(batch(start, count))
         assert second.offer(batch(-start - count, count))
     assert everyone.offer(batch(7, 2))
-    parcels = writer.finish()
-    assert received(parcels, 0, 1) == list(range(rows))
-    assert sorted(received(parcels, 1, 1)) == list(range(-rows, 0))
-    assert received(parcels, 0, 2) == received(parcels, 1, 2) == [7, 8]
+    blocks = writer.finish()
+    assert received(blocks, 0, 1) == list(range(rows))
+    assert sorted(received(blocks, 1, 1)) == list(range(-rows, 0))
+    assert received(blocks, 0, 2) == received(blocks, 1, 2) == [7, 8]
     assert len(list(tmp_path.iterdir())) == (with_folder and rows * 8 > INLINE_BYTES)
 
 
@@ -181,5 +181,5 @@ def test_rows_without_columns_are_counted(tmp_path: Path) -> None:
     rows = batch(0, 9).arrow().select([])
     for _ in range(2):
         writer.channel(1, None).offer(ArrowBatch((), rows))
-    (parcel,) = writer.finish()
-    assert parcel.open().num_rows == 18
+    (block,) = writer.finish()
+    assert block.open().num_rows == 18

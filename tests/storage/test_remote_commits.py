@@ -392,7 +392,7 @@ def _keeping(s3: S3Server, place: str, tmp_path: Path, seconds: float) -> Store:
     """Open a store for writing with a retention of so many seconds."""
     given = open_address(s3.uri(place), cache=tmp_path / "cache")
     assert isinstance(given, RemoteFolder)
-    location = dataclasses.replace(given.place, retention=seconds)
+    location = dataclasses.replace(given.location, retention=seconds)
     given.close()
     return Store.open(durability=Durability.NONE, remote=RemoteFolder(location))
 

@@ -348,7 +348,7 @@ def _used_and_swept(opened: Open, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(retention, "SWEEP_COMMITS", 1)
     one, other = opened(), opened()
     for grid in (one, other):
-        _remote(grid).place = dataclasses.replace(_remote(grid).place, retention=0.2)
+        _remote(grid).location = dataclasses.replace(_remote(grid).location, retention=0.2)
     for key in range(200, 206):
         other.load("t", _rows([key]))
         time.sleep(0.25)
@@ -381,7 +381,7 @@ def test_a_commit_whose_number_may_have_been_used_before_is_not_acknowledged(
 def test_a_slow_commit_whose_number_was_free_is_acknowledged(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remote_folder, "_LONG_PAUSE", 0.0)
     one = opened()
-    _remote(one).place = dataclasses.replace(_remote(one).place, retention=0.0)
+    _remote(one).location = dataclasses.replace(_remote(one).location, retention=0.0)
     for key in (500, 501):
         assert one.load("t", _rows([key])) == 1
     assert {500, 501} <= _contents(opened()).keys()
@@ -394,7 +394,7 @@ def test_a_fetch_that_outlasts_the_retention_goes_on_to_the_newer_root(
     monkeypatch.setattr(retention, "SWEEP_COMMITS", 1)
     one, other = opened(), opened()
     for grid in (one, other):
-        _remote(grid).place = dataclasses.replace(_remote(grid).place, retention=0.2)
+        _remote(grid).location = dataclasses.replace(_remote(grid).location, retention=0.2)
     other.load("t", _rows(range(200)), "replace")
     find_state, overtaken = _remote(one)._find_state, [1, 2, 3]
 

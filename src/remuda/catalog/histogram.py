@@ -40,23 +40,23 @@ class Histogram:
     def share_up_to(self, value: Any) -> float | None:
         """Return the share of values that are not above `value`; None where it cannot be compared with the ends."""
         try:
-            place = bisect_right(self.ends, comparable(value), key=comparable)
+            bucket = bisect_right(self.ends, comparable(value), key=comparable)
         except TypeError:
             return None
-        if place == 0:
+        if bucket == 0:
             return 0.0
-        if place == len(self.ends):
+        if bucket == len(self.ends):
             return 1.0
-        low, high = self.up_to[place - 1], self.up_to[place]
-        return low + (high - low) * proportion(value, self.ends[place - 1], self.ends[place])
+        low, high = self.up_to[bucket - 1], self.up_to[bucket]
+        return low + (high - low) * proportion(value, self.ends[bucket - 1], self.ends[bucket])
 
     def value_at(self, share: float) -> Any:
         """Return a value up to which this share of the values lies: between two numbers in proportion, else an end."""
-        place = min(bisect_left(self.up_to, share), len(self.ends) - 1)
-        end = self.ends[place]
-        if place == 0 or not isinstance(end, int) or isinstance(end, bool):
+        bucket = min(bisect_left(self.up_to, share), len(self.ends) - 1)
+        end = self.ends[bucket]
+        if bucket == 0 or not isinstance(end, int) or isinstance(end, bool):
             return end
-        before, low, high = self.ends[place - 1], self.up_to[place - 1], self.up_to[place]
+        before, low, high = self.ends[bucket - 1], self.up_to[bucket - 1], self.up_to[bucket]
         return end if high <= low else before + round((end - before) * min(1.0, max(0.0, share - low) / (high - low)))
 
 

@@ -15,7 +15,7 @@ from remuda.dataclass import dataclass
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# The orders of the demonstration: the same rows each time, whoever runs it.
+# The orders of the demonstration: the same rows in each run.
 
 
 # How the demonstration measures: the best of several runs, more of them where they are short.

@@ -6,7 +6,7 @@ their plans; SET moves a session to another scope and leaves the plans of all sc
 A plan is good as long as the maps it was made for and the partition map are still the current ones, and as long as no
 map has grown or shrunk so much that another plan may be better. The former is looked at when a plan is taken after
 something changed (another catalog or another `epoch` tells), the latter whenever a plan is taken that is no shortcut,
-and both once a second by a worker in the background, which also finds the plans that nobody asks for any more.
+and both once a second by a worker in the background, which also finds the plans that are no longer used.
 
 The epoch alone would not do: it changes when a statement has been carried out, and others see the new catalog before.
 """
@@ -92,7 +92,7 @@ class PlanCache:
             return self._scopes.setdefault(scope, {})
 
     def find(self, key: PlanKey) -> CachedPlan | None:
-        """No lock: reading a dictionary is atomic, and a lost count of hits harms nobody."""
+        """Find a plan, without a lock: reading a dictionary is atomic, and a lost count of hits does no harm."""
         scope, text = key
         entry = self._scopes.get(scope, {}).get(text)
         if entry is None:

@@ -21,7 +21,7 @@ Converter = TypeVar("Converter")
 
 
 TUPLE_METHODS = frozenset({"count", "index"})
-"""Methods of a tuple that a column of the same name takes the place of, as a field of a `namedtuple` does."""
+"""Methods of a tuple that a column of the same name takes the ordinal of, as a field of a `namedtuple` does."""
 
 
 class Row(tuple[Any, ...]):
@@ -152,8 +152,8 @@ class RowShape:
 
     def _of_columns(self, stored: Iterable[Sequence[Any]]) -> Iterable[Row]:
         columns = list(stored)
-        for place, convert in self._column_converters:
-            columns[place] = convert(columns[place])
+        for ordinal, convert in self._column_converters:
+            columns[ordinal] = convert(columns[ordinal])
         return map(self.row_class, zip(*columns, strict=True))
 
     def _row(self, row: tuple[Any, ...]) -> Row:
@@ -161,16 +161,16 @@ class RowShape:
 
     def _converted_row(self, row: tuple[Any, ...]) -> list[Any]:
         values = list(row)
-        for place, convert in self._converters:
-            value = values[place]
+        for ordinal, convert in self._converters:
+            value = values[ordinal]
             if value is not None:
-                values[place] = convert(value)
+                values[ordinal] = convert(value)
         return values
 
 
 def _needed(
     converter: Callable[[SqlType], Converter | None], columns: Sequence[ResultColumn]
 ) -> list[tuple[int, Converter]]:
-    """The places where stored and Python form differ, and how one becomes the other."""
-    converters = [(place, converter(column.type)) for place, column in enumerate(columns)]
-    return [(place, convert) for place, convert in converters if convert is not None]
+    """The ordinals at which stored and Python form differ, and how one becomes the other."""
+    converters = [(ordinal, converter(column.type)) for ordinal, column in enumerate(columns)]
+    return [(ordinal, convert) for ordinal, convert in converters if convert is not None]

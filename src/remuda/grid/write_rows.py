@@ -61,12 +61,12 @@ def same_keys(definition: MapDefinition) -> SqlError:
 
 def with_generated_keys(definition: MapDefinition, rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     """Fills the hidden key column of a map without PRIMARY KEY."""
-    hidden = [place for place, column in enumerate(definition.columns) if column.hidden]
+    hidden = [ordinal for ordinal, column in enumerate(definition.columns) if column.hidden]
     if not hidden:
         return rows
-    (place,) = hidden
+    (ordinal,) = hidden
     keys = generated_keys(len(rows))
-    return [(*row[:place], key, *row[place + 1 :]) for key, row in zip(keys, rows, strict=True)]
+    return [(*row[:ordinal], key, *row[ordinal + 1 :]) for key, row in zip(keys, rows, strict=True)]
 
 
 class KeyGenerator:

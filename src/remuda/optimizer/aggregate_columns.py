@@ -112,12 +112,12 @@ def _spread_values(known: ColumnStatistics) -> list[tuple[Any, Any, float]]:
     if histogram is None:
         return [*parts, (known.minimum, known.maximum, known.rest)] if known.rest > 0 else parts
     last = len(histogram.ends) - 1
-    places = [*range(0, last, max(1, last // MOST_RANGES)), last]
+    bounds = [*range(0, last, max(1, last // MOST_RANGES)), last]
     ends, shares = histogram.ends, histogram.up_to
     parts.append((ends[0], ends[0], shares[0] * known.rest))
     parts.extend(
         (ends[first], ends[stop], (shares[stop] - shares[first]) * known.rest)
-        for first, stop in itertools.pairwise(places)
+        for first, stop in itertools.pairwise(bounds)
     )
     return parts
 

@@ -277,11 +277,11 @@ def _clipped(histogram: Histogram, reach: Reach) -> Histogram | None:
     """Return the histogram of the values within a range."""
     start = 0.0 if reach.low is None else histogram.share_up_to(_value_of(reach.low)) or 0.0
     stop = 1.0 if reach.high is None else histogram.share_up_to(_value_of(reach.high)) or 0.0
-    inside = [place for place, end in enumerate(histogram.ends) if reach.has(comparable(end))]
+    inside = [bucket for bucket, end in enumerate(histogram.ends) if reach.has(comparable(end))]
     if not inside or stop <= start:
         return None
-    ends = [histogram.ends[place] for place in inside]
-    shares = [min(1.0, max(0.0, histogram.up_to[place] - start) / (stop - start)) for place in inside]
+    ends = [histogram.ends[bucket] for bucket in inside]
+    shares = [min(1.0, max(0.0, histogram.up_to[bucket] - start) / (stop - start)) for bucket in inside]
     if reach.high is not None and reach.high > comparable(ends[-1]):
         ends.append(_value_of(reach.high))
         shares.append(1.0)

@@ -249,7 +249,7 @@ def _check_dynamic_pruning(join: physical.HashJoin, side: Any) -> Iterator[int]:
             continue
         _require(found.columns == scan.map.partitioned_by, "all partitioning columns prune a scan", scan)
         types = [scan.map.column(name).type for name in found.columns]
-        same = types == [made.keys[place].left.type for place in found.places]
+        same = types == [made.keys[ordinal].left.type for ordinal in found.key_ordinals]
         _require(same, "keys that prune a scan have the types of its columns", scan)
         yield id(scan)
 

@@ -156,14 +156,14 @@ class ZoneOrder:
 class DynamicPruning:
     """Reads only the partitions of the keys of runtime filter `number`.
 
-    `places` are those of the map's partitioning `columns` among the keys of the filter. Decided when the filter is
-    made: with more than `most_keys` keys nearly all partitions have one, and all are read. So they are where fewer than
-    `range_rows` rows would be left out for each range of partitions that is read.
+    `key_ordinals` are those of the map's partitioning `columns` among the keys of the filter. Decided when the filter
+    is made: with more than `most_keys` keys nearly all partitions have one, and all are read. So they are where fewer
+    than `range_rows` rows would be left out for each range of partitions that is read.
     """
 
     number: int
     columns: tuple[str, ...]
-    places: tuple[int, ...]
+    key_ordinals: tuple[int, ...]
     most_keys: int = field(compare=False)
     range_rows: int = field(compare=False)
 
@@ -182,7 +182,7 @@ class MapScan(_Node):
 
 
 class Direction(Enum):
-    """In which order an index scan delivers; UNORDERED where nobody needs one."""
+    """The order in which an index scan delivers; UNORDERED where no operator needs one."""
 
     UNORDERED = "unordered"
     ASCENDING = "ascending"
@@ -484,7 +484,7 @@ class LookupJoin(_Node):
 
 
 class Phase(Enum):
-    """COMPLETE does all of it in one place; PARTIAL leaves states that FINAL merges.
+    """COMPLETE does all of it in one operator; PARTIAL leaves states that FINAL merges.
 
     INTERMEDIATE merges the states of a member's workers into its own, which FINAL merges with those of other members.
     """

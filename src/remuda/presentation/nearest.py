@@ -42,11 +42,11 @@ def _slips(left: str, right: str, most: int) -> int:
         return most + 1
     before: list[int] = []
     row = list(range(len(right) + 1))
-    for place, letter in enumerate(left, 1):
-        older, before, row = before, row, [place]
+    for position, letter in enumerate(left, 1):
+        older, before, row = before, row, [position]
         for other, candidate in enumerate(right, 1):
             least = min(before[other] + 1, row[-1] + 1, before[other - 1] + (letter != candidate))
-            if place > 1 and other > 1 and letter == right[other - 2] and left[place - 2] == candidate:
+            if position > 1 and other > 1 and letter == right[other - 2] and left[position - 2] == candidate:
                 least = min(least, older[other - 2] + 1)
             row.append(least)
     return most + 1 if row[-1] > 1 and left[0] != right[0] else min(row[-1], most + 1)

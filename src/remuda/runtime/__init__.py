@@ -1,6 +1,6 @@
 """Running plans in this process: the scheduler that advances fragments, the channels between them, executions.
 
-The root fragment is advanced by whoever reads the result, so a query that fits one fragment needs no hand-over between
+The reader of the result advances the root fragment, so a query that fits one fragment needs no hand-over between
 threads at all. The other fragments are advanced by the few threads of the scheduler, many queries at a time; a fragment
 that has to wait leaves its thread. This package runs what a plan says; it knows neither SQL nor the plan cache.
 """

@@ -25,7 +25,7 @@ FEWEST_THREADS = 8
 class OffloadPool:
     """Few threads, however many queries there are: a step of a fragment never waits, so others soon have its thread.
 
-    The threads are started as they are needed. They end with `close`, when nobody knows this object any more, or
+    The threads are started as they are needed. They end with `close`, with the last reference to this object, or
     before the interpreter ends: a thread that it left behind inside a kernel would bring it down.
     """
 

@@ -79,12 +79,12 @@ class FragmentTask:
             return True
 
     def abandon(self) -> None:
-        """Nobody will advance the fragment any more: whoever reads the query must not wait for it."""
+        """Fail the fragment, which no thread advances any more: the reader of the query must not wait for it."""
         self._state.fail(closed_error(GRID_CLOSED))
 
 
 class Scheduler:
-    """Threads are started with the first fragment and end with `close`, or when nobody knows the scheduler any more."""
+    """Threads start with the first fragment and end with `close`, or with the last reference to the scheduler."""
 
     def __init__(self, parallelism: int | None = None) -> None:
         self.parallelism = parallelism or os.cpu_count() or 1

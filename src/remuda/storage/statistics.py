@@ -43,7 +43,7 @@ class StatisticsKeeper:
         length = version.memtable.committed
         if self._version is None or self._version() is not version or length > self._length * MEMTABLE_GROWTH:
             self._columns = _combined(version, length)
-            # Not held: an old version keeps files that nobody else needs.
+            # Not held: an old version keeps files that nothing else needs.
             self._version, self._length = weakref.ref(version), length
             self._relations = SampledRelations(self._version, length)
         return MapStatistics(version.live, self._columns, self._relations)

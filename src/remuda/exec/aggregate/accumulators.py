@@ -300,10 +300,10 @@ class Chosen(Accumulator):
 
     def _choose(self, groups: np.ndarray, values: pa.Array, count: int) -> np.ndarray:
         """Return the position of one row for each group that has some."""
-        places = np.arange(len(values))
+        positions = np.arange(len(values))
         row_of = np.full(count, -1, np.int64)
         if self._function == "any_value":
-            row_of[groups[::-1]] = places[::-1]
+            row_of[groups[::-1]] = positions[::-1]
         else:
             codes = order_codes(values)
             if self._function == "max":

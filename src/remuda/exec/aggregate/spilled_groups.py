@@ -153,5 +153,5 @@ def _written_out(batch: RowBatch, texts: Collection[int]) -> RowBatch:
     columns = batch.arrow().columns
     return ArrowBatch(
         batch.columns,
-        positional([each.dictionary_decode() if place in texts else each for place, each in enumerate(columns)]),
+        positional([each.dictionary_decode() if ordinal in texts else each for ordinal, each in enumerate(columns)]),
     )

@@ -45,10 +45,10 @@ class WholeGroups:
 
     def add(self, groups: np.ndarray | None, columns: list[pa.Array]) -> None:
         batch = positional(columns)
-        for place, array in enumerate(columns):
+        for ordinal, array in enumerate(columns):
             if pa.types.is_string(array.type):
-                self._texts[place] += array.nbytes
-                refuse_size(self._texts[place])
+                self._texts[ordinal] += array.nbytes
+                refuse_size(self._texts[ordinal])
         self._groups.append(np.zeros(batch.num_rows, np.int32) if groups is None else groups)
         self._batches.append(batch)
 
@@ -134,8 +134,8 @@ def _quantile_disc(call: AggregateCall, groups: Groups, batch: pa.RecordBatch, c
     fraction, descending = _fraction(call)
 
     def place_among(values: int) -> int:
-        place = max(math.ceil(fraction * values), 1) - 1
-        return values - 1 - place if descending else place
+        rank = max(math.ceil(fraction * values), 1) - 1
+        return values - 1 - rank if descending else rank
 
     return _values_at(batch.column(0), order, starts + _by_count(rows, place_among, np.int64), rows == 0)
 
@@ -228,8 +228,8 @@ def _end_of_order(call: AggregateCall, groups: Groups, batch: pa.RecordBatch, co
     order = _as_ordered(call, groups, batch).to_numpy().astype(np.int64)
     rows = np.bincount(groups, minlength=count)
     ends = np.cumsum(rows)
-    places = ends - rows if call.function == "first" else np.maximum(ends - 1, 0)
-    return _values_at(batch.column(0), order, places, rows == 0)
+    positions = ends - rows if call.function == "first" else np.maximum(ends - 1, 0)
+    return _values_at(batch.column(0), order, positions, rows == 0)
 
 
 def _as_ordered(call: AggregateCall, groups: Groups, batch: pa.RecordBatch) -> pa.Array:
@@ -251,9 +251,9 @@ def _plain(array: pa.Array) -> pa.Array:
     return array.dictionary_decode() if isinstance(array, pa.DictionaryArray) else array
 
 
-def _values_at(array: pa.Array, order: np.ndarray, places: np.ndarray, missing: np.ndarray) -> pa.Array:
+def _values_at(array: pa.Array, order: np.ndarray, positions: np.ndarray, missing: np.ndarray) -> pa.Array:
     padded = np.append(order, 0)
-    return array.take(pa.array(padded[np.minimum(places, len(order))], mask=missing))
+    return array.take(pa.array(padded[np.minimum(positions, len(order))], mask=missing))
 
 
 FUNCTIONS: dict[str, Callable[[Any, Groups, pa.RecordBatch, int], pa.Array]] = {

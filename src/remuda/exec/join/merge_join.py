@@ -43,8 +43,8 @@ class MergeJoinExec(Exec):
         left_layout, right_layout = layout_of(node.left.columns), layout_of(node.right.columns)
         self._left = _Side(left, node.left, [left_layout[key.column] for key in node.collation], order)
         self._right = _Side(right, node.right, [right_layout[key.column] for key in node.right_collation], order)
-        self._left_places = [left_layout[key.left.id] for key in node.keys]
-        self._right_places = [right_layout[key.right.id] for key in node.keys]
+        self._left_ordinals = [left_layout[key.left.id] for key in node.keys]
+        self._right_ordinals = [right_layout[key.right.id] for key in node.keys]
         self._ready: Iterator[RowBatch] = iter(())
         self._is_done = False
 
@@ -105,9 +105,9 @@ class MergeJoinExec(Exec):
         held = BuildRows(empty_batch(node.right.columns).arrow() if right is None else right)
         result = JoinResult(node, self._code, held, self._context.parameters)
         if left is not None:
-            columns = [held.batch.column(place) for place in self._right_places]
+            columns = [held.batch.column(ordinal) for ordinal in self._right_ordinals]
             table = JoinTable(columns, [key.right.type for key in node.keys], [key.null_safe for key in node.keys])
-            yield from result.of_table(left, table, [left.column(place) for place in self._left_places])
+            yield from result.of_table(left, table, [left.column(ordinal) for ordinal in self._left_ordinals])
         alone = result.unmatched_right_rows()
         if alone is not None:
             yield alone
@@ -116,13 +116,13 @@ class MergeJoinExec(Exec):
 class _Side:
     """One input: the rows at hand, in order, and whether more have to be read before the next piece is joined."""
 
-    def __init__(self, source: Exec, node: Any, places: Sequence[int], order: Callable[[Any], Any]) -> None:
+    def __init__(self, source: Exec, node: Any, ordinals: Sequence[int], order: Callable[[Any], Any]) -> None:
         self.source = source
         self.batches: list[pa.RecordBatch] = []
         self.is_exhausted = False
         self.needs_input = True
         self._node = node
-        self._places = places
+        self._ordinals = ordinals
         self._order = order
 
     @property
@@ -163,7 +163,7 @@ class _Side:
     def _key(self, batch: pa.RecordBatch, row: int) -> Any:
         columns = self._node.columns
         return self._order(
-            [stored_list(batch.column(place).slice(row, 1), columns[place].type)[0] for place in self._places]
+            [stored_list(batch.column(ordinal).slice(row, 1), columns[ordinal].type)[0] for ordinal in self._ordinals]
         )
 
 

@@ -61,8 +61,8 @@ class FilterKeys:
         if self._keys is None or self.table is None or self.table.count > rule.most_keys:
             return None
         # A partitioning column is never NULL.
-        keys = self._keys.select(list(rule.places)).drop_null()
-        types = [self._node.keys[place].left.type for place in rule.places]
+        keys = self._keys.select(list(rule.key_ordinals)).drop_null()
+        types = [self._node.keys[ordinal].left.type for ordinal in rule.key_ordinals]
         return np.unique(hash_columns(keys.columns, types) % count)
 
 

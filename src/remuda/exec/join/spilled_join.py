@@ -63,9 +63,9 @@ class SpilledJoin:
         if self._compared is not None and len(self._samples) < len((True, False)):
             is_null = pc.is_null(rows.column(self._compared))
             for sort in {True, False} - self._samples.keys():
-                place = pc.index(is_null, sort).as_py()
-                if place >= 0:
-                    self._samples[sort] = rows.slice(place, 1)
+                ordinal = pc.index(is_null, sort).as_py()
+                if ordinal >= 0:
+                    self._samples[sort] = rows.slice(ordinal, 1)
 
     def finish_right(self) -> None:
         """Called once, before any fork is made."""

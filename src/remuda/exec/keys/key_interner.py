@@ -74,15 +74,15 @@ class KeyInterner:
             ids[present] = self.intern([column.filter(pa.array(present)) for column in columns])
             return ids
         ids = self._intern_column(0, columns[0])
-        for place, pairs in enumerate(self._pairs, 1):
-            ids = pairs.intern(ids, self._intern_column(place, columns[place]), self._columns[place].count)
+        for ordinal, pairs in enumerate(self._pairs, 1):
+            ids = pairs.intern(ids, self._intern_column(ordinal, columns[ordinal]), self._columns[ordinal].count)
         return ids
 
     def find(self, columns: Sequence[pa.Array]) -> np.ndarray:
         """Return the id of each row's key, NOT_FOUND for a key that was never interned. Threads may share this."""
         ids = self._find_column(0, columns[0])
-        for place, pairs in enumerate(self._pairs, 1):
-            ids = pairs.find(ids, self._find_column(place, columns[place]))
+        for ordinal, pairs in enumerate(self._pairs, 1):
+            ids = pairs.find(ids, self._find_column(ordinal, columns[ordinal]))
         return ids
 
     def keys(self, ids: np.ndarray) -> list[pa.Array]:
@@ -100,18 +100,18 @@ class KeyInterner:
         found = [mask for mask in masks if mask is not None]
         return ~np.logical_or.reduce(found) if found else None
 
-    def _intern_column(self, place: int, column: pa.Array) -> np.ndarray:
+    def _intern_column(self, ordinal: int, column: pa.Array) -> np.ndarray:
         nulls = null_mask(column)
         if nulls is not None:
-            self._null_ids[place] = NULL_ID
-        return self._columns[place].intern(column, nulls)
+            self._null_ids[ordinal] = NULL_ID
+        return self._columns[ordinal].intern(column, nulls)
 
-    def _find_column(self, place: int, column: pa.Array) -> np.ndarray:
+    def _find_column(self, ordinal: int, column: pa.Array) -> np.ndarray:
         column = _with_plain_nulls(column)
         nulls = null_mask(column)
-        ids = self._columns[place].find(column)
+        ids = self._columns[ordinal].find(column)
         if nulls is not None:
-            ids[nulls] = self._null_ids[place]
+            ids[nulls] = self._null_ids[ordinal]
         return ids
 
 

@@ -69,10 +69,10 @@ def count_values(start: np.ndarray, stop: np.ndarray, step: np.ndarray, *, inclu
     return np.where(is_within(start, stop, step, includes_stop=includes_stop), counts, np.uint64(0))
 
 
-def values_at(first: np.ndarray, step: np.ndarray, places: np.ndarray) -> np.ndarray:
+def values_at(first: np.ndarray, step: np.ndarray, steps: np.ndarray) -> np.ndarray:
     """Return the value at each index, counted from the first, 0."""
     is_by_one = step.ndim == 0 and step == 1
-    found: np.ndarray = (places if is_by_one else places * step) + first
+    found: np.ndarray = (steps if is_by_one else steps * step) + first
     return found
 
 
@@ -88,7 +88,7 @@ def count_months(start: np.ndarray, stop: np.ndarray, step: np.ndarray, *, inclu
     return np.where(is_within(start, stop, step, includes_stop=includes_stop), counts, 0).astype(np.uint64)
 
 
-def months_at(first: np.ndarray, step: np.ndarray, places: np.ndarray) -> np.ndarray:
+def months_at(first: np.ndarray, step: np.ndarray, steps: np.ndarray) -> np.ndarray:
     """Return values some months after each other: a day once lost does not come back.
 
     Places begin at 0 for each series and ascend. The days of a series are the least of those so far; for that to begin
@@ -98,11 +98,11 @@ def months_at(first: np.ndarray, step: np.ndarray, places: np.ndarray) -> np.nda
     """
     days = first // DAY
     months = days.astype("M8[D]").astype("M8[M]")
-    moved = months + np.asarray(places * step).astype("m8[M]")
+    moved = months + np.asarray(steps * step).astype("m8[M]")
     month_starts = moved.astype("M8[D]").astype(np.int64)
     longest = (moved + np.timedelta64(1, "M")).astype("M8[D]").astype(np.int64) - month_starts - 1
     own = np.minimum(days - months.astype("M8[D]").astype(np.int64), longest)
-    below = np.cumsum(places == 0) * _LONGEST_MONTH
+    below = np.cumsum(steps == 0) * _LONGEST_MONTH
     kept = np.minimum.accumulate(own - below) + below
     found: np.ndarray = (month_starts + kept) * DAY + (first - days * DAY)
     return found
@@ -222,8 +222,8 @@ class _Left:
             rows = np.broadcast_to(first, count)
             return rows, at(self._next[first], self._step[first], self._places[:count])
         rows = np.repeat(np.arange(first, first + len(counts)), counts)
-        places = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
-        return rows, at(self._next[rows], self._step[rows], places)
+        steps = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+        return rows, at(self._next[rows], self._step[rows], steps)
 
     def _go_on(self, row: int, last: int, taken: int) -> None:
         """Continue the series of this row after the value that was its last."""

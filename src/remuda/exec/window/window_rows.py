@@ -93,7 +93,7 @@ def arrange(
     order_ordinals = [layout[key.column] for key in order]
     parts = sort_parts(batch, order_ordinals, order)
     if parts is None:
-        # Strings that have no dictionary: in order of their own first, then by the place they have in it.
+        # Strings that have no dictionary: in order of their own first, then by their ordinal in it.
         ordered = sort_positions(batch, order_ordinals, order).to_numpy()
         batch = batch.take(pa.array(ordered))
         by_id = {column.id: column for column in columns}

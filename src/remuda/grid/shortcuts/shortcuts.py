@@ -73,7 +73,7 @@ def _compile_write(plan: Plan, node: physical.Modify, row: tuple[Expression, ...
 
 def _row_maker(row: tuple[Expression, ...]) -> Callable[[Values], Values] | None:
     """From the parameters' values to the row; None where they are the row as they stand."""
-    if all(isinstance(item, Parameter) and item.index == place for place, item in enumerate(row)):
+    if all(isinstance(item, Parameter) and item.index == ordinal for ordinal, item in enumerate(row)):
         return None
     items = [compile_row(expression, {}) for expression in row]
     return lambda values: tuple([item((), values) for item in items])

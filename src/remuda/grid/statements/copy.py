@@ -108,16 +108,18 @@ def _in_text(result: Result) -> tuple[Iterator[pa.RecordBatch], pa.Schema]:
     """The rows for a file of text, in which an INTERVAL is written in words: '1 day'."""
     schema = _schema(result)
     words = {
-        place: cast_batch(column.type, VARCHAR)
-        for place, column in enumerate(result.columns)
+        ordinal: cast_batch(column.type, VARCHAR)
+        for ordinal, column in enumerate(result.columns)
         if column.type.is_interval
     }
-    for place in words:
-        schema = schema.set(place, pa.field(schema.names[place], pa.string()))
+    for ordinal in words:
+        schema = schema.set(ordinal, pa.field(schema.names[ordinal], pa.string()))
 
     def rewritten() -> Iterator[pa.RecordBatch]:
         for batch in result.record_batches():
-            arrays = [words[place](array) if place in words else array for place, array in enumerate(batch.columns)]
+            arrays = list(batch.columns)
+            for ordinal, write in words.items():
+                arrays[ordinal] = write(arrays[ordinal])
             yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     return (rewritten() if words else result.record_batches()), schema

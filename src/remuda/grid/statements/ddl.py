@@ -192,9 +192,9 @@ def _check_columns(statement: sql.CreateView, names: Sequence[str]) -> None:
         message = f"the query has {len(names)} columns, {len(given)} names are given"
         raise bad_definition(message, span=given[len(names)].span)
     seen: set[str] = set()
-    for place, title in enumerate([*(column.text for column in given), *names[len(given) :]]):
+    for ordinal, title in enumerate([*(column.text for column in given), *names[len(given) :]]):
         if title.casefold() in seen:
-            span = given[place].span if place < len(given) else statement.name.span
+            span = given[ordinal].span if ordinal < len(given) else statement.name.span
             raise column_twice(f"the view would have two columns {title}", span=span)
         seen.add(title.casefold())
 

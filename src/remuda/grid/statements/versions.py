@@ -35,7 +35,7 @@ def restore(call: Call, statement: sql.Restore) -> None:
 
 
 def vacuum(call: Call, statement: sql.Vacuum) -> None:
-    """Give up versions whose retention is over, and remove all files that nobody needs."""
+    """Give up versions whose retention is over, and remove all files that no version needs."""
     if statement.name is not None:
         find_map(call.session, statement.name)
     call.session.store.vacuum()

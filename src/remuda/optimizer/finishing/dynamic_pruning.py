@@ -92,9 +92,9 @@ def _with_pruning(node: Any, columns: Sequence[Column | None], number: int) -> A
     if not isinstance(node, physical.MapScan):
         return replace(node, input=_with_pruning(node.input, _sources(node, columns), number))
     partitioned_by = node.map.partitioned_by
-    places = tuple(map(_names(columns).index, partitioned_by))
+    key_ordinals = tuple(map(_names(columns).index, partitioned_by))
     most_keys, range_rows = cost.dynamic_pruning_cutover(node.map.partitions), cost.pruned_range_rows()
-    pruning = physical.DynamicPruning(number, partitioned_by, places, most_keys, range_rows)
+    pruning = physical.DynamicPruning(number, partitioned_by, key_ordinals, most_keys, range_rows)
     return replace(node, dynamic_pruning=pruning)
 
 

@@ -6,8 +6,8 @@ Four ways, the first that works:
 2. A right side that has exactly one row (an aggregate without keys, a SELECT without FROM, and projections and filters
    over them) becomes columns beside the left row: `one_row`.
 3. A series of each left row goes over the left side.
-   Volatile functions are drawn for each left row: a right side that calls one takes way 2 only where that computes it
-   over the left row, and in way 4 the values of a unique key of the left side belong to the domain.
+   Volatile functions are evaluated for each left row: a right side that calls one takes way 2 only where that computes
+   it over the left row, and in way 4 the values of a unique key of the left side belong to the domain.
 4. Otherwise what names the left's columns is pulled up into the join's condition (`pull_up`), and where that cannot be
    done the right side is computed for all values of those columns at once (`push_domain`).
 

@@ -73,7 +73,7 @@ def write_lots(
     """Runs in a task. `names` says for each column of the batches which of the map's it fills.
 
     Where keys are yet to be generated rows have no partitions either. A file's name ends with the number of its rows,
-    for whoever watches.
+    which progress bars read.
     """
     for table in _tables(names, batches):
         yield _write_unordered(folder, table) if keyless else _write_ordered(folder, definition, table)

@@ -1,10 +1,9 @@
-"""Parcels: rows of an edge on their way from a task of one stage to a task of the next.
+"""Shuffle blocks: rows of an edge on their way from a task of one stage to a task of the next.
 
 The first few bytes that a task sends travel as they are, through the driver. The rest is written into one file of the
-task's own, in a folder that all see, beside the maps; only the places in it travel, and whoever the rows are for maps
-them. A task may run twice: the driver takes the shuffle blocks of the one whose answer it gets, so that whatever
-happens to executors meanwhile, and whatever functions a query draws numbers from, the tasks of the next stage all read
-the same.
+task's own, in a folder that all see, beside the maps; only the offsets in it travel, and the receiving task maps the
+file. A task may run twice: the driver takes the shuffle blocks of the run that has answered, so that the tasks of the
+next stage all read the same, even if executors are lost or the query calls volatile functions.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from remuda.exec import RowBatch
     from remuda.expr import Column
 
-PARCEL_ROWS = 65_536
+BLOCK_ROWS = 65_536
 """Rows that wait to be sent together: kernels are slow on many small batches."""
 INLINE_BYTES = 1 << 16
 """What a task sends through the driver, which hands it to all tasks of the next stage."""
@@ -71,7 +70,7 @@ class ShuffleBlockWriter:
     def add(self, edge: int, target: int | None, batch: pa.RecordBatch) -> None:
         waiting = self._waiting.setdefault((edge, target), [])
         waiting.append(batch)
-        if sum(each.num_rows for each in waiting) >= PARCEL_ROWS:
+        if sum(each.num_rows for each in waiting) >= BLOCK_ROWS:
             self._pack(edge, target)
 
     def finish(self) -> list[ShuffleBlock]:

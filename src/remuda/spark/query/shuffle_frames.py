@@ -1,7 +1,7 @@
 """Spark's own shuffle between stages: for tasks that have no folder which all of them may write to.
 
 A chain of data frames, one for each stage: its rows are shuffle blocks, each with the task that it is for, to whose
-partition `repartitionById` brings it. Spark keeps what a stage has sent until nobody knows the chain any more, so the
+partition `repartitionById` brings it. Spark keeps what a stage has sent until the chain is garbage, so the
 last stage can be run in task batches, and makes anew what an executor has taken with it. Other tasks may have read the
 first copy by then: so a task has to send the same again. It does, as it reads what it has received in one order, unless
 it draws random numbers.

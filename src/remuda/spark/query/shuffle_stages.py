@@ -64,7 +64,7 @@ class Stages:
 
     @property
     def is_volatile(self) -> bool:
-        """Whether a task that is run again may send other rows than before: random() is drawn anew."""
+        """Whether a task that is run again may send other rows than before: random() gives other values."""
         nodes = (node for stage in self.before for fragment in stage.fragments for node in walk(fragment.node))
         assignments = (item for node in nodes if isinstance(node, Project) for item in node.assignments)
         return any(is_volatile(item.expression) for item in assignments)
@@ -83,7 +83,7 @@ def stages_of(plan: Plan, top: Fragment, parameters: tuple[Any, ...], slots: int
     count = _task_count(fragments, slots)
     partitions = np.arange(plan.partition_map.partitions, dtype=np.int64)
     if len(levels) == 1:
-        # Nobody relies on who has which partition: what is needed is divided evenly.
+        # No operator relies on which task has which partition: the needed ones are divided evenly.
         needed = needed_partitions(top, parameters, plan.partition_map.partitions)
         partitions = partitions if needed is None else needed
     blocks = tuple(block for block in np.array_split(partitions, min(count, max(1, len(partitions)))) if len(block))

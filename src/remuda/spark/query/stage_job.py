@@ -95,7 +95,7 @@ class SparkJob:
     tag: str
     marks: JobMarks
     measured: Callable[[bytes], None] | None = None
-    """Takes what a task measured; None where nobody asked."""
+    """Takes what a task measured; None where nothing was asked for."""
     folder: str | None = field(init=False, default=None)
     _channels: list[AnswerChannel] = field(init=False, default_factory=list)
     _wanted: Event = field(init=False, default_factory=Event)
@@ -195,12 +195,12 @@ class SparkJob:
         return not self._open or self.state.is_over
 
     def close(self) -> None:
-        """Nobody reads any more. What is running is cancelled; whoever is later, the job or its reader, cleans up."""
+        """Cancel what is running, as no reader is left. The later one of the job and its reader cleans up."""
         to_cancel = self._running and self._open
         self._leave("_open")
         self._wanted.set()
         if to_cancel:
-            # Cancelling asks the JVM, which must not keep whoever closes a result waiting.
+            # Cancelling asks the JVM, and the caller that closes a result must not wait for that.
             Thread(target=self._cancel, daemon=True).start()
 
     def _cancel(self) -> None:

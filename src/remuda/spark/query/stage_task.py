@@ -137,7 +137,7 @@ def _outgoing(work: TaskWork, node: Send, writer: ShuffleBlockWriter) -> Outgoin
 def _batches(operator: Exec) -> Iterator[RowBatch]:
     while True:
         result = operator.advance()
-        assert result is not IterationResult.WAIT, "a task has nobody to wait for"
+        assert result is not IterationResult.WAIT, "a task waits for nothing"
         if operator.current_batch.row_count:
             yield operator.current_batch
         if result is IterationResult.FETCHED_DONE:

@@ -60,7 +60,7 @@ def run_share(
     operator.setup(ExecContext(Parameters(), {snapshot.definition.id: snapshot}, partitions))
     while True:
         result = operator.advance()
-        assert result is not IterationResult.WAIT, "a scan has nobody to wait for"
+        assert result is not IterationResult.WAIT, "a scan waits for nothing"
         if operator.current_batch.row_count:
             yield conformed(operator.current_batch.arrow(), schema)
         if result is IterationResult.FETCHED_DONE:

@@ -35,7 +35,7 @@ DEFAULT_RETENTION = 3600
 MOST_VERSIONS = 64
 """Versions that are kept where no table asks for a retention."""
 SMALLEST_ROOM = 64 << 20
-"""Bytes that versions which nobody has asked for may take where the maps take less."""
+"""Bytes that versions without a stated retention may take where the maps take less."""
 _LEAST_FREE = 0.02
 """The share of the disk that such versions leave free."""
 _NAME = re.compile(r"[0-9]{12}\.root")

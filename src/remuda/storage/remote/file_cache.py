@@ -4,10 +4,10 @@
     blocks/<name>           what is fetched by the block, and which blocks are there (`sparse_file`)
     mirrors/<id>/           a store as one process sees it: links to files, and what is its own
     mirrors/<id>.lock       held by that process
-    turns/<number>          held by whoever fetches one of the files with that number
+    turns/<number>          held by the process that fetches one of the files with that number
 
-Whoever uses a file links it into its mirror. So it cannot be lost to others who make room, and what nobody uses is
-told by its number of links. A mirror goes with its process (`process_folder`).
+A process links the files that it uses into its mirror. So no other process that makes room can remove them, and the
+number of links tells which files are unused. A mirror goes with its process (`process_folder`).
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class FileCache:
         return self._files.parent
 
     def make_room(self) -> bool:
-        """Removes files that nobody uses, the longest unused ones first, until the rest is within the limit.
+        """Remove unused files, the longest unused ones first, until the rest is within the limit.
 
         Return False where it is not: more than that is in use.
         """

@@ -1,5 +1,5 @@
-"""Handing segments to a remote store, from any process. Nobody waits there to take them over, as there is no way to
-tell whether a process has the store open: whoever delivers commits.
+"""Handing segments to a remote store, from any process. The process that delivers also commits: there is no way to
+tell whether another one has the store open and would take them over.
 
     inbox/<id>/<file>       the files of segments, from the moment a task has written them until they are committed
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 class RemoteInbox:
     """Plain data that pickles, with the face of `delivery.FolderInbox`."""
 
-    place: RemoteLocation
+    location: RemoteLocation
 
     def expect(self, delivery_id: str) -> None:
         """There are no folders that could be made; what comes after `forget` is removed when it is a day old."""
@@ -52,7 +52,7 @@ class RemoteInbox:
             with tempfile.TemporaryDirectory(prefix="remuda-") as folder:
                 info = save_segment(Path(folder), segment)
                 for path in segment_paths(Path(folder), info):
-                    self.place.files.upload(path, f"{FOLDER}/{delivery_id}/{path.name}")
+                    self.location.files.upload(path, f"{FOLDER}/{delivery_id}/{path.name}")
             infos.append(info)
         return infos
 
@@ -63,7 +63,7 @@ class RemoteInbox:
             with tempfile.TemporaryDirectory(prefix="remuda-") as folder:
                 marks.save(Path(folder), segment.id)
                 path = marks_path(Path(folder), segment.id)
-                self.place.files.upload(path, f"{FOLDER}/{delivery_id}/{path.name}")
+                self.location.files.upload(path, f"{FOLDER}/{delivery_id}/{path.name}")
             infos.extend(self.save(delivery_id, [segment]))
         return infos
 
@@ -90,11 +90,11 @@ class RemoteInbox:
             with tempfile.TemporaryDirectory(prefix="remuda-") as marks:
                 for info in infos:
                     path = marks_path(Path(marks), info.id)
-                    self.place.files.fetch(f"{FOLDER}/{delivery_id}/{path.name}", path, None)
+                    self.location.files.fetch(f"{FOLDER}/{delivery_id}/{path.name}", path, None)
                 target.commit_changes(infos, Path(marks), rules or ChangeRules())
 
         try:
-            store = Store.open(durability=Durability.NONE, remote=RemoteFolder(self.place))
+            store = Store.open(durability=Durability.NONE, remote=RemoteFolder(self.location))
             try:
                 if creates:
                     store.create_map(definition, take)
@@ -108,8 +108,8 @@ class RemoteInbox:
 
     def forget(self, delivery_id: str) -> None:
         """Removes what was delivered, or never will be, and what jobs that died have left."""
-        self.place.files.remove_folder(f"{FOLDER}/{delivery_id}")
-        self.place.files.remove_older(FOLDER, ABANDONED_SECONDS)
+        self.location.files.remove_folder(f"{FOLDER}/{delivery_id}")
+        self.location.files.remove_older(FOLDER, ABANDONED_SECONDS)
 
     def _fetch(self, delivery_id: str, infos: Sequence[SegmentInfo], folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -118,7 +118,7 @@ class RemoteInbox:
         def fetch(each: tuple[Path, SegmentInfo]) -> None:
             path, info = each
             rows = info if path.suffix == ".arrow" else None
-            self.place.files.fetch(f"{FOLDER}/{delivery_id}/{path.name}", path, rows)
+            self.location.files.fetch(f"{FOLDER}/{delivery_id}/{path.name}", path, rows)
 
         with ThreadPoolExecutor(TRANSFERS) as pool:
             list(pool.map(fetch, wanted))

@@ -59,13 +59,13 @@ class _Moment:
 class RemoteFolder:
     """Keeps a mirror of the newest root of a remote store, and commits the next one."""
 
-    def __init__(self, place: RemoteLocation) -> None:
-        self.place = place
-        self._files = place.files
-        self._roots = Roots(place.files, sole_writer=place.sole_writer)
-        self._cache = place.open_cache()
+    def __init__(self, location: RemoteLocation) -> None:
+        self.location = location
+        self._files = location.files
+        self._roots = Roots(location.files, sole_writer=location.sole_writer)
+        self._cache = location.open_cache()
         self._mirror = self._cache.new_mirror()
-        self.segments = RemoteSegments(place.files, self._cache, self._mirror)
+        self.segments = RemoteSegments(location.files, self._cache, self._mirror)
         """What opens the segments of the store, each of which is fetched as far as it is read."""
         self._version = 0
         """Of the root that was fetched or committed last; 0 if there is none."""
@@ -147,11 +147,11 @@ class RemoteFolder:
             self._begin_roots()
         self._confirm_newest()
         self._roots.create(_without_log(manifest))
-        if self._seen.age() >= max(self.place.retention / 2, _LONG_PAUSE):
+        if self._seen.age() >= max(self.location.retention / 2, _LONG_PAUSE):
             self._roots.refuse_reused(manifest.version)
         self._version, self._present, self._seen = manifest.version, frozenset(files), _Moment()
         self._uploaded = {}
-        sweep(self._files, self._roots, groups, manifest, self.place.retention)
+        sweep(self._files, self._roots, groups, manifest, self.location.retention)
 
     def _begin_roots(self) -> None:
         """Prepare a store that has no roots: probe the server, and make the manifest of an old store its first root.
@@ -171,7 +171,7 @@ class RemoteFolder:
 
         The number of the next root must not be one that another writer has used and, after the retention, removed.
         """
-        if self._seen.age() < self.place.retention / 2:
+        if self._seen.age() < self.location.retention / 2:
             return
         if not self.is_newest():
             raise RootTakenError("another process has written this store meanwhile", self.name)
@@ -186,7 +186,7 @@ class RemoteFolder:
 
     def _upload_all(self, names: AbstractSet[str]) -> None:
         """Upload files, also those whose upload is so old that a sweep could soon take them for orphans."""
-        limit = self.place.retention / 2
+        limit = self.location.retention / 2
         missing = sorted(name for name in names if name not in self._uploaded or self._uploaded[name].age() >= limit)
         with ThreadPoolExecutor(TRANSFERS) as pool:
             list(pool.map(self._upload, missing))

@@ -56,10 +56,10 @@ def describe_values(
     chosen = _most_common(counted)
     scale = present / max(1, counted.seen)
     values = counted.stored(chosen, sql_type)
-    kept = [place for place, value in enumerate(values) if not _is_long(value)]
+    kept = [ordinal for ordinal, value in enumerate(values) if not _is_long(value)]
     chosen = chosen[kept]
     counts = np.maximum(1, np.round(counted.counts[chosen] * scale)).astype(np.int64)
-    common = tuple(zip((values[place] for place in kept), counts.tolist(), strict=True))
+    common = tuple(zip((values[ordinal] for ordinal in kept), counts.tolist(), strict=True))
     return common, _ends(counted, chosen, sql_type, common, minimum, maximum)
 
 
@@ -87,10 +87,10 @@ def _ends(
     below = np.cumsum(counts)
     if below[-1] == 0:
         return (), ()
-    # From the first value on: no place where nothing was counted has more below it than the one before.
+    # From the first value on: no value where nothing was counted has more below it than the one before.
     wanted = np.maximum(1, np.linspace(0, 1, SEGMENT_BUCKETS + 1) * below[-1])
-    places = np.unique(np.searchsorted(below, wanted))
-    ends, up_to = counted.stored(places, sql_type), (below[places] / below[-1]).round(6).tolist()
+    ordinals = np.unique(np.searchsorted(below, wanted))
+    ends, up_to = counted.stored(ordinals, sql_type), (below[ordinals] / below[-1]).round(6).tolist()
     taken = {comparable(value) for value, _ in common}
     if comparable(maximum) not in taken:
         ends[-1] = maximum
@@ -217,7 +217,7 @@ def _combined_histogram(parts: list[Part], points: list[tuple[Any, float]]) -> H
         below[bisect_left(keys, comparable(value)) :] += count
     shares = below / below[-1]
     chosen = _evenly_chosen(shares, MAP_BUCKETS)
-    return Histogram(tuple(ends[place] for place in chosen), (*shares[chosen[:-1]].tolist(), 1.0))
+    return Histogram(tuple(ends[ordinal] for ordinal in chosen), (*shares[chosen[:-1]].tolist(), 1.0))
 
 
 def _candidate_ends(parts: list[Part], points: list[tuple[Any, float]]) -> list[Any]:
@@ -235,7 +235,7 @@ def _candidate_ends(parts: list[Part], points: list[tuple[Any, float]]) -> list[
     if len(ordered) <= CANDIDATES:
         return [end for end, _ in ordered]
     below = np.cumsum([weight for _, weight in ordered])
-    return [ordered[place][0] for place in _evenly_chosen(below / below[-1], CANDIDATES)]
+    return [ordered[ordinal][0] for ordinal in _evenly_chosen(below / below[-1], CANDIDATES)]
 
 
 def _evenly_chosen(shares: np.ndarray, buckets: int) -> list[int]:

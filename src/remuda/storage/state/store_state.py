@@ -69,7 +69,7 @@ class StoreState:
     @property
     def remote(self) -> RemoteLocation | None:
         """Return what the path is a mirror of, if it is one: then no other machine sees it."""
-        return None if self.folder is None or self.folder.remote is None else self.folder.remote.place
+        return None if self.folder is None or self.folder.remote is None else self.folder.remote.location
 
     @property
     def wal(self) -> WriteAheadLog | None:

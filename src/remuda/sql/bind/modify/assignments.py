@@ -68,8 +68,8 @@ def _is_written_out(source: SqlType, target: SqlType) -> bool:
 def _is_checked(source: SqlType, target: SqlType) -> bool:
     """`SET stock = stock + 1` of a SMALLINT, `price * 1.1` of a DECIMAL, which rounds: too large is an error, later.
 
-    A sum of BIGINTs, a DECIMAL(38, 0), is a whole number too. Not a fraction as an integer: nobody who stores 2.5
-    wants 3.
+    A sum of BIGINTs, a DECIMAL(38, 0), is a whole number too. A fraction is not stored as an integer: 2.5
+    would become 3.
     """
     is_whole = source.is_exact and source.scale == 0
     return (source.is_numeric and target.kind is Kind.DECIMAL) or (is_whole and target.is_integer)
