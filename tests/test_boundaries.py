@@ -44,7 +44,7 @@ def test_files_are_mapped_in_one_place(callers: dict[str, set[str]]) -> None:
     assert callers["mmap.mmap"] | callers["np.memmap"] | callers["pa.memory_map"] | callers["_mmap"] == {
         "spark/query/batch_file.py",  # what tasks of one query leave for one another, outside the store
         "storage/folder/store_files.py",
-        "storage/load/sorted_runs.py",  # the runs of a load: one file without a name, mapped once at a time
+        "storage/load/load_runs.py",  # the runs of a load: one file without a name, mapped once at a time
     }
 
 

@@ -47,7 +47,7 @@ FOREIGN = {
     ("KeyError", "grid/rows.py"),
     ("KeyError", "storage/segment/remote_segment.py"),
     ("KeyError", "storage/segment/saved_summaries.py"),
-    ("KeyError", "storage/statistics.py"),
+    ("KeyError", "storage/map_statistics.py"),
     ("StopIteration", "dbapi.py"),
     ("StopIteration", "grid/result.py"),
     ("UsageError", "notebook.py"),

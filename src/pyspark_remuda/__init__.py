@@ -11,6 +11,6 @@ from contextlib import suppress
 # Spark imports all such packages to find one of them: an error here would take other data sources away from users whose
 # PySpark is too old for this one.
 with suppress(ImportError):
-    from remuda.spark.source.source import RemudaSource as DefaultSource
+    from remuda.spark.source.data_source import RemudaSource as DefaultSource
 
     __all__ = ["DefaultSource"]

@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from remuda.cli import demo
-from remuda.grid.files.progress import ProgressBar
+from remuda.grid.files.progress_bar import ProgressBar
 
 
 def test_it_shows_every_step_and_every_query_with_its_path_and_time() -> None:

@@ -13,7 +13,7 @@ import pytest
 
 import remuda
 from remuda.errors import SqlError
-from remuda.grid.files.progress import ProgressBar
+from remuda.grid.files.progress_bar import ProgressBar
 
 
 @pytest.fixture(params=["memory", "folder"])
@@ -102,7 +102,7 @@ class _Terminal(io.StringIO):
 
 
 def test_progress_bar(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("remuda.grid.files.progress._PERIOD", 0.0)
+    monkeypatch.setattr("remuda.grid.files.progress_bar._PERIOD", 0.0)
     screen = _Terminal()
     bar = ProgressBar("loading m", 1_000, screen)
     bar.advance(500)

@@ -333,7 +333,7 @@ def test_a_missing_package_for_delta_tables_is_named(
 
 
 def test_progress_is_shown_when_asked_for(grid: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("remuda.grid.files.progress._PERIOD", 0.0)
+    monkeypatch.setattr("remuda.grid.files.progress_bar._PERIOD", 0.0)
     monkeypatch.setattr("remuda.grid.files.load_source.TABLE_ROWS", 10)
     monkeypatch.setattr("remuda.grid.files.loading.TABLE_ROWS", 10)
     rows = [{"id": number} for number in range(100)]

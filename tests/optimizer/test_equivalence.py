@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from remuda.catalog import DEFAULT_SCHEMA, ColumnDefinition, IndexDefinition, IndexType, MapDefinition
 from remuda.exec.scan.concrete_bounds import index_lookups, pruned_partitions
 from remuda.expr import Column, Expression, Literal, call, compile_row, evaluate_constant
-from remuda.expr.functions.text import like_prefix
+from remuda.expr.functions.strings import like_prefix
 from remuda.grid.parameters import to_stored_values
 from remuda.optimizer.index_binding import bind_index, bind_key
 from remuda.optimizer.pruning import prune

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from remuda.plan.describe import head_of
 from remuda.plan.fragments import split
+from remuda.plan.operator_attributes import head_of
 from remuda.plan.walk import walk
 from tests.optimizer.maps import define, plan
 

@@ -7,7 +7,7 @@ import pytest
 from remuda.expr import render
 from remuda.optimizer.index_binding import bind_index, bind_key
 from remuda.optimizer.sargable import find_sargable
-from remuda.plan.describe import describe
+from remuda.plan.operator_attributes import describe
 from remuda.plan.physical import Direction, IndexScan
 from remuda.plan.traits import Traits
 from tests.optimizer.maps import define, filter_of, index, scan_of

@@ -7,7 +7,7 @@ from xml.etree import ElementTree as ET
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remuda.plan.picture.text import cells, escaped, shortened, wrapped
+from remuda.plan.picture.text_layout import cells, escaped, shortened, wrapped
 
 
 @given(st.text(st.characters()))

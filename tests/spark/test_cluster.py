@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from remuda.spark.driver.java import find_java, home_for_spark
-from remuda.spark.driver.session import linked_home
+from remuda.spark.driver.spark_session import linked_home
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,11 +11,11 @@ import pytest
 
 import remuda.spark
 from remuda.errors import RemudaError
-from remuda.spark.driver import session as home
+from remuda.spark.driver import spark_session as home
 
 PROGRAM = """
 import sys
-from remuda.spark.driver.session import linked_home
+from remuda.spark.driver.spark_session import linked_home
 print(linked_home(), flush=True)
 sys.stdin.read()
 """

@@ -12,7 +12,7 @@ import pytest
 
 import remuda.spark
 from remuda.errors import RemudaError
-from remuda.spark.driver.session import make_importable
+from remuda.spark.driver.spark_session import make_importable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

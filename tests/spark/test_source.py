@@ -153,7 +153,7 @@ def test_maps_join_with_what_else_spark_has(session: SparkSession, shop: str) ->
     ],
 )
 def test_mistakes_are_named(session: SparkSession, shop: str, options: dict[str, str | None], message: str) -> None:
-    from remuda.spark.source.source import RemudaSource
+    from remuda.spark.source.data_source import RemudaSource
 
     given = {name: shop if value is None else value for name, value in options.items()}
     with pytest.raises(remuda.RemudaError, match=message):
@@ -246,7 +246,7 @@ def test_an_open_grid_takes_over_what_spark_wrote(session: SparkSession, target:
 
 
 def test_a_map_without_a_key_is_written_with_generated_ones(session: SparkSession, tmp_path: Path) -> None:
-    from remuda.spark.source.source import RemudaSource
+    from remuda.spark.source.data_source import RemudaSource
 
     path = str(tmp_path / "events.remuda")
     with remuda.open(path) as grid:

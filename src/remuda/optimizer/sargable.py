@@ -21,7 +21,7 @@ from remuda.expr import (
     is_constant,
 )
 from remuda.expr.column_comparison import MIRRORED, recognise
-from remuda.expr.functions.text import following, like_prefix
+from remuda.expr.functions.strings import following, like_prefix
 from remuda.plan.bounds import Bound, End, Interval, Points, Prefix, Ranges, bound_of
 from remuda.sql.bind.expression.exact_comparison import compare
 from remuda.types import INTEGER_RANGES, Kind, SqlType, is_widening, to_stored

@@ -1,6 +1,6 @@
 """EXPLAIN: one operator a line, indented, with its traits and estimates; deterministic, so tests can compare it.
 
-What an operator's lines say is made in `describe.py`; here they are put under each other.
+What an operator's lines say is made in `operator_attributes.py`; here they are put under each other.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from remuda.dataclass import dataclass
 from remuda.plan import physical
-from remuda.plan.describe import column_names, describe, describe_logical, head_of, print_fields, traits_of
+from remuda.plan.operator_attributes import column_names, describe, describe_logical, head_of, print_fields, traits_of
 from remuda.plan.traits import Convention
 from remuda.plan.walk import inputs
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from remuda.expr import Column
     from remuda.plan import logical
-    from remuda.plan.describe import Attributes
     from remuda.plan.fragments import Fragment, Plan
+    from remuda.plan.operator_attributes import Attributes
 
 _ESTIMATE_COLUMN = 72
 _WIDTH = 98

@@ -6,8 +6,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from remuda.plan import physical
-from remuda.plan.describe import describe, describe_logical, head_of, partitioning_columns
 from remuda.plan.explain import edge_of
+from remuda.plan.operator_attributes import describe, describe_logical, head_of, partitioning_columns
 from remuda.plan.walk import inputs
 
 if TYPE_CHECKING:

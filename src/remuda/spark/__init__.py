@@ -7,7 +7,7 @@ storage, plans and operators; it must not know the grid, which decides when Spar
 from typing import TYPE_CHECKING
 
 from remuda.spark.driver.java import find_java
-from remuda.spark.driver.session import session
+from remuda.spark.driver.spark_session import session
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -22,7 +22,7 @@ __all__ = ["find_java", "lookup", "register", "session", "table", "write"]
 def register(spark: "SparkSession") -> None:
     """Make `spark.read.format("remuda")`, `df.write`, `df.writeStream` and the SQL function `remuda_lookup` work."""
     from remuda.spark.frames.lookup_function import register_lookup
-    from remuda.spark.source.source import register
+    from remuda.spark.source.data_source import register
 
     register(spark)
     register_lookup(spark)

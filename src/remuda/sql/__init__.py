@@ -8,7 +8,7 @@ with its place in the text. This package knows the catalog and the logical nodes
 from remuda.sql.bind.bind import BoundQuery, bind
 from remuda.sql.bind.condition import bind_condition
 from remuda.sql.parse.parse import parse
-from remuda.sql.parse.script import ScriptStatement, split_script
+from remuda.sql.parse.split_statements import ScriptStatement, split_script
 from remuda.sql.parse.statements import (
     Analyze,
     Check,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from remuda.plan.aggregates import AGGREGATES
 from remuda.sql.bind.functions.aggregate_arguments import AGGREGATE_NAMES, AGGREGATE_NODES, AGGREGATE_TITLES
 from remuda.sql.bind.functions.functions import NAMES, TABLE_FUNCTIONS
-from remuda.sql.bind.functions.windows import WINDOW_FUNCTIONS
+from remuda.sql.bind.functions.window_calls import WINDOW_FUNCTIONS
 from remuda.sql.parse.definition_parser import DEFINITIONS, SHOWN
 from remuda.sql.parse.parse_query import QUERIES
 from remuda.sql.parse.type_names import TYPE_NAMES

@@ -11,11 +11,11 @@ from remuda.storage.lookup.arrow_lookup import lookup_by_key
 from remuda.storage.lookup.index_lookup import IndexLookup, IndexRead, index_read
 from remuda.storage.lookup.row_projection import ColumnRows, RowProjection, row_projection
 from remuda.storage.map_store import MapStore
+from remuda.storage.row_source import Source
 from remuda.storage.segment.segment import Segment
 from remuda.storage.segment.segment_builder import build_segment
 from remuda.storage.segment.segment_file import SegmentInfo, write_segment
 from remuda.storage.snapshot import MapSnapshot, SnapshotDescription, open_snapshot
-from remuda.storage.source import Source
 from remuda.storage.store import Store
 from remuda.storage.wal.log import Durability
 from remuda.types.column_hash import hash_columns

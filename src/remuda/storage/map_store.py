@@ -14,6 +14,7 @@ from remuda.storage.load.change_load import load_changes, take_over_changes
 from remuda.storage.load.map_load import load_table, load_tables, take_over_segments
 from remuda.storage.lookup.arrow_lookup import lookup_by_index, lookup_by_key
 from remuda.storage.lookup.row_projection import row_projection
+from remuda.storage.map_statistics import StatisticsKeeper
 from remuda.storage.row_check import RowCheck
 from remuda.storage.segment.checksum import no_pause
 from remuda.storage.segment.segment_directory import is_verified
@@ -22,7 +23,6 @@ from remuda.storage.state.map_availability import MapAvailability
 from remuda.storage.state.map_flush import MapFlush
 from remuda.storage.state.map_state import MapState
 from remuda.storage.state.map_version import MapVersion, erase_keys, insert_row, insert_rows, put_rows
-from remuda.storage.statistics import StatisticsKeeper
 from remuda.storage.wal.records import DELETE, PUT, encode_record
 from remuda.types.normalized_key import canonical_key
 

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from remuda.catalog import MapDefinition
     from remuda.storage.lookup.arrow_lookup import KeyedRows
     from remuda.storage.remote.remote_location import RemoteLocation
+    from remuda.storage.row_source import Source
     from remuda.storage.segment.segment import Segment
-    from remuda.storage.source import Source
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from remuda.bench.cases import durable, lookup, members, scan, series, spark, startup, write
+from remuda.bench.cases import durable, lookup, members, scan, series, spark, startup, writes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -16,7 +16,7 @@ GROUPS: dict[str, Callable[[Setting], Iterator[Case]]] = {
     "scan": scan.cases,
     "series": series.cases,
     "members": members.cases,
-    "write": write.cases,
+    "write": writes.cases,
     "durable": durable.cases,
     "start-up": startup.cases,
     "spark": spark.cases,  # last: a Java beside them would disturb the others

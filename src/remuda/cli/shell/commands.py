@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from remuda.cli.shell import describe
+from remuda.cli.shell import catalog_commands
 from remuda.cli.shell.options import OPTIONS
 from remuda.cli.shell.screen import edit
 from remuda.cli.shell.statement_help import statement_help
@@ -212,13 +212,15 @@ COMMANDS = (
     Command("\\q", "", "leave the shell (so does Ctrl-D)", _quit, ".quit"),
     Command("\\?", "", "these commands", _help, ".help"),
     Command("\\h", "[STATEMENT]", "the syntax of a statement, or which there are", _statement_help),
-    Command("\\d", "[NAME]", "the maps and views, or the columns of one", describe.describe),
-    Command("\\d+", "[NAME]", "the same with keys, partitions, indexes and rows", describe.describe_more),
-    Command("\\dt", "[PATTERN]", "the maps; `*` in a pattern stands for any text", describe.tables, ".tables"),
-    Command("\\di", "[PATTERN]", "the indexes", describe.indexes, ".indexes"),
-    Command("\\dv", "[PATTERN]", "the views", describe.views),
-    Command("\\l", "", "the folder that is open: path, maps, rows, size", describe.folder),
-    Command("\\schema", "[NAME]", "the statements that create maps, indexes and views", describe.schema, ".schema"),
+    Command("\\d", "[NAME]", "the maps and views, or the columns of one", catalog_commands.describe),
+    Command("\\d+", "[NAME]", "the same with keys, partitions, indexes and rows", catalog_commands.describe_more),
+    Command("\\dt", "[PATTERN]", "the maps; `*` in a pattern stands for any text", catalog_commands.tables, ".tables"),
+    Command("\\di", "[PATTERN]", "the indexes", catalog_commands.indexes, ".indexes"),
+    Command("\\dv", "[PATTERN]", "the views", catalog_commands.views),
+    Command("\\l", "", "the folder that is open: path, maps, rows, size", catalog_commands.folder),
+    Command(
+        "\\schema", "[NAME]", "the statements that create maps, indexes and views", catalog_commands.schema, ".schema"
+    ),
     Command("\\i", "FILE", "run the statements and commands of a file, up to the first error", _run_script, ".read"),
     Command("\\e", "", "edit the last statement in $VISUAL or $EDITOR, then run it", _edit, takes_statement=True),
     Command("\\watch", "[SECONDS] [TIMES]", "run the last statement every 2 seconds, until Ctrl-C", _watch, None, True),

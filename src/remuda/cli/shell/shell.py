@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from remuda.cli.output import csv_lines, json_objects, render
 from remuda.cli.shell.options import Options
-from remuda.cli.shell.progress import Progress
+from remuda.cli.shell.progress_line import Progress
 from remuda.cli.shell.screen import Screen
 from remuda.cli.statement_text import Piece, first_word, line_of, split
 from remuda.dataclass import dataclass

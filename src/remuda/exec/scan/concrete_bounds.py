@@ -10,7 +10,7 @@ import numpy as np
 from remuda.expr import evaluate_constant
 from remuda.expr.constant import compile_constant
 from remuda.expr.functions.comparison import order_key
-from remuda.expr.functions.text import following, like_prefix
+from remuda.expr.functions.strings import following, like_prefix
 from remuda.plan.bounds import MAXIMUM_RANGE, Bound, End, Interval, Points, Prefix, Pruning, Ranges
 from remuda.storage import UNBOUNDED, Lookup, Range, hash_values, partition_of
 

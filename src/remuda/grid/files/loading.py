@@ -13,7 +13,7 @@ from remuda.dataclass import dataclass
 from remuda.errors import missing_column, not_found, option_error, wrong_object
 from remuda.grid.files.inputs import is_spark_dataframe, open_source
 from remuda.grid.files.load_source import TABLE_ROWS
-from remuda.grid.files.progress import ProgressBar
+from remuda.grid.files.progress_bar import ProgressBar
 from remuda.grid.write_rows import generated_keys
 from remuda.sql import bind_condition
 from remuda.storage import LoadMode

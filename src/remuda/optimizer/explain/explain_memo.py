@@ -19,7 +19,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from remuda.optimizer.cost import expected_rows, first_rows_cost
-from remuda.plan.describe import describe_logical, describe_order, head_of
+from remuda.plan.operator_attributes import describe_logical, describe_order, head_of
 from remuda.plan.walk import inputs
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from remuda.plan.describe import describe, head_of
+from remuda.plan.operator_attributes import describe, head_of
 from remuda.plan.picture import NotTaken
 from remuda.plan.walk import inputs
 

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING
 from remuda.dataclass import dataclass
 from remuda.plan.picture.cards import BAD_ERROR, FAIR_ERROR
 from remuda.plan.picture.strip import draw_strip
-from remuda.plan.picture.text import MONO_ADVANCE, cells, counted, duration, escaped, sans_width, shortened, wrapped
+from remuda.plan.picture.text_layout import (
+    MONO_ADVANCE,
+    cells,
+    counted,
+    duration,
+    escaped,
+    sans_width,
+    shortened,
+    wrapped,
+)
 
 if TYPE_CHECKING:
     from remuda.plan.picture.cards import Card, Run

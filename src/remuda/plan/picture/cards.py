@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from remuda.dataclass import dataclass
 from remuda.plan import physical
-from remuda.plan.describe import describe, print_fields, traits_of
 from remuda.plan.explain import decided_lines
-from remuda.plan.picture.text import counted
+from remuda.plan.operator_attributes import describe, print_fields, traits_of
+from remuda.plan.picture.text_layout import counted
 from remuda.plan.traits import Convention
 from remuda.plan.walk import inputs, walk
 

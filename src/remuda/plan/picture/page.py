@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from remuda.plan.picture.drawing import svg
 from remuda.plan.picture.style import CLASS, MONO, SANS, style_sheet
-from remuda.plan.picture.svg import svg
-from remuda.plan.picture.text import escaped
+from remuda.plan.picture.text_layout import escaped
 
 if TYPE_CHECKING:
-    from remuda.plan.picture.svg import Picture
+    from remuda.plan.picture.drawing import Picture
 
 _PAGE_STYLE = (
     f"body{{margin:24px;font-family:{SANS};background:#fff;color:#1f2328}}"

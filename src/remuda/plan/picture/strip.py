@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from remuda.dataclass import dataclass
-from remuda.plan.picture.text import escaped, shortened
+from remuda.plan.picture.text_layout import escaped, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

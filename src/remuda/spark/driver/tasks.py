@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from remuda.errors import ErrorCode, RemudaError, SqlError, internal_error, state_error
-from remuda.spark.driver.session import make_importable
+from remuda.spark.driver.spark_session import make_importable
 from remuda.storage.folder.manifest import NAME as MANIFEST
 
 if TYPE_CHECKING:

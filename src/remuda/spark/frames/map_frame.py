@@ -15,7 +15,7 @@ from remuda.spark.driver.connect import is_connect
 from remuda.spark.driver.tasks import slot_count
 from remuda.spark.frames.lookup_frame import spark_type
 from remuda.spark.frames.map_planning import plan_map
-from remuda.spark.source.map_scan import PlannedScan, scanned_columns
+from remuda.spark.source.partition_scan import PlannedScan, scanned_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

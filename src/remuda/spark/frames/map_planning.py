@@ -10,7 +10,7 @@ import pyarrow as pa
 from remuda.dataclass import dataclass
 from remuda.errors import RemudaError
 from remuda.spark.driver.connect import is_connect
-from remuda.spark.driver.session import make_importable
+from remuda.spark.driver.spark_session import make_importable
 from remuda.spark.driver.tasks import refuse_stopped
 from remuda.spark.source.planned_map import PlannedMap
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from remuda.catalog import new_id
 from remuda.errors import RemudaError
-from remuda.spark.driver.session import make_importable
+from remuda.spark.driver.spark_session import make_importable
 from remuda.spark.driver.tasks import as_sql_error, refuse_stopped, slot_count
 from remuda.spark.load.change_task import ChangeWork, write_changes
 from remuda.spark.load.load_job import map_folder, refuse_unseen, store_of

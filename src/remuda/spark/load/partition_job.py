@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from remuda.errors import RemudaError
-from remuda.spark.driver.session import make_importable
+from remuda.spark.driver.spark_session import make_importable
 from remuda.spark.driver.tasks import as_sql_error, run_tasks, slot_count
 from remuda.spark.load.matching import source_column
 from remuda.spark.load.parquet_frame import row_groups

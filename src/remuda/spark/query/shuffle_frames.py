@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from remuda.errors import RemudaError
-from remuda.spark.driver.session import make_importable
+from remuda.spark.driver.spark_session import make_importable
 from remuda.spark.driver.tasks import freeze_garbage
 from remuda.spark.query.answers import measured_answer
 from remuda.spark.query.shuffle_blocks import MEASURED_EDGE

@@ -12,7 +12,7 @@ from remuda.dataclass import dataclass
 from remuda.errors import SqlError
 from remuda.plan import physical
 from remuda.plan.walk import change_inputs, walk
-from remuda.spark.source.map_scan import arrow_schema, run_share, shares_of
+from remuda.spark.source.partition_scan import arrow_schema, run_share, shares_of
 from remuda.spark.source.planned_map import PlannedMap, made_anew
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from remuda.errors import option_error
 from remuda.exec.batch import conformed
 from remuda.spark.driver.tasks import freeze_garbage
-from remuda.spark.source.map_scan import PlannedScan, arrow_schema, scanned_columns
+from remuda.spark.source.partition_scan import PlannedScan, arrow_schema, scanned_columns
 from remuda.spark.source.pinned_read import open_reader, running_execution
 from remuda.spark.source.planned_map import PlannedMap
 from remuda.spark.source.shared_query import SharedQuery, plan_of

@@ -8,7 +8,7 @@ from remuda.errors import option_error
 from remuda.spark.driver.tasks import refuse_stopped, slot_count
 from remuda.spark.load.change_job import by_partition, row_fields
 from remuda.spark.load.matching import match_columns
-from remuda.spark.source.source import register
+from remuda.spark.source.data_source import register
 from remuda.spark.source.source_write import MODES
 from remuda.spark.source.write_target import find_or_define
 from remuda.storage.load.change_format import change_format

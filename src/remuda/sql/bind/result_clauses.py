@@ -14,7 +14,7 @@ from remuda.plan.traits import SortKey
 from remuda.plan.windows import WindowCall
 from remuda.sql.bind.aggregation import column_for
 from remuda.sql.bind.expression.expression import ExpressionBinder
-from remuda.sql.bind.functions.windows import numbered
+from remuda.sql.bind.functions.window_calls import numbered
 from remuda.sql.bind.scope import Scope
 from remuda.sql.parse.spans import refuse_unknown_parts, span_of, unsupported
 from remuda.types import BIGINT, BOOLEAN, Kind

@@ -14,7 +14,7 @@ from remuda.sql.bind.aggregation import Aggregation, aggregate, column_for
 from remuda.sql.bind.expression.expression import ExpressionBinder
 from remuda.sql.bind.expression.subqueries import Subquery, attach
 from remuda.sql.bind.functions.aggregate_arguments import is_aggregate
-from remuda.sql.bind.functions.windows import compute_windows, named_windows
+from remuda.sql.bind.functions.window_calls import compute_windows, named_windows
 from remuda.sql.bind.grouping import Grouping, bind_grouping, with_dependent_keys
 from remuda.sql.bind.relation.from_clause import bind_from
 from remuda.sql.bind.result_clauses import finish
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from remuda.plan.logical import LogicalNode
     from remuda.sql.bind.bind_context import BindContext
     from remuda.sql.bind.expression.expression import Alias
-    from remuda.sql.bind.functions.aggregates import PendingCall
-    from remuda.sql.bind.functions.windows import PendingWindow
+    from remuda.sql.bind.functions.aggregate_calls import PendingCall
+    from remuda.sql.bind.functions.window_calls import PendingWindow
     from remuda.sql.bind.grouping import PendingGrouping
     from remuda.sql.bind.order_by import OrderEntry
     from remuda.types import SqlType

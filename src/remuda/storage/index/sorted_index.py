@@ -28,11 +28,11 @@ import pyarrow.compute as pc
 from remuda.dataclass import dataclass
 from remuda.storage.index.index_condition import UNBOUNDED, Lookup, Range
 from remuda.storage.index.interpolation_table import build_key_slots, searched_keys
+from remuda.storage.row_source import FIRST_PIECE, LARGEST_PIECE
 from remuda.storage.segment.block_guard import view_of
 from remuda.storage.segment.column_reader import ColumnReader, bytes_reader
 from remuda.storage.segment.row_memory import rows_of
 from remuda.storage.segment.row_order import BLOCK, order_in_place, stable_order, taken
-from remuda.storage.source import FIRST_PIECE, LARGEST_PIECE
 from remuda.types.arrow_arrays import code_values, is_dictionary, null_mask
 from remuda.types.normalized_key import GREATEST_KEY, NULL_KEY, comparable, normalized_key, nullable_keys
 

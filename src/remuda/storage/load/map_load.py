@@ -11,7 +11,7 @@ from remuda.dataclass import dataclass
 from remuda.storage.load.bulk_load import build_segments
 from remuda.storage.load.compaction import merge_load
 from remuda.storage.load.conforming import conform
-from remuda.storage.load.sorted_runs import GatheredLoad
+from remuda.storage.load.load_runs import GatheredLoad
 from remuda.storage.load.upsert_keys import one_of_each_key
 from remuda.storage.state.map_version import version_of
 from remuda.types.arrow_arrays import flat, stored_list

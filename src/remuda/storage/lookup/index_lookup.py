@@ -22,8 +22,8 @@ from remuda.storage.index.sorted_index import SortedIndex
 from remuda.storage.lookup.generated_readers import row_finisher, row_reader, rows_reader
 from remuda.storage.lookup.row_projection import MOST_PROJECTIONS, RowProjection
 from remuda.storage.memtable.memtable_source import MemtableSource
+from remuda.storage.row_source import index_definition
 from remuda.storage.segment.block_guard import view_of
-from remuda.storage.source import index_definition
 from remuda.types.normalized_key import GREATEST_KEY, NULL_KEY, normalized_key
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from remuda.storage.index.index_types import open_memtable_index
+from remuda.storage.row_source import coalesced, index_definition
 from remuda.storage.segment.segment_builder import partition_ids
-from remuda.storage.source import coalesced, index_definition
 from remuda.types.arrow_arrays import stored_array
 from remuda.types.normalized_key import canonical_key
 

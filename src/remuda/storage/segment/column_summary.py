@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from remuda.catalog import ColumnStatistics
 from remuda.dataclass import dataclass
-from remuda.storage.segment.histogram import combined, describe_values, part_of
+from remuda.storage.segment.column_histogram import combined, describe_values, part_of
 from remuda.storage.segment.value_counts import ValueCounts, count_values
 from remuda.types import Kind, SqlType
 from remuda.types.arrow_arrays import is_dictionary, stored_list

@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 from remuda.storage.encodable import naming_columns, unencodable
+from remuda.storage.row_source import FIRST_PIECE, LARGEST_PIECE, coalesced, index_definition
 from remuda.storage.segment.column_reader import FEW
 from remuda.storage.segment.zone_map import common_ranges
-from remuda.storage.source import FIRST_PIECE, LARGEST_PIECE, coalesced, index_definition
 from remuda.types.normalized_key import canonical_key
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from remuda.expr import FUNCTIONS, Expression
 from remuda.plan.aggregates import AGGREGATES
 from remuda.sql.bind.bind_context import COMMON_PARTS, Binder, Binders, Parts
 from remuda.sql.bind.functions import (
-    aggregates,
+    aggregate_calls,
     date_functions,
     special_forms,
 )
@@ -61,7 +61,9 @@ ALIASES: dict[str, str] = {
 }
 """Other names of functions of the registry."""
 
-FORMS: dict[str, Binder] = {name: bind for module in _MODULES for name, bind in module.FORMS.items()} | aggregates.FORMS
+FORMS: dict[str, Binder] = {
+    name: bind for module in _MODULES for name, bind in module.FORMS.items()
+} | aggregate_calls.FORMS
 """Functions that are more, or something else, than a call of the registry's function."""
 
 _REGISTERED = {name for name, function in FUNCTIONS.items() if function.symbol is None and name.isidentifier()} - {"in"}

@@ -17,7 +17,7 @@ from remuda.plan.joins import JoinKind
 from remuda.plan.logical import Assignment, LogicalNode, Operation
 from remuda.sql.bind.expression.expression import ExpressionBinder
 from remuda.sql.bind.expression.subqueries import attach
-from remuda.sql.bind.functions.windows import numbered
+from remuda.sql.bind.functions.window_calls import numbered
 from remuda.sql.bind.modify.assignments import bind_assignments
 from remuda.sql.bind.scope import Scope, ScopeRelation
 from remuda.sql.parse.spans import refuse_unknown_parts, span_of, unsupported

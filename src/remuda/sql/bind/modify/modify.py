@@ -23,7 +23,7 @@ from remuda.plan.logical import Assignment, LogicalNode, Operation
 from remuda.sql.bind.ctes import check_unused, with_ctes
 from remuda.sql.bind.expression.expression import ExpressionBinder
 from remuda.sql.bind.expression.subqueries import Subquery, attach
-from remuda.sql.bind.functions.windows import numbered
+from remuda.sql.bind.functions.window_calls import numbered
 from remuda.sql.bind.modify.assignments import bind_assignments, refuse_default, store
 from remuda.sql.bind.modify.conflict import on_conflict
 from remuda.sql.bind.query import bind_query

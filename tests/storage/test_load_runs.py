@@ -16,7 +16,7 @@ import pytest
 import remuda
 from remuda.errors import ConstraintError, SqlError
 from remuda.grid.files import load_source
-from remuda.storage.load import segment_cut, sorted_runs
+from remuda.storage.load import load_runs, segment_cut
 from remuda.types import arrow_texts
 
 ROWS = 20_000
@@ -26,8 +26,8 @@ CREATE = "CREATE TABLE t (id BIGINT, kind VARCHAR, doc VARCHAR, n DOUBLE, PRIMAR
 @pytest.fixture(autouse=True)
 def small_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(load_source, "TABLE_BYTES", 300_000)
-    monkeypatch.setattr(sorted_runs, "HELD_BYTES", 500_000)
-    monkeypatch.setattr(sorted_runs, "RANGE_BYTES", 400_000)
+    monkeypatch.setattr(load_runs, "HELD_BYTES", 500_000)
+    monkeypatch.setattr(load_runs, "RANGE_BYTES", 400_000)
 
 
 def batches(rows: int = ROWS, step: int = 1_000, repeated: tuple[int, ...] = ()) -> Iterator[pa.RecordBatch]:
@@ -84,8 +84,8 @@ def test_what_is_held_needs_no_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     def refuse(*_: object) -> None:
         raise AssertionError("no run is written")
 
-    monkeypatch.setattr(sorted_runs.SortedRuns, "add", refuse)
-    monkeypatch.setattr(sorted_runs, "HELD_BYTES", 10**8)
+    monkeypatch.setattr(load_runs.SortedRuns, "add", refuse)
+    monkeypatch.setattr(load_runs, "HELD_BYTES", 10**8)
     with remuda.open(tmp_path / "store") as grid:
         grid.sql(CREATE)
         grid.load("t", reader(batches()))
@@ -95,7 +95,7 @@ def test_what_is_held_needs_no_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("held", [0, 500_000, 10**8])
 def test_a_key_twice_in_two_tables_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held: int) -> None:
-    monkeypatch.setattr(sorted_runs, "HELD_BYTES", held)
+    monkeypatch.setattr(load_runs, "HELD_BYTES", held)
     with remuda.open(tmp_path / "store") as grid:
         grid.sql(CREATE)
         with pytest.raises(ConstraintError, match="duplicate key in t: id = 19000"):
@@ -107,7 +107,7 @@ def test_a_key_twice_in_two_tables_is_refused(tmp_path: Path, monkeypatch: pytes
 
 @pytest.mark.parametrize("held", [0, 500_000, 10**8])
 def test_an_upsert_over_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held: int) -> None:
-    monkeypatch.setattr(sorted_runs, "HELD_BYTES", held)
+    monkeypatch.setattr(load_runs, "HELD_BYTES", held)
     newest = pa.record_batch({"id": [19_000], "kind": ["new"], "doc": ["new"], "n": [1e9]})
     with remuda.open(tmp_path / "store") as grid:
         grid.sql(CREATE)
@@ -135,7 +135,7 @@ def test_an_error_in_a_late_table_leaves_nothing(tmp_path: Path) -> None:
 def test_texts_that_no_array_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(arrow_texts, "TEXT_BYTES", 100_000)
     monkeypatch.setattr(segment_cut, "SEGMENT_BYTES", 100_000)
-    monkeypatch.setattr(sorted_runs, "RANGE_BYTES", 50_000)
+    monkeypatch.setattr(load_runs, "RANGE_BYTES", 50_000)
     with remuda.open(tmp_path / "store") as grid:
         grid.sql(CREATE + " WITH (partitions = 8)")
         grid.load("t", reader(batches()))
@@ -155,9 +155,9 @@ MEMORY = """
 import resource, sys
 import numpy as np, pyarrow as pa, remuda
 from remuda.grid.files import load_source
-from remuda.storage.load import sorted_runs
+from remuda.storage.load import load_runs
 path, megabytes, budget = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]) << 20
-load_source.TABLE_BYTES = sorted_runs.HELD_BYTES = sorted_runs.RANGE_BYTES = budget
+load_source.TABLE_BYTES = load_runs.HELD_BYTES = load_runs.RANGE_BYTES = budget
 rows, width = 4_000, 1_000
 
 def batch(number):

@@ -10,7 +10,7 @@ from remuda.plan.picture.card_blocks import WIDTH, draw_card
 from remuda.plan.picture.cards import highlights
 from remuda.plan.picture.layout import ROW_GAP, place
 from remuda.plan.picture.style import CLASS, standalone_style_sheet
-from remuda.plan.picture.text import MONO_ADVANCE, SANS_ADVANCE, counted, escaped, sans_width, wrapped
+from remuda.plan.picture.text_layout import MONO_ADVANCE, SANS_ADVANCE, counted, escaped, sans_width, wrapped
 from remuda.plan.walk import walk
 
 if TYPE_CHECKING:

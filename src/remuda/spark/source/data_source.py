@@ -25,7 +25,7 @@ from pyspark.sql.datasource import DataSource
 
 from remuda.errors import not_supported, option_error
 from remuda.spark.driver.connect import is_connect
-from remuda.spark.driver.session import make_importable
+from remuda.spark.driver.spark_session import make_importable
 from remuda.spark.driver.tasks import refuse_stopped, slot_count
 from remuda.spark.source.pinned_read import open_reader
 from remuda.spark.source.planned_map import find_map
