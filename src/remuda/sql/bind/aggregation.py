@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from remuda.sql.bind.bind_context import BindContext
     from remuda.sql.bind.expression.subqueries import Subquery
-    from remuda.sql.bind.functions.aggregate_calls import PendingCall
+    from remuda.sql.bind.functions.aggregate_binding import PendingCall
     from remuda.sql.bind.grouping import Grouping, PendingGrouping
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from remuda.plan.logical import LogicalNode
     from remuda.sql.bind.bind_context import BindContext
     from remuda.sql.bind.expression.expression import Alias
-    from remuda.sql.bind.functions.aggregate_calls import PendingCall
+    from remuda.sql.bind.functions.aggregate_binding import PendingCall
     from remuda.sql.bind.functions.window_calls import PendingWindow
     from remuda.sql.bind.grouping import PendingGrouping
     from remuda.sql.bind.order_by import OrderEntry

@@ -13,7 +13,7 @@ from remuda.expr import FUNCTIONS, Expression, Function, Parameter, call, coerce
 from remuda.sql.bind import grouping
 from remuda.sql.bind.bind_context import COMMON_PARTS, Binders, Parts
 from remuda.sql.bind.expression import arithmetic, casts, literals, predicates, subqueries
-from remuda.sql.bind.functions import aggregate_calls, functions, window_calls
+from remuda.sql.bind.functions import aggregate_binding, functions, window_calls
 from remuda.sql.bind.scope import table_of
 from remuda.sql.parse.spans import readable, refuse_unknown_parts, span_of, unsupported
 from remuda.types import BOOLEAN, NULL, VARCHAR, Kind, SqlType, common_type
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from remuda.expr import Column
     from remuda.sql.bind.bind_context import BindContext
     from remuda.sql.bind.expression.subqueries import Subquery
-    from remuda.sql.bind.functions.aggregate_calls import PendingCall
+    from remuda.sql.bind.functions.aggregate_binding import PendingCall
     from remuda.sql.bind.functions.window_calls import PendingWindow
     from remuda.sql.bind.grouping import PendingGrouping
     from remuda.sql.bind.scope import Scope
@@ -231,7 +231,7 @@ def _bind_parentheses(self: ExpressionBinder, node: Any, expected: SqlType | Non
     return self.bind(node.this, expected)
 
 
-_MODULES = (literals, arithmetic, predicates, casts, functions, aggregate_calls, grouping, window_calls, subqueries)
+_MODULES = (literals, arithmetic, predicates, casts, functions, aggregate_binding, grouping, window_calls, subqueries)
 
 _PARTS: Parts = {
     exp.Column: frozenset({"this", "table", "db"}),

@@ -15,7 +15,7 @@ from remuda.expr import FUNCTIONS, Expression
 from remuda.plan.aggregates import AGGREGATES
 from remuda.sql.bind.bind_context import COMMON_PARTS, Binder, Binders, Parts
 from remuda.sql.bind.functions import (
-    aggregate_calls,
+    aggregate_binding,
     date_functions,
     special_forms,
 )
@@ -63,7 +63,7 @@ ALIASES: dict[str, str] = {
 
 FORMS: dict[str, Binder] = {
     name: bind for module in _MODULES for name, bind in module.FORMS.items()
-} | aggregate_calls.FORMS
+} | aggregate_binding.FORMS
 """Functions that are more, or something else, than a call of the registry's function."""
 
 _REGISTERED = {name for name, function in FUNCTIONS.items() if function.symbol is None and name.isidentifier()} - {"in"}

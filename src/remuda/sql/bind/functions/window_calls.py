@@ -27,7 +27,7 @@ from remuda.plan.traits import SortKey
 from remuda.plan.windows import DEFAULT_FRAME, Frame, FrameEnd, FrameExclusion, FrameUnit, WindowCall
 from remuda.sql.bind.bind_context import COMMON_PARTS, Binders, Parts
 from remuda.sql.bind.functions.aggregate_arguments import is_aggregate, read_aggregate
-from remuda.sql.bind.functions.aggregate_calls import bind_arguments
+from remuda.sql.bind.functions.aggregate_binding import bind_arguments
 from remuda.sql.bind.order_by import OrderEntry, bind_order_entry
 from remuda.sql.parse.spans import readable, refuse_unknown_parts, span_of, unsupported
 from remuda.types import BIGINT, BOOLEAN, DOUBLE, INTERVAL_TIME, common_type
