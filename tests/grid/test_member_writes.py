@@ -18,7 +18,7 @@ from remuda.grid import statement_writer
 from remuda.optimizer import cost
 from remuda.runtime.channel import BoundedChannel
 from remuda.runtime.edges import Edges
-from remuda.storage.load import compaction
+from remuda.storage.load import group_compaction
 from tests.grid.test_bulk_statements import SIDES, store_of
 
 ROWS = 30_000
@@ -134,7 +134,7 @@ def test_five_million_rows_are_inserted_in_bounded_memory(tmp_path: Path, monkey
     """
     rows = 5_000_000
     monkeypatch.setattr(statement_writer, "TABLE_ROWS", 100_000)
-    monkeypatch.setattr(compaction, "MOST_SEGMENTS", 64)
+    monkeypatch.setattr(group_compaction, "MOST_SEGMENTS", 64)
     with remuda.open(str(tmp_path), members=3) as grid:
         for first in range(0, rows, 1_000_000):
             ids = pa.array(range(first, first + 1_000_000))

@@ -26,7 +26,7 @@ from remuda.storage.folder.inbox import ANSWER, CLAIMED, FOLDER, REQUEST
 from remuda.storage.folder.manifest import read_manifest
 from remuda.storage.load.bulk_load import build_segments
 from remuda.storage.load.change_load import ChangeRules
-from remuda.storage.load.compaction import MOST_SEGMENTS
+from remuda.storage.load.group_compaction import MOST_SEGMENTS
 from remuda.storage.state.applied_batches import BatchId
 from tests.storage.crash_writer import Row, statement_rows
 from tests.storage.folders import filled, only_map

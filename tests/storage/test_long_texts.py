@@ -11,7 +11,7 @@ import pytest
 
 import remuda
 from remuda.errors import ConstraintError
-from remuda.storage.load import compaction, map_load, segment_cut
+from remuda.storage.load import group_compaction, map_load, segment_cut
 from remuda.types import arrow_texts
 from remuda.types.arrow_texts import text_bytes
 
@@ -129,12 +129,12 @@ def test_batches_and_queries_are_loaded_too() -> None:
 
 
 def test_segments_are_not_merged_beyond_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compaction, "MOST_SEGMENTS", 2)
+    monkeypatch.setattr(group_compaction, "MOST_SEGMENTS", 2)
     given = table()
     with remuda.open() as grid:
         grid.sql(CREATE)
         grid.load("t", given)
-        full = {each.id for each in segments(grid) if compaction._is_full(stored_of(grid, each))}
+        full = {each.id for each in segments(grid) if group_compaction._is_full(stored_of(grid, each))}
         assert len(full) > 3
         for round_ in range(6):
             grid.sql("INSERT INTO t VALUES (?, ?, 'small', 'row')", -1 - round_, round_)

@@ -5,6 +5,7 @@ Nothing is installed here. A reader that refreshes goes on with the state before
 
 from __future__ import annotations
 
+from dataclasses import replace
 from errno import ENOENT
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -240,10 +241,11 @@ def _opened_segments(
     by_id = {each.segment.id: each for each in opened}
     stored = []
     for group, entries in groups.segments_of(entry):
+        span = None if group is None or (group.first, group.end) == (0, entry.partitions) else (group.first, group.end)
         origin = NAME if group is None else groups.folder(entry.id) / group_name(group)
         for each, info in zip(entries, segment_infos(entries, definition, origin), strict=True):
             held = by_id.get(each.id)
             if held is None or (held.info, held.deletion_file) != (info, each.deletion_file):
                 held = directory.open(definition, info, each.deletion_file)
-            stored.append(held)
+            stored.append(held if held.group == span else replace(held, group=span))
     return tuple(stored)

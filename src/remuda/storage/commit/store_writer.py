@@ -14,6 +14,7 @@ from remuda.storage.commit.commit_retry import CommitRetry
 from remuda.storage.folder.definition_entries import map_entry
 from remuda.storage.folder.group_file import segment_entry
 from remuda.storage.map_store import MapStore
+from remuda.storage.segment.group_ranges import cuts_of
 from remuda.storage.segment.segment_directory import SegmentDirectory
 
 if TYPE_CHECKING:
@@ -216,5 +217,6 @@ def _entry_of(each: MapStore) -> MapEntry:
         for stored in each.stored
         if stored.info is not None
     ]
-    entry = map_entry(each.definition, each.state.flushed, segments)
+    cuts = cuts_of(each.stored, each.definition.partitions)
+    entry = map_entry(each.definition, each.state.flushed, segments, cuts)
     return replace(entry, batches=each.state.batches.pairs())

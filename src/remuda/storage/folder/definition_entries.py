@@ -53,6 +53,8 @@ class MapEntry(msgspec.Struct, frozen=True, omit_defaults=True):
     """Seconds that versions of the map are to be kept."""
     groups: tuple[GroupRef, ...] = ()
     segments: tuple[SegmentEntry, ...] = ()
+    cuts: tuple[int, ...] = ()
+    """The partitions at which groups begin, but the first: only of a state that is about to be committed."""
     batches: tuple[tuple[str, int], ...] = ()
     """The last batch of each stream that names its batches."""
 
@@ -66,7 +68,9 @@ class ViewEntry(msgspec.Struct, frozen=True):
     columns: tuple[str, ...] = ()
 
 
-def map_entry(definition: MapDefinition, flushed: int, segments: Iterable[SegmentEntry]) -> MapEntry:
+def map_entry(
+    definition: MapDefinition, flushed: int, segments: Iterable[SegmentEntry], cuts: Iterable[int] = ()
+) -> MapEntry:
     return MapEntry(
         definition.id,
         definition.schema,
@@ -91,6 +95,7 @@ def map_entry(definition: MapDefinition, flushed: int, segments: Iterable[Segmen
         flushed,
         definition.retention,
         segments=tuple(segments),
+        cuts=tuple(cuts),
     )
 
 

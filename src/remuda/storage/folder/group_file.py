@@ -44,7 +44,10 @@ _HEAD = "REMUDA GROUP 2"
 
 
 class SegmentEntry(msgspec.Struct, frozen=True, array_like=True):
-    """A segment; `summaries` are its statistics as `SavedSummaries` reads them."""
+    """A segment; `summaries` are its statistics as `SavedSummaries` reads them.
+
+    `partitions` are the first and the last partition with a row; None where an earlier version has written the segment.
+    """
 
     id: str
     rows: int
@@ -53,6 +56,7 @@ class SegmentEntry(msgspec.Struct, frozen=True, array_like=True):
     row_checksum: str
     deletion_file: str | None
     summaries: bytes
+    partitions: tuple[int, int] | None = None
 
 
 class GroupRef(msgspec.Struct, frozen=True, array_like=True):
@@ -120,6 +124,7 @@ def decode_group(raw: bytes, group: GroupRef, path: Path | str) -> tuple[Segment
     try:
         segments = msgspec.msgpack.decode(body, type=tuple[SegmentEntry, ...])
         check_segment_names(segments)
+        _check_partitions(segments, group)
     except (msgspec.DecodeError, RecursionError, ValueError) as error:
         raise damage_error(f"the file of a partition group cannot be read: {error}", path, len(head)) from error
     return segments
@@ -142,15 +147,28 @@ def check_segment_names(segments: Iterable[SegmentEntry]) -> None:
             check_form(DELETION_FILE, segment.deletion_file)
 
 
+def _check_partitions(segments: Iterable[SegmentEntry], group: GroupRef) -> None:
+    """Raise `ValueError` for a segment with partitions that its group has not."""
+    for segment in segments:
+        if segment.partitions is not None:
+            first, last = segment.partitions
+            if not group.first <= first <= last < group.end:
+                raise ValueError(f"the segment {segment.id} has the partitions from {first} to {last}")
+
+
 def check_groups(groups: Sequence[GroupRef], partitions: int) -> None:
-    """Raise `ValueError` for a group of an impossible name, or unless groups are disjoint ranges in ascending order."""
+    """Raise `ValueError` for a group of an impossible name, or unless groups are disjoint ranges in ascending order.
+
+    A first one of all partitions may stand before the others: it has the runs, which have rows of several groups.
+    """
     for group in groups:
         check_form(ID, group.id)
         if min(group.segments, group.rows, group.row_bytes, group.file_bytes) < 0:
             raise ValueError(f"the partition group {group.id} has less than nothing")
         if not 0 <= group.first < group.end <= partitions:
             raise ValueError(f"{partitions} partitions have none from {group.first} to {group.end}")
-    for one, other in pairwise(groups):
+    has_runs = len(groups) > 1 and (groups[0].first, groups[0].end) == (0, partitions)
+    for one, other in pairwise(groups[1:] if has_runs else groups):
         if one.end > other.first:
             raise ValueError(f"the partition {other.first} is in two groups")
 
@@ -160,7 +178,14 @@ def segment_entry(info: SegmentInfo, definition: MapDefinition, deletion_file: s
     if not isinstance(summaries, SavedSummaries):
         summaries = save_summaries(definition, summaries)
     return SegmentEntry(
-        info.id, info.rows, info.indexes, info.row_bytes, info.row_checksum, deletion_file, summaries.raw
+        info.id,
+        info.rows,
+        info.indexes,
+        info.row_bytes,
+        info.row_checksum,
+        deletion_file,
+        summaries.raw,
+        info.partitions,
     )
 
 
@@ -177,6 +202,7 @@ def segment_infos(
             each.row_bytes,
             each.row_checksum,
             SavedSummaries(each.summaries, types, origin),
+            each.partitions,
         )
         for each in entries
     ]

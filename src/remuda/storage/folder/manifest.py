@@ -1,11 +1,11 @@
 """The manifest: what a folder holds, in two levels. A root, one file replaced by atomic rename, and the files of the
 partition groups that it names (`group_file`).
 
-    REMUDA 2 <checksum>
+    REMUDA 3 <checksum>
     the root in MessagePack: version, log, views, maps with their definitions and groups
 
-Folders of earlier versions have all of it in the root, in JSON (`manifest_format_1`). They are read as they are, and
-the first commit writes this format.
+Format 2 has one group for each map, and is the same otherwise. Format 1 has all of it in the root, in JSON
+(`manifest_format_1`). Both are read as they are, and the first commit writes this format.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from remuda.storage.wal.log_file import sync_folder
 if TYPE_CHECKING:
     from pathlib import Path
 
-FORMAT = 2
+FORMAT = 3
 NAME = "MANIFEST"
 MOST_BYTES = 1 << 30
 """Size of the largest root that is read: ten million groups."""
@@ -123,7 +123,7 @@ def decode_manifest(raw: bytes, path: Path | str, form: type[AnyManifest] = Mani
         message = "this is a copy of a remote store, which is not opened as a local folder"
         raise StorageError(message, path, sqlstate="0A000")
     if words[1] not in _DECODERS:
-        message = f"the folder has format {words[1]}, this version reads {' and '.join(_DECODERS)}"
+        message = f"the folder has format {words[1]}, this version reads {', '.join(_DECODERS)}"
         raise StorageError(message, path, 0, sqlstate="0A000")
     if words[2] != f"{zlib.crc32(body):08x}":
         raise damage_error("the manifest is damaged", path, len(head) + 1)
@@ -139,7 +139,7 @@ def _decode(body: bytes, form: type[AnyManifest]) -> AnyManifest:
     return msgspec.msgpack.decode(body, type=form)
 
 
-_DECODERS = {"1": manifest_format_1.decode, "2": _decode}
+_DECODERS = {"1": manifest_format_1.decode, "2": _decode, "3": _decode}
 
 
 def _check_names(manifest: Manifest) -> None:

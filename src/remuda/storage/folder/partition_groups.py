@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from remuda.errors import StorageError, damage_error
 from remuda.storage.folder.group_file import GroupRef, encode_group, group_name, read_group, write_group
 from remuda.storage.folder.store_files import make_folder, remove_file
+from remuda.storage.segment.group_ranges import range_of
 from remuda.storage.segment.segment_file import LEVELS, files_of
 
 if TYPE_CHECKING:
@@ -69,15 +70,14 @@ class PartitionGroups:
 
     def unchanged(self, entry: MapEntry, before: MapEntry | None) -> MapEntry:
         """Return the entry of a map with the groups that the state before has for the same segments."""
-        if before is None or entry.groups or entry.segments != self._all_segments(before):
+        if before is None or entry.groups:
             return entry
-        return replace(entry, groups=before.groups, segments=before.segments)
-
-    def _all_segments(self, entry: MapEntry) -> tuple[SegmentEntry, ...] | None:
-        """Return the segments of a map; None where a group file is not known, as that of a damaged map."""
-        if any(group.id not in self._held for group in entry.groups):
-            return None
-        return tuple(each for _, segments in self.segments_of(entry) for each in segments)
+        if before.segments:  # of format 1, which has them in no group file
+            return replace(entry, segments=before.segments) if entry.segments == before.segments else entry
+        held = [(each.first, each.end, self._held.get(each.id)) for each in before.groups]
+        if list(_grouped(entry)) != held:
+            return entry
+        return replace(entry, groups=before.groups, segments=(), cuts=())
 
     def write(self, entry: MapEntry, before: MapEntry | None) -> MapEntry:
         """Write the groups of a map whose segments are in no group file yet, all or none, but for those that are as in
@@ -95,7 +95,7 @@ class PartitionGroups:
         except BaseException:
             self.remove(replace(entry, groups=tuple(groups)), before)
             raise
-        return replace(entry, groups=tuple(groups), segments=())
+        return replace(entry, groups=tuple(groups), segments=(), cuts=())
 
     def write_group(self, map_id: str, first: int, end: int, segments: tuple[SegmentEntry, ...]) -> GroupRef:
         """Write the file of one group and return what names it in a root."""
@@ -135,9 +135,14 @@ class PartitionGroups:
 def _grouped(entry: MapEntry) -> Iterator[tuple[int, int, tuple[SegmentEntry, ...]]]:
     """Yield the groups of a map about to be committed: its partitions, from and to before, and its segments.
 
-    All partitions of a map are one group.
+    The segments that have rows of several groups come first, as a group of all partitions.
     """
-    yield 0, entry.partitions, entry.segments
+    found: dict[tuple[int, int], list[SegmentEntry]] = {}
+    for each in entry.segments:
+        span = None if each.partitions is None else range_of(entry.cuts, entry.partitions, each.partitions)
+        found.setdefault(span or (0, entry.partitions), []).append(each)
+    for first, end in sorted(found, key=lambda span: (span[0], -span[1])):
+        yield first, end, tuple(found[first, end])
 
 
 def group_files(entry: MapEntry) -> Iterator[tuple[str, GroupRef]]:

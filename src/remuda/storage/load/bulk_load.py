@@ -32,8 +32,10 @@ SEGMENT_ROWS = 1_000_000
 """What is worth a segment of its own, for those who do not know how many rows will come."""
 
 
-def build_segments(definition: MapDefinition, columns: Sequence[pa.Array | pa.ChunkedArray]) -> Iterator[Segment]:
-    """Yield the segments of conforming columns in declared order, one after the other.
+def build_segments(
+    definition: MapDefinition, columns: Sequence[pa.Array | pa.ChunkedArray], cuts: Sequence[int] = ()
+) -> Iterator[Segment]:
+    """Yield the segments of conforming columns in declared order, one after the other, cut before these partitions.
 
     Duplicate keys are refused when the segment is built that they share. Only one segment at a time is unfinished, so
     that a load needs, beside what it is given and what it leaves, a fraction of either.
@@ -42,7 +44,7 @@ def build_segments(definition: MapDefinition, columns: Sequence[pa.Array | pa.Ch
         given: dict[int, pa.Array | pa.ChunkedArray] = dict(enumerate(pool.map(encoded, columns)))
     order, counts = _partition_order(definition, list(given.values()))
     offsets = np.concatenate([[0], np.cumsum(counts)])
-    parts = cut_rows(order, offsets, row_bytes(list(given.values())))
+    parts = cut_rows(order, offsets, row_bytes(list(given.values())), cuts)
     # Where not all texts fit one array, the values of each segment are encoded by themselves.
     unencoded = {number for number, column in given.items() if not fits_one_array(column)}
     # Codes are taken first: those of the last part make way for the columns in chunks, which are put together for it.

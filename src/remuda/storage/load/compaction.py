@@ -1,8 +1,7 @@
-"""Flushes a memtable into segments, and keeps the segments few.
+"""Flushes a memtable into segments, and merges loaded segments with those that are there.
 
 A checkpoint makes one small segment of the memtable's live rows and writes what the memtable deleted in older segments
-into files of deletions. Small segments and half-empty ones are merged when there are too many, so that a key is looked
-for in a handful of tables however long the map lives.
+into files of deletions. `group_compaction` keeps the segments few.
 """
 
 from __future__ import annotations
@@ -13,13 +12,12 @@ import numpy as np
 import pyarrow as pa
 
 from remuda.expr.cancellation import check_cancelled
-from remuda.storage.load import segment_cut
-from remuda.storage.load.bulk_load import build_segments, common_keys
+from remuda.storage.load.bulk_load import common_keys
+from remuda.storage.load.group_compaction import merge_small
 from remuda.storage.load.upsert_keys import LAST, order_ranks, twice_in_upsert
 from remuda.storage.segment.deletion_vector import marked
 from remuda.storage.segment.segment_builder import build_segment, duplicate_key
 from remuda.storage.snapshot import MapSnapshot
-from remuda.types.arrow_texts import decoded, ranges_within
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -124,11 +122,6 @@ def _without(directory: SegmentDirectory, stored: StoredSegment, positions: np.n
     return directory.with_deleted(stored, np.flatnonzero(marked(stored.segment.rows, stored.deleted, positions)))
 
 
-MOST_SEGMENTS = 16
-DELETED_SHARE = 0.3
-"""A segment with more deleted rows than this is written anew."""
-
-
 def flush_memtable(
     directory: SegmentDirectory, version: MapVersion, stored: Sequence[StoredSegment], length: int
 ) -> tuple[StoredSegment, ...]:
@@ -148,74 +141,3 @@ def flush_memtable(
     except BaseException:
         directory.discard(kept, stored, named=False)
         raise
-
-
-def merge_small(
-    directory: SegmentDirectory,
-    definition: MapDefinition,
-    stored: Sequence[StoredSegment],
-    held: Sequence[StoredSegment],
-) -> tuple[StoredSegment, ...]:
-    """Merges the smallest segments into one another if there are too many, and those that are mostly deleted.
-
-    `held` are the segments in force.
-    """
-    chosen = {number for number, each in enumerate(stored) if len(each.deleted) > DELETED_SHARE * each.segment.rows}
-    small = [number for number, each in enumerate(stored) if not _is_full(each)]
-    excess = len(small) - MOST_SEGMENTS
-    if excess > 0:
-        by_size = sorted(small, key=lambda number: stored[number].live)
-        # Half of them at once: merging the two smallest each time would rewrite the same rows over and over.
-        chosen |= set(by_size[: MOST_SEGMENTS // 2 + excess])
-    if not chosen:
-        return tuple(stored)
-    rest = [each for number, each in enumerate(stored) if number not in chosen]
-    merged: list[StoredSegment] = []
-    try:
-        for together in _within_a_segment([stored[number] for number in sorted(chosen)]):
-            merged += directory.add_all(build_segments(definition, _live_columns(directory, definition, together)))
-    except BaseException:
-        directory.discard(merged, (), named=False)
-        raise
-    directory.discard_deletions([stored[number] for number in chosen], held)
-    return (*rest, *merged)
-
-
-FULL_SHARE = 0.5
-"""A segment with this share of what one can have, of rows or bytes, is not merged to have fewer segments, and does not
-count as one of them: it would be written again and again."""
-
-
-def _is_full(stored: StoredSegment) -> bool:
-    return stored.live >= FULL_SHARE * segment_cut.PART_ROWS or _live_bytes(stored) >= (
-        FULL_SHARE * segment_cut.SEGMENT_BYTES
-    )
-
-
-def _live_bytes(stored: StoredSegment) -> int:
-    return int(stored.segment.batch.nbytes * stored.live // max(1, stored.segment.rows))
-
-
-def _within_a_segment(chosen: Sequence[StoredSegment]) -> list[list[StoredSegment]]:
-    """Put segments together that make one of at most the size of a segment: no more than that is held at once."""
-    sizes = np.array([_live_bytes(each) for each in chosen], np.int64)
-    order = np.argsort(sizes, kind="stable")
-    ranges = ranges_within(sizes[order], segment_cut.SEGMENT_BYTES)
-    return [[chosen[number] for number in np.sort(order[start:stop])] for start, stop in ranges]
-
-
-def _live_columns(
-    directory: SegmentDirectory, definition: MapDefinition, stored: Sequence[StoredSegment]
-) -> list[pa.ChunkedArray]:
-    """Read the live rows, strings decoded, so that parts with and without dictionaries can be concatenated."""
-    tables: list[pa.Table] = []
-    for each in stored:
-        directory.verify_once(each)
-        batch = each.segment.batch
-        if len(each.deleted):
-            live = np.ones(batch.num_rows, np.bool_)
-            live[each.deleted] = False
-            batch = batch.filter(pa.array(live))
-        tables.append(pa.table(list(map(decoded, batch.columns)), names=batch.schema.names))
-    together = pa.concat_tables(tables)
-    return [together.column(column.name) for column in definition.columns]

@@ -19,7 +19,7 @@ from remuda.dataclass import dataclass
 from remuda.storage.folder.store_files import make_folder
 from remuda.storage.load import segment_cut
 from remuda.storage.load.bulk_load import build_segments
-from remuda.storage.load.segment_cut import row_sizes
+from remuda.storage.load.segment_cut import is_worth_cutting, row_sizes, worthwhile_cuts
 from remuda.storage.load.upsert_keys import one_of_each_key
 from remuda.storage.segment.row_memory import release_unused, rows_of, trim_heap
 from remuda.storage.segment.segment_builder import partition_ids
@@ -59,9 +59,19 @@ class _Run:
 class GatheredLoad:
     """Makes segments of tables that come one after the other, by runs only where they are too large to be held."""
 
-    def __init__(self, definition: MapDefinition, folder: Path, *, is_upsert: bool, order_by: str | None) -> None:
+    def __init__(
+        self,
+        definition: MapDefinition,
+        folder: Path,
+        cuts: Sequence[int],
+        *,
+        is_upsert: bool,
+        order_by: str | None,
+    ) -> None:
         self._definition = definition
         self._folder = folder
+        self._cuts = cuts
+        """Where the partition groups of the map are cut."""
         self._is_upsert = is_upsert
         self._order_by = order_by
 
@@ -86,7 +96,7 @@ class GatheredLoad:
                 runs.add(columns)
                 del columns
                 trim_heap()
-            for pieces in runs.pieces():
+            for pieces in runs.pieces(self._cuts):
                 trim_heap()
                 yield from self._build(pieces)
 
@@ -104,7 +114,7 @@ class GatheredLoad:
         if self._is_upsert:
             columns = one_of_each_key(self._definition, columns, self._order_by)
         if columns:
-            yield from build_segments(self._definition, columns)
+            yield from build_segments(self._definition, columns, worthwhile_cuts(columns, self._cuts))
 
 
 class SortedRuns:
@@ -154,9 +164,14 @@ class SortedRuns:
         del batch
         release_unused()
 
-    def pieces(self) -> Iterator[list[list[pa.Array | pa.ChunkedArray]]]:
-        """Yield the rows of ranges of partitions, those of each run as columns: to be let go before the next ones."""
-        for first, end in self._ranges():
+    def pieces(self, groups: Sequence[int] = ()) -> Iterator[list[list[pa.Array | pa.ChunkedArray]]]:
+        """Yield the rows of ranges of partitions, those of each run as columns: to be let go before the next ones.
+
+        `groups` are the partitions at which the groups of the map are cut: the ranges end there, if they are not too
+        small for that.
+        """
+        cuts = groups if is_worth_cutting(int(self._sizes.sum()), groups) else ()
+        for first, end in self._ranges(cuts):
             # No page of the file stays when a mapping goes; one that all ranges shared would keep all of them.
             mapped = mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)
             whole = pa.py_buffer(mapped)
@@ -165,11 +180,11 @@ class SortedRuns:
             del whole, mapped
             release_unused()
 
-    def _ranges(self) -> list[tuple[int, int]]:
+    def _ranges(self, groups: Sequence[int]) -> list[tuple[int, int]]:
         """Return ranges [first, end) of partitions: no larger than a segment of a load is, and about equally large."""
-        weights = np.maximum(self._sizes / RANGE_BYTES, self._rows / segment_cut.PART_ROWS)
+        weights = np.maximum(self._sizes / min(RANGE_BYTES, segment_cut.most_bytes()), self._rows / segment_cut.PART_ROWS)
         parts = max(1, int(np.ceil(weights.sum())))
         ends = np.cumsum(weights)
         cuts = [int(np.searchsorted(ends, ends[-1] * part / parts)) + 1 for part in range(1, parts)]
-        ranges = itertools.pairwise(sorted({0, *cuts, len(weights)}))
+        ranges = itertools.pairwise(sorted({0, *cuts, *groups, len(weights)}))
         return [(first, end) for first, end in ranges if self._rows[first:end].any()]

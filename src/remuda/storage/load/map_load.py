@@ -65,7 +65,7 @@ def load_table(
         rows = list(zip(*lists, strict=True))
         target.insert(rows) if mode == "append" else target.put(rows)
         return int(table.num_rows)
-    fresh = target.state.directory.add_all(build_segments(target.definition, arrays))
+    fresh = target.state.directory.add_all(build_segments(target.definition, arrays, target.state.worthwhile_cuts(arrays)))
     _adopt_load(target, fresh, mode, order_by, batch=batch)
     return int(table.num_rows)
 
@@ -102,9 +102,12 @@ def load_tables(
         if directory.folder is None:
             for arrays in conforming():
                 kept = one_of_each_key(target.definition, arrays, order_by) if mode == "upsert" else arrays
-                fresh.extend(directory.add_all(build_segments(target.definition, kept)))
+                cuts = target.state.worthwhile_cuts(kept)
+                fresh.extend(directory.add_all(build_segments(target.definition, kept, cuts)))
         else:
-            load = GatheredLoad(target.definition, directory.folder, is_upsert=mode == "upsert", order_by=order_by)
+            load = GatheredLoad(
+                target.definition, directory.folder, target.state.cuts, is_upsert=mode == "upsert", order_by=order_by
+            )
             fresh.extend(directory.add_all(load.segments(conforming())))
     except BaseException:
         directory.discard(fresh, target.stored, named=False)

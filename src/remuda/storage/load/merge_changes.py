@@ -12,7 +12,8 @@ from remuda.expr import Parameters
 from remuda.expr.evaluate.batch_evaluation import compile_predicate
 from remuda.expr.walk import columns_of
 from remuda.storage.load.bulk_load import common_keys
-from remuda.storage.load.compaction import merge_small, with_all_indexes
+from remuda.storage.load.compaction import with_all_indexes
+from remuda.storage.load.group_compaction import merge_small
 from remuda.storage.load.upsert_keys import twice_in_upsert
 
 if TYPE_CHECKING:

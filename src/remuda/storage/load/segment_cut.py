@@ -21,19 +21,48 @@ PART_ROWS = 16_000_000
 in every segment, so few large ones are better than many."""
 
 SEGMENT_BYTES = 2_000_000_000
-"""Bytes of the rows of a segment: no column of it then has more than one Arrow array of texts can have."""
+"""Bytes of the rows of a segment of one partition: no column of it then has more than one Arrow array of texts can
+have."""
+
+GROUP_BYTES = 512 << 20
+"""Target size of a partition group: bytes of the rows of its segments. A group with more is split."""
+
+LOADED_SHARE = 0.75
+"""A segment of a load has this share of its group's target at most, so that a group is not split at once."""
+
+FOLDED_SHARE = 1 / 16
+"""Rows of several groups are cut into one segment for each group where they have this share of all targets."""
 
 _DICTIONARY_CODE = 4
+
+
+def most_bytes() -> int:
+    """Return the bytes of the rows of a segment, at most, where it can be cut at a partition."""
+    return min(SEGMENT_BYTES, int(LOADED_SHARE * GROUP_BYTES))
+
+
+def is_worth_cutting(size: int, cuts: Sequence[int]) -> bool:
+    """Tell whether so many bytes are cut into a segment for each group: fewer would be too many small segments."""
+    return size >= FOLDED_SHARE * GROUP_BYTES * (len(cuts) + 1)
+
+
+def worthwhile_cuts(columns: Sequence[pa.Array | pa.ChunkedArray], cuts: Sequence[int]) -> Sequence[int]:
+    """Return the cuts of the groups that rows are to be written into, nothing where they are too few for that."""
+    return cuts if cuts and is_worth_cutting(_total_bytes(columns), cuts) else ()
 
 
 def row_bytes(columns: Sequence[pa.Array | pa.ChunkedArray]) -> int | np.ndarray:
     """Return how many bytes each row has: one number where that is the same for all, or does not matter.
 
-    It does not where all rows together are no more than a segment can have.
+    It does not where all rows together are no more than a segment should have.
     """
-    fixed = sum(map(_width, columns))
-    texts = sum(map(text_bytes, columns))
-    return fixed if not texts or len(columns[0]) * fixed + texts <= SEGMENT_BYTES else row_sizes(columns)
+    if not any(map(text_bytes, columns)) or _total_bytes(columns) <= most_bytes():
+        return sum(map(_width, columns))
+    return row_sizes(columns)
+
+
+def _total_bytes(columns: Sequence[pa.Array | pa.ChunkedArray]) -> int:
+    return len(columns[0]) * sum(map(_width, columns)) + sum(map(text_bytes, columns))
 
 
 def row_sizes(columns: Sequence[pa.Array | pa.ChunkedArray]) -> np.ndarray:
@@ -45,29 +74,28 @@ def row_sizes(columns: Sequence[pa.Array | pa.ChunkedArray]) -> np.ndarray:
     return sizes
 
 
-def cut_rows(order: np.ndarray, offsets: np.ndarray, sizes: int | np.ndarray) -> list[tuple[int, int]]:
+def cut_rows(
+    order: np.ndarray, offsets: np.ndarray, sizes: int | np.ndarray, cuts: Sequence[int] = ()
+) -> list[tuple[int, int]]:
     """Return ranges [start, stop) of the rows in order of their partitions, each for a segment.
 
-    `offsets` are those of the partitions in that order, `sizes` the bytes of each row as it was given. Segments of
-    about equally many rows end at partitions. One with too many bytes is cut again: at partitions, and inside of a
-    partition only where that has too many by itself.
+    `offsets` are those of the partitions in that order, `sizes` the bytes of each row as it was given, `cuts` the
+    partitions before which a segment has to end. Segments of about equally many rows end at partitions. One with too
+    many bytes is cut again: at partitions, and inside of a partition only where that has too many by itself.
     """
     rows = int(offsets[-1])
     parts = max(1, round(rows / PART_ROWS))
     targets = [rows * part // parts for part in range(1, parts)]
-    ends = sorted({int(each) for each in offsets[np.searchsorted(offsets, targets)]} | {0, rows})
-    ranges = [(start, stop) for start, stop in itertools.pairwise(ends) if stop > start]
-    if not isinstance(sizes, np.ndarray):
-        most = max(1, SEGMENT_BYTES // sizes)
-        return [part for each in ranges for part in _cut_alike(each, offsets, most)]
-    bytes_before = np.concatenate([[0], np.cumsum(sizes[order], dtype=np.int64)])
+    at_partitions = [*offsets[np.searchsorted(offsets, targets)].tolist(), *offsets[list(cuts)].tolist()]
+    ranges = [(start, stop) for start, stop in itertools.pairwise(sorted({0, rows, *at_partitions})) if stop > start]
+    if isinstance(sizes, np.ndarray):
+        bytes_before = np.concatenate([[0], np.cumsum(sizes[order], dtype=np.int64)])
+        return [part for each in ranges for part in _cut_by_bytes(each, offsets, bytes_before)]
+    most = max(1, most_bytes() // sizes)
+    if all(stop - start <= most for start, stop in ranges):
+        return ranges
+    bytes_before = np.arange(rows + 1) * sizes
     return [part for each in ranges for part in _cut_by_bytes(each, offsets, bytes_before)]
-
-
-def _cut_alike(rows: tuple[int, int], offsets: np.ndarray, most: int) -> list[tuple[int, int]]:
-    if rows[1] - rows[0] <= most:
-        return [rows]
-    return _cut_by_bytes(rows, offsets, np.arange(int(offsets[-1]) + 1) * (SEGMENT_BYTES // most))
 
 
 def _cut_by_bytes(rows: tuple[int, int], offsets: np.ndarray, bytes_before: np.ndarray) -> list[tuple[int, int]]:
@@ -76,9 +104,9 @@ def _cut_by_bytes(rows: tuple[int, int], offsets: np.ndarray, bytes_before: np.n
     sizes = np.diff(bytes_before[cuts])
     pieces: list[tuple[int, int]] = []
     # About equally many bytes in each, instead of a small rest.
-    total = int(sizes.sum())
-    even = total // -(-total // SEGMENT_BYTES) + int(sizes.max())
-    for first, end in ranges_within(sizes, min(SEGMENT_BYTES, even)):
+    total, most = int(sizes.sum()), most_bytes()
+    even = total // -(-total // most) + int(sizes.max())
+    for first, end in ranges_within(sizes, min(most, even)):
         start, stop = int(cuts[first]), int(cuts[end])
         if bytes_before[stop] - bytes_before[start] <= SEGMENT_BYTES:
             pieces.append((start, stop))

@@ -15,7 +15,8 @@ import pyarrow as pa
 
 from remuda.storage.folder.disk_errors import reports_disk_errors
 from remuda.storage.load.bulk_load import build_segments
-from remuda.storage.load.compaction import merge_load, merge_small
+from remuda.storage.load.compaction import merge_load
+from remuda.storage.load.group_compaction import merge_small
 from remuda.storage.load.upsert_keys import LAST, one_of_each_key
 from remuda.storage.lookup.arrow_lookup import find_positions
 from remuda.storage.segment.deletion_vector import marked
@@ -54,7 +55,8 @@ class StatementLoad:
         target.check_columns(columns)
         if self._mode == "upsert":
             columns = one_of_each_key(target.definition, columns, self._order_by)
-        added = target.state.directory.add_all(build_segments(target.definition, columns))
+        cuts = target.state.worthwhile_cuts(columns)
+        added = target.state.directory.add_all(build_segments(target.definition, columns, cuts))
         with self._lock:
             is_over = self._is_over
             if not is_over:

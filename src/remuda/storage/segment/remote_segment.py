@@ -87,6 +87,14 @@ class RemoteSegment(Segment):
     def rows(self) -> int:
         return self._info.rows
 
+    @property
+    def first_partition(self) -> int:
+        return super().first_partition if self._info.partitions is None else self._info.partitions[0]
+
+    @property
+    def last_partition(self) -> int:
+        return super().last_partition if self._info.partitions is None else self._info.partitions[1]
+
     def _open_files(self) -> None:
         with self._opening:
             with suppress(AttributeError):

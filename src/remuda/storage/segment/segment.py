@@ -228,11 +228,11 @@ class Segment:
     @property
     def first_partition(self) -> int:
         """Return the first partition with a row; the segment covers it to `last_partition`, both included."""
-        return int(np.searchsorted(self.partition_offsets, 0, side="right")) - 1
+        return partitions_with_rows(self.partition_offsets)[0]
 
     @property
     def last_partition(self) -> int:
-        return int(np.searchsorted(self.partition_offsets, self.rows, side="left")) - 1
+        return partitions_with_rows(self.partition_offsets)[1]
 
     def reader(self, column: int) -> ColumnReader:
         """Return the reader of a column by its number in the definition."""
@@ -357,3 +357,9 @@ def _tuple_reader(values: Sequence[Callable[[int], Any]], floating: bool) -> Cal
     if floating:
         return lambda position: tuple([hashable(value(position)) for value in values])
     return lambda position: tuple([value(position) for value in values])
+
+
+def partitions_with_rows(offsets: np.ndarray) -> tuple[int, int]:
+    """Return the first and the last partition that has a row, given where the rows of each begin."""
+    first = int(np.searchsorted(offsets, 0, side="right")) - 1
+    return first, int(np.searchsorted(offsets, offsets[-1], side="left")) - 1

@@ -39,12 +39,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StoredSegment:
-    """A segment with the rows that are deleted for good. `info` and `deletion_file` are there if it is in a folder."""
+    """A segment with the rows that are deleted for good. `info` and `deletion_file` are there if it is in a folder.
+
+    `group` are the partitions, from and to before, of the partition group that it belongs to. None: of a map with one
+    group, or a *run*, which has rows of several groups.
+    """
 
     segment: Segment
     deleted: np.ndarray
     info: SegmentInfo | None = None
     deletion_file: str | None = None
+    group: tuple[int, int] | None = None
 
     @property
     def live(self) -> int:
@@ -138,7 +143,7 @@ class SegmentDirectory:
             for source, target in names:
                 os.link(source, target, follow_symlinks=False)
                 made.append(target)
-            stored = self.open(definition, fresh, deletion_file)
+            stored = replace(self.open(definition, fresh, deletion_file), group=past.group)
             for index in definition.indexes:
                 if index.id not in present:
                     stored = self.with_index(stored, index)

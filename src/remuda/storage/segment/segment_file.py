@@ -35,7 +35,7 @@ from remuda.storage.segment.array_file import array_file_damages, open_array_fil
 from remuda.storage.segment.block_guard import BlockGuard
 from remuda.storage.segment.checksum import BLOCK_BYTES, checksum_of, checksums_of, no_pause
 from remuda.storage.segment.saved_summaries import save_summaries
-from remuda.storage.segment.segment import Segment
+from remuda.storage.segment.segment import Segment, partitions_with_rows
 from remuda.storage.segment.segment_builder import build_segment
 
 if TYPE_CHECKING:
@@ -70,6 +70,8 @@ class SegmentInfo:
     row_bytes: int
     row_checksum: str
     summaries: Mapping[str, ColumnSummary]
+    partitions: tuple[int, int] | None = None
+    """The first and the last partition with a row; None in files of earlier versions."""
 
 
 class SegmentFiles:
@@ -133,7 +135,8 @@ def save_segment(folder: Path, segment: Segment, *, make_folder: bool = True) ->
         _remove_all(folder, segment.id)
         raise
     summaries = save_summaries(segment.definition, segment.summaries)
-    return SegmentInfo(segment.id, segment.rows, tuple(segment.index_arrays), size, checksum, summaries)
+    indexes, span = tuple(segment.index_arrays), (segment.first_partition, segment.last_partition)
+    return SegmentInfo(segment.id, segment.rows, indexes, size, checksum, summaries, span if segment.rows else None)
 
 
 def open_segment(folder: Path, definition: MapDefinition, info: SegmentInfo, *, verified: bool = False) -> Segment:
@@ -177,6 +180,8 @@ def open_rows(
     keys_path, path = _keys_path(folder, info.id), _rows_path(folder, info.id)
     keys_file = open_array_file(keys_path, _CHECKED_ARRAYS, source_of(keys_path))
     batch, guard = _open_rows(path, definition, info, keys_file.arrays, source_of(path))
+    if info.partitions not in (None, partitions_with_rows(keys_file.arrays["partition_offsets"])):
+        raise damage_error("the partitions of a segment are not those that the manifest says", keys_path)
     return OpenRows(batch, keys_file.arrays, (guard, keys_file.guard))
 
 

@@ -21,6 +21,8 @@ from dataclasses import replace
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Protocol
 
+from remuda.storage.load.segment_cut import worthwhile_cuts
+from remuda.storage.segment.group_ranges import cuts_of
 from remuda.storage.snapshot import MapSnapshot
 from remuda.storage.state.applied_batches import AppliedBatches
 from remuda.storage.state.map_version import MapVersion, version_of, write_again
@@ -30,6 +32,8 @@ from remuda.storage.wal.writer_lock import UnsafeRecords, WriterLock
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import TracebackType
+
+    import pyarrow as pa
 
     from remuda.catalog import MapDefinition
     from remuda.storage.commit.recovery import RecoveredMap
@@ -106,6 +110,15 @@ class MapState:
     @property
     def definition(self) -> MapDefinition:
         return self.version.definition
+
+    @property
+    def cuts(self) -> list[int]:
+        """Return the partitions at which the groups of the map are cut."""
+        return cuts_of(self.stored, self.definition.partitions)
+
+    def worthwhile_cuts(self, columns: Sequence[pa.Array | pa.ChunkedArray]) -> Sequence[int]:
+        """Return the cuts of the groups that rows are to be written into, nothing where they are too few for that."""
+        return worthwhile_cuts(columns, self.cuts)
 
     def attach(self, wal: WriteAheadLog | None) -> None:
         """Record writes in this WAL from now on: what was replayed before came from it."""
