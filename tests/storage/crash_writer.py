@@ -1,10 +1,10 @@
 """A process that writes until it is killed, and says on standard output what has been acknowledged.
 
-    python -m tests.storage.crash_writer <folder> <number of the first statement>
+    python -m tests.storage.crash_writer <folder> <number of the first statement> <bytes of a partition group>
 
 What statement n does follows from n alone (`effect_of`), so whoever reads the numbers knows what must be there.
-Statements are at random of few rows or of many, which commit segments. Checkpoints and index changes, which change no
-row, come in between at random.
+Statements are at random of few rows or of many, which commit segments. Checkpoints, OPTIMIZE and index changes, which
+change no row, come in between at random.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from remuda.catalog import IndexType
 from remuda.storage import Durability, MapStore, Store
-from remuda.storage.load import map_load
+from remuda.storage.load import map_load, segment_cut
 from remuda.storage.load.statement_load import StatementLoad, delete_rows
 from tests.storage.maps import index_on, orders_map, table_of
 
@@ -76,8 +76,9 @@ def run(orders: MapStore, number: int, *, many: bool) -> None:
             orders.load(table_of(orders.definition, rows), "upsert")
 
 
-def main(folder: str, first: str) -> None:
+def main(folder: str, first: str, group_bytes: str) -> None:
     choose = random.Random()
+    segment_cut.GROUP_BYTES = int(group_bytes)
     map_load.SMALL_LOAD = 0
     store = Store.open(Path(folder), durability=Durability.FSYNC)
     if not store.catalog.maps:
@@ -91,6 +92,8 @@ def main(folder: str, first: str) -> None:
         number += 1
         if choose.random() < 0.05:
             store.checkpoint()
+        if choose.random() < 0.05:
+            orders.optimize()
         if choose.random() < 0.05:
             indexes = orders.definition.indexes
             if len(indexes) < 4:

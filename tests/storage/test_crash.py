@@ -13,17 +13,26 @@ from pathlib import Path
 import pytest
 
 from remuda.storage import Lookup, MapStore, Store
+from remuda.storage.load import segment_cut
 from tests.storage.crash_writer import Row, apply_effect
 from tests.storage.folders import only_map
 from tests.storage.maps import contents
 
 
-@pytest.mark.parametrize("kills", [10, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("kills", "group_bytes"),
+    [
+        pytest.param(10, segment_cut.GROUP_BYTES, id="one group"),
+        pytest.param(4, 200, id="many groups"),
+        pytest.param(100, segment_cut.GROUP_BYTES, id="one group, often", marks=pytest.mark.slow),
+        pytest.param(100, 200, id="many groups, often", marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.timeout(1800)
-def test_acknowledged_writes_survive_sigkill(tmp_path: Path, kills: int) -> None:
+def test_acknowledged_writes_survive_sigkill(tmp_path: Path, kills: int, group_bytes: int) -> None:
     folder, model, first = tmp_path / "store", {}, 1
     for _ in range(kills):
-        acknowledged = _run_until_killed(folder, first)
+        acknowledged = _run_until_killed(folder, first, group_bytes)
         if acknowledged:
             assert acknowledged == list(range(first, acknowledged[-1] + 1))
         for number in acknowledged:
@@ -34,10 +43,10 @@ def test_acknowledged_writes_survive_sigkill(tmp_path: Path, kills: int) -> None
         first += 1
 
 
-def _run_until_killed(folder: Path, first: int) -> list[int]:
+def _run_until_killed(folder: Path, first: int, group_bytes: int) -> list[int]:
     """The numbers of the statements that were acknowledged."""
     child = subprocess.Popen(
-        [sys.executable, "-m", "tests.storage.crash_writer", str(folder), str(first)],
+        [sys.executable, "-m", "tests.storage.crash_writer", str(folder), str(first), str(group_bytes)],
         stdout=subprocess.PIPE,
         text=True,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(["src", *sys.path])},

@@ -33,6 +33,7 @@ from remuda.sql.parse.statements import (
     Show,
     Statement,
     Truncate,
+    Optimize,
     Vacuum,
 )
 
@@ -62,6 +63,7 @@ __all__ = [
     "Show",
     "Statement",
     "Truncate",
+    "Optimize",
     "Vacuum",
     "bind",
     "bind_condition",

@@ -11,7 +11,7 @@ from remuda.storage.encodable import naming_columns, unencodable
 from remuda.storage.folder.disk_errors import from_source, may_pass, reports_disk_errors
 from remuda.storage.folder.verification import verify_segments
 from remuda.storage.load.change_load import load_changes, take_over_changes
-from remuda.storage.load.map_load import load_table, load_tables, take_over_segments
+from remuda.storage.load.map_load import load_table, load_tables, optimize_map, take_over_segments
 from remuda.storage.lookup.arrow_lookup import lookup_by_index, lookup_by_key
 from remuda.storage.lookup.row_projection import row_projection
 from remuda.storage.map_statistics import StatisticsKeeper
@@ -405,6 +405,11 @@ class MapStore:
     ) -> ChangeCounts:
         """Applies changes that others have written into the map's folder, with their marks in the folder `marks`."""
         return take_over_changes(self, infos, marks, rules, delivery)
+
+    @reports_disk_errors
+    def optimize(self) -> None:
+        """Merge the segments of each partition group into one, beside writers, in one commit."""
+        optimize_map(self)
 
     # Structure: called by the store, or under its structure lock
 

@@ -85,6 +85,7 @@ SHOW COLUMNS FROM map""",
     Syntax("CHECK TABLE", "CHECK TABLE [map]", "CHECK TABLE orders"),
     Syntax("CHECKPOINT", "CHECKPOINT", "CHECKPOINT"),
     Syntax("RESTORE TABLE", "RESTORE TABLE map TO VERSION number", "RESTORE TABLE orders TO VERSION 2"),
+    Syntax("OPTIMIZE", "OPTIMIZE map", "OPTIMIZE orders"),
     Syntax("VACUUM", "VACUUM [map]", "VACUUM orders"),
 )
 

@@ -15,7 +15,7 @@ from remuda.grid.statements.copy import copy_from, copy_to, create_map_as
 from remuda.grid.statements.describe import describe
 from remuda.grid.statements.explain_statement import explain_query, explain_result
 from remuda.grid.statements.show import check, show
-from remuda.grid.statements.versions import restore, vacuum
+from remuda.grid.statements.versions import optimize, restore, vacuum
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -73,6 +73,7 @@ HANDLERS: dict[type, Handler] = {
     sql.Check: Handler(check),
     sql.Checkpoint: Handler(checkpoint),
     sql.Restore: Handler(restore),
+    sql.Optimize: Handler(optimize),
     sql.Vacuum: Handler(vacuum),
     sql.SetOption: Handler(set_option),
     sql.Show: Handler(show),

@@ -1,4 +1,4 @@
-"""Versions of tables: SHOW VERSIONS, RESTORE TABLE, VACUUM."""
+"""Versions of tables and their files: SHOW VERSIONS, RESTORE TABLE, OPTIMIZE, VACUUM."""
 
 from __future__ import annotations
 
@@ -32,6 +32,11 @@ def restore(call: Call, statement: sql.Restore) -> None:
         call.session.store.restore_map(definition, statement.version)
     except SqlError as error:
         raise error.restated(span=error.span or statement.span) from error
+
+
+def optimize(call: Call, statement: sql.Optimize) -> None:
+    """Merge the segments of each partition group of a table into one."""
+    call.session.store.map(find_map(call.session, statement.name)).optimize()
 
 
 def vacuum(call: Call, statement: sql.Vacuum) -> None:

@@ -28,6 +28,7 @@ from remuda.sql.parse.statements import (
     DropIndex,
     DropMap,
     Name,
+    Optimize,
     Restore,
     SetOption,
     Show,
@@ -337,6 +338,11 @@ def parse_restore(cursor: Cursor) -> Restore:
     return Restore(name, cursor.integer(), span)
 
 
+def parse_optimize(cursor: Cursor) -> Optimize:
+    """`OPTIMIZE name`"""
+    return Optimize(cursor.name("the name of a table"))
+
+
 def parse_vacuum(cursor: Cursor) -> Vacuum:
     """`VACUUM [name]`"""
     return Vacuum(None if cursor.current is None else cursor.name("the name of a table"))
@@ -389,6 +395,7 @@ DEFINITIONS: tuple[tuple[tuple[str, ...], Callable[[Cursor], Statement]], ...] =
     (("CHECK", "TABLE"), parse_check),
     (("CHECKPOINT",), parse_checkpoint),
     (("RESTORE", "TABLE"), parse_restore),
+    (("OPTIMIZE",), parse_optimize),
     (("VACUUM",), parse_vacuum),
     (("DESCRIBE",), parse_describe),
     (("DESC",), parse_describe),

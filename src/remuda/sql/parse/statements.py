@@ -191,6 +191,13 @@ class Restore:
 
 
 @dataclass(frozen=True, slots=True)
+class Optimize:
+    """`OPTIMIZE name`: the segments of each partition group become one."""
+
+    name: Name
+
+
+@dataclass(frozen=True, slots=True)
 class Vacuum:
     """`VACUUM [name]`: what no version and no reader needs is removed."""
 
@@ -278,6 +285,7 @@ Statement = (
     | Checkpoint
     | Show
     | Restore
+    | Optimize
     | Vacuum
     | SetOption
     | Query

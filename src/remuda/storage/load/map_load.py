@@ -11,6 +11,7 @@ from remuda.dataclass import dataclass
 from remuda.storage.load.bulk_load import build_segments
 from remuda.storage.load.compaction import merge_load
 from remuda.storage.load.conforming import conform
+from remuda.storage.load.group_compaction import optimize_groups
 from remuda.storage.load.load_runs import GatheredLoad
 from remuda.storage.load.upsert_keys import one_of_each_key
 from remuda.storage.state.map_version import version_of
@@ -129,6 +130,16 @@ def take_over_segments(
     fresh = [target.state.directory.take_over(target.definition, info) for info in infos]
     _adopt_load(target, fresh, mode, order_by, delivery, batch)
     return sum(info.rows for info in infos)
+
+
+def optimize_map(target: MapStore) -> None:
+    """Merge the segments of each partition group into one, and fold the runs."""
+    target.refuse_unwritable()
+
+    def merge(held: Sequence[StoredSegment]) -> tuple[Sequence[StoredSegment], None]:
+        return optimize_groups(target.state.directory, target.definition, held), None
+
+    adopt(target, (), merge)
 
 
 def _adopt_load(
