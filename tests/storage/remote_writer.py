@@ -4,7 +4,7 @@ It gets the address, its number, how many commits it makes, and a name of a cach
 are appended to either of two maps, an upsert of keys that all writers write, statements with a checkpoint, the deletion
 of rows that it has added itself. It prints `begin <JSON>` before and `done` after each one, so that the reader knows
 what must be there, and what may be there if the process was killed in between. `FAULT=n` kills it in its n-th commit
-after the upload of its files and before its root.
+after the upload of its files and before its root. `GROUP_BYTES=n` is the target size of partition groups.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 import remuda
+from remuda.storage.load import segment_cut
 from remuda.storage.remote.roots import Roots
 
 SHARED = 50
@@ -80,6 +81,7 @@ def _kill_at(commit: int) -> None:
 
 
 def main(address: str, number: int, commits: int, cache: str) -> None:
+    segment_cut.GROUP_BYTES = int(os.environ.get("GROUP_BYTES", segment_cut.GROUP_BYTES))
     if "FAULT" in os.environ:
         _kill_at(int(os.environ["FAULT"]))
     random_, own = random.Random(number), []

@@ -1,6 +1,7 @@
 """Folders of format 1, whose manifest is one JSON file: they open as they are, and the first commit upgrades them.
 
-`folder_format_1.zip` was written by the last version that wrote format 1, and its process was killed.
+`folder_format_1.zip` and `folder_format_2.zip` were written by the last versions that wrote these formats, and their
+processes were killed.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from remuda.storage.folder import partition_groups, store_folder
 from remuda.storage.folder.group_file import segment_entry
 from remuda.storage.folder.inbox import Delivery
 from remuda.storage.folder.manifest import NAME, read_manifest
+from remuda.storage.load import segment_cut
 from tests.storage.format_1 import saved_map, to_format_1
 
 FIXTURE = Path(__file__).parent / "folder_format_1.zip"
@@ -36,14 +38,22 @@ HEX = "0123456789abcdef"
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    path = tmp_path / "shop.remuda"
-    with zipfile.ZipFile(FIXTURE) as archive:
+    return extracted(FIXTURE, tmp_path / "shop.remuda")
+
+
+@pytest.fixture
+def folder_2(tmp_path: Path) -> Path:
+    return extracted(FIXTURE.with_name("folder_format_2.zip"), tmp_path / "shop.remuda")
+
+
+def extracted(archive_path: Path, path: Path) -> Path:
+    with zipfile.ZipFile(archive_path) as archive:
         archive.extractall(path)
     return path
 
 
-def is_old(folder: Path) -> bool:
-    return (folder / NAME).read_bytes().startswith(b"REMUDA 1 ")
+def is_old(folder: Path, number: int = 1) -> bool:
+    return (folder / NAME).read_bytes().startswith(f"REMUDA {number} ".encode())
 
 
 def order(number: int) -> tuple[Any, ...]:
@@ -74,7 +84,9 @@ def check(grid: Any) -> None:
     by_customer = sorted(row[0] for row in ORDERS if row[1] == "C3")
     assert [row[0] for row in grid.sql("SELECT id FROM orders WHERE customer = 'C3' ORDER BY id")] == by_customer
     by_amount = [row[0] for row in ORDERS if row[2] is not None and 20 <= row[2] < 25]
-    assert [row[0] for row in grid.sql("SELECT id FROM orders WHERE amount >= 20 AND amount < 25")] == by_amount
+    assert [
+        row[0] for row in grid.sql("SELECT id FROM orders WHERE amount >= 20 AND amount < 25 ORDER BY id")
+    ] == by_amount
     big = sum(row[2] is not None and row[2] > 50 for row in ORDERS)
     assert grid.sql("SELECT COUNT(*) FROM big").fetchall() == [(big,)]
     items = [(f"k{number % 3}", number, number / 8) for number in range(20)]
@@ -110,6 +122,34 @@ def test_the_first_commit_upgrades_a_folder_of_format_1(folder: Path) -> None:
     for read_only in (True, False):
         with remuda.open(folder, read_only=read_only) as grid:
             check(grid)
+
+
+def test_a_folder_of_format_2_is_read_without_being_changed(folder_2: Path) -> None:
+    before = {path: path.read_bytes() for path in folder_2.rglob("*") if path.is_file()}
+    with remuda.open(folder_2, read_only=True) as grid:
+        check(grid)
+    assert {path: path.read_bytes() for path in folder_2.rglob("*") if path.is_file()} == before
+
+
+def test_a_folder_of_format_2_is_upgraded_and_split(folder_2: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert is_old(folder_2, 2)
+    with remuda.open(folder_2) as grid:
+        check(grid)
+        grid.checkpoint()
+        assert is_old(folder_2, 3)
+        check(grid)
+        # Segments of format 2 do not say which partitions they have.
+        monkeypatch.setattr(segment_cut, "GROUP_BYTES", 3_000)
+        grid.sql("SINK INTO orders SELECT * FROM orders WHERE id < 60")
+        grid.checkpoint()
+        grid.sql("OPTIMIZE orders")
+        check(grid)
+    (entry,) = [each for each in read_manifest(folder_2).maps if each.name == "orders"]
+    assert len(entry.groups) > 2
+    for read_only in (True, False):
+        with remuda.open(folder_2, read_only=read_only) as grid:
+            check(grid)
+            assert [row.status for row in grid.sql("CHECK TABLE orders")] == ["ok"]
 
 
 def test_opening_alone_writes_nothing_where_nothing_has_changed(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from remuda.catalog import new_id
 from remuda.errors import ErrorCode, OutcomeUnknownError, StorageError
 from remuda.storage import Store
 from remuda.storage.folder.manifest import MOVED, NAME
+from remuda.storage.load import segment_cut
 from remuda.storage.remote import retention, roots
 from remuda.storage.remote.remote_folder import RemoteFolder
 from remuda.storage.remote.remote_location import open_address
@@ -195,14 +196,36 @@ def test_two_processes_lose_no_commit(s3: S3Server, shop: str, tmp_path: Path) -
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("writers", [2, 4])
-def test_two_hundred_commits_of_several_processes(s3: S3Server, shop: str, tmp_path: Path, writers: int) -> None:
-    _run(s3, shop, tmp_path, writers, 200 // writers)
+@pytest.mark.parametrize("group_bytes", [segment_cut.GROUP_BYTES, 500], ids=["one group", "many groups"])
+@pytest.mark.parametrize(("writers", "commits"), [(2, 200), (4, 50)])
+def test_many_commits_of_several_processes(
+    s3: S3Server,
+    shop: str,
+    tmp_path: Path,
+    writers: int,
+    commits: int,
+    group_bytes: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("GROUP_BYTES", str(group_bytes))
+    _run(s3, shop, tmp_path, writers, commits)
 
 
 @pytest.mark.slow
-def test_processes_are_killed_while_others_commit(s3: S3Server, shop: str, tmp_path: Path) -> None:
-    _run(s3, shop, tmp_path, writers=4, commits=40, kills=12)
+@pytest.mark.parametrize("group_bytes", [segment_cut.GROUP_BYTES, 500], ids=["one group", "many groups"])
+@pytest.mark.parametrize(("writers", "commits", "kills"), [(2, 200, 8), (4, 40, 12)])
+def test_processes_are_killed_while_others_commit(
+    s3: S3Server,
+    shop: str,
+    tmp_path: Path,
+    writers: int,
+    commits: int,
+    kills: int,
+    group_bytes: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("GROUP_BYTES", str(group_bytes))
+    _run(s3, shop, tmp_path, writers, commits, kills)
 
 
 @pytest.mark.parametrize("fault", [1, 3])

@@ -19,6 +19,7 @@ from pyarrow import fs
 import remuda
 from remuda.errors import OutcomeUnknownError, RemudaError, SqlError, StorageError
 from remuda.storage.folder.manifest import MOVED, NAME, decode_manifest, encode_manifest
+from remuda.storage.load import segment_cut
 from remuda.storage.remote import remote_folder, retention, roots
 from remuda.storage.remote.remote_files import RemoteFiles
 from remuda.storage.remote.remote_folder import RemoteFolder
@@ -255,13 +256,17 @@ class Writer:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_random_writers_agree_with_a_model(opened: Open, seed: int) -> None:
+def test_random_writers_agree_with_a_model(opened: Open, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    if seed % 2:
+        monkeypatch.setattr(segment_cut, "GROUP_BYTES", 400)
     _compare_with_model(opened, random.Random(seed), steps=60)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(100, 160))
-def test_many_random_writers_agree_with_a_model(opened: Open, seed: int) -> None:
+def test_many_random_writers_agree_with_a_model(opened: Open, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    if seed % 2:
+        monkeypatch.setattr(segment_cut, "GROUP_BYTES", 400)
     _compare_with_model(opened, random.Random(seed), steps=250)
 
 
