@@ -5,12 +5,32 @@ from __future__ import annotations
 import argparse
 import sys
 
-from benchmarks import access_paths, ending, estimates, footprint, manifest_growth, planning, space, suites
+from benchmarks import (
+    access_paths,
+    cluster_growth,
+    ending,
+    estimates,
+    footprint,
+    manifest_growth,
+    planning,
+    space,
+    suites,
+)
 from remuda.bench import data
 from remuda.bench.peers.remuda_peer import RemudaPeer
 from remuda.presentation.durations import duration
 
-SUBJECTS = ("ending", "space", "planning", "estimates", "access_paths", "suites", "manifest_growth", "footprint")
+SUBJECTS = (
+    "ending",
+    "space",
+    "planning",
+    "estimates",
+    "access_paths",
+    "suites",
+    "manifest_growth",
+    "cluster_growth",
+    "footprint",
+)
 
 
 def main() -> int:
@@ -35,6 +55,8 @@ def main() -> int:
                 suites.show(options.scale)
             case "manifest_growth":
                 manifest_growth.show()
+            case "cluster_growth":
+                cluster_growth.show()
             case _:
                 _show_footprint()
     return 0

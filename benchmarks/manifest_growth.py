@@ -42,7 +42,7 @@ def show() -> None:
 def _row(size: int, in_a_group: int) -> str:
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        definition, segments = _simulated(folder, size)
+        definition, segments = simulated_segments(folder, size)
         entry = map_entry(definition, 0, ())
         first = PartitionGroups(folder)
         entry = replace(entry, groups=tuple(_groups(first, entry, segments, in_a_group)))
@@ -67,7 +67,7 @@ def _row(size: int, in_a_group: int) -> str:
                 for info in infos:
                     assert info.summaries["amount"].rows
 
-        taken = [_least(each) for each in (commit, read, decode)]
+        taken = [least(each) for each in (commit, read, decode)]
         sizes = f"{root:,} | {sum(files):,} | {root + files[0]:,}"
         return f"| {size:,} | {len(files):,} | {sizes} | " + " | ".join(f"{each * 1e3:.1f} ms" for each in taken) + " |"
 
@@ -86,11 +86,11 @@ def _groups(groups: PartitionGroups, entry: MapEntry, segments: list[SegmentEntr
         )
 
 
-def _simulated(folder: Path, size: int) -> tuple[MapDefinition, list[SegmentEntry]]:
+def simulated_segments(folder: Path, size: int, partitions: int = 4096) -> tuple[MapDefinition, list[SegmentEntry]]:
     """Return the entries of many segments with the statistics of one that was built of rows."""
     types = {"id": BIGINT, "customer": VARCHAR, "status": VARCHAR, "amount": DOUBLE, "created": TIMESTAMP}
     columns = tuple(ColumnDefinition(name, each) for name, each in types.items())
-    definition = MapDefinition(new_id(), "public", "orders", columns, ("id",), ("id",), 4096, False, ())
+    definition = MapDefinition(new_id(), "public", "orders", columns, ("id",), ("id",), partitions, False, ())
     numbers = range(20_000)
     rows = pa.table(
         {
@@ -106,7 +106,8 @@ def _simulated(folder: Path, size: int) -> tuple[MapDefinition, list[SegmentEntr
     return definition, [replace(entry, id=new_id()) for _ in range(size)]
 
 
-def _least(measured: Callable[[], object]) -> float:
+def least(measured: Callable[[], object]) -> float:
+    """Return the processor time of a call, the least of some rounds."""
     taken = []
     for _ in range(ROUNDS):
         start = time.process_time()
