@@ -11,6 +11,7 @@ from remuda.storage.encodable import naming_columns, unencodable
 from remuda.storage.folder.disk_errors import from_source, may_pass, reports_disk_errors
 from remuda.storage.folder.verification import verify_segments
 from remuda.storage.load.change_load import load_changes, take_over_changes
+from remuda.storage.load.group_compaction import rewritten
 from remuda.storage.load.map_load import load_table, load_tables, optimize_map, take_over_segments
 from remuda.storage.lookup.arrow_lookup import lookup_by_index, lookup_by_key
 from remuda.storage.lookup.row_projection import row_projection
@@ -342,7 +343,10 @@ class MapStore:
         self.refuse_unwritable()
         if past.availability.damage is not None:
             past.refuse_unreadable()
-        restored = state.directory.restore_all(past.stored, self.definition)
+        if state.directory.remote is None:
+            restored = state.directory.restore_all(past.stored, self.definition)
+        else:  # There are no hard links.
+            restored = list(rewritten(state.directory, self.definition, past.stored))
         try:
             end = self.memtable_length
             state.install(restored, state.applied, (end, end))

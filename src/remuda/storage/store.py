@@ -303,6 +303,9 @@ class Store:
     @reports_disk_errors
     def restore_map(self, definition: MapDefinition, number: int) -> None:
         """Give a map the rows that it had in a version, in one commit, which is the next version."""
+        self._writer.retry.run(lambda: self._restore_map(definition, number))
+
+    def _restore_map(self, definition: MapDefinition, number: int) -> None:
         target = self.map(definition)
         with target.writing(), self.state.structure:
             self._writer.begin_change()

@@ -19,7 +19,7 @@ from remuda.errors import StorageError, damage_error, not_found, not_supported, 
 from remuda.storage.commit.recovery import recover_map
 from remuda.storage.folder.definition_entries import map_definition
 from remuda.storage.folder.kept_versions import KeptVersions, version_number
-from remuda.storage.folder.manifest import read_manifest
+from remuda.storage.folder.manifest import NAME
 from remuda.storage.folder.partition_groups import PartitionGroups
 from remuda.storage.segment.segment_directory import SegmentDirectory
 
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from remuda.storage.folder.definition_entries import MapEntry
     from remuda.storage.folder.manifest import Manifest
     from remuda.storage.map_store import MapStore
+    from remuda.storage.remote.remote_folder import RemoteFolder
+    from remuda.storage.remote.remote_versions import RemoteVersions
     from remuda.storage.state.store_state import StoreState
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -117,8 +119,11 @@ class VersionHistory:
             raise damage_error("a file named in the root of a version is missing", error.filename) from error
 
     def _opened(self, definition: MapDefinition, entry: MapEntry) -> MapStore:
-        path = self._path()
+        path, remote = self._path(), self._remote()
         directory = SegmentDirectory(path / "maps" / entry.id)
+        if remote is not None:
+            remote.fetch_map(entry)
+            directory = SegmentDirectory(directory.folder, None, remote.location, remote.segments)
         recovered = recover_map(PartitionGroups(path), entry, directory, definition)
         opened = self._new_map(definition, directory)
         opened.availability.refusal = "a version of a map is never changed"
@@ -126,9 +131,6 @@ class VersionHistory:
         return opened
 
     def _numbered(self, number: int) -> Manifest:
-        newest = read_manifest(self._path())
-        if number == version_number(newest):
-            return newest
         try:
             return self._kept().read(number)
         except FileNotFoundError:
@@ -149,16 +151,18 @@ class VersionHistory:
         since = f"{_EPOCH + timedelta(microseconds=versions[0].committed):%Y-%m-%d %H:%M:%S} UTC"
         return f"there are the versions {shown}, the first one of {since}"
 
-    def _kept(self) -> KeptVersions:
-        return KeptVersions(self._path())
+    def _kept(self) -> KeptVersions | RemoteVersions:
+        path, remote = self._path(), self._remote()
+        return KeptVersions(path) if remote is None else remote.versions
+
+    def _remote(self) -> RemoteFolder | None:
+        return None if self._state.folder is None else self._state.folder.remote
 
     def _path(self) -> Path:
         path, folder = self._state.path, self._state.folder
         if path is None or folder is None:
             raise not_supported("versions need a folder: this store is in memory")
-        if folder.remote is not None:
-            raise not_supported("versions of a store on an object store cannot be read yet")
-        if not (path / "MANIFEST").exists():
+        if folder.remote is None and not (path / NAME).exists():
             raise StorageError("there is no store in this folder", path, sqlstate="58P01")
         return path
 

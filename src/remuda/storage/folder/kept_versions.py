@@ -80,7 +80,11 @@ class KeptVersions:
         return [int(name.partition(".")[0]) for name in list_files(self._folder, levels=1, form=_NAME)]
 
     def read(self, number: int) -> Manifest:
-        """Return the root of a version. `FileNotFoundError` says that it is not kept."""
+        """Return the root of a version, which may be the newest. `FileNotFoundError` says that it is not kept."""
+        newest = read_manifest(self._store)
+        return newest if number == version_number(newest) else self._kept_root(number)
+
+    def _kept_root(self, number: int) -> Manifest:
         path = self._path(number)
         return decode_manifest(read_file(path, levels=1, most=MOST_BYTES), path)
 
@@ -91,7 +95,7 @@ class KeptVersions:
         for number in self.numbers():
             if number < version_number(newest):
                 with suppress(FileNotFoundError):
-                    manifest = self.read(number)
+                    manifest = self._kept_root(number)
                     found.append((version_of(manifest), manifest))
         return [*found, (version_of(newest), newest)]
 
@@ -167,7 +171,7 @@ class KeptVersions:
             self._kept = []
             for number in self.numbers():
                 try:
-                    self._kept.append(version_of(self.read(number)))
+                    self._kept.append(version_of(self._kept_root(number)))
                 except (OSError, StorageError) as error:
                     _logger.warning("a version of the store cannot be read: %s", error)
                     self._kept.append(KeptVersion(number, 0, DEFAULT_RETENTION, asked=False))

@@ -1,9 +1,10 @@
 """Keeps the segments of each partition group few, and folds runs into the groups whose rows they have.
 
-A group has about sixteen small segments at most, and so has a map small runs. A run is what was written without regard
-to groups: a checkpoint over all of them, a load that had its own ranges of partitions. Runs are merged with one another,
-and written into the groups when all of them together have a sixteenth of the bytes that the groups may have: a row is
-written a few times, however many groups there are. One commit merges a bounded amount: the others go on with the rest.
+A group has about sixteen small segments at most, and a map about sixteen small runs. A run is what was written without
+regard to groups: a checkpoint over all of them, a load that had its own ranges of partitions. Runs are merged with one
+another. They are written into the groups when all of them together have a sixteenth of the bytes that the groups may
+have, so a row is written a few times, however many groups there are. One commit merges a bounded amount, and the next
+ones go on with the rest.
 """
 
 from __future__ import annotations
@@ -91,35 +92,52 @@ def optimize_groups(
     cuts = cuts_of(held, definition.partitions)
     if not fits(definition, held, cuts):
         cuts = even_cuts(definition, held)
+    return _by_group(directory, definition, held, cuts, keeps=True)
+
+
+def rewritten(
+    directory: SegmentDirectory, definition: MapDefinition, past: Sequence[StoredSegment]
+) -> tuple[StoredSegment, ...]:
+    """Return new segments with the live rows of these, whose files may have another folder: one for each group."""
+    return _by_group(directory, definition, past, even_cuts(definition, past), keeps=False)
+
+
+def _by_group(
+    directory: SegmentDirectory,
+    definition: MapDefinition,
+    held: Sequence[StoredSegment],
+    cuts: Sequence[int],
+    *,
+    keeps: bool,
+) -> tuple[StoredSegment, ...]:
+    """Return segments of one group each; with `keeps` one that has all rows of its group, and no other, stays."""
     made: list[StoredSegment] = []
     try:
         for group in ranges_of(cuts, definition.partitions):
             check_cancelled()
-            made += _optimized(directory, definition, [each for each in held if _has_rows(each, group)], group)
+            overlapping = [each for each in held if _has_rows(each, group)]
+            if keeps and _is_optimal(overlapping, group):
+                made += overlapping
+                continue
+            columns = _live_columns(directory, definition, overlapping, group)
+            if columns and len(columns[0]):
+                made += directory.add_all(build_segments(definition, columns))
     except BaseException:
         directory.discard(made, held, named=False)
         raise
     return tuple(_in_group(definition, each, cuts) for each in made)
 
 
-def _optimized(
-    directory: SegmentDirectory, definition: MapDefinition, overlapping: Sequence[StoredSegment], group: Range
-) -> list[StoredSegment]:
-    """Return the segments of one group with all its rows; the only one that has them, without deletions, stays."""
-    if len(overlapping) == 1 and not len(overlapping[0].deleted) and _is_within(overlapping[0], group):
-        return list(overlapping)
-    columns = _live_columns(directory, definition, overlapping, group)
-    if not columns or not len(columns[0]):
-        return []
-    return directory.add_all(build_segments(definition, columns))
-
-
 def _has_rows(stored: StoredSegment, group: Range) -> bool:
     return stored.segment.first_partition < group[1] and group[0] <= stored.segment.last_partition
 
 
-def _is_within(stored: StoredSegment, group: Range) -> bool:
-    return group[0] <= stored.segment.first_partition and stored.segment.last_partition < group[1]
+def _is_optimal(overlapping: Sequence[StoredSegment], group: Range) -> bool:
+    """Tell whether one segment, without deletions, has the rows of a group and of no other."""
+    if len(overlapping) != 1 or len(overlapping[0].deleted):
+        return False
+    segment = overlapping[0].segment
+    return group[0] <= segment.first_partition and segment.last_partition < group[1]
 
 
 def _in_group(definition: MapDefinition, stored: StoredSegment, cuts: Sequence[int]) -> StoredSegment:

@@ -23,9 +23,10 @@ from remuda.catalog import new_id
 from remuda.errors import StorageError
 from remuda.storage.commit.commit_retry import RootTakenError
 from remuda.storage.folder.manifest import MOVED, NAME, Manifest, Root, decode_manifest
-from remuda.storage.folder.partition_groups import PartitionGroups, group_files
+from remuda.storage.folder.partition_groups import PartitionGroups, group_files, segment_files
 from remuda.storage.remote.remote_files import TRANSFERS
 from remuda.storage.remote.remote_segments import RemoteSegments
+from remuda.storage.remote.remote_versions import RemoteVersions
 from remuda.storage.remote.retention import sweep
 from remuda.storage.remote.roots import Roots
 from remuda.storage.wal.log_file import log_path
@@ -33,6 +34,7 @@ from remuda.storage.wal.log_file import log_path
 if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
+    from remuda.storage.folder.definition_entries import MapEntry
     from remuda.storage.folder.group_file import GroupRef
     from remuda.storage.remote.remote_location import RemoteLocation
 
@@ -63,6 +65,7 @@ class RemoteFolder:
         self.location = location
         self._files = location.files
         self._roots = Roots(location.files, sole_writer=location.sole_writer)
+        self.versions = RemoteVersions(self._roots)
         self._cache = location.open_cache()
         self._mirror = self._cache.new_mirror()
         self.segments = RemoteSegments(location.files, self._cache, self._mirror)
@@ -135,6 +138,17 @@ class RemoteFolder:
         self._is_unmarked = not isinstance(manifest, Root) or manifest.has_log
         self._cache.make_room()
 
+    def fetch_map(self, entry: MapEntry) -> None:
+        """Bring what opening a map of a version needs into the mirror: group files, and those of deletions."""
+        folder = self.local / "maps" / entry.id
+        folder.mkdir(parents=True, exist_ok=True)
+        with ThreadPoolExecutor(TRANSFERS) as pool:
+            list(pool.map(self._bring, group_files(entry)))
+            groups = PartitionGroups(self.local)
+            files = [each for _, segments in groups.segments_of(entry) for each in segment_files(entry.id, segments)]
+            deletions = [(name, None) for name, _ in files if PurePosixPath(name).suffix == ".deleted"]
+            list(pool.map(self._bring, deletions))
+
     def refuse_unsafe(self) -> None:
         """Raise where commits of two writers could overwrite each other."""
         self._roots.refuse_unsafe()
@@ -151,7 +165,11 @@ class RemoteFolder:
             self._roots.refuse_reused(manifest.version)
         self._version, self._present, self._seen = manifest.version, frozenset(files), _Moment()
         self._uploaded = {}
-        sweep(self._files, self._roots, groups, manifest, self.location.retention)
+        sweep(self._files, self._roots, groups, manifest, self._retention(manifest))
+
+    def _retention(self, newest: Manifest) -> float:
+        """Return how many seconds a root is kept: as long as the longest retention that a table asks for."""
+        return max([self.location.retention, *(each.retention or 0 for each in newest.maps)])
 
     def _begin_roots(self) -> None:
         """Prepare a store that has no roots: probe the server, and make the manifest of an old store its first root.
