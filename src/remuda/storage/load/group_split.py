@@ -79,7 +79,7 @@ def _bytes_before(group: Range, stored: Sequence[StoredSegment]) -> np.ndarray:
     first, end = group
     sizes = np.zeros(end - first, np.float64)
     for each in stored:
-        rows = np.diff(each.segment.partition_offsets[first : end + 1].astype(np.int64))
+        rows = np.diff(np.asarray(each.segment.partition_offsets[first : end + 1], np.float64))
         sizes += rows * (live_bytes(each) / max(1, each.segment.rows))
     return np.concatenate([[0.0], np.cumsum(sizes)])
 

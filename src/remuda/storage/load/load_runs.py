@@ -182,7 +182,8 @@ class SortedRuns:
 
     def _ranges(self, groups: Sequence[int]) -> list[tuple[int, int]]:
         """Return ranges [first, end) of partitions: no larger than a segment of a load is, and about equally large."""
-        weights = np.maximum(self._sizes / min(RANGE_BYTES, segment_cut.most_bytes()), self._rows / segment_cut.PART_ROWS)
+        most = min(RANGE_BYTES, segment_cut.most_bytes())
+        weights = np.maximum(self._sizes / most, self._rows / segment_cut.PART_ROWS)
         parts = max(1, int(np.ceil(weights.sum())))
         ends = np.cumsum(weights)
         cuts = [int(np.searchsorted(ends, ends[-1] * part / parts)) + 1 for part in range(1, parts)]

@@ -66,7 +66,8 @@ def load_table(
         rows = list(zip(*lists, strict=True))
         target.insert(rows) if mode == "append" else target.put(rows)
         return int(table.num_rows)
-    fresh = target.state.directory.add_all(build_segments(target.definition, arrays, target.state.worthwhile_cuts(arrays)))
+    cuts = target.state.worthwhile_cuts(arrays)
+    fresh = target.state.directory.add_all(build_segments(target.definition, arrays, cuts))
     _adopt_load(target, fresh, mode, order_by, batch=batch)
     return int(table.num_rows)
 
