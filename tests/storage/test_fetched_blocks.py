@@ -149,7 +149,8 @@ def test_a_scan_fetches_the_columns_that_it_reads(s3: S3Server, local: Any, tmp_
         assert _by(query)(grid) == _by(query)(local)
     requests, size = _fetched(s3)["arrow"]
     assert size <= columns * COLUMN_BYTES + 6 * CHUNK_BYTES
-    assert size >= columns * COLUMN_BYTES / 2
+    # Files are compressed there.
+    assert size >= columns * COLUMN_BYTES / 4
     assert requests <= 12
 
 

@@ -95,6 +95,8 @@ class MapDefinition:
     indexes: tuple[IndexDefinition, ...] = ()
     retention: int | None = None
     """Seconds for which versions of the map are kept; None where the table does not say."""
+    compression: str | None = None
+    """How its files on object stores are compressed: 'zstd', 'lz4' or 'none'; None where the table does not say."""
 
     def __post_init__(self) -> None:
         names = [column.name for column in self.columns]

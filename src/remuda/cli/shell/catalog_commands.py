@@ -208,6 +208,8 @@ def _create(shell: Shell, relation: _Relation) -> str:
     definition = shell.session.store.catalog.find_map(relation.name, (relation.schema,))
     if definition is not None and definition.retention is not None:
         given.append(f"retention = '{definition.retention} seconds'")
+    if definition is not None and definition.compression is not None:
+        given.append(f"compression = '{definition.compression}'")
     options = f" WITH ({', '.join(given)})" if given else ""
     statements = [f"CREATE TABLE {relation.written} (\n{body}\n){partition_by}{replicated}{options}"]
     statements += [

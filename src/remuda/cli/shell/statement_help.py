@@ -28,7 +28,7 @@ SELECT [DISTINCT [ON (e, ...)]] e [AS name], ...
         "CREATE TABLE",
         """CREATE [OR REPLACE] TABLE [IF NOT EXISTS] name
   (column type [NOT NULL], ..., PRIMARY KEY (column, ...)) [PARTITION BY (column, ...)] [REPLICATED]
-  [WITH (partitions = n, retention = '1 day')]
+  [WITH (partitions = n, retention = '1 day', compression = 'zstd' | 'lz4' | 'none')]
 CREATE [OR REPLACE] TABLE [IF NOT EXISTS] name [(PRIMARY KEY (column, ...))] AS query""",
         "CREATE TABLE paid (id BIGINT, day DATE, PRIMARY KEY (id))",
     ),

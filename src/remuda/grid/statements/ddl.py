@@ -87,6 +87,7 @@ def map_definition(statement: sql.CreateMap, schema: str, partitions: int) -> Ma
         statement.options.partitions or partitions,
         statement.replicated,
         retention=statement.options.retention,
+        compression=statement.options.compression,
     )
 
 

@@ -34,6 +34,7 @@ class TableOptions:
     partitions: int | None = None
     retention: int | None = None
     """Seconds."""
+    compression: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,7 +57,20 @@ def _retention(cursor: Cursor, span: Span) -> int:
     return value // 1_000_000
 
 
+def _compression(cursor: Cursor, span: Span) -> str:
+    """Read how files on object stores are compressed."""
+    codec = cursor.string("'zstd', 'lz4' or 'none'").casefold()
+    if codec not in COMPRESSIONS:
+        raise bad_definition(f"a table is compressed by 'zstd' or 'lz4', or 'none', not by {codec!r}", span=span)
+    return codec
+
+
 MOST_RETENTION = 10_000 * 24 * 3600
 """Seconds."""
-_OPTIONS: dict[str, Callable[[Cursor, Span], Any]] = {"partitions": _partitions, "retention": _retention}
+COMPRESSIONS = ("zstd", "lz4", "none")
+_OPTIONS: dict[str, Callable[[Cursor, Span], Any]] = {
+    "partitions": _partitions,
+    "retention": _retention,
+    "compression": _compression,
+}
 """Reads the value of each option; the names are those of the fields of `TableOptions`."""

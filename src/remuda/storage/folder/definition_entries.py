@@ -51,6 +51,8 @@ class MapEntry(msgspec.Struct, frozen=True, omit_defaults=True):
     flushed: int
     retention: int | None = None
     """Seconds that versions of the map are to be kept."""
+    compression: str | None = None
+    """How the files of segments are compressed on object stores."""
     groups: tuple[GroupRef, ...] = ()
     segments: tuple[SegmentEntry, ...] = ()
     cuts: tuple[int, ...] = ()
@@ -94,6 +96,7 @@ def map_entry(
         [IndexEntry(each.id, each.name, each.columns, each.type.value) for each in definition.indexes],
         flushed,
         definition.retention,
+        definition.compression,
         segments=tuple(segments),
         cuts=tuple(cuts),
     )
@@ -116,6 +119,7 @@ def map_definition(entry: MapEntry) -> MapDefinition:
         entry.replicated,
         tuple(IndexDefinition(each.id, each.name, each.columns, IndexType[each.kind]) for each in entry.indexes),
         entry.retention,
+        entry.compression,
     )
 
 

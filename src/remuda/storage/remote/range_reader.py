@@ -5,15 +5,20 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 
 from remuda.errors import StorageError
 from remuda.storage.commit.commit_retry import FileGoneError
+from remuda.storage.remote.compressed_object import ObjectFile
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from remuda.storage.remote.remote_files import RemoteFiles
+
+Answer = TypeVar("Answer")
 
 _TRIES = 4
 _PAUSE = 0.1
@@ -30,29 +35,22 @@ class RangeReader:
 
     def __init__(self, files: RemoteFiles) -> None:
         self._files = files
-        self._open: OrderedDict[str, Any] = OrderedDict()
+        self._open: OrderedDict[str, ObjectFile] = OrderedDict()
         self._lock = Lock()
 
     def size(self, name: str) -> int:
         """Return how many bytes a file has."""
-        return int(self._try(name, lambda file: file.size()))
+        return self._try(name, lambda file: file.size())
 
-    def read(self, name: str, start: int, stop: int) -> pa.Buffer:
+    def read(self, name: str, start: int, stop: int) -> memoryview:
         """Return the bytes from `start` up to `stop`, all of them."""
-
-        def read(file: Any) -> pa.Buffer:
-            found = file.read_at(stop - start, start)
-            if len(found) != stop - start:
-                raise OSError(f"{len(found)} of {stop - start} bytes have come")
-            return found
-
-        return self._try(name, read)
+        return self._try(name, lambda file: file.read(start, stop))
 
     def shown(self, name: str) -> str:
         """Return how errors call a file."""
         return f"{self._files.name}/{name}"
 
-    def _try(self, name: str, use: Any) -> Any:
+    def _try(self, name: str, use: Callable[[ObjectFile], Answer]) -> Answer:
         failure: Exception | None = None
         for attempt in range(_TRIES):
             if attempt:
@@ -71,13 +69,14 @@ class RangeReader:
         reason = str(failure).splitlines()[0]
         raise StorageError(f"a file cannot be fetched: {reason}", self.shown(name)) from failure
 
-    def _file(self, name: str) -> Any:
+    def _file(self, name: str) -> ObjectFile:
         with self._lock:
             found = self._open.get(name)
             if found is not None:
                 self._open.move_to_end(name)
                 return found
-        found = self._files.filesystem.open_input_file(f"{self._files.path}/{name}")
+        opened = self._files.filesystem.open_input_file(f"{self._files.path}/{name}")
+        found = ObjectFile(opened, self.shown(name))
         with self._lock:
             self._open[name] = found
             while len(self._open) > _MOST_OPEN:

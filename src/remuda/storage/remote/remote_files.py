@@ -16,6 +16,7 @@ from remuda.catalog import new_id
 from remuda.dataclass import dataclass
 from remuda.errors import StorageError, damage_error
 from remuda.storage.folder.group_file import GroupRef, decode_group
+from remuda.storage.remote.compressed_object import compressed_pieces
 from remuda.storage.segment.array_file import verify_array_file
 from remuda.storage.segment.segment_file import digest
 
@@ -111,11 +112,13 @@ class RemoteFiles:
             if info.type is pf.FileType.File and info.mtime is not None
         }
 
-    def upload(self, path: Path, name: str) -> None:
+    def upload(self, path: Path, name: str, codec: str | None = None) -> None:
+        """Upload a file; with a codec as a compressed object, which `RangeReader` reads."""
         try:
             self._make_folder(name)
             with path.open("rb") as source, self.filesystem.open_output_stream(f"{self.path}/{name}") as target:
-                while piece := source.read(_PIECE):
+                pieces = iter(lambda: source.read(_PIECE), b"") if codec is None else compressed_pieces(source, codec)
+                for piece in pieces:
                     target.write(piece)
         except (OSError, pa.ArrowException) as error:
             raise self._failed(f"{name} cannot be uploaded", error) from error

@@ -32,12 +32,15 @@ from remuda.storage.remote.roots import Roots
 from remuda.storage.wal.log_file import log_path
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from collections.abc import Set as AbstractSet
 
     from remuda.storage.folder.definition_entries import MapEntry
     from remuda.storage.folder.group_file import GroupRef
     from remuda.storage.remote.remote_location import RemoteLocation
 
+_COMPRESSED = frozenset({".arrow", ".keys", ".index"})
+"""The files of a segment, which are read by ranges; the others are small and read as a whole."""
 _LONG_PAUSE = 1.0
 """Seconds between the look at the newest root and the commit after which the commit is looked at again, at least."""
 
@@ -156,7 +159,7 @@ class RemoteFolder:
     def publish(self, manifest: Manifest, groups: PartitionGroups) -> None:
         """Commit this state as the next root. `RootTakenError` says that another writer was faster: nothing is done."""
         files = {name for name, _ in groups.named_files(manifest)}
-        self._upload_all(files - self._present)
+        self._upload_all(files - self._present, {each.id: each.compression for each in manifest.maps})
         if self._version == 0 or self._is_unmarked:
             self._begin_roots()
         self._confirm_newest()
@@ -202,12 +205,15 @@ class RemoteFolder:
         self._seen = asked
         return True
 
-    def _upload_all(self, names: AbstractSet[str]) -> None:
-        """Upload files, also those whose upload is so old that a sweep could soon take them for orphans."""
+    def _upload_all(self, names: AbstractSet[str], compression: Mapping[str, str | None]) -> None:
+        """Upload files, also those whose upload is so old that a sweep could soon take them for orphans.
+
+        `compression` is what the table of each map says, by the map's id.
+        """
         limit = self.location.retention / 2
         missing = sorted(name for name in names if name not in self._uploaded or self._uploaded[name].age() >= limit)
         with ThreadPoolExecutor(TRANSFERS) as pool:
-            list(pool.map(self._upload, missing))
+            list(pool.map(lambda name: self._upload(name, compression[PurePosixPath(name).parent.name]), missing))
 
     def close(self) -> None:
         self.segments.let_go = None
@@ -264,9 +270,10 @@ class RemoteFolder:
             if Path(name).stem.isdigit() and name >= log_path(folder, manifest.first_log).name:
                 self._files.copy(f"wal/{name}", folder / name)
 
-    def _upload(self, name: str) -> None:
+    def _upload(self, name: str, compression: str | None) -> None:
         path = self.local / name
-        self._files.upload(path, name)
+        codec = compression or "zstd"
+        self._files.upload(path, name, None if codec == "none" or path.suffix not in _COMPRESSED else codec)
         self._uploaded[name] = _Moment()
         self._cache.keep(name.removeprefix("maps/"), path)
 

@@ -99,7 +99,7 @@ class RemoteSegments:
             rmtree(made, ignore_errors=True)
 
     def _read(self, name: str, start: int, stop: int) -> memoryview:
-        raw = memoryview(self._ranges.read(name, start, stop))
+        raw = self._ranges.read(name, start, stop)
         cache, folder = self._cache, self._cache.folder
         with self._lock:
             _fetched[folder] += stop - start
