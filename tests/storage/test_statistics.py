@@ -28,6 +28,17 @@ from tests.storage.sample_values import TYPES, random_value
 COUNT = 20_000
 
 
+def test_of_very_many_segments_some_stand_for_all() -> None:
+    parts = [part_of(1_000, 901, ((-1, 100),), tuple(range(start, 900 + start, 9))) for start in range(300)]
+    common, histogram = combined(parts)
+    assert [value for value, _ in common] == [-1]
+    assert common[0][1] == pytest.approx(30_000)
+    assert histogram is not None
+    values = np.concatenate([np.arange(start, 900 + start) for start in range(300)])
+    for value in (0, 200, 450, 600, 900, 1150):
+        assert histogram.share_up_to(value) == pytest.approx((values <= value).mean(), abs=0.03)
+
+
 def _statistics(store: Store) -> dict[str, ColumnStatistics]:
     (definition,) = store.catalog.maps.values()
     return dict(store.map(definition).statistics().columns)

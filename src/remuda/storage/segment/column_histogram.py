@@ -32,6 +32,8 @@ SEGMENT_BUCKETS = 64
 MAP_BUCKETS = 64
 CANDIDATES = 4 * MAP_BUCKETS
 """Ends of segments of which those of a map are chosen."""
+MOST_PARTS = 64
+"""Segments whose statistics are combined: of more a part stands for all, which all have rows of many partitions."""
 COMMON_VALUES = 100
 """Most common values that are kept of a segment, and of a map."""
 LONGEST_END = 200
@@ -157,6 +159,8 @@ def _part_of_even_ranges(rows: float, distinct: int, ends: tuple[Any, ...]) -> P
 
 def combined(parts: Sequence[Part]) -> tuple[tuple[tuple[Any, float], ...], Histogram | None]:
     """Return the most common values of disjoint sets of rows with their counts, and the histogram of all others."""
+    if len(parts) > MOST_PARTS:
+        parts = _sampled(parts)
     if len(parts) > 1:
         parts = _with_shared_points(parts)
     points = _added(parts)
@@ -172,6 +176,26 @@ def combined(parts: Sequence[Part]) -> tuple[tuple[tuple[Any, float], ...], Hist
     if not all(part.is_complete for part in parts):
         return tuple(common), None
     return tuple(common), _combined_histogram([part for part in parts if part.histogram is not None], rest)
+
+
+def _sampled(parts: Sequence[Part]) -> list[Part]:
+    """Return every n-th part with the rows of all: the time to combine parts would grow with the size of the map."""
+    chosen = parts[:: -(-len(parts) // MOST_PARTS)]
+    share = sum(map(_rows, chosen)) / max(1.0, sum(map(_rows, parts)))
+    if not share:
+        return list(chosen)
+    return [
+        replace(
+            part,
+            points={key: (value, count / share) for key, (value, count) in part.points.items()},
+            others=part.others / share,
+        )
+        for part in chosen
+    ]
+
+
+def _rows(part: Part) -> float:
+    return part.others + sum(count for _, count in part.points.values())
 
 
 def _with_shared_points(parts: Sequence[Part]) -> list[Part]:
