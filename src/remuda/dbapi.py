@@ -290,7 +290,7 @@ class Cursor:
         session = self._open_session()
         self._forget_result()
         if isinstance(parameters, str | bytes) or not isinstance(parameters, Sequence | Mapping):
-            raise ProgrammingError(f"parameters are a sequence or a mapping, not a {type(parameters).__name__}")
+            raise ProgrammingError(f"parameters are a sequence or a mapping, not {errors.kind_of(parameters)}")
         with _translating():
             if isinstance(parameters, Mapping):
                 self._result = session.execute(operation, (), parameters)

@@ -259,6 +259,16 @@ def shown(value: object) -> str:
     return text if len(text) <= LONGEST_VALUE else f"{text[: LONGEST_VALUE - 1]}…"
 
 
+def kind_of(value: object) -> str:
+    """Return the Python type of a value as messages name it, with its article.
+
+    >>> kind_of(5), kind_of([])
+    ('an int', 'a list')
+    """
+    name = type(value).__name__
+    return f"{'an' if name[0] in 'aeioAEIO' else 'a'} {name}"
+
+
 class Condition:
     """A kind of mistake: `raise unknown_column("unknown column: x", span=span)` makes the error with code and SQLSTATE.
 
@@ -306,6 +316,7 @@ bad_recursion = Condition(_PARSING, "42P19")
 window_error = Condition(_PARSING, "42P20")
 too_complex = Condition(_PARSING, "54001")
 not_found = Condition(ErrorCode.OBJECT_NOT_FOUND, "42P01")
+unknown_index = Condition(ErrorCode.OBJECT_NOT_FOUND, "42704")
 
 # Mistakes in values: what a statement meets when it runs, and what a Python function is given.
 

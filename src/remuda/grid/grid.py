@@ -10,7 +10,7 @@ from weakref import WeakSet
 
 from remuda.catalog.definitions import MOST_PARTITIONS
 from remuda.cluster import Cluster
-from remuda.errors import closed_error, nearest, not_found, option_error, wrong_object
+from remuda.errors import closed_error, kind_of, nearest, not_found, option_error, wrong_object
 from remuda.grid.map import Map
 from remuda.grid.query_engine import QueryEngine
 from remuda.grid.session import Session, not_text
@@ -112,7 +112,7 @@ def _open_store(
 def _check_options(path: object, **counts: object) -> None:
     """Raise where the path is none, or a number is not one. An empty path would mean the current folder."""
     if path is not None and not isinstance(path, str | Path):
-        raise option_error(f"the path is text or a pathlib.Path, not a {type(path).__name__}")
+        raise option_error(f"the path is text or a pathlib.Path, not {kind_of(path)}")
     if path == "" or "\0" in str(path):
         raise option_error("the path is empty" if path == "" else "the path has a character that no file name has")
     if path is not None and "://" not in str(path) and Path(path).is_file():

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from remuda.errors import missing_column, nearest, option_error, value_error
+from remuda.errors import kind_of, missing_column, nearest, option_error, value_error
 from remuda.grid.parameters import exact_converter
 from remuda.storage.lookup.arrow_lookup import FOUND, POSITION
 from remuda.storage.lookup.exact_keys import exact_keys
@@ -45,7 +45,7 @@ def _fields(names: Sequence[str], keys: pa.Array) -> list[pa.Array]:
 
 def _listed(definition: MapDefinition, names: Sequence[str], keys: Any) -> list[pa.Array]:
     if isinstance(keys, str | bytes | Mapping) or not isinstance(keys, Iterable):
-        raise option_error(f"keys are an Arrow array or a list, not a {type(keys).__name__}")
+        raise option_error(f"keys are an Arrow array or a list, not {kind_of(keys)}")
     listed = list(keys)
     if len(names) == 1:
         return [_array(definition, names[0], listed)]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, overload
 
 from remuda.catalog import IndexType
-from remuda.errors import nearest, not_found, option_error
+from remuda.errors import kind_of, nearest, not_found, option_error
 from remuda.grid.lookup_keys import key_arrays, lookup_columns
 from remuda.grid.map_rows import MapRows, Value, same_row
 from remuda.grid.rows import Row, RowShape
@@ -83,9 +83,7 @@ class Map:
         try:
             given = list(keys)
         except TypeError:
-            raise option_error(
-                f"keys are given as a list, or anything to go through, not as a {type(keys).__name__}"
-            ) from None
+            raise option_error(f"keys are given as a list, or anything to go through, not as {kind_of(keys)}") from None
         stored = self._rows.stored_keys(given)
         if isinstance(stored, list) and None in stored:  # of a NULL key there is no row
             given = [key for key, each in zip(given, stored, strict=True) if each is not None]
@@ -341,7 +339,7 @@ class Map:
         if str(kind).upper() not in IndexType.__members__:
             raise option_error(f"an index is {' or '.join(IndexType.__members__)}, not {kind}")
         if not isinstance(name, str | None):
-            raise option_error(f"the name of an index is text, not a {type(name).__name__}")
+            raise option_error(f"the name of an index is text, not {kind_of(name)}")
         called = name or "_".join([self.name, *chosen, kind.lower()])
         listed = ", ".join(_quoted(column) for column in chosen)
         self._run(f"CREATE INDEX {_quoted(called)} ON {_quoted(self.name)} ({listed}) TYPE {kind.upper()}")

@@ -9,7 +9,7 @@ from decimal import Context
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from remuda.errors import missing_column, nearest, null_error, value_error
+from remuda.errors import kind_of, missing_column, nearest, null_error, value_error
 from remuda.grid.parameters import exact_converter
 from remuda.types import Kind, convert_each, stored_converter
 
@@ -48,7 +48,7 @@ class MapRows:
     def changes(self, key: Any, changes: Mapping[str, Any]) -> list[tuple[int, Any]]:
         """Convert the columns that an update names to pairs of position and stored value."""
         if not isinstance(changes, Mapping):
-            raise value_error(f"the changes are a mapping from columns to values, not a {type(changes).__name__}")
+            raise value_error(f"the changes are a mapping from columns to values, not {kind_of(changes)}")
         given = _by_folded_name(changes, [column.name for column in self._definition.columns if not column.hidden])
         _refuse_other_key(self._definition, self.stored_key, key, given)
         columns = self._definition.columns
@@ -61,7 +61,7 @@ class MapRows:
     def adder(self, name: str, by: Any) -> tuple[int, Callable[[Any], Any]]:
         """Return the position of a numeric column, and the function that adds a number to its stored value."""
         if not isinstance(name, str):
-            raise value_error(f"the name of a column is text, not a {type(name).__name__}")
+            raise value_error(f"the name of a column is text, not {kind_of(name)}")
         columns = self._definition.columns
         found = [at for at in self.value_positions if columns[at].name.casefold() == name.casefold()]
         if not found:
@@ -154,7 +154,7 @@ def _by_folded_name(value: Mapping[str, Any], columns: Sequence[str]) -> dict[st
     known = {name.casefold() for name in columns}
     for name in value:
         if not isinstance(name, str):
-            raise value_error(f"the name of a column is text, not a {type(name).__name__}")
+            raise value_error(f"the name of a column is text, not {kind_of(name)}")
         if name.casefold() not in known:
             raise missing_column(f"unknown column: {name}", suggestion=nearest(name, columns))
     return {name.casefold(): part for name, part in value.items()}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 from weakref import WeakSet
 
 from remuda.catalog import DEFAULT_SCHEMA, SearchPath
-from remuda.errors import RemudaError, SqlError, closed_error, option_error
+from remuda.errors import RemudaError, SqlError, closed_error, kind_of, option_error
 from remuda.expr.cancellation import CancellationToken
 from remuda.grid.plan_cache import CachedPlan, PlanScope
 from remuda.grid.query_run import Call, QueryRun, StatementErrors, placed
@@ -285,4 +285,4 @@ class Session:
 
 
 def not_text(what: str, given: object) -> SqlError:
-    return option_error(f"{what} is text, not a {type(given).__name__}")
+    return option_error(f"{what} is text, not {kind_of(given)}")

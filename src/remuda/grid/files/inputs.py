@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from remuda.errors import option_error, value_error
+from remuda.errors import kind_of, not_supported, option_error, value_error
 from remuda.grid.files.file_sources import delta_source, open_files
 from remuda.grid.files.load_source import LoadSource, dataset_source, gathered
 from remuda.grid.files.python_rows import as_mapping, table_of_columns, tables_of_rows
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from remuda.sql import CsvOptions
 
 TAKEN = "an Arrow table, a data frame, batches, a list of dictionaries, a dictionary of lists or a path"
+
+_BY_ARROW = "Let Arrow read it: grid.load(name, pyarrow.dataset.dataset(address), key=...)."
 
 
 def is_spark_dataframe(data: Any) -> bool:
@@ -35,6 +37,8 @@ def open_source(
     `columns` are those of the map, where it is there: text and Python's values are read for them. `kind` says what the
     files at a path are, where their names do not. Packages are told by their names: none is imported to find out.
     """
+    if isinstance(data, str) and "://" in data:
+        raise not_supported(f"{data} is an address, and files are loaded from paths", suggestion=_BY_ARROW)
     if isinstance(data, str | os.PathLike):
         return open_files(Path(data).expanduser(), columns, kind, csv)
     package = type(data).__module__.partition(".")[0]
@@ -57,14 +61,14 @@ def open_source(
     if isinstance(data, Iterable) and not isinstance(data, bytes) and getattr(data, "shape", ...) != ():
         known = len(data) if isinstance(data, Sequence) else None
         return _open_pieces(iter(data), known, columns)
-    raise value_error(f"a {type(data).__name__} cannot be loaded: give {TAKEN}")
+    raise value_error(f"{kind_of(data)} cannot be loaded: give {TAKEN}")
 
 
 def _open_stream(data: Any) -> LoadSource:
     try:
         reader = pa.RecordBatchReader.from_stream(data)
     except pa.ArrowException as error:
-        raise value_error(f"a {type(data).__name__} has no columns with names: give a data frame") from error
+        raise value_error(f"{kind_of(data)} has no columns with names: give a data frame") from error
     # A relation of DuckDB would run its query once more to count its rows, and cannot while the first one runs.
     counts = hasattr(data, "__len__") and not type(data).__module__.startswith(("duckdb", "_duckdb"))
     return LoadSource(reader.schema, gathered(reader, reader.schema), len(data) if counts else None)
@@ -80,7 +84,7 @@ def _open_lazy(frame: Any) -> LoadSource:
 def _arrow_of_pandas(frame: Any) -> pa.Table:
     """Convert a pandas data frame. Index levels that have names are columns; those without are row numbers."""
     if not hasattr(frame, "columns"):
-        raise value_error(f"a {type(frame).__name__} of pandas is not a data frame")
+        raise value_error(f"{kind_of(frame)} of pandas is not a data frame")
     named = [name for name in frame.index.names if name is not None]
     twice = [name for name in named if name in frame.columns]
     if twice:

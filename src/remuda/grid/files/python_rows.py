@@ -16,7 +16,7 @@ from uuid import UUID
 import numpy as np
 import pyarrow as pa
 
-from remuda.errors import SqlError, shown, value_error
+from remuda.errors import SqlError, kind_of, shown, value_error
 from remuda.storage.load.new_map import JSON_FIELD
 from remuda.types import (
     BIGINT,
@@ -87,7 +87,7 @@ def table_of_columns(given: Mapping[str, Any], columns: Sequence[ColumnDefinitio
     json_columns: set[str] = set()
     for name, values in given.items():
         if not isinstance(name, str):
-            raise value_error(f"the name of a column is text, not a {type(name).__name__}")
+            raise value_error(f"the name of a column is text, not {kind_of(name)}")
         if isinstance(values, pa.Array | pa.ChunkedArray):
             arrays[name] = values
         elif hasattr(values, "__arrow_c_stream__"):
@@ -95,7 +95,7 @@ def table_of_columns(given: Mapping[str, Any], columns: Sequence[ColumnDefinitio
         elif isinstance(values, np.ndarray) and values.dtype != np.object_:
             arrays[name] = pa.array(values)
         elif isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
-            raise value_error(f"a dictionary is loaded as columns: {name} is a {type(values).__name__}, not a list")
+            raise value_error(f"a dictionary is loaded as columns: {name} is {kind_of(values)}, not a list")
         else:
             listed = list(values)
             sql_type = types.get(name.casefold()) or type_of(name, listed)
@@ -165,13 +165,13 @@ def _type_of_value(name: str, value: Any) -> SqlType:
         case Mapping() | list() | tuple():
             return JSON
         case _:
-            raise value_error(f"the column {name} has a {type(value).__name__}, which no table holds: {shown(value)}")
+            raise value_error(f"the column {name} has {kind_of(value)}, which no table holds: {shown(value)}")
 
 
 def _named(row: Any, number: int) -> Mapping[str, Any]:
     found = as_mapping(row)
     if found is None:
-        raise value_error(f"row {number} is a {type(row).__name__}, not a dictionary")
+        raise value_error(f"row {number} is {kind_of(row)}, not a dictionary")
     return found
 
 

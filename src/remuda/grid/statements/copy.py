@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from remuda.catalog import MapDefinition
     from remuda.expr.cancellation import CancellationToken
     from remuda.grid.query_run import Call
     from remuda.grid.result import Result
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 
 def copy_from(call: Call, statement: sql.CopyFrom) -> int:
     """Load a file, or a folder of files, all of its rows or none."""
-    target = call.session.store.map(find_map(call.session, statement.name))
+    target = call.session.store.map(_target_map(call, statement))
     with _placed(statement):
         check_format(statement)
         columns = target.definition.columns
@@ -50,6 +51,19 @@ def copy_from(call: Call, statement: sql.CopyFrom) -> int:
     tables = _committed_by(call.token, with_keys(target.definition, source.tables))
     with source.naming_files():
         return target.load_tables(tables, statement.mode)  # type: ignore[arg-type]
+
+
+def _target_map(call: Call, statement: sql.CopyFrom) -> MapDefinition:
+    """Return the map that is filled; where there is none, say what creates it from a file."""
+    try:
+        return find_map(call.session, statement.name)
+    except SqlError as error:
+        name = statement.name.text
+        error.suggestion = error.suggestion or (
+            f"Create it first: CREATE TABLE {name} (..., PRIMARY KEY (...)), "
+            f"or from the file, in Python: grid.load({name!r}, {statement.path!r}, key=...)."
+        )
+        raise
 
 
 def _committed_by(token: CancellationToken, tables: Iterator[pa.Table]) -> Iterator[pa.Table]:

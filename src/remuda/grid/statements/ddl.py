@@ -24,6 +24,7 @@ from remuda.errors import (
     object_exists,
     table_exists,
     unknown_column,
+    unknown_index,
     unknown_schema,
     wrong_object,
 )
@@ -161,7 +162,7 @@ def drop_index(call: Call, statement: sql.DropIndex) -> None:
         names = [index.name for definition in store.catalog.maps.values() for index in definition.indexes]
         hint = nearest(statement.name.text, names)
         message = f"unknown index: {statement.name.text}"
-        raise not_found(message, span=statement.name.span, suggestion=hint)
+        raise unknown_index(message, span=statement.name.span, suggestion=hint)
     store.drop_index(*found)
 
 

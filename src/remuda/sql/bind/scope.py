@@ -121,7 +121,11 @@ class Scope:
                     f"{GENERATED_KEY} is ({parts}) here: compare it with a row of that many values", span=span
                 )
         if len(found) > 1:
-            raise ambiguous_column(f"the column {name} is ambiguous", span=span)
+            tables = [
+                relation.alias for relation in relations if not relation.is_merge and set(found) & set(relation.columns)
+            ]
+            hint = f"Write {' or '.join(f'{table}.{name}' for table in tables)}." if len(set(tables)) > 1 else None
+            raise ambiguous_column(f"the column {name} is ambiguous", span=span, suggestion=hint)
         if found:
             return found[0]
         outer = self.level.outer

@@ -211,10 +211,14 @@ def parse_create_index(cursor: Cursor) -> CreateIndex:
     columns, direction = _index_columns(cursor)
     if cursor.accept("TYPE") or cursor.accept("USING"):
         type_ = _index_type(cursor)
+    if cursor.at("WHERE"):
+        raise cursor.unsupported("an index has all rows of its table")
     if direction is not None and not type_.serves.order:
         raise not_supported(f"a {type_.value} index has no order", span=direction)
     return CreateIndex(name, map_name, columns, type_, if_not_exists)
 
+
+_COMPUTED = "Keep the value in a column of its own, and index that."
 
 _INDEX_TYPES = {**IndexType.__members__, "BTREE": IndexType.SORTED, "ART": IndexType.SORTED}
 """The types of indexes, and what other systems call them."""
@@ -250,6 +254,8 @@ def _index_columns(cursor: Cursor) -> tuple[tuple[Name, ...], Span | None]:
             if is_first is descending:
                 message = "NULL is the lowest value in an index: first ascending, last descending"
                 raise not_supported(message, span=nulls)
+        if cursor.at("("):
+            raise not_supported("an index is of columns, not of expressions", span=cursor.span, suggestion=_COMPUTED)
         directions.append(descending)
         first = first or (span if written else None)
         if descending is not directions[0]:

@@ -82,13 +82,17 @@ TYPES = {
 
 _ONE_SCHEMA = "A grid has the schema public. Another folder is another grid: remuda.open(path)."
 _IN_PROCESS = "The operating system protects the folder: there are no users."
+_UPSERT = "Use SINK INTO, or INSERT ... ON CONFLICT (key) DO UPDATE."
 STATEMENTS = {
     "ATTACH": "Another folder is another grid: remuda.open(path).",
     "CALL": "There are no procedures: call a method of the grid in Python.",
     "CREATE DATABASE": _ONE_SCHEMA,
+    "CREATE EXTENSION": "There are no extensions to install.",
     "CREATE FUNCTION": "There are no functions in SQL of your own: compute in Python, or create a view.",
+    "CREATE MACRO": "There are no functions in SQL of your own: compute in Python, or create a view.",
     "CREATE MATERIALIZED": "Use CREATE TABLE name AS SELECT ..., or CREATE VIEW.",
     "CREATE PROCEDURE": "There are no procedures: call a function in Python.",
+    "CREATE ROLE": _IN_PROCESS,
     "CREATE SCHEMA": _ONE_SCHEMA,
     "CREATE SEQUENCE": "Leave out the PRIMARY KEY for a generated key.",
     "CREATE TEMP": "Use WITH, or a second grid in memory: remuda.open().",
@@ -114,16 +118,22 @@ STATEMENTS = {
     "PIVOT": "Use an aggregate for each column: SUM(x) FILTER (WHERE y = 'a') AS a.",
     "PRAGMA": "Use SET option = value, DESCRIBE table, or SHOW TABLES.",
     "PREPARE": "Plans are kept by their text: give values as parameters, grid.sql(text, value).",
+    "REFRESH": "Compute it anew: CREATE OR REPLACE TABLE name (PRIMARY KEY (...)) AS SELECT ....",
     "REINDEX": "Indexes are always up to date.",
     "RENAME": "A table keeps its name: CREATE TABLE other AS SELECT * FROM it.",
-    "REPLACE": "Use SINK INTO, or INSERT ... ON CONFLICT (key) DO UPDATE.",
+    "REPLACE": _UPSERT,
     "RESET": "Set the option to its default: SET option = value.",
     "REVOKE": _IN_PROCESS,
+    "SUMMARIZE": "Use DESCRIBE table, or aggregates: SELECT COUNT(*), MIN(x), MAX(x), AVG(x) FROM it.",
     "USE": _ONE_SCHEMA,
     "\\": "Commands with a backslash belong to the shell: run `remuda`, or use SHOW TABLES and DESCRIBE table.",
     ".": "Commands with a dot belong to the shell: run `remuda`, or use SHOW TABLES and DESCRIBE table.",
 }
 
+FILE_HINT = (
+    "Load the file first: grid.load(name, path, key=...) in Python creates the table, COPY ... FROM fills one; "
+    "`remuda FILE` opens a shell on it."
+)
 _CATALOGS = re.compile(r"(pg_|sqlite_|duckdb_|sys|all_tables|user_tables|dba_)", re.IGNORECASE)
 _FILE = re.compile(r"[/\\]|\.(parquet|csv|tsv|json|jsonl|ndjson|arrow|feather|ipc|xlsx?|db|gz|zst)$", re.IGNORECASE)
 
@@ -135,7 +145,7 @@ def table_hint(name: str, schema: str | None = None) -> str:
     'Use SHOW TABLES, or information_schema.tables and information_schema.columns.'
     """
     if _FILE.search(name) or (schema is not None and _FILE.search(f"{schema}.{name}")):
-        return "Load the file into a table first: COPY ... FROM, or grid.load in Python."
+        return FILE_HINT
     if _CATALOGS.match(name) or (schema or "").casefold() in {"pg_catalog", "sys"}:
         return "Use SHOW TABLES, or information_schema.tables and information_schema.columns."
     return f"Create it with: CREATE TABLE {name} (..., PRIMARY KEY (...))"

@@ -94,9 +94,15 @@ def _parse_explain(cursor: Cursor) -> Explain:
         while options.accept_word():
             pass
     if not begins_query(cursor):
-        raise cursor.unexpected("a query to explain")
+        error = cursor.unexpected("a query to explain")
+        error.suggestion = _near_option(cursor)
+        raise error
     query = parse_query(cursor.tokens[cursor.position :], cursor.text)
     return Explain(query, options.mode, options.analyze, options.format)
+
+
+def _near_option(cursor: Cursor) -> str | None:
+    return None if cursor.current is None else nearest(cursor.current.text, _OPTIONS)
 
 
 class _ExplainOptions:
@@ -143,10 +149,8 @@ class _ExplainOptions:
         return True
 
     def unknown(self) -> SqlError:
-        known = ["ANALYZE", "FORMAT", *(mode.value for mode in _MODES)]
-        error = self._cursor.unexpected(f"{', '.join(known[:-1])} or {known[-1]}")
-        word = self._cursor.current
-        error.suggestion = None if word is None else nearest(word.text, known)
+        error = self._cursor.unexpected(f"{', '.join(_OPTIONS[:-1])} or {_OPTIONS[-1]}")
+        error.suggestion = _near_option(self._cursor)
         return error
 
     def _refuse_picture(self, span: Span) -> None:
@@ -160,3 +164,4 @@ class _ExplainOptions:
 
 
 _MODES = tuple(mode for mode in ExplainMode if mode is not ExplainMode.PLAN)
+_OPTIONS = ("ANALYZE", "FORMAT", *(mode.value for mode in _MODES))

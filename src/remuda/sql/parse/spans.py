@@ -291,6 +291,8 @@ def unsupported(node: exp.Expression, what: str) -> SqlError:
     hint = other_names.FUNCTIONS.get(str(node.meta.get("word", "")).casefold())
     if isinstance(node, exp.Array):
         hint = 'There are no arrays. A name is quoted with ".'
+    elif isinstance(node, exp.ArrayOverlaps):
+        what, hint = "&&", "Conditions are joined by AND."
     return not_supported(f"{what} is not supported yet", span=span_of(node), suggestion=hint)
 
 

@@ -243,7 +243,9 @@ def refuse_missing_into(tokens: Sequence[Token]) -> None:
         if following and following[0].token_type is TokenType.OR:  # INSERT OR IGNORE INTO
             following = following[2:]
         if following and following[0].token_type is not TokenType.INTO:
-            raise parsing_error(f"expected INTO, found {following[0].text!r}", span=span_of(following[0]))
+            word = following[0]
+            hint = "Use INSERT INTO ... ON CONFLICT DO NOTHING." if word.text.upper() == "IGNORE" else None
+            raise parsing_error(f"expected INTO, found {word.text!r}", span=span_of(word), suggestion=hint)
 
 
 def _refuse_wrong_using(tokens: Sequence[Token]) -> None:

@@ -50,8 +50,18 @@ def compare(operator: str, left: Expression, right: Expression, span: Span | Non
         operator, right = _as_moment(operator, right, left.type)
     compared = call(operator, left, right, span=span)
     if compared is None:
-        raise type_error(f"{left.type} cannot be compared with {right.type}", span=span)
+        hint = _comparable(left.type, right.type)
+        raise type_error(f"{left.type} cannot be compared with {right.type}", span=span, suggestion=hint)
     return compared
+
+
+def _comparable(left: SqlType, right: SqlType) -> str | None:
+    """Say how values of two types are compared that are not comparable by themselves."""
+    if BOOLEAN in {left, right}:
+        return "A BOOLEAN is a condition by itself: write x, or NOT x."
+    if left.is_temporal != right.is_temporal and (left.is_numeric or right.is_numeric):
+        return "Convert seconds since 1970 by to_timestamp(x), or the moment by epoch(x)."
+    return None
 
 
 def adapt_literal(literal: Literal, target: SqlType, span: Span | None) -> Literal:
@@ -102,7 +112,12 @@ def _cast(literal: Literal, target: SqlType, span: Span | None) -> Literal:
 def _not_a_value(literal: Literal, target: SqlType, span: Span | None) -> SqlError:
     kind = moment_error if target.is_temporal else text_error
     message = f"{shown(literal.value)} is not a value of type {target}"
-    return kind(message, span=span, suggestion=written_form(target))
+    hint = _FORM_FIRST if target.is_temporal and "%" in str(literal.value) else written_form(target)
+    return kind(message, span=span, suggestion=hint)
+
+
+_FORM_FIRST = "The form comes second: strftime(ts, '%Y')."
+"""SQLite has it first."""
 
 
 def _scale_of_text(text: str) -> int:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from remuda.errors import type_error
+from remuda.errors import kind_of, type_error
 from remuda.expr import Call, Literal
 from remuda.sql.bind.bind_context import literal_of
 from remuda.sql.bind.expression.exact_comparison import adapt_literal, compare
@@ -62,7 +62,7 @@ def bind_quantified_list(self: ExpressionBinder, node: Any, operator: str, quant
         return Literal(None, BOOLEAN)  # the parameter has no type: the statement is bound again with its value
     items = items_of(value)
     if items is None:
-        raise type_error(f"{word}(?) takes a list of values, not a {type(value).__name__}", span=span_of(parameter))
+        raise type_error(f"{word}(?) takes a list of values, not {kind_of(value)}", span=span_of(parameter))
     compared = [
         compare(operator, operand, item, span_of(node)) for item in _literals(items, operand.type, span_of(parameter))
     ]

@@ -138,7 +138,10 @@ def _bind_target(
     column = Scope((relation,)).resolve(node.name, table_of(node), span_of(node))
     declared = definition.column(column.name)
     if declared.name in definition.key:
-        raise not_supported(f"the key column {declared.name} cannot be updated", span=span_of(node))
+        message = f"the key column {declared.name} cannot be updated"
+        raise not_supported(
+            message, span=span_of(node), suggestion="INSERT the row under its new key, DELETE the old one."
+        )
     return column, declared
 
 

@@ -18,6 +18,7 @@ from remuda.sql.bind.expression.subqueries import Subquery, attach
 from remuda.sql.bind.functions.functions import TABLE_FUNCTIONS
 from remuda.sql.bind.relation.values_clause import one_row
 from remuda.sql.bind.scope import QueryLevel, Scope
+from remuda.sql.parse.other_names import FILE_HINT
 from remuda.sql.parse.spans import span_of
 from remuda.types import BIGINT, DATE, NULL, TIMESTAMP, TIMESTAMP_TZ
 
@@ -42,7 +43,7 @@ def bind_table_function(binding: BindContext, node: Any, level: QueryLevel) -> t
     if name not in TABLE_FUNCTIONS:
         hint = f"Functions in FROM are {' and '.join(TABLE_FUNCTIONS)}."
         if "read" in type(node).__name__.lower() or name.startswith("read"):
-            hint = "Load the file into a table first: COPY ... FROM, or grid.load in Python."
+            hint = FILE_HINT
         raise unknown_function("this function gives no rows", span=span_of(node), suggestion=hint)
     subqueries: list[Subquery] = []
     start, stop, step = _bind_arguments(binding, node, name, level, subqueries)
