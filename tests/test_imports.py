@@ -38,7 +38,7 @@ def test_asking_embedded_loads_no_spark() -> None:
 
 
 def test_a_lookup_by_key_in_a_new_process_loads_no_sql(tmp_path: Path) -> None:
-    """The parser takes more than a third of the time from a new process to a row."""
+    """The parser takes more than a third of the time from a new process to a row, plans and operators a quarter."""
     path = tmp_path / "maps"
     code = f"import sys; sys.path.insert(0, {str(SOURCE)!r}); import remuda; grid = remuda.open({str(path)!r})\n"
     create = (
@@ -48,6 +48,7 @@ def test_a_lookup_by_key_in_a_new_process_loads_no_sql(tmp_path: Path) -> None:
     ask = code + "assert grid.map('t').get(1).v == 5; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", ask], check=True, capture_output=True, text=True).stdout.split()
     assert not {"sqlglot", "remuda.sql", "remuda.optimizer", "remuda.grid.files.inputs", "pandas"} & set(loaded)
+    assert not {"remuda.exec.build", "remuda.plan.physical", "remuda.runtime.local"} & set(loaded)
 
 
 def test_a_lookup_of_many_keys_loads_no_pandas(tmp_path: Path) -> None:

@@ -17,8 +17,10 @@ from remuda.exec import ExecContext, ExpressionCache
 from remuda.exec.scan.map_scan import MapScanExec
 from remuda.expr import Parameters
 from remuda.grid import query_run
-from remuda.plan.fragments import PartitionMap
-from remuda.runtime import LocalRuntime, QueryState, Scheduler, local
+from remuda.plan.partition_map import PartitionMap
+from remuda.runtime import QueryState, Scheduler, local
+from remuda.runtime.local import LocalRuntime
+from remuda.runtime.offload_pool import OffloadPool
 
 ROWS = 40_000
 
@@ -39,7 +41,7 @@ def run(grid: Any, text: str, owned: dict[str, tuple[int, ...]]) -> int:
     plan = replace(plan, partition_map=PartitionMap(0, tuple(owned.items()), 8))
     scheduler = Scheduler(parallelism=2)
     try:
-        execution = LocalRuntime(grid.cluster, scheduler).start(
+        execution = LocalRuntime(grid.cluster, scheduler, OffloadPool()).start(
             plan,
             Parameters(),
             {each.definition.id: each for each in grid.store.snapshot(plan.maps)},

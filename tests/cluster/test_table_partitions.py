@@ -16,7 +16,7 @@ from remuda.errors import SqlError
 from remuda.exec.scan.partition_shares import in_plan, of_map
 from remuda.plan import physical
 from remuda.plan.checker import check_physical
-from remuda.plan.fragments import PartitionMap
+from remuda.plan.partition_map import PartitionMap
 from remuda.plan.walk import walk
 from remuda.types.column_hash import hash_columns
 

@@ -13,7 +13,7 @@ import pytest
 
 import remuda
 from remuda.errors import SqlError
-from remuda.grid import session
+from remuda.grid.shortcuts import shortcuts
 
 NAN = math.nan
 SETUP = (
@@ -149,7 +149,7 @@ def outcomes(folded: bool) -> Iterator[tuple[str, tuple[Any, ...], tuple[Any, ..
 @pytest.mark.parametrize("folded", [False, True], ids=["log", "segment"])
 def test_the_long_way_gives_the_same(folded: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     short = list(outcomes(folded))
-    monkeypatch.setattr(session, "compile_shortcut", lambda *_: None)
+    monkeypatch.setattr(shortcuts, "compile_shortcut", lambda *_: None)
     long = list(outcomes(folded))
     for ours, theirs in zip(short, long, strict=True):
         assert ours == theirs
@@ -204,5 +204,5 @@ def test_arrow_out_of_a_shortcut_is_arrow_the_long_way(monkeypatch: pytest.Monke
             return found
 
     short = tables()
-    monkeypatch.setattr(session, "compile_shortcut", lambda *_: None)
+    monkeypatch.setattr(shortcuts, "compile_shortcut", lambda *_: None)
     assert short == tables()

@@ -8,8 +8,10 @@ from typing import Any
 
 from remuda.plan import physical
 from remuda.plan.explain import explain
-from remuda.plan.fragments import Fragment, PartitionMap, Plan, ResultColumn, split
+from remuda.plan.fragments import Fragment, Plan, split
+from remuda.plan.partition_map import PartitionMap
 from remuda.plan.physical import Estimate, Phase
+from remuda.plan.result_column import ResultColumn
 from remuda.plan.traits import Convention
 from remuda.plan.walk import change_inputs, inputs, walk, with_inputs
 from remuda.types import BIGINT

@@ -20,7 +20,7 @@ import pytest
 
 import remuda
 from remuda.errors import ErrorCode, SqlError
-from remuda.grid import session
+from remuda.grid.shortcuts import shortcuts
 from tests.harness.databases import DuckDatabase
 from tests.harness.generated import rows_of
 from tests.harness.growing_queries import INDEXES, GrowingGenerator, contents, definitions
@@ -178,7 +178,7 @@ def test_planning_ends_when_the_time_of_the_statement_is_over(monkeypatch: pytes
         for statement in definitions():
             grid.sql(statement)
         joins = " ".join(f"JOIN big AS b{number} ON b{number}.a = b{number - 1}.b" for number in range(1, 30))
-        monkeypatch.setattr(session, "compile_shortcut", lambda *_: searched.append(1))
+        monkeypatch.setattr(shortcuts, "compile_shortcut", lambda *_: searched.append(1))
         grid.sql("SET timeout = 0.001")
         with pytest.raises(SqlError) as caught:
             grid.sql(f"SELECT COUNT(*) FROM big AS b0 {joins}")

@@ -17,7 +17,7 @@ from remuda.exec import ExecContext, ExpressionCache
 from remuda.expr import Call, Column, Literal, Parameters
 from remuda.expr.cancellation import CancellationToken
 from remuda.plan.bounds import Points, Pruning
-from remuda.plan.fragments import Plan, ResultColumn, split
+from remuda.plan.fragments import Plan, split
 from remuda.plan.joins import JoinKey, JoinKind
 from remuda.plan.physical import (
     BroadcastExchange,
@@ -32,8 +32,10 @@ from remuda.plan.physical import (
     Send,
     Sort,
 )
+from remuda.plan.result_column import ResultColumn
 from remuda.plan.traits import Distribution, DistributionKind, SortKey, Traits
-from remuda.runtime import Execution, LocalRuntime, QueryState, Scheduler, channel, edges, local
+from remuda.runtime import Execution, QueryState, Scheduler, channel, edges, local
+from remuda.runtime.local import LocalRuntime
 from remuda.types import BIGINT, BOOLEAN
 from tests.harness.decisions import forced
 

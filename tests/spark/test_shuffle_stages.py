@@ -16,7 +16,8 @@ from remuda.exec import ArrowBatch
 from remuda.expr import Column
 from remuda.plan import physical
 from remuda.plan.checker import check_physical
-from remuda.plan.fragments import PartitionMap, Plan, split
+from remuda.plan.fragments import Plan, split
+from remuda.plan.partition_map import PartitionMap
 from remuda.plan.traits import Convention
 from remuda.plan.walk import change_inputs, walk
 from remuda.spark.query import shuffle_stages

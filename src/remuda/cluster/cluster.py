@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from remuda.dataclass import dataclass
 from remuda.errors import ErrorCode, SqlError, option_error
-from remuda.plan.fragments import PartitionMap
+from remuda.plan.partition_map import PartitionMap
 
 if TYPE_CHECKING:
     from collections.abc import Callable

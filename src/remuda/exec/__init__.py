@@ -5,11 +5,17 @@ it has produced until it is advanced again. Operators know plan nodes and storag
 threads, of other members or of how a query came to be.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from remuda.exec.batch import ArrowBatch, Row, RowBatch, TupleBatch
-from remuda.exec.build import build_operator
 from remuda.exec.context import Channel, ExecContext
 from remuda.exec.expression_cache import ExpressionCache
 from remuda.exec.operator import Exec, IterationResult
+
+if TYPE_CHECKING:
+    from remuda.exec.build import build_operator
 
 __all__ = [
     "ArrowBatch",
@@ -23,3 +29,13 @@ __all__ = [
     "TupleBatch",
     "build_operator",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import `build_operator`, and every operator with it, when it is asked for: a lookup by key needs none of them."""
+    if name != "build_operator":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from remuda.exec.build import build_operator
+
+    globals()[name] = build_operator
+    return build_operator

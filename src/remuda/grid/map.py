@@ -10,7 +10,7 @@ from remuda.errors import kind_of, nearest, not_found, option_error
 from remuda.grid.lookup_keys import key_arrays, lookup_columns
 from remuda.grid.map_rows import MapRows, Value, same_row
 from remuda.grid.rows import Row, RowShape
-from remuda.plan.fragments import ResultColumn
+from remuda.plan.result_column import ResultColumn
 from remuda.storage import row_projection
 
 if TYPE_CHECKING:

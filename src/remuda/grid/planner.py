@@ -8,8 +8,9 @@ from remuda.dataclass import dataclass
 from remuda.grid.settings import Engine
 from remuda.optimizer import Optimized, OptimizerSettings, optimize
 from remuda.plan import physical
-from remuda.plan.fragments import Plan, ResultColumn, split
+from remuda.plan.fragments import Plan, split
 from remuda.plan.partitioning import plan_partitions
+from remuda.plan.result_column import ResultColumn
 from remuda.plan.traits import Convention
 from remuda.plan.walk import walk
 from remuda.rules.extensions import NO_EXTENSIONS, Extensions
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from remuda.cluster import PartitionTable
     from remuda.grid.plan_cache import PlanScope
     from remuda.grid.settings import Settings
-    from remuda.plan.fragments import PartitionMap
+    from remuda.plan.partition_map import PartitionMap
     from remuda.storage import Store
 
 

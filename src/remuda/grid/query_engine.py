@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from remuda.errors import ErrorCode, SqlError
 from remuda.expr import Parameters
 from remuda.grid.plan_cache import PlanCache
 from remuda.rules import extensions
-from remuda.runtime import LocalRuntime, QueryState, Scheduler
+from remuda.runtime import QueryState, Scheduler
 from remuda.runtime.offload_pool import OffloadPool
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from remuda.grid.statement_writer import StatementWriter
     from remuda.plan.fragments import Plan
     from remuda.runtime import Execution
+    from remuda.runtime.local import LocalRuntime
     from remuda.spark import SparkSession
     from remuda.spark.driver.executors import ExecutorWatch
     from remuda.storage import Store
@@ -48,7 +50,15 @@ class QueryEngine:
         if self._executors is not None:
             cluster.executors = self._executors.names
         self.scheduler = Scheduler()
-        self.runtime = LocalRuntime(cluster, self.scheduler)
+        self.roots = OffloadPool()
+        """The threads on which heavy root fragments are advanced."""
+
+    @cached_property
+    def runtime(self) -> LocalRuntime:
+        """Starts plans. All operators come with it: it is imported with the first plan, a lookup by key needs none."""
+        from remuda.runtime.local import LocalRuntime
+
+        return LocalRuntime(self.cluster, self.scheduler, self.roots)
 
     def planner(self, search_path: SearchPath, settings: Settings, **changes: Any) -> Planner:
         """Return what makes plans at this moment. Planning is imported with the first plan, not with the package."""
@@ -109,7 +119,7 @@ class QueryEngine:
         self.plans.close()
         self.plans.clear()
         self.scheduler.close()
-        self.runtime.pool.close()
+        self.roots.close()
         self.statements.close()
         self.waiting.close()
 

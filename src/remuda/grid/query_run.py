@@ -23,7 +23,6 @@ from remuda.expr.cancellation import cancelled_by
 from remuda.grid.garbage import full_collections_put_off
 from remuda.grid.parameters import arrange, to_stored_values
 from remuda.grid.result import Result
-from remuda.grid.statement_writer import StatementWriter
 from remuda.runtime.execution import as_told
 from remuda.types import is_list
 
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from remuda.expr.cancellation import CancellationToken
     from remuda.grid.plan_cache import CachedPlan
     from remuda.grid.session import Session
+    from remuda.grid.statement_writer import StatementWriter
     from remuda.plan.fragments import Plan
     from remuda.runtime import Execution
     from remuda.sql import Query
@@ -172,6 +172,8 @@ class QueryRun:
 
     def _modify(self, entry: CachedPlan, stored: tuple[Any, ...]) -> Result:
         """Other writers of the map wait from the snapshot that the statement reads until it has written."""
+        from remuda.grid.statement_writer import StatementWriter
+
         assert entry.plan.modifies is not None
         store = self._session.store
         target = store.map(entry.plan.modifies)

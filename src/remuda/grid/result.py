@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from remuda.exec import RowBatch
     from remuda.grid.results.batch_reader import BatchReader
     from remuda.grid.rows import Row
-    from remuda.plan.fragments import ResultColumn
+    from remuda.plan.result_column import ResultColumn
     from remuda.runtime import Execution
 
 CURSOR_BUFFER_SIZE = 4_096

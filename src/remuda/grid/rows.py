@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from remuda.exec import RowBatch
-    from remuda.plan.fragments import ResultColumn
+    from remuda.plan.result_column import ResultColumn
     from remuda.types import SqlType
 
 Converter = TypeVar("Converter")

@@ -19,7 +19,6 @@ from remuda.grid.result import Result
 from remuda.grid.results.batch_reader import BatchReader
 from remuda.grid.rows import RowShape
 from remuda.grid.settings import Settings, check_timeout
-from remuda.grid.shortcuts.shortcuts import compile_shortcut
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -220,6 +219,9 @@ class Session:
         What changes from now on is noticed when the plan is used, as the epoch is from before. The plan is kept in the
         scope that it was made for, whatever SET does meanwhile.
         """
+        # Imported with the first plan, as the planner is.
+        from remuda.grid.shortcuts.shortcuts import compile_shortcut
+
         epoch, planner = self._cache.epoch, self.planner()
         plan = planner.plan(text, query, literals)
         shortcut = compile_shortcut(plan, self.store) if literals is None else None

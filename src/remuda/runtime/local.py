@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import field
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -18,7 +17,6 @@ from remuda.plan.traits import Convention
 from remuda.runtime.channel import MOST_BYTES, BoundedChannel
 from remuda.runtime.edges import Edges
 from remuda.runtime.execution import Execution, QueryState
-from remuda.runtime.offload_pool import OffloadPool
 from remuda.runtime.scheduler import FragmentTask, Scheduler
 
 if TYPE_CHECKING:
@@ -28,6 +26,7 @@ if TYPE_CHECKING:
     from remuda.exec.context import Committer
     from remuda.expr import Parameters
     from remuda.plan.fragments import Fragment, Plan
+    from remuda.runtime.offload_pool import OffloadPool
     from remuda.storage import MapSnapshot
 
 # The threads that a fragment uses beside its own: those of the scheduler, like everybody's.
@@ -65,7 +64,7 @@ fills and what cancels it."""
 class LocalRuntime:
     cluster: Cluster
     scheduler: Scheduler
-    pool: OffloadPool = field(default_factory=OffloadPool)
+    pool: OffloadPool
     """The threads on which heavy root fragments are advanced."""
 
     def start(

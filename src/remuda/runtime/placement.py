@@ -17,7 +17,8 @@ from remuda.plan.walk import inputs, walk
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from remuda.plan.fragments import Fragment, PartitionMap
+    from remuda.plan.fragments import Fragment
+    from remuda.plan.partition_map import PartitionMap
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from remuda.expr import Column
 from remuda.grid.result import Result
 from remuda.grid.rows import RowShape
 from remuda.plan import logical
-from remuda.plan.fragments import ResultColumn
+from remuda.plan.result_column import ResultColumn
 from remuda.sql import bind
 from remuda.types import BOOLEAN, VARCHAR
 

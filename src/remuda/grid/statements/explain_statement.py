@@ -23,7 +23,7 @@ from remuda.optimizer.optimize import FAST_PATH
 from remuda.plan import physical
 from remuda.plan.explain import explain, explain_fragments, explain_logical, lay_out
 from remuda.plan.explain_json import fragments_json, json_text, logical_json, physical_json
-from remuda.plan.fragments import ResultColumn
+from remuda.plan.result_column import ResultColumn
 from remuda.plan.traits import Convention
 from remuda.plan.walk import walk
 from remuda.sql import Explain, ExplainFormat, ExplainMode, bind

@@ -14,7 +14,7 @@ from remuda.grid.rows import RowShape
 from remuda.grid.settings import SETTINGS
 from remuda.grid.statements.ddl import maps_named
 from remuda.grid.statements.versions import version_rows
-from remuda.plan.fragments import ResultColumn
+from remuda.plan.result_column import ResultColumn
 from remuda.sql.vocabulary import KEYWORDS, functions
 from remuda.types import BIGINT, BOOLEAN, DOUBLE, TIMESTAMP_TZ, VARCHAR
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from remuda.catalog import MapDefinition
-    from remuda.plan.fragments import ResultColumn
     from remuda.plan.physical import PhysicalNode, Root
+    from remuda.plan.result_column import ResultColumn
     from remuda.storage import MapSnapshot
 
 

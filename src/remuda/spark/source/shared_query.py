@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
-    from remuda.plan.fragments import Plan, ResultColumn
+    from remuda.plan.fragments import Plan
+    from remuda.plan.result_column import ResultColumn
 
 _EXCHANGES = physical.LocalExchange | physical.RootExchange
 _ROW_BY_ROW = physical.Root | physical.Filter | physical.Project
