@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from remuda.exec.keys import integer_interner
-from remuda.exec.keys.integer_interner import NOT_FOUND, NULL_ID, IntegerInterner
+from remuda.exec.keys.integer_interner import NULL_ID, IntegerInterner
+from remuda.exec.keys.integer_tables import NOT_FOUND
 
 ENDS = [-(2**63), -(2**63) + 1, -1, 0, 1, 2**63 - 1]
 SPREADS = {"close": 50, "apart": 10**6, "far apart": 2**62}
@@ -60,3 +61,30 @@ def test_many_look_ups_pay_for_a_table_that_few_values_do_not_pay_for(asked: int
     more = interner.intern(np.array([8, 7, 2**62, 0], np.int64))
     assert interner.values[more].tolist() == [8, 7, 2**62, 0]
     assert interner.find(known).tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize("known_share", [0.0, 1.0])
+@pytest.mark.parametrize("low", [-(2**63), -300, 2**63 - 301])
+def test_presence_is_asked_where_few_values_are_known(
+    low: int, known_share: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(integer_interner, "FREE_SLOTS", 64)
+    interner = IntegerInterner(np.array([low, low + 300, low + 7], np.int64))
+    asked = np.array([low + 7, low, low + 300] if known_share else [*ENDS, low + 8, low + 299], np.int64)
+    expected = {low: 1, low + 300: 2, low + 7: 3}
+    for _ in range(30):
+        assert interner.find(asked).tolist() == [expected.get(value, NOT_FOUND) for value in asked.tolist()]
+    assert (interner._presence is None) == (known_share == 1.0)
+    everything = np.array([*ENDS, low, low + 300, low + 7, low + 8], np.int64)
+    assert interner.find(everything).tolist() == [expected.get(value, NOT_FOUND) for value in everything.tolist()]
+    added = interner.intern(np.array([low + 8, low + 9, low + 8], np.int64))
+    assert added.tolist() == [4, 5, 4]
+    assert interner.find(np.array([low + 9, low + 10, low], np.int64)).tolist() == [5, NOT_FOUND, 1]
+
+
+@pytest.mark.parametrize("apart", [1, 10**12])
+def test_ids_are_given_in_the_order_in_which_values_come(apart: int) -> None:
+    interner = IntegerInterner()
+    values = np.array([9, 2, 9, 2, 5, 9, 0, 5], np.int64) * apart
+    assert interner.intern(values).tolist() == [1, 2, 1, 2, 3, 1, 4, 3]
+    assert interner.intern(np.array([7, 0, 7, 1, 9], np.int64) * apart).tolist() == [5, 4, 5, 6, 1]

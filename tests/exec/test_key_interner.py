@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from remuda.exec.keys import integer_interner, text_interner
-from remuda.exec.keys.integer_interner import NOT_FOUND
+from remuda.exec.keys.integer_tables import NOT_FOUND
 from remuda.exec.keys.key_interner import KeyInterner
 from remuda.exec.keys.text_interner import used_values
 from remuda.types import (

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pytest
 
 from remuda.exec.keys import text_interner
-from remuda.exec.keys.integer_interner import NOT_FOUND, NULL_ID
+from remuda.exec.keys.integer_interner import NULL_ID
+from remuda.exec.keys.integer_tables import NOT_FOUND
 from remuda.exec.keys.key_interner import KeyInterner
 from remuda.exec.keys.text_interner import used_values
 from remuda.types import VARBINARY, VARCHAR

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 import pyarrow as pa
 
-from remuda.exec.keys.integer_interner import NOT_FOUND, NULL_ID, IntegerInterner
+from remuda.exec.keys.integer_interner import NULL_ID, IntegerInterner
+from remuda.exec.keys.integer_tables import NOT_FOUND
 from remuda.exec.keys.text_interner import TextInterner
 from remuda.types import LONG_DIGITS, Kind
 from remuda.types.arrow_arrays import decimal_array, decimal_words, is_dictionary, null_mask

@@ -17,7 +17,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from remuda.exec.keys.integer_interner import NOT_FOUND, NULL_ID, IntegerInterner
+from remuda.exec.keys.integer_interner import NULL_ID, IntegerInterner
+from remuda.exec.keys.integer_tables import NOT_FOUND
 from remuda.types.arrow_arrays import code_values, distinct_values, is_dictionary, is_same_memory
 from remuda.types.column_hash import hash_columns
 
