@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from remuda.exec import ArrowBatch, Exec, ExecContext, IterationResult, RowBatch, TupleBatch
 from remuda.exec.batch import arrow_schema, empty_batch
+from remuda.exec.selection import SelectedBatch
 from remuda.expr import Column, Parameters
 from remuda.plan.physical import Values
 from remuda.plan.traits import Traits
@@ -21,6 +23,9 @@ DONE = IterationResult.FETCHED_DONE
 
 FORMS = ("tuples", "arrow", "dictionary")
 """How a batch holds its rows: as tuples, as Arrow columns, as Arrow columns whose strings are dictionaries."""
+
+SELECTED = "selected"
+"""A further form: the rows that a selection mask keeps of twice as many."""
 
 SHAPES: dict[str, Sequence[int | None]] = {
     "one batch": (1_000,),
@@ -64,6 +69,9 @@ def batch_of(columns: tuple[Column, ...], rows: Rows, form: str = "tuples") -> R
     if form == "dictionary":
         arrays = [array.dictionary_encode() if pa.types.is_string(array.type) else array for array in arrow.columns]
         arrow = pa.RecordBatch.from_arrays(arrays, names=arrow_schema(columns).names)
+    if form == SELECTED:
+        whole = TupleBatch(columns, [row for each in rows for row in (each, rows[0])]).arrow()
+        return SelectedBatch(columns, whole, np.arange(2 * len(rows)) % 2 == 0)
     return ArrowBatch(columns, arrow)
 
 

@@ -13,7 +13,8 @@ import pytest
 from remuda.errors import ErrorCode, SqlError
 from remuda.exec import ExpressionCache, build_operator
 from remuda.exec.join import join_table
-from remuda.exec.join.hash_join import HashJoinExec, NestedLoopJoinExec, build_join
+from remuda.exec.join.hash_join import HashJoinExec, build_join
+from remuda.exec.join.nested_loop_join import NestedLoopJoinExec
 from remuda.expr import Call, Column, Expression, compile_row
 from remuda.plan.joins import JoinKey, JoinKind
 from remuda.plan.physical import HashJoin, NestedLoopJoin
@@ -33,7 +34,7 @@ from remuda.types import (
     SqlType,
     decimal,
 )
-from tests.exec.scripted import FORMS, SHAPES, Rows, ScriptedExec, context, drain, script, source_node
+from tests.exec.scripted import FORMS, SELECTED, SHAPES, Rows, ScriptedExec, context, drain, script, source_node
 
 LEFT_NUMBER = Column(1, "number", BIGINT)
 LEFT_NAME = Column(2, "name", VARCHAR)
@@ -50,7 +51,11 @@ KEY = JoinKey(LEFT_NUMBER, RIGHT_NUMBER)
 NAME_KEY = JoinKey(LEFT_NAME, RIGHT_NAME)
 
 each_kind = pytest.mark.parametrize("kind", list(JoinKind), ids=lambda kind: kind.value)
-each_input = pytest.mark.parametrize(("shape", "form"), [(shape, form) for shape in SHAPES for form in FORMS], ids=str)
+JOIN_FORMS = (*FORMS, SELECTED)
+
+each_input = pytest.mark.parametrize(
+    ("shape", "form"), [(shape, form) for shape in SHAPES for form in JOIN_FORMS], ids=str
+)
 
 
 def is_equal(left: Any, right: Any, null_safe: bool) -> bool:
@@ -161,7 +166,7 @@ def test_empty_sides(kind: JoinKind, form: str, lefts: Rows, rights: Rows) -> No
 
 
 @each_kind
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", JOIN_FORMS)
 def test_condition_beside_the_keys(kind: JoinKind, form: str) -> None:
     """A left row whose only matches fail the condition has no match."""
     rights = RIGHT_ROWS if kind is not JoinKind.SINGLE else RIGHT_ROWS[1:3]
@@ -169,10 +174,12 @@ def test_condition_beside_the_keys(kind: JoinKind, form: str) -> None:
 
 
 @each_kind
-def test_unique_right_side(kind: JoinKind) -> None:
-    check(hash_join(kind), LEFT_ROWS, [(1, "x"), (2, "y"), (5, "z")])
-    check(hash_join(kind), [(2, "a"), (1, "b")], [(1, "x"), (2, "y"), (5, "z")])
-    check(hash_join(kind, condition=SMALLER_NAME), LEFT_ROWS, [(1, "x"), (2, "y"), (5, "z")])
+@pytest.mark.parametrize("form", ["tuples", SELECTED])
+def test_unique_right_side(kind: JoinKind, form: str) -> None:
+    unique: Rows = [(1, "x"), (2, "y"), (5, "z")]
+    check(hash_join(kind), LEFT_ROWS, unique, form=form)
+    check(hash_join(kind), [(2, "a"), (1, "b")], unique, form=form)
+    check(hash_join(kind, condition=SMALLER_NAME), LEFT_ROWS, unique, form=form)
 
 
 @each_kind

@@ -8,9 +8,10 @@ from remuda.exec.aggregate.aggregate import HashAggregateExec
 from remuda.exec.aggregate.streaming_aggregate import StreamingAggregateExec
 from remuda.exec.exchange.exchange import MergingReceiveExec, ReceiveExec, SendExec
 from remuda.exec.expression_cache import ExpressionCache
-from remuda.exec.join.hash_join import NestedLoopJoinExec, build_join
+from remuda.exec.join.hash_join import build_join
 from remuda.exec.join.lookup_join import LookupJoinExec
 from remuda.exec.join.merge_join import MergeJoinExec
+from remuda.exec.join.nested_loop_join import NestedLoopJoinExec
 from remuda.exec.join.runtime_filter import RuntimeFilterExec
 from remuda.exec.parallel import LocalExchangeExec
 from remuda.exec.relational.expand import ExpandExec

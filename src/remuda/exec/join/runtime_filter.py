@@ -33,10 +33,11 @@ if TYPE_CHECKING:
 class FilterKeys:
     """The keys of one side of a join, once they are known; until then, or where they are too many, all rows pass."""
 
-    __slots__ = ("_keys", "_node", "number", "table")
+    __slots__ = ("_keys", "_make_table", "_node", "number", "table")
 
-    def __init__(self, node: physical.RuntimeKeys) -> None:
+    def __init__(self, node: physical.RuntimeKeys, make_table: type[KeyTable] = KeyTable) -> None:
         self._node = node
+        self._make_table = make_table
         self.number = node.number
         self.table: KeyTable | None = None
         self._keys: pa.RecordBatch | None = None
@@ -53,7 +54,7 @@ class FilterKeys:
         full = [batch.arrow() for batch in batches if batch.row_count] or [empty_batch(columns).arrow()]
         keys = concatenate([positional([batch.column(layout[key.id]) for key in own]) for batch in full])
         self._keys = keys
-        self.table = KeyTable(keys.columns, [key.type for key in own], [key.null_safe for key in node.keys])
+        self.table = self._make_table(keys.columns, [key.type for key in own], [key.null_safe for key in node.keys])
         context.activity.decide(f"runtime filter #{node.number}: {{}} keys of {{}} rows", self.table.count, rows)
 
     def partitions(self, rule: physical.DynamicPruning, count: int) -> np.ndarray | None:

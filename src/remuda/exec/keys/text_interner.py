@@ -77,7 +77,7 @@ class TextInterner:
             plain = column.dictionary_decode() if is_dictionary(column) else column
             self._has_own_values = True
             column = plain.dictionary_encode()
-            ids_of_codes = self._intern(column.dictionary)
+            ids_of_codes = self._intern(column.dictionary, all_differ=True)
         else:
             ids_of_codes = self._intern_dictionary(column.dictionary)
         if self._only is None:
@@ -122,9 +122,9 @@ class TextInterner:
             self._interned.append((dictionary, ids))
         return ids
 
-    def _intern(self, values: pa.Array) -> np.ndarray:
-        """Return the ids of values, which need not differ."""
-        if self.count == 1 and _all_differ(values):
+    def _intern(self, values: pa.Array, *, all_differ: bool = False) -> np.ndarray:
+        """Return the ids of values, of which `all_differ` says that none comes twice."""
+        if self.count == 1 and (all_differ or _all_differ(values)):
             self._values.append(values)
             self._only = values
         if self._only is not None and values.equals(self._only):
