@@ -20,16 +20,20 @@ from remuda.plan.fragments import Plan, split
 from remuda.plan.partition_map import PartitionMap
 from remuda.plan.traits import Convention
 from remuda.plan.walk import change_inputs, walk
-from remuda.spark.query import shuffle_stages
+from remuda.spark.query import shuffle_blocks, shuffle_stages
 from remuda.spark.query.shuffle_blocks import (
     BLOCK_ROWS,
-    INLINE_BYTES,
+    HELD_BYTES,
+    TASK_INLINE_BYTES,
     Mailbox,
     OpenedBlocks,
-    ShuffleBlock,
+    ReceivedBlocks,
+    SentBlocks,
     ShuffleBlockWriter,
+    inline_limit,
 )
 from remuda.spark.query.shuffle_stages import stages_of
+from remuda.spark.query.spark_runtime import own_works
 from remuda.types import BIGINT
 from tests.optimizer.maps import define, plan
 
@@ -119,7 +123,6 @@ def test_tasks_of_all_stages_have_the_same_partitions() -> None:
     assert np.concatenate(found.blocks).tolist() == list(range(PARTITIONS))
     assert len(found.blocks) == len(found.last.tasks) == len(found.before[0].tasks)
     assert len(found.blocks) % 4 == 0
-    assert found.task_of_partition[found.blocks[3]].tolist() == [3] * len(found.blocks[3])
 
 
 def test_more_rows_need_more_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,6 +147,19 @@ def test_fragments_of_one_stage_share_its_tasks() -> None:
     assert first.maps == {MAP.id}
 
 
+def test_the_payload_of_a_task_does_not_grow_with_the_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bytes of the second stage, whose tasks have all received a file from each task of the first."""
+    sizes = {}
+    for tasks in (10, 250):
+        monkeypatch.setattr(shuffle_stages, "_task_count", lambda _, slots: slots)
+        found = stages("SELECT x.g, COUNT(*) FROM m x JOIN m y ON x.a = y.id GROUP BY x.g", slots=tasks)
+        assert len(found.last.tasks) == tasks
+        mailbox = Mailbox(SentBlocks(sender, 2**62 + sender) for sender in range(tasks))
+        own = own_works(found, found.last, mailbox)
+        sizes[tasks] = max(len(pickle.dumps(work)) for work in own.values())
+    assert sizes[250] <= sizes[10] < 500
+
+
 COLUMNS = (Column(1, "n", BIGINT),)
 
 
@@ -151,8 +167,10 @@ def batch(start: int, rows: int) -> ArrowBatch:
     return ArrowBatch(COLUMNS, pa.RecordBatch.from_arrays([pa.array(np.arange(start, start + rows))], names=["0"]))
 
 
-def received(blocks: list[ShuffleBlock], task: int, edge: int) -> list[int]:
-    channel = OpenedBlocks(COLUMNS, Mailbox([pickle.dumps(blocks)]).for_task(task, {edge}))
+def received(sent: SentBlocks, folder: Path, task: int, edge: int) -> list[int]:
+    mailbox = Mailbox([sent])
+    blocks = ReceivedBlocks(task, mailbox.for_task(task, {edge}), mailbox.files, str(folder))
+    channel = OpenedBlocks(COLUMNS, blocks.open(edge))
     values: list[int] = []
     while not channel.is_finished:
         found = channel.poll()
@@ -162,25 +180,71 @@ def received(blocks: list[ShuffleBlock], task: int, edge: int) -> list[int]:
 
 @pytest.mark.parametrize("rows", [10, BLOCK_ROWS, 3 * BLOCK_ROWS + 1])
 @pytest.mark.parametrize("with_folder", [True, False])
-def test_shuffle_blocks_arrive_where_they_are_sent(tmp_path: Path, rows: int, with_folder: bool) -> None:
-    writer = ShuffleBlockWriter(str(tmp_path) if with_folder else None)
+@pytest.mark.parametrize("held", [HELD_BYTES, 100_000])
+def test_shuffle_blocks_arrive_where_they_are_sent(
+    tmp_path: Path, rows: int, with_folder: bool, held: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shuffle_blocks, "HELD_BYTES", held)
+    writer = ShuffleBlockWriter(3, str(tmp_path) if with_folder else None)
     first, second, everyone = writer.channel(1, 0), writer.channel(1, 1), writer.channel(2, None)
     for start in range(0, rows, 10_000):
         count = min(10_000, rows - start)
         assert first.offer(batch(start, count))
         assert second.offer(batch(-start - count, count))
     assert everyone.offer(batch(7, 2))
-    blocks = writer.finish()
-    assert received(blocks, 0, 1) == list(range(rows))
-    assert sorted(received(blocks, 1, 1)) == list(range(-rows, 0))
-    assert received(blocks, 0, 2) == received(blocks, 1, 2) == [7, 8]
-    assert len(list(tmp_path.iterdir())) == (with_folder and rows * 8 > INLINE_BYTES)
+    sent = writer.finish()
+    assert received(sent, tmp_path, 0, 1) == list(range(rows))
+    assert sorted(received(sent, tmp_path, 1, 1)) == list(range(-rows, 0))
+    assert received(sent, tmp_path, 0, 2) == received(sent, tmp_path, 1, 2) == [7, 8]
+    assert received(sent, tmp_path, 2, 1) == []
+    assert len(list(tmp_path.iterdir())) == (with_folder and rows * 8 > TASK_INLINE_BYTES)
 
 
 def test_rows_without_columns_are_counted(tmp_path: Path) -> None:
-    writer = ShuffleBlockWriter(str(tmp_path))
+    writer = ShuffleBlockWriter(0, str(tmp_path))
     rows = batch(0, 9).arrow().select([])
     for _ in range(2):
         writer.channel(1, None).offer(ArrowBatch((), rows))
-    (block,) = writer.finish()
+    (block,) = writer.finish().inline
     assert block.open().num_rows == 18
+
+
+def test_blocks_come_in_the_order_of_their_senders(tmp_path: Path) -> None:
+    """A few rows inline, many in a file, whatever order the tasks have answered in."""
+    sent = []
+    for sender, rows in ((2, 3), (0, 20_000), (1, 2), (3, 20_000)):
+        writer = ShuffleBlockWriter(sender, str(tmp_path))
+        writer.channel(1, 0).offer(batch(sender * 100_000, rows))
+        sent.append(writer.finish())
+    mailbox = Mailbox(sent)
+    blocks = ReceivedBlocks(0, mailbox.for_task(0, {1}), mailbox.files, str(tmp_path))
+    found = [(each.column(0)[0].as_py() // 100_000, each.num_rows) for each in blocks.open(1)]
+    assert found == [(0, 20_000), (1, 2), (2, 3), (3, 20_000)]
+
+
+def test_a_task_that_runs_twice_has_two_files_and_one_is_read(tmp_path: Path) -> None:
+    sent = []
+    for first in (0, 500_000):
+        writer = ShuffleBlockWriter(0, str(tmp_path))
+        writer.channel(1, 0).offer(batch(first, 20_000))
+        sent.append(writer.finish())
+    assert len(list(tmp_path.iterdir())) == 2
+    assert received(sent[0], tmp_path, 0, 1)[0] == 0
+    assert received(sent[1], tmp_path, 0, 1)[0] == 500_000
+
+
+def test_what_the_driver_handles_grows_with_the_senders(tmp_path: Path) -> None:
+    """Each of many senders has rows for each of many receivers; the driver has one entry for each sender."""
+    tasks = 100
+    sent = []
+    for sender in range(tasks):
+        writer = ShuffleBlockWriter(sender, str(tmp_path), inline_limit(tasks))
+        for target in range(tasks):
+            writer.channel(1, target).offer(batch(sender * tasks + target, 1))
+        sent.append(writer.finish())
+    assert sum(len(pickle.dumps(each)) for each in sent) < tasks * 200
+    mailbox = Mailbox(sent)
+    assert len(pickle.dumps(mailbox.files)) < tasks * 16
+    assert all(mailbox.for_task(task, {1}) == () for task in range(tasks))
+    blocks = ReceivedBlocks(7, (), mailbox.files, str(tmp_path))
+    assert [each.column(0)[0].as_py() for each in blocks.open(1)] == [sender * tasks + 7 for sender in range(tasks)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 import threading
 import traceback
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from remuda.errors import ErrorCode, Span, SqlError, StorageError
+from remuda.spark.driver import tasks
 from remuda.spark.driver.tasks import cancel_tasks, run_tasks, slot_count
 
 if TYPE_CHECKING:
@@ -57,6 +59,24 @@ def test_slot_beyond_the_cores_still_runs(spark: SparkSession, functions: Any) -
 def test_payload_larger_than_the_broadcast_threshold(spark: SparkSession, functions: Any) -> None:
     payload = bytes(3 << 20)
     assert list(run_tasks(spark, functions.echo, {0: payload, 1: b"small"}))[::2] == [payload, b"small"]
+
+
+def test_a_task_is_sent_its_own_payload_and_no_other(
+    spark: SparkSession, functions: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The function goes to every task: it has what they share, and no payload."""
+    sent: list[int] = []
+    run = tasks.run_partitions
+
+    def counted(session: SparkSession, rdd: Any, partitions: Any, function: Any, **options: Any) -> Any:
+        sent.append(len(pickle.dumps(function)))
+        return run(session, rdd, partitions, function, **options)
+
+    monkeypatch.setattr(tasks, "run_partitions", counted)
+    payloads = {number: bytes(200_000) for number in range(4)}
+    answers = list(run_tasks(spark, functions.joined, payloads, shared=(b"shared ",)))
+    assert answers == [b"shared " + payload for payload in payloads.values()]
+    assert sent[0] < 1_000
 
 
 def test_workers_are_used_again(spark: SparkSession, functions: Any) -> None:

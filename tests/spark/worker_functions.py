@@ -18,6 +18,10 @@ def echo(payload: bytes) -> Iterator[bytes]:
     yield str(os.getpid()).encode()
 
 
+def joined(shared: bytes, payload: bytes) -> Iterator[bytes]:
+    yield shared + payload
+
+
 def divide(payload: bytes) -> Iterator[bytes]:
     yield b"a first result"
     if payload == b"0":

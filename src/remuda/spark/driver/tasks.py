@@ -1,15 +1,16 @@
 """The hot path into Spark: one job, one task for each executor slot that has something to do.
 
-A *slot* is one core of one executor. The slots of a session are the partitions of a ready-made RDD, so a job is only a
-function and a list of partitions: slots without a payload are not asked. What a task runs is named, not shipped:
-workers import it, and keep what it caches (open memory maps) from job to job. A cache is all it is, for a slot meets
-different workers from one job to the next.
+A *slot* is one core of one executor. A job is an RDD with one partition for each task, whose data is the payload of
+that task: it gets no other. What all tasks of a job need is sent beside the function, once to each executor. What a
+task runs is named, not shipped: workers import it, and keep what it caches (open memory maps) from job to job. A cache
+is all it is, for a slot meets different workers from one job to the next.
 """
 
 from __future__ import annotations
 
 import gc
 import logging
+import pickle
 import re
 import time
 from contextlib import contextmanager
@@ -17,7 +18,6 @@ from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 from remuda.errors import ErrorCode, RemudaError, SqlError, internal_error, state_error
 from remuda.spark.driver.spark_session import make_importable
@@ -29,8 +29,9 @@ if TYPE_CHECKING:
     from pyspark import RDD, SparkContext
     from pyspark.sql import SparkSession
 
-    TaskFunction = Callable[[Any], Iterable[bytes]]
-    """What a task does with its payload: a function at the top level of an importable module."""
+    TaskFunction = Callable[..., Iterable[bytes]]
+    """What a task does with what all tasks share, if anything, and with its payload: a function at the top level of an
+    importable module."""
 
 _logger = logging.getLogger("remuda.spark")
 
@@ -121,9 +122,6 @@ def useful_line(text: str) -> str:
     return _JAVA_CLASSES.sub("", useful)
 
 
-_slots: WeakKeyDictionary[SparkContext, RDD[int]] = WeakKeyDictionary()
-
-
 def slot_count(session: SparkSession) -> int:
     """How many tasks the session runs at once at this moment: executors join and leave."""
     refuse_stopped(session)
@@ -131,20 +129,27 @@ def slot_count(session: SparkSession) -> int:
 
 
 def run_tasks(
-    session: SparkSession, function: TaskFunction, payloads: Mapping[int, Any], *, tag: str | None = None
+    session: SparkSession,
+    function: TaskFunction,
+    payloads: Mapping[int, Any],
+    *,
+    shared: tuple[Any, ...] = (),
+    tag: str | None = None,
 ) -> Iterator[bytes]:
-    """Runs `function` on the payload of each slot, one task a slot, and returns what they yield, in order of slots.
+    """Run `function(*shared, payload)` in one task for each payload, and return what they yield, in their order.
 
     The job has ended when this returns, and an error of any task has been raised: no result is handed out before it is
     known that all are good. An error that a task raises as a `RemudaError` arrives as the same error, and Spark does
-    not try again what would only fail again. `tag` is what `cancel_tasks` takes. A payload is anything that pickles;
-    what several payloads share is sent once to each task.
+    not try again what would only fail again. `tag` is what `cancel_tasks` takes. Payloads are anything that pickles.
     """
     if not payloads:
         return iter(())
-    task = partial(_run_slot, f"{function.__module__}:{function.__qualname__}", dict(payloads))
-    slots = _slots_of(session.sparkContext, max(payloads) + 1)
-    return run_partitions(session, slots, sorted(payloads), task, tag=tag)
+    context = session.sparkContext
+    make_importable(context)
+    task = partial(_run_payload, f"{function.__module__}:{function.__qualname__}", shared)
+    packed = [pickle.dumps(payloads[each]) for each in sorted(payloads)]
+    rdd = context.parallelize(packed, len(packed))
+    return run_partitions(session, rdd, list(range(len(packed))), task, tag=tag)
 
 
 def run_partitions(
@@ -185,17 +190,6 @@ def cancel_tasks(session: SparkSession, tag: str) -> None:
     session.sparkContext.cancelJobsWithTag(tag)
 
 
-def _slots_of(context: SparkContext, needed: int) -> RDD[int]:
-    """The ready-made RDD whose partition `i` holds the number `i`; made anew only when more slots are needed."""
-    slots = _slots.get(context)
-    if slots is None or slots.getNumPartitions() < needed:
-        make_importable(context)
-        count = max(needed, context.defaultParallelism)
-        slots = context.parallelize(list(range(count)), count)
-        _slots[context] = slots
-    return slots
-
-
 @contextmanager
 def _tagged(context: SparkContext, tag: str | None) -> Iterator[None]:
     """A tag adds to what the thread's jobs are already marked with; a job group would take the place of the user's."""
@@ -209,11 +203,11 @@ def _tagged(context: SparkContext, tag: str | None) -> Iterator[None]:
         context.removeJobTag(tag)
 
 
-def _run_slot(name: str, payloads: Mapping[int, Any], slots: Iterator[int]) -> Iterator[bytes | RemudaError]:
+def _run_payload(name: str, shared: tuple[Any, ...], payloads: Iterator[bytes]) -> Iterator[bytes | RemudaError]:
     """What runs in the Python worker. It reads its input to the end, or Spark would not use the worker again."""
     try:
-        for slot in slots:
-            yield from _function_named(name)(payloads[slot])
+        for payload in payloads:
+            yield from _function_named(name)(*shared, pickle.loads(payload))
     except RemudaError as error:
         yield error
     finally:

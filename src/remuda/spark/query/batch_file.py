@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
-_ALIGNMENT = 64
+ALIGNMENT = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class BatchFileWriter:
         with pa.ipc.new_stream(self._file, batch.schema) as writer:
             writer.write_batch(batch)
         end = self._file.tell()
-        self._file.write(bytes(-end % _ALIGNMENT))
+        self._file.write(bytes(-end % ALIGNMENT))
         return ByteRange(start, end - start)
 
     def close(self) -> None:

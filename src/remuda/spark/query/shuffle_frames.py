@@ -20,8 +20,8 @@ from remuda.errors import RemudaError
 from remuda.spark.driver.spark_session import make_importable
 from remuda.spark.driver.tasks import freeze_garbage
 from remuda.spark.query.answers import measured_answer
-from remuda.spark.query.shuffle_blocks import MEASURED_EDGE
-from remuda.spark.query.stage_task import TaskWork, answer, send_blocks
+from remuda.spark.query.shuffle_blocks import ReceivedBlocks, ShuffleBlock
+from remuda.spark.query.stage_task import answer, send_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -29,30 +29,41 @@ if TYPE_CHECKING:
     from pyspark import RDD
     from pyspark.sql import SparkSession
 
-    from remuda.spark.query.shuffle_blocks import ShuffleBlock
+    from remuda.spark.query.stage_task import StageWork, TaskWork
 
 _SENT = "target INT, sender INT, number INT, shuffle_block BINARY"
 _SENT_SCHEMA = pa.schema(
     {"target": pa.int32(), "sender": pa.int32(), "number": pa.int32(), "shuffle_block": pa.binary()}
 )
+MEASURED_EDGE = -1
+"""The edge of a shuffle block that has no rows but what its sender measured."""
 _ERROR = -1
 """The number of what is not a shuffle block but an error, for all tasks of the next stage, which only pass it on."""
 
 
 def chain_stages(
-    session: SparkSession, tasks: int, before: Sequence[Mapping[int, TaskWork]], last: Mapping[int, TaskWork]
+    session: SparkSession,
+    before: Sequence[tuple[StageWork, Mapping[int, TaskWork]]],
+    last: tuple[StageWork, Mapping[int, TaskWork]],
 ) -> RDD[Any]:
     """An RDD whose partitions are the answers of the last stage's tasks, or errors."""
     make_importable(session.sparkContext)
+    tasks = len(last[0].block_sizes)
     numbers = session.range(0, tasks, 1, tasks).selectExpr(
         "CAST(id AS INT) AS target", "0 AS sender", "0 AS number", "CAST(NULL AS BINARY) AS shuffle_block"
     )
     frame = numbers
-    for works in before:
-        sent = frame.mapInArrow(partial(_each_task, partial(_send, works, tasks)), _SENT)
+    for stage, works in before:
+        sent = frame.mapInArrow(partial(_each_task, partial(_send, stage, _edges(works))), _SENT)
         frame = sent.repartitionById(tasks, "target")
-    answers = frame.mapInArrow(partial(_each_task, partial(_answer, last)), _SENT)
+    answers = frame.mapInArrow(partial(_each_task, partial(_answer, last[0], _edges(last[1]))), _SENT)
     return answers.rdd.map(_unpacked)
+
+
+def _edges(works: Mapping[int, TaskWork]) -> dict[int, tuple[int, ...]]:
+    """What every task is told of all: with values that are shared a pickle has a few bytes for each."""
+    shared: dict[tuple[int, ...], tuple[int, ...]] = {}
+    return {task: shared.setdefault(work.edges, work.edges) for task, work in works.items()}
 
 
 def _each_task(
@@ -79,11 +90,15 @@ def _each_task(
 
 
 def _send(
-    works: Mapping[int, TaskWork], tasks: int, task: int, received: list[tuple[int, int, bytes]]
+    stage: StageWork, edges: Mapping[int, tuple[int, ...]], task: int, received: list[tuple[int, int, bytes]]
 ) -> Iterator[tuple[int, int, int, bytes]]:
+    tasks = len(stage.block_sizes)
     try:
         shuffle_blocks = _opened(received)
-        sent = [*_measured(shuffle_blocks), *(send_blocks(works[task], shuffle_blocks) if task in works else ())]
+        sent = _measured(shuffle_blocks)
+        if task in edges:
+            own = send_blocks(stage, stage.task(task, edges[task]), _received(task, shuffle_blocks))
+            sent += (*own.inline, *(ShuffleBlock(MEASURED_EDGE, task, each) for each in own.measured))
     except RemudaError as error:
         yield from ((target, task, _ERROR, pickle.dumps(error)) for target in range(tasks))
         return
@@ -93,16 +108,22 @@ def _send(
 
 
 def _answer(
-    works: Mapping[int, TaskWork], task: int, received: list[tuple[int, int, bytes]]
+    stage: StageWork, edges: Mapping[int, tuple[int, ...]], task: int, received: list[tuple[int, int, bytes]]
 ) -> Iterator[tuple[int, int, int, bytes]]:
     try:
         shuffle_blocks = _opened(received)
-        answers = answer(works[task], shuffle_blocks) if task in works else iter(())
-        measured = (measured_answer(task, shuffle_block.rows or b"") for shuffle_block in _measured(shuffle_blocks))
+        rows = _received(task, shuffle_blocks)
+        answers = answer(stage, stage.task(task, edges[task]), rows) if task in edges else iter(())
+        measured = (measured_answer(task, shuffle_block.rows) for shuffle_block in _measured(shuffle_blocks))
         for number, each in enumerate(itertools.chain(measured, answers)):
             yield task, task, number, each
     except RemudaError as error:
         yield task, task, _ERROR, pickle.dumps(error)
+
+
+def _received(task: int, shuffle_blocks: Sequence[ShuffleBlock]) -> ReceivedBlocks:
+    """The blocks are in the order of their senders already."""
+    return ReceivedBlocks(task, tuple((0, shuffle_block) for shuffle_block in shuffle_blocks))
 
 
 def _measured(shuffle_blocks: Sequence[ShuffleBlock]) -> list[ShuffleBlock]:

@@ -69,10 +69,6 @@ class Stages:
         assignments = (item for node in nodes if isinstance(node, Project) for item in node.assignments)
         return any(is_volatile(item.expression) for item in assignments)
 
-    @property
-    def task_of_partition(self) -> np.ndarray:
-        return np.repeat(np.arange(len(self.blocks)), np.array([len(block) for block in self.blocks], np.int64))
-
 
 def stages_of(plan: Plan, top: Fragment, parameters: tuple[Any, ...], slots: int) -> Stages:
     """`top` is a fragment that sends to the coordinator; all that feeds it runs in Spark too."""

@@ -15,18 +15,20 @@ it is good.
 
 from __future__ import annotations
 
-import pickle
 import uuid
 from functools import cache, partial
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from remuda.dataclass import dataclass
 from remuda.exec.metrics import Instrumentation
 from remuda.spark.driver.job_marks import JobMarks
 from remuda.spark.driver.tasks import slot_count
+from remuda.spark.query.shuffle_blocks import inline_limit
 from remuda.spark.query.shuffle_stages import stages_of
 from remuda.spark.query.stage_job import ReadersEnd, SparkJob
-from remuda.spark.query.stage_task import TaskWork, add_measured
+from remuda.spark.query.stage_task import StageWork, TaskWork, add_measured
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -71,36 +73,41 @@ class SparkFragments:
         job = SparkJob(self.session, self.snapshots, self.store, state, f"remuda-{uuid.uuid4().hex}", marks, measured)
         described = cache(lambda map_id: self.snapshots[map_id].describe())
 
-        def works(stage: Stage, mailbox: Mailbox) -> dict[int, TaskWork]:
+        def works(stage: Stage, mailbox: Mailbox) -> tuple[StageWork, dict[int, TaskWork]]:
             descriptions = {map_id: described(map_id) for map_id in stage.maps}
-            return self._works(stages, stage, mailbox, descriptions, job)
+            return self._shared(stages, stage, mailbox, descriptions, job), own_works(stages, stage, mailbox)
 
         return job.start(stages, works, slots), ReadersEnd(job.close)
 
-    def _works(
+    def _shared(
         self,
         stages: Stages,
         stage: Stage,
         mailbox: Mailbox,
         descriptions: dict[str, SnapshotDescription],
         job: SparkJob,
-    ) -> dict[int, TaskWork]:
-        """What each task of a stage has to do, by its number."""
-        task_of_partition = stages.task_of_partition
-        return {
-            task: TaskWork(
-                task,
-                tuple(fragment.node for fragment in fragments),  # type: ignore[misc]
-                self.parameters,
-                descriptions,
-                stages.blocks[task],
-                self.plan.partition_map.partitions,
-                pickle.dumps(mailbox.for_task(task, {edge for fragment in fragments for edge in fragment.received})),
-                task_of_partition,
-                job.folder,
-                job.state.memory_limit,
-                self.target,
-                isinstance(self.code, Instrumentation),
-            )
-            for task, fragments in stage.tasks.items()
-        }
+    ) -> StageWork:
+        return StageWork(
+            {fragment.number: fragment.node for fragment in stage.fragments},  # type: ignore[misc]
+            self.parameters,
+            descriptions,
+            self.plan.partition_map.partitions,
+            tuple(map(len, stages.blocks)),
+            mailbox.files,
+            inline_limit(len(stage.tasks)),
+            job.folder,
+            job.state.memory_limit,
+            self.target,
+            isinstance(self.code, Instrumentation),
+        )
+
+
+def own_works(stages: Stages, stage: Stage, mailbox: Mailbox) -> dict[int, TaskWork]:
+    """What each task of a stage has to do, by its number."""
+    works = {}
+    for task, fragments in stage.tasks.items():
+        received = {edge for fragment in fragments for edge in fragment.received}
+        edges = tuple(fragment.number for fragment in fragments)
+        partitions = stages.blocks[task].astype(np.uint16)
+        works[task] = TaskWork(task, edges, partitions, mailbox.for_task(task, received))
+    return works

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import weakref
 from _thread import start_new_thread
 from collections import deque
@@ -29,11 +30,11 @@ if TYPE_CHECKING:
     from remuda.runtime import QueryState
     from remuda.spark.driver.job_marks import JobMarks
     from remuda.spark.query.shuffle_stages import Stage, Stages
-    from remuda.spark.query.stage_task import TaskWork
+    from remuda.spark.query.stage_task import StageWork, TaskWork
     from remuda.storage import MapSnapshot
 
-    WorksOf = Callable[[Stage, Mailbox], dict[int, TaskWork]]
-    """What the tasks of a stage have to do, by their numbers, given all that the stage before has sent."""
+    WorksOf = Callable[[Stage, Mailbox], tuple[StageWork, dict[int, TaskWork]]]
+    """What the tasks of a stage share, and what each has to do, given all that the stage before has sent."""
     RunTasks = Callable[[Sequence[int]], Iterator[bytes]]
     """Runs tasks of the last stage, by their numbers, and gives their answers."""
 
@@ -144,21 +145,23 @@ class SparkJob:
         for stage in stages.before:
             if self._is_over():
                 break
-            mailbox = Mailbox(run_tasks(self.session, run_between, works(stage, mailbox), tag=self.tag))
+            shared, tasks = works(stage, mailbox)
+            answers = run_tasks(self.session, run_between, tasks, shared=(shared,), tag=self.tag)
+            mailbox = Mailbox(map(pickle.loads, answers))
             for measured in mailbox.measured:
                 self._take_measured(measured)
-        last = works(stages.last, mailbox)
+        shared, last = works(stages.last, mailbox)
 
         def run(tasks: Sequence[int]) -> Iterator[bytes]:
-            # By positions in the task batch: then the ready-made slots suffice, however many tasks there are.
-            return run_tasks(self.session, run_last, dict(enumerate(last[task] for task in tasks)), tag=self.tag)
+            chosen = {task: last[task] for task in tasks}
+            return run_tasks(self.session, run_last, chosen, shared=(shared,), tag=self.tag)
 
         return run
 
     def _by_spark(self, stages: Stages, works: WorksOf) -> RunTasks:
         """The stages as one chain; see `shuffle_frames`."""
         before = [works(stage, Mailbox()) for stage in stages.before]
-        chain = chain_stages(self.session, len(stages.blocks), before, works(stages.last, Mailbox()))
+        chain = chain_stages(self.session, before, works(stages.last, Mailbox()))
         return lambda tasks: run_partitions(self.session, chain, tasks, tag=self.tag)
 
     def _run_task_batches(self, tasks: Sequence[int], run: RunTasks) -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from remuda.dataclass import dataclass
 from remuda.exec import ExecContext, ExpressionCache, IterationResult, build_operator
@@ -14,35 +17,36 @@ from remuda.exec.spill.spill_folder import SpillFolder
 from remuda.plan.physical import Receive, Route, Send
 from remuda.plan.walk import inputs, walk
 from remuda.spark.query.answers import measured_answer, send
-from remuda.spark.query.shuffle_blocks import MEASURED_EDGE, OpenedBlocks, ShuffleBlock, ShuffleBlockWriter
+from remuda.spark.query.shuffle_blocks import OpenedBlocks, ReceivedBlocks, ShuffleBlockWriter
 from remuda.spark.query.task_writer import TaskWriter
 from remuda.storage import SnapshotDescription, open_snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    import numpy as np
+    from collections.abc import Iterator
 
     from remuda.exec import Exec, RowBatch
     from remuda.expr import Parameters
     from remuda.plan.fragments import Plan
+    from remuda.spark.query.shuffle_blocks import SentBlocks, ShuffleBlock
     from remuda.storage.load.task_target import TaskTarget
 
 
 @dataclass(frozen=True, slots=True)
-class TaskWork:
-    """All that a task needs: fragments, parameters, snapshots, its share of partitions, what was sent to it."""
+class StageWork:
+    """What all tasks of a stage share: fragments, parameters, snapshots, the names of the files that were sent."""
 
-    task: int
-    sends: tuple[Send, ...]
+    sends: dict[int, Send]
+    """The fragments by their edges."""
     parameters: Parameters
     snapshots: dict[str, SnapshotDescription]
-    partitions: np.ndarray
     partition_count: int
     """How many partitions the plan has."""
-    received: bytes
-    """The shuffle blocks for it, pickled: a task gets the works of all, and need not open what is for others."""
-    task_of_partition: np.ndarray
+    block_sizes: tuple[int, ...]
+    """How many partitions each task has: one after the other where the stages are several."""
+    files: dict[int, int]
+    """The run of each task of the stage before that has written a file; see `shuffle_blocks`."""
+    inline_limit: int
+    """What a task may send through the driver to the tasks of the next stage."""
     folder: str | None
     """Where a large answer is written; see `answers`."""
     memory_limit: int | None
@@ -52,41 +56,63 @@ class TaskWork:
     is_measured: bool = False
     """For EXPLAIN ANALYZE: what the operators did is told with the answer."""
 
+    def task(self, number: int, edges: tuple[int, ...]) -> TaskWork:
+        """Return what a task has to do where the stages are several, by Spark's own shuffle."""
+        start = sum(self.block_sizes[:number])
+        partitions = np.arange(start, start + self.block_sizes[number]).astype(np.uint16)
+        return TaskWork(number, edges, partitions)
 
-def run_last(work: TaskWork) -> Iterator[bytes]:
+
+@dataclass(frozen=True, slots=True)
+class TaskWork:
+    """What one task has for itself: the edges of its fragments, its share of partitions, what has come to it."""
+
+    task: int
+    edges: tuple[int, ...]
+    partitions: np.ndarray
+    """16 bits each: a map has at most 65,536."""
+    inline: tuple[tuple[int, ShuffleBlock], ...] = ()
+
+    def received(self, stage: StageWork) -> ReceivedBlocks:
+        return ReceivedBlocks(self.task, self.inline, stage.files, stage.folder)
+
+
+def run_last(stage: StageWork, work: TaskWork) -> Iterator[bytes]:
     """The last stage, whose rows go to the coordinator. Called in the task by name."""
-    return answer(work, pickle.loads(work.received))
+    return answer(stage, work, work.received(stage))
 
 
-def answer(work: TaskWork, received: Sequence[ShuffleBlock]) -> Iterator[bytes]:
-    (node,) = work.sends
-    code = Instrumentation() if work.is_measured else ExpressionCache()
+def answer(stage: StageWork, work: TaskWork, received: ReceivedBlocks) -> Iterator[bytes]:
+    (edge,) = work.edges
+    node = stage.sends[edge]
+    code = Instrumentation() if stage.is_measured else ExpressionCache()
     operator = build_operator(node.input, code)
-    operator.setup(_context(work, node, received))
-    yield from send(work.task, _batches(operator), work.folder)
+    operator.setup(_context(stage, work, node, received))
+    yield from send(work.task, _batches(operator), stage.folder)
     if isinstance(code, Instrumentation):
         yield measured_answer(work.task, _pack(node, code))
 
 
-def run_between(work: TaskWork) -> Iterator[bytes]:
-    """A stage before the last: one answer, the shuffle blocks for the next stage. Called in the task by name."""
-    yield pickle.dumps(send_blocks(work, pickle.loads(work.received)))
+def run_between(stage: StageWork, work: TaskWork) -> Iterator[bytes]:
+    """A stage before the last: one answer, what was sent to the next stage. Called in the task by name."""
+    yield pickle.dumps(send_blocks(stage, work, work.received(stage)))
 
 
-def send_blocks(work: TaskWork, received: Sequence[ShuffleBlock]) -> list[ShuffleBlock]:
-    writer = ShuffleBlockWriter(work.folder)
-    measured: list[ShuffleBlock] = []
-    for node in work.sends:
-        code = Instrumentation() if work.is_measured else ExpressionCache()
+def send_blocks(stage: StageWork, work: TaskWork, received: ReceivedBlocks) -> SentBlocks:
+    writer = ShuffleBlockWriter(work.task, stage.folder, stage.inline_limit)
+    measured: list[bytes] = []
+    for edge in work.edges:
+        node = stage.sends[edge]
+        code = Instrumentation() if stage.is_measured else ExpressionCache()
         operator = build_operator(node, code)
-        context = _context(work, node, received)
-        context.outgoing = {node.edge: _outgoing(work, node, writer)}
+        context = _context(stage, work, node, received)
+        context.outgoing = {edge: _outgoing(stage, node, writer)}
         operator.setup(context)
         for _ in _batches(operator):
             pass
         if isinstance(code, Instrumentation):
-            measured.append(ShuffleBlock(MEASURED_EDGE, work.task, _pack(node, code)))
-    return [*writer.finish(), *measured]
+            measured.append(_pack(node, code))
+    return replace(writer.finish(), measured=tuple(measured))
 
 
 def _pack(node: Send, measures: Instrumentation) -> bytes:
@@ -99,39 +125,36 @@ def add_measured(plan: Plan, packed: bytes, measures: Instrumentation) -> None:
     measures.add(inputs(plan.fragments[edge].node)[0], taken)
 
 
-def _context(work: TaskWork, node: Send, received: Sequence[ShuffleBlock]) -> ExecContext:
+def _context(stage: StageWork, work: TaskWork, node: Send, received: ReceivedBlocks) -> ExecContext:
     """Each fragment has its own memory limit: they run one after the other.
 
     Rows are spilled to the temporary folder of the executor's machine.
     """
-    snapshots = {map_id: open_snapshot(description) for map_id, description in work.snapshots.items()}
-    memory = None if work.memory_limit is None else MemoryLimit(work.memory_limit)
+    snapshots = {map_id: open_snapshot(description) for map_id, description in stage.snapshots.items()}
+    memory = None if stage.memory_limit is None else MemoryLimit(stage.memory_limit)
     incoming = {
-        each.edge: (
-            OpenedBlocks(
-                each.columns, [shuffle_block for shuffle_block in received if shuffle_block.edge == each.edge]
-            ),
-        )
+        each.edge: (OpenedBlocks(each.columns, received.open(each.edge)),)
         for each in walk(node)
         if isinstance(each, Receive)
     }
     return ExecContext(
-        work.parameters,
+        stage.parameters,
         snapshots,
-        work.partitions,
-        work.partition_count,
+        work.partitions.astype(np.int64),
+        stage.partition_count,
         incoming=incoming,
-        writer=None if work.target is None else TaskWriter(work.target),
+        writer=None if stage.target is None else TaskWriter(stage.target),
         memory=memory,
         spill=None if memory is None else SpillFolder(),
     )
 
 
-def _outgoing(work: TaskWork, node: Send, writer: ShuffleBlockWriter) -> Outgoing:
+def _outgoing(stage: StageWork, node: Send, writer: ShuffleBlockWriter) -> Outgoing:
     if node.route is not Route.HASH:
         return Outgoing((writer.channel(node.edge, None),))
-    tasks = int(work.task_of_partition[-1]) + 1
-    return Outgoing(tuple(writer.channel(node.edge, task) for task in range(tasks)), work.task_of_partition)
+    tasks = range(len(stage.block_sizes))
+    task_of_partition = np.repeat(np.array(tasks, np.int64), stage.block_sizes)
+    return Outgoing(tuple(writer.channel(node.edge, task) for task in tasks), task_of_partition)
 
 
 def _batches(operator: Exec) -> Iterator[RowBatch]:
