@@ -49,6 +49,10 @@ def _map_held(limit: int) -> Any:
     return lambda *_, **__: limit
 
 
+def _looked_up(limit: int) -> Any:
+    return lambda *_: (limit, limit)
+
+
 def _sorted_below(share: float) -> Any:
     return lambda _, passing: SortRule(share, 0.3, passing)
 
@@ -95,7 +99,7 @@ DECISIONS = (
     Decision("optimizer.cost", "GATHER_COLUMN", (0.0, 1e3)),
     # Key lookups in pieces; bounds as points or as ranges.
     Decision("exec.scan.key_lookup", "MANY_KEYS", (1, 2)),
-    Decision("exec.join.index_matches", "KEYS_AT_ONCE", (1, 3)),
+    Decision("exec.scan.index_matches", "KEYS_AT_ONCE", (1, 3)),
     Decision("exec.join.lookup_join", "ENTRIES_FOR_EACH", (0, NEVER)),
     Decision("exec.scan.concrete_bounds", "MAXIMUM_RANGE", (0, 3)),
     Decision("exec.scan.concrete_bounds", "MAXIMUM_COMBINATIONS", (1, 3)),
@@ -129,6 +133,8 @@ DECISIONS = (
     Decision("optimizer.cost", "SPOOLED_PROBE_ROWS", (1, 10)),
     Decision("optimizer.cost", "RUNTIME_FILTER_SHARE", (0.0, 1e9)),
     Decision("optimizer.cost", "PRUNED_RANGE_ROWS", (0, NEVER)),
+    Decision("optimizer.cost", "LOOKUP_DOUBT", (0, NEVER)),
+    Decision("optimizer.cost", "dynamic_lookup_cutover", (_looked_up(0), _looked_up(3), _looked_up(NEVER))),
     Decision("optimizer.cost", "KEYS_FOR_EACH_PARTITION", (0, NEVER)),
     Decision("exec.join.join_table", "PAIRS_AT_ONCE", (1, 10)),
     Decision("exec.join.join_table", "COUNTED_AT_ONCE", (1, 5)),

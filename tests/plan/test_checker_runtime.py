@@ -165,6 +165,36 @@ def test_wrong_dynamic_pruning(need: str, node: Any) -> None:
         check(node)
 
 
+def looking_up(
+    number: int = 1, columns: tuple[str, ...] = ("a",), index: IndexDefinition | None = None
+) -> physical.MapScan:
+    rule = physical.DynamicLookup(number, index, columns, (0,), 28, None if index is None else 100)
+    return replace(scan(None), dynamic_lookup=rule)
+
+
+def test_right_dynamic_lookup() -> None:
+    check(join(looking_up(), RIGHT, keys(JoinSide.RIGHT, KEY)))
+    check(join(positive(looking_up()), RIGHT, keys(JoinSide.RIGHT, KEY)))
+
+
+NO_INDEX = IndexDefinition("a", "a", ("a",), IndexType.SORTED)
+
+
+@pytest.mark.parametrize(
+    ("need", "node"),
+    [
+        ("makes the keys", join(looking_up(), RIGHT, None)),
+        ("are used", join(looking_up(2), RIGHT, keys(JoinSide.RIGHT, KEY))),
+        ("looks up its key", join(looking_up(columns=("b",)), RIGHT, keys(JoinSide.RIGHT, KEY))),
+        ("an index of its map", join(looking_up(index=NO_INDEX), RIGHT, keys(JoinSide.RIGHT, KEY))),
+        ("no row that the join delivers", join(looking_up(), RIGHT, keys(JoinSide.RIGHT, KEY), JoinKind.LEFT)),
+    ],
+)
+def test_wrong_dynamic_lookup(need: str, node: Any) -> None:
+    with pytest.raises(SqlError, match=need):
+        check(node)
+
+
 BY_A, BY_B, ELSEWHERE = (IndexDefinition(name, name, (name,), IndexType.SORTED) for name in "abc")
 INDEXED = MapDefinition("t", "s", "t", (ColumnDefinition("a", BIGINT),), ("a",), ("a",), 271, indexes=(BY_A, BY_B))
 ANYTHING = (Interval(),)

@@ -98,6 +98,8 @@ class LocalExchangeExec(UnaryExec):
             source = forkable(self.source)
             if not source.prepare():
                 return IterationResult.WAIT
+            if source.scan_rows < self._node.fork_rows and self._sample is None:
+                return self._advance_alone(source.scan_rows)
             if not self._is_sampled:
                 return self._advance_sample()
             if self._merging is not None and not self._merging.wants_parts(source.scan_rows):
@@ -112,6 +114,12 @@ class LocalExchangeExec(UnaryExec):
             self.current_batch = empty_batch(self._node.columns)
             return IterationResult.FETCHED_DONE
         return IterationResult.WAIT
+
+    def _advance_alone(self, rows: int) -> IterationResult:
+        """Share nothing after all: the keys of a join have left few rows to be read."""
+        self._is_parallel = False
+        self._context.activity.decide("parallel: not used for {} rows", rows)
+        return self.advance()
 
     def _advance_sample(self) -> IterationResult:
         """Deliver the beginning of the scan, as the chain makes it."""

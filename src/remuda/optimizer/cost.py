@@ -135,6 +135,8 @@ rows in no order at all are in so many zones that leaving the others out costs m
 million rows: ten rows, half of which pass, 35 → 8 ms; with 3 in 100 that pass 21 → 39)."""
 KEYS_FOR_EACH_PARTITION = 4
 """With so many keys, 98 % of the partitions have one."""
+LOOKUP_DOUBT = 8
+"""How many times too high the estimate of a join's keys may be, so that a scan still weighs looking them up."""
 PRUNED_RANGE_ROWS = 32_768
 """What a batch of its own costs for each range of partitions, in rows that a scan and a join pass through (measured at
 200,000 rows, processor time with 2 / 10 / 30 ranges against all rows: 0.64 / 1.44 / 3.24 ms against 0.72 / 0.82 / 0.81
@@ -320,6 +322,20 @@ def is_worth_pruning(rows: float, partitions: int) -> bool:
 def dynamic_pruning_cutover(partitions: int) -> int:
     """Rows above which keys prune too little."""
     return KEYS_FOR_EACH_PARTITION * partitions
+
+
+def is_worth_looking_up(rows: float, most_keys: int) -> bool:
+    """Whether keys that are expected of so many rows may turn out to be no more than these."""
+    return rows <= LOOKUP_DOUBT * most_keys
+
+
+def dynamic_lookup_cutover(scan: physical.MapScan, index: IndexDefinition | None) -> tuple[int, int | None]:
+    """Return the keys, and the entries of an index, whose lookup costs as much as the scan and joining its rows."""
+    estimate = scan.estimate
+    scanned = estimate.cost + estimate.rows * PROBE_ROW
+    if index is None:
+        return int(scanned / max(1.0, LOOKUP_ROW)), None
+    return int(scanned / max(1.0, INDEX_LOOKUP_ROW)), int(scanned / max(1.0, _fetched_row(index, len(scan.columns))))
 
 
 def pruned_range_rows() -> int:

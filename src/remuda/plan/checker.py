@@ -220,6 +220,7 @@ def _check_runtime_filters(tree: Any) -> None:
         columns = [(key.right if by_left else key.left).id for key in keys.keys]
         below: Any = node.right if by_left else node.left
         pruned.update(_check_dynamic_pruning(node, below))
+        pruned.update(_check_dynamic_lookup(node, below))
         while not isinstance(below, physical.RuntimeFilter | physical.MapScan):
             sources = _sources_of_keys(below)
             _require(set(columns) <= sources.keys(), "a runtime filter stands below groups by its keys", node)
@@ -235,7 +236,7 @@ def _check_runtime_filters(tree: Any) -> None:
     filters = [node for node in walk(tree) if isinstance(node, physical.RuntimeFilter)]
     _require(all(reached.get(node.number) is node for node in filters), "a join makes every runtime filter", tree)
     for node in walk(tree):
-        if isinstance(node, physical.MapScan) and node.dynamic_pruning is not None:
+        if isinstance(node, physical.MapScan) and (node.dynamic_pruning or node.dynamic_lookup) is not None:
             _require(id(node) in pruned, "a join makes the keys that prune a scan", node)
 
 
@@ -251,6 +252,26 @@ def _check_dynamic_pruning(join: physical.HashJoin, side: Any) -> Iterator[int]:
         types = [scan.map.column(name).type for name in found.columns]
         same = types == [made.keys[ordinal].left.type for ordinal in found.key_ordinals]
         _require(same, "keys that prune a scan have the types of its columns", scan)
+        yield id(scan)
+
+
+def _check_dynamic_lookup(join: physical.HashJoin, side: Any) -> Iterator[int]:
+    """Yield the ids of the scans that look up the keys of a join, on the side that is read second."""
+    made = join.runtime_keys
+    assert made is not None
+    for scan in walk(side):
+        found = scan.dynamic_lookup if isinstance(scan, physical.MapScan) else None
+        if found is None or found.number != made.number:
+            continue
+        index = found.index
+        named = scan.map.key if index is None else index.columns[: len(found.columns)]
+        _require(found.columns == named, "a scan looks up its key, or leading columns of an index", scan)
+        _require(index is None or index in scan.map.indexes, "a scan looks up an index of its map", scan)
+        keys = [made.keys[ordinal] for ordinal in found.key_ordinals]
+        types = [scan.map.column(name).type for name in found.columns]
+        _require(types == [key.left.type for key in keys], "keys that are looked up have the columns' types", scan)
+        safe = index is not None and any(key.null_safe for key in keys)
+        _require(not safe, "an index is not asked for NULL", scan)
         yield id(scan)
 
 

@@ -63,8 +63,12 @@ def _runtime_decisions(node: Any) -> dict[str, Any]:
                 }
         case physical.RuntimeFilter():
             found["runtime_filter"] = {"number": node.number, "keys": [column.name for column in node.keys]}
-        case physical.MapScan(dynamic_pruning=physical.DynamicPruning() as pruning):
-            found["dynamic_pruning"] = {"filter": pruning.number, "columns": list(pruning.columns)}
+        case physical.MapScan(dynamic_lookup=lookup, dynamic_pruning=pruning) if lookup or pruning:
+            if lookup is not None:
+                way = None if lookup.index is None else lookup.index.name
+                found["dynamic_lookup"] = {"filter": lookup.number, "columns": list(lookup.columns), "index": way}
+            if pruning is not None:
+                found["dynamic_pruning"] = {"filter": pruning.number, "columns": list(pruning.columns)}
         case physical.MapScan(zone_order=physical.ZoneOrder() as order):
             found["zone_order"] = {"bound": order.number, "rows_for_each": order.rows_for_each}
         case physical.IndexScan(candidates=candidates) if candidates:

@@ -251,12 +251,22 @@ def _map_scan(node: physical.MapScan) -> Description:
         {"prune": _prune(node.pruning), "filter": filter_, "columns": column_names(node.columns)},
         _partitioned_by(node.pruning),
         {"zone order": _zone_order(node), "dynamic pruning": _dynamic_pruning(node)},
+        _dynamic_lookup(node),
     )
 
 
 def _dynamic_pruning(node: physical.MapScan) -> str:
     found = node.dynamic_pruning
     return "" if found is None else f"{', '.join(found.columns)} of runtime filter #{found.number}"
+
+
+def _dynamic_lookup(node: physical.MapScan) -> Attributes:
+    found = node.dynamic_lookup
+    if found is None:
+        return {}
+    way = "key" if found.index is None else found.index.name
+    entries = "" if found.most_entries is None else f" or {found.most_entries} entries"
+    return {"dynamic lookup": f"{way} by runtime filter #{found.number}, up to {found.most_keys} keys{entries}"}
 
 
 def _zone_order(node: physical.MapScan) -> str:

@@ -169,6 +169,22 @@ class DynamicPruning:
 
 
 @dataclass(frozen=True, slots=True)
+class DynamicLookup:
+    """Looks up the keys of runtime filter `number` in the map's key, or in `index`, instead of scanning the map.
+
+    `key_ordinals` are those of the `columns` among the keys of the filter. Decided when the filter is made: so long as
+    the share of `most_keys` and that of `most_entries` of the index add up to no more than one.
+    """
+
+    number: int
+    index: IndexDefinition | None
+    columns: tuple[str, ...]
+    key_ordinals: tuple[int, ...]
+    most_keys: int = field(compare=False)
+    most_entries: int | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class MapScan(_Node):
     """Reads the partitions that pruning leaves, keeps the rows that pass `filter`."""
 
@@ -179,6 +195,7 @@ class MapScan(_Node):
     traits: Traits
     zone_order: ZoneOrder | None = None
     dynamic_pruning: DynamicPruning | None = None
+    dynamic_lookup: DynamicLookup | None = None
 
 
 class Direction(Enum):
@@ -344,8 +361,8 @@ class JoinSide(Enum):
 
 @dataclass(frozen=True, slots=True)
 class RuntimeKeys:
-    """The keys of one side of a hash join, for the `RuntimeFilter` or the `DynamicPruning` of the same number below the
-    other side.
+    """The keys of one side of a hash join, for the `RuntimeFilter`, the `DynamicPruning` and the `DynamicLookup` of the
+    same number below the other side.
 
     The side is read first: the right one for the table, the left one ahead of the right one. Decided when it has been
     read: of more than `most_rows` rows no filter is made.

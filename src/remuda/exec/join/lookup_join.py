@@ -16,13 +16,13 @@ import pyarrow as pa
 from remuda.exec.batch import ArrowBatch, RowBatch, Tuple, TupleBatch, empty_batch
 from remuda.exec.exchange.exchange import abandon_inputs
 from remuda.exec.join.held_map import HeldMap, LookupExpressions
-from remuda.exec.join.index_matches import KeyIds, SourceMatches, find_matches
 from remuda.exec.join.join_result import TESTED, JoinResult
 from remuda.exec.join.join_table import BuildRows, Pairs, RowsByKey
 from remuda.exec.join.row_join import RowTable
 from remuda.exec.memory import bytes_of
 from remuda.exec.operator import Exec, IterationResult, UnaryExec
 from remuda.exec.scan.index_choice import FEW_ROWS as FEW_FETCHED
+from remuda.exec.scan.index_matches import KeyIds, SourceMatches, find_matches
 from remuda.exec.scan.key_lookup import keys_in_partitions
 from remuda.exec.scan.map_scan import read_piece, scan_pieces
 from remuda.exec.scan.partition_shares import own_partitions
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from remuda.catalog import IndexDefinition
     from remuda.exec.context import ExecContext
     from remuda.exec.expression_cache import ExpressionCache
-    from remuda.exec.scan.zone_order import Piece
+    from remuda.exec.scan.dynamic_lookup import Piece
     from remuda.plan.physical import LookupJoin
     from remuda.storage import Source
 

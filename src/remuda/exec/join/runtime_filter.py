@@ -10,9 +10,11 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 
 from remuda.exec.batch import empty_batch, layout_of, positional
 from remuda.exec.join.join_table import KeyTable
+from remuda.exec.keys.key_interner import KeyInterner
 from remuda.exec.memory import bytes_held
 from remuda.exec.operator import Exec, IterationResult, PassingExec, UnaryExec
 from remuda.exec.selection import NEARLY_ALL, SelectedBatch, materialized
@@ -21,8 +23,6 @@ from remuda.types.column_hash import hash_columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    import pyarrow as pa
 
     from remuda.exec.batch import RowBatch
     from remuda.exec.context import ExecContext
@@ -65,6 +65,15 @@ class FilterKeys:
         keys = self._keys.select(list(rule.key_ordinals)).drop_null()
         types = [self._node.keys[ordinal].left.type for ordinal in rule.key_ordinals]
         return np.unique(hash_columns(keys.columns, types) % count)
+
+    def distinct(self, ordinals: Sequence[int], most: int) -> list[pa.Array] | None:
+        """Return every different key of these columns without a NULL; None where there are too many, or no filter."""
+        if self._keys is None:
+            return None
+        types = [self._node.keys[ordinal].left.type for ordinal in ordinals]
+        present = self._keys.select(list(ordinals)).drop_null()
+        _, first = np.unique(KeyInterner(types).intern(present.columns), return_index=True)
+        return present.take(pa.array(first)).columns if len(first) <= most else None
 
 
 class RuntimeFilterExec(PassingExec):

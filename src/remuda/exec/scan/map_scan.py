@@ -12,6 +12,7 @@ import numpy as np
 from remuda.exec.batch import RowBatch, empty_batch
 from remuda.exec.operator import Exec, ForkableExec, IterationResult
 from remuda.exec.scan.concrete_bounds import intersect, pruned_partitions
+from remuda.exec.scan.dynamic_lookup import looked_up_pieces
 from remuda.exec.scan.partition_shares import own_partitions
 from remuda.exec.scan.scan_filter import whole_filter
 from remuda.exec.scan.zone_order import ZoneOrderedPieces
@@ -19,14 +20,15 @@ from remuda.exec.scan.zone_ranges import SMALLEST_GAP
 from remuda.storage.segment.segment_source import SegmentSource
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from remuda.exec.context import ExecContext
     from remuda.exec.expression_cache import ExpressionCache
+    from remuda.exec.scan.dynamic_lookup import Piece
     from remuda.exec.scan.scan_filter import ScanFilter
-    from remuda.exec.scan.zone_order import Piece
+    from remuda.exec.scan.zone_order import Piece as SourcePiece
     from remuda.expr import Column
-    from remuda.plan.physical import MapScan, ScanNode
+    from remuda.plan.physical import DynamicPruning, MapScan, ScanNode
 
 KEPT_BYTES = 24 << 20
 """Above what a kernel needs for a batch; the C library's own highest limit is 32 MiB."""
@@ -63,9 +65,11 @@ def full_scan_batches(
         yield read_piece(piece, rows, context)
 
 
-def scan_ranges(node: ScanNode, rows: ScanFilter, partitions: np.ndarray | None, context: ExecContext) -> list[Piece]:
+def scan_ranges(
+    node: ScanNode, rows: ScanFilter, partitions: np.ndarray | None, context: ExecContext
+) -> list[SourcePiece]:
     """Return what a full scan reads, in pieces as long as they can be."""
-    pieces: list[Piece] = []
+    pieces: list[SourcePiece] = []
     for source in context.snapshot(node.map.id).sources:
         ranges = rows.zones.of(source, partitions, context.parameters)
         if isinstance(source, SegmentSource):
@@ -127,13 +131,15 @@ class MapScanExec(IteratorExec, ForkableExec):
     def setup(self, context: ExecContext) -> None:
         keep_dropped_memory()
         self._partitions = scan_partitions(self._node, context)
-        self._ranges = scan_ranges(self._node, self._rows, self._partitions, context)
-        self._zone_order = self._ordered_by_zones(context)
+        ranges = scan_ranges(self._node, self._rows, self._partitions, context)
+        self._ranges: Sequence[Piece] = ranges
+        self._is_narrowed = False
+        self._zone_order = self._ordered_by_zones(ranges, context)
         self.start(context, self._batches())
         if context.weight.movable:
             context.weight.add(self.scan_rows)
 
-    def _ordered_by_zones(self, context: ExecContext) -> ZoneOrderedPieces | None:
+    def _ordered_by_zones(self, ranges: list[SourcePiece], context: ExecContext) -> ZoneOrderedPieces | None:
         """Read zones in the order of a TopN above, where there are enough rows for each row that it keeps."""
         order = self._node.zone_order
         if order is None:
@@ -144,7 +150,7 @@ class MapScanExec(IteratorExec, ForkableExec):
             context.activity.decide("zone order: not used for {} rows", rows)
             return None
         column = next(column for column in self._columns if column.id == order.key.column)
-        return ZoneOrderedPieces(self._ranges, column, order.key, bound, context.activity)
+        return ZoneOrderedPieces(ranges, column, order.key, bound, context.activity)
 
     def _batches(self) -> Iterator[RowBatch]:
         for piece in self._pieces():
@@ -156,6 +162,7 @@ class MapScanExec(IteratorExec, ForkableExec):
         return sum(stop - start for _, start, stop in self._ranges)
 
     def prepare(self) -> bool:
+        self._narrow_by_keys()
         return True
 
     def fork(self, rows: int | None = None) -> Exec:
@@ -165,16 +172,28 @@ class MapScanExec(IteratorExec, ForkableExec):
 
     def _pieces(self) -> Iterator[Piece]:
         """What it reads, in the order in which it is read."""
-        self._prune_by_keys()
+        self._narrow_by_keys()
         ordered = self._zone_order
         pieces = self._ranges if ordered is None else ordered.pieces(self._context.scan_batch_rows)
         return scan_pieces(pieces, self._context)
 
-    def _prune_by_keys(self) -> None:
-        """Leave out the partitions in which no key of a join above lies: its other side has been read by now."""
-        rule, context = self._node.dynamic_pruning, self._context
-        if rule is None:
+    def _narrow_by_keys(self) -> None:
+        """Read less than the map, once, by the keys of a join above: its other side has been read by now."""
+        if self._is_narrowed:
             return
+        self._is_narrowed = True
+        node = self._node
+        if node.dynamic_lookup is not None:
+            found = looked_up_pieces(node, node.dynamic_lookup, self._rows, self._partitions, self._context)
+            if found is not None:
+                self._ranges = found
+                return
+        if node.dynamic_pruning is not None:
+            self._prune_by_keys(node.dynamic_pruning)
+
+    def _prune_by_keys(self, rule: DynamicPruning) -> None:
+        """Leave out the partitions in which no key of the join lies."""
+        context = self._context
         count = self._node.map.partitions
         found = context.runtime_filters[rule.number].partitions(rule, count)
         if found is None:

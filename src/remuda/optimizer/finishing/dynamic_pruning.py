@@ -7,7 +7,7 @@ l WHERE a IN (SELECT id FROM small)                   as many as there are ids
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from remuda.expr import Column
 from remuda.optimizer import cost
@@ -52,7 +52,7 @@ def _pruned(node: Any, number: Callable[[], int]) -> Any:
 def _with_new_keys(node: physical.HashJoin, number: Callable[[], int]) -> physical.HashJoin | None:
     if not node.kind.drops_unmatched_left:
         return None
-    found = _scan_below(node.left, [key.left for key in node.keys])
+    found = _prunable(node.left, [key.left for key in node.keys])
     right: Any = node.right
     if found is None or not cost.is_worth_pruning(right.estimate.rows, found[0].map.partitions):
         return None
@@ -67,35 +67,54 @@ def _with_new_keys(node: physical.HashJoin, number: Callable[[], int]) -> physic
 def _below_filter(node: Any, number: int) -> Any | None:
     """Return a tree in which the scan below the runtime filter of this number is pruned by it; None without one."""
     if isinstance(node, physical.RuntimeFilter) and node.number == number:
-        return None if _scan_below(node, node.keys) is None else _with_pruning(node, node.keys, number)
+        return None if _prunable(node, node.keys) is None else _with_pruning(node, node.keys, number)
     child = getattr(node, "input", None)
     below = None if child is None else _below_filter(child, number)
     return None if below is None else replace(node, input=below)
 
 
-def _scan_below(node: Any, columns: Sequence[Column | None]) -> tuple[physical.MapScan, list[str | None]] | None:
-    """Return the scan whose rows come through filters and projections only, if the columns tell its partitions.
+def _prunable(node: Any, columns: Sequence[Column | None]) -> ScanColumns | None:
+    """Return the scan below whose partitions the columns tell."""
+    found = scan_below(node, columns)
+    if found is None or found.scan.pruning is not None or found.scan.map.replicated:
+        return None
+    return found if set(found.names).issuperset(found.scan.map.partitioned_by) else None
 
-    With it come the names that the columns have in its map, None for those that are computed.
-    """
+
+def _with_pruning(node: Any, columns: Sequence[Column | None], number: int) -> Any:
+    def pruned(scan: physical.MapScan, names: Sequence[str | None]) -> physical.MapScan:
+        partitioned_by = scan.map.partitioned_by
+        key_ordinals = tuple(map(list(names).index, partitioned_by))
+        most_keys, range_rows = cost.dynamic_pruning_cutover(scan.map.partitions), cost.pruned_range_rows()
+        pruning = physical.DynamicPruning(number, partitioned_by, key_ordinals, most_keys, range_rows)
+        return replace(scan, dynamic_pruning=pruning)
+
+    return with_scan(node, columns, pruned)
+
+
+class ScanColumns(NamedTuple):
+    """A scan, and the names that some columns have in its map, None for those that are computed."""
+
+    scan: physical.MapScan
+    names: list[str | None]
+
+
+def scan_below(node: Any, columns: Sequence[Column | None]) -> ScanColumns | None:
+    """Return the scan whose rows come through filters and projections only, with the names of these columns in it."""
     match node:
         case physical.Filter() | physical.Project() | physical.RuntimeFilter():
-            return _scan_below(node.input, _sources(node, columns))
-        case physical.MapScan() if node.pruning is None and not node.map.replicated:
-            names = _names(columns)
-            return (node, names) if set(names).issuperset(node.map.partitioned_by) else None
+            return scan_below(node.input, _sources(node, columns))
+        case physical.MapScan():
+            return ScanColumns(node, _names(columns))
         case _:
             return None
 
 
-def _with_pruning(node: Any, columns: Sequence[Column | None], number: int) -> Any:
-    if not isinstance(node, physical.MapScan):
-        return replace(node, input=_with_pruning(node.input, _sources(node, columns), number))
-    partitioned_by = node.map.partitioned_by
-    key_ordinals = tuple(map(_names(columns).index, partitioned_by))
-    most_keys, range_rows = cost.dynamic_pruning_cutover(node.map.partitions), cost.pruned_range_rows()
-    pruning = physical.DynamicPruning(number, partitioned_by, key_ordinals, most_keys, range_rows)
-    return replace(node, dynamic_pruning=pruning)
+def with_scan(node: Any, columns: Sequence[Column | None], change: Callable[..., physical.MapScan]) -> Any:
+    """Change the scan that `scan_below` finds; the function gets it and the names of the columns in it."""
+    if isinstance(node, physical.MapScan):
+        return change(node, _names(columns))
+    return replace(node, input=with_scan(node.input, _sources(node, columns), change))
 
 
 def _names(columns: Sequence[Column | None]) -> list[str | None]:

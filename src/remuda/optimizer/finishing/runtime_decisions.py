@@ -2,6 +2,7 @@
 
     place_runtime_filters   HashJoin(Aggregate(lines), orders)  →  the keys of the orders, once read, filter the lines
     prune_scans_by_keys     HashJoin(MapScan, few rows)         →  the scan reads the partitions of the keys
+    look_up_keys_of_joins   HashJoin(MapScan, few rows)         →  the keys are looked up instead of scanning the map
     bound_scans_by_top_n    TopN(MapScan)                       →  the scan reads zones in the order of the TopN
     cut_over_row_joins      HashJoin(KeyLookup, KeyLookup)      →  few tuples are joined row by row
     tell_scans_of_limits    Limit(IndexScan in order)           →  the scan knows how many rows it is read for
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from remuda.dataclass import dataclass
 from remuda.expr import Column
 from remuda.optimizer import cost
+from remuda.optimizer.finishing.dynamic_lookup import look_up_keys_of_joins
 from remuda.optimizer.finishing.dynamic_pruning import prune_scans_by_keys
 from remuda.plan import physical
 from remuda.plan.physical import JoinSide
@@ -291,6 +293,7 @@ def _is_written_out(node: Any) -> bool:
 RUNTIME_RULES: tuple[tuple[Any, Any], ...] = (
     (place_runtime_filters, physical.HashJoin),
     (prune_scans_by_keys, physical.HashJoin),
+    (look_up_keys_of_joins, physical.HashJoin),
     (bound_scans_by_top_n, physical.TopN),
     (cut_over_row_joins, physical.HashJoin | physical.NestedLoopJoin | physical.LookupJoin),
     (tell_scans_of_limits, physical.Limit),

@@ -64,7 +64,7 @@ class SharedQuery:
         if len(scans) != 1 or not all(isinstance(node, _ROW_BY_ROW | _EXCHANGES) for node in others):
             return None
         (scan,) = scans
-        if scan.zone_order is not None or scan.dynamic_pruning is not None:
+        if scan.zone_order is not None or scan.dynamic_pruning is not None or scan.dynamic_lookup is not None:
             return None
         planned = PlannedMap({**options, "map": f"{scan.map.schema}.{scan.map.name}"})
         if planned.rows < LEAST_ROWS and "tasks" not in options:
