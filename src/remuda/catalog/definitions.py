@@ -111,6 +111,11 @@ class MapDefinition:
         return "@" in self.id
 
     @property
+    def version(self) -> int | None:
+        """Return the number of the version that the map is of; None for the map of now."""
+        return int(self.id.partition("@")[2]) if self.is_past else None
+
+    @property
     def visible_columns(self) -> tuple[ColumnDefinition, ...]:
         return tuple(column for column in self.columns if not column.hidden)
 

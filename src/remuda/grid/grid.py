@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from types import TracebackType
 
+    import pyarrow as pa
+
     from remuda.catalog import MapDefinition, SearchPath
     from remuda.grid.result import Result
     from remuda.grid.statements.explanation import Explanation
@@ -333,6 +335,19 @@ class Grid:
         if known is None:
             self.engine.plans.changed()
         return rows
+
+    def changes(self, name: str, since: int = 0, until: int | None = None) -> pa.RecordBatchReader:
+        """Return the rows of a map that changed after one committed version, up to another (default: the newest).
+
+        Each row has `_change_type`, a word of Delta's change data feed, and `_commit_version` and `_commit_timestamp`
+        of the later version. The changes are those of the whole span: a row that was changed twice is one update, as
+        the rows `update_preimage` and `update_postimage`. `since=0` gives all rows as inserts. SHOW VERSIONS lists the
+        versions; what was written since the last checkpoint is in none of them.
+        """
+        from remuda.grid.change_feed import change_reader
+
+        self._refuse_closed()
+        return change_reader(self.store, self._definition(name), since, until)
 
     def checkpoint(self) -> None:
         """Flush recent writes into segments now. The grid does so by itself, in the background, when they are many."""

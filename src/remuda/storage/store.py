@@ -344,10 +344,13 @@ class Store:
             self._loader.execution = name
             self.refresh()
 
-    def keep_files(self, seconds: float) -> None:
-        """Keeps the files of a reader's present state for so long, for others that are told of it, though it ends."""
+    def keep_files(self, seconds: float, version: int | None = None) -> None:
+        """Keeps the files of a reader's present state for so long, for others that are told of it, though it ends.
+
+        With the number of a version the files are kept that were needed since.
+        """
         if self._loader is not None:
-            self._loader.keep_files(seconds)
+            self._loader.keep_files(seconds, version)
 
     def _let_go(self) -> None:
         """Give up what the maps have open of a remote store, as the cache needs the room."""

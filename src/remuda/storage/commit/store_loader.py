@@ -194,10 +194,10 @@ class StoreLoader:
                     "writer, so nothing that was written here since the last commit is committed: open the store again"
                 )
 
-    def keep_files(self, seconds: float) -> None:
-        """Keep the files of the present state for so long, for other readers that are told of it, though this ends."""
+    def keep_files(self, seconds: float, version: int | None) -> None:
+        """Keep the files of the present state, or since a version, for other readers that are told of it."""
         if self._lease is not None and self._folder.version is not None:
-            leave_lease(self._folder.path, self._folder.version, seconds)
+            leave_lease(self._folder.path, self._folder.version if version is None else version, seconds)
 
     def release(self) -> None:
         """End the lease, and let the pin end."""

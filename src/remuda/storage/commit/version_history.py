@@ -15,13 +15,14 @@ from msgspec import structs
 
 from remuda.catalog import Catalog
 from remuda.dataclass import dataclass
-from remuda.errors import StorageError, damage_error, not_found, not_supported, wrong_object
+from remuda.errors import StorageError, damage_error, not_found, not_supported, option_error, wrong_object
 from remuda.storage.commit.recovery import recover_map
 from remuda.storage.folder.definition_entries import map_definition
 from remuda.storage.folder.kept_versions import KeptVersions, version_number
 from remuda.storage.folder.manifest import NAME
 from remuda.storage.folder.partition_groups import PartitionGroups
 from remuda.storage.segment.segment_directory import SegmentDirectory
+from remuda.storage.version_changes import VersionChanges
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -94,6 +95,13 @@ class VersionHistory:
 
     def find(self, definition: MapDefinition, number: int) -> MapDefinition:
         """Return a map of now as it was in a version; raise where that cannot take the place of what is there now."""
+        found = self.past(definition, number)
+        if found is None:
+            raise not_found(f"version {number} has no table {definition.name}")
+        return found
+
+    def past(self, definition: MapDefinition, number: int) -> MapDefinition | None:
+        """Return a map of now as it was in a version; None where it was not made yet."""
         catalog = self.at(number)
         for found in catalog.maps.values():
             if found.id == f"{definition.id}@{number}":
@@ -105,7 +113,28 @@ class VersionHistory:
                 f"the table {definition.name} of version {number} was dropped, and this is another one",
                 suggestion=f"Read it: SELECT ... FROM {definition.name} FOR VERSION AS OF {number}.",
             )
-        raise not_found(f"version {number} has no table {definition.name}")
+        return None
+
+    def newest(self) -> int:
+        """Return the number of the newest version."""
+        return version_number(read_manifest(self._path()))
+
+    def committed(self, number: int) -> int:
+        """Return when a version was committed, in microseconds since 1970 in UTC."""
+        return self._numbered(number).committed
+
+    def changes(self, definition: MapDefinition, since: int, until: int | None = None) -> VersionChanges:
+        """Compare a map of now as it was in two versions: after `since` (0: before the first), up to `until` (newest).
+
+        A version before the map was made has none of its rows.
+        """
+        number = self.newest() if until is None else until
+        if not 0 <= since <= number:
+            raise option_error(f"since is 0 or a version up to {number}, not {since}")
+        after = self.find(definition, number)
+        before = None if since == 0 else self.past(definition, since)
+        rows = None if before is None else self.map(before).snapshot()
+        return VersionChanges(rows, self.map(after).snapshot(), number, self.committed(number))
 
     def _open(self, definition: MapDefinition) -> MapStore:
         map_id, _, number = definition.id.partition("@")
