@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from remuda.dataclass import dataclass
 from remuda.errors import missing_column, nearest, not_found, not_supported, option_error, value_error
+from remuda.spark.driver.arrow_types import arrow_type
 from remuda.spark.frames.lookup_task import LookupTask
 from remuda.spark.frames.map_planning import plan_map
 from remuda.storage.lookup.exact_keys import refuse_incomparable
@@ -126,11 +127,10 @@ def _frame_positions(frame: StructType, pairs: dict[str, str], key: Sequence[str
 def _refuse_type(frame: StructType, position: int, definition: MapDefinition, name: str) -> None:
     """Raise where SQL does not compare the column of the frame with that of the map."""
     from pyspark.errors import PySparkException
-    from pyspark.sql.pandas.types import to_arrow_type
 
     field = frame[position]
     try:
-        arrow = to_arrow_type(field.dataType, timezone="UTC")
+        arrow = arrow_type(field.dataType)
     except PySparkException:
         raise value_error(f"{field.name} is {field.dataType.simpleString()}, which is no key") from None
     refuse_incomparable(arrow, definition.column(name).type, name)

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql.functions import udtf
-from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import StructType, TimestampType
 from pyspark.sql.udtf import AnalyzeArgument, AnalyzeResult
 
 from remuda.errors import option_error
+from remuda.spark.driver.arrow_types import arrow_type
 from remuda.spark.frames.lookup_frame import plan_lookup
 from remuda.spark.source.planned_map import PlannedMap
 
@@ -110,7 +110,7 @@ def _key_array(values: list[Any], spark_type: Any) -> pa.Array:
     """A TIMESTAMP comes as a moment on the clock of the worker, without its zone."""
     if isinstance(spark_type, TimestampType):
         values = [None if value is None else value.astimezone() for value in values]
-    return pa.array(values, to_arrow_type(spark_type, timezone="UTC"))
+    return pa.array(values, arrow_type(spark_type))
 
 
 def register_lookup(spark: SparkSession) -> None:

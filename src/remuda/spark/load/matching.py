@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from remuda.errors import SqlError, missing_column, nearest, repeated_column, value_error
+from remuda.spark.driver.arrow_types import arrow_type
 from remuda.types import common_type, from_arrow
 
 if TYPE_CHECKING:
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
     from remuda.catalog import ColumnDefinition, MapDefinition
     from remuda.types import SqlType
+
+_VARIANT = "variant"
+"""The name of a type that PySpark has since 4.0."""
 
 
 def match_columns(
@@ -60,19 +64,17 @@ def match_columns(
 def frame_schema(schema: StructType) -> pa.Schema:
     """Return the Arrow schema of a DataFrame, of which a map is to be made."""
     from pyspark.errors import PySparkException
-    from pyspark.sql.pandas.types import to_arrow_type
-    from pyspark.sql.types import VariantType
 
     fields = []
     for field in schema.fields:
         try:
-            arrow = to_arrow_type(field.dataType, timezone="UTC")
+            arrow = arrow_type(field.dataType)
         except PySparkException as error:
             raise value_error(
                 f"the column {field.name} is {field.dataType.simpleString()}, which has no SQL type",
                 suggestion=f'Leave it out, or cast it: .withColumn("{field.name}", ... .cast("string")).',
             ) from error
-        if isinstance(field.dataType, VariantType):
+        if field.dataType.typeName() == _VARIANT:
             # So is it named where it is refused.
             arrow = pa.struct({"variant": pa.binary()})
         fields.append(pa.field(field.name, arrow))
@@ -81,9 +83,7 @@ def frame_schema(schema: StructType) -> pa.Schema:
 
 def is_nested(field: StructField) -> bool:
     """Whether its values become JSON, if anything."""
-    from pyspark.sql.types import ArrayType, MapType, StructType, VariantType
-
-    return isinstance(field.dataType, ArrayType | MapType | StructType | VariantType)
+    return field.dataType.typeName() in {"array", "map", "struct", _VARIANT}
 
 
 def source_column(field: StructField) -> Column:
@@ -99,10 +99,9 @@ def _is_required(definition: MapDefinition, column: ColumnDefinition) -> bool:
 
 def _sql_type(definition: MapDefinition, column: ColumnDefinition, field: StructField) -> SqlType:
     from pyspark.errors import PySparkException
-    from pyspark.sql.pandas.types import to_arrow_type
 
     try:
-        return from_arrow(to_arrow_type(field.dataType, timezone="UTC"))
+        return from_arrow(arrow_type(field.dataType))
     except (PySparkException, SqlError) as error:
         raise value_error(
             f"{definition.name}.{column.name} is {column.type}, the DataFrame's {field.name} is "

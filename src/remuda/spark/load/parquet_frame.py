@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from remuda.dataclass import dataclass
+from remuda.spark.driver.arrow_types import arrow_type
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -101,13 +102,12 @@ def _is_choice(dataframe: DataFrame, paths: list[str]) -> bool:
 
 def _reads_alike(dataframe: DataFrame, file: pq.ParquetFile, field: StructField) -> bool:
     """Whether the column of this name has the very type in the file that the data frame has."""
-    from pyspark.sql.pandas.types import to_arrow_type
 
     schema = file.schema_arrow
     # A dot in a name is a path to Arrow, so that `a` might be taken for `a.b` as well.
     if len(schema.get_all_field_indices(field.name)) != 1 or any("." in name for name in schema.names):
         return False
-    wanted = to_arrow_type(field.dataType, timezone="UTC")
+    wanted = arrow_type(field.dataType)
     held = schema.field(field.name).type
     if pa.types.is_dictionary(held):
         held = held.value_type

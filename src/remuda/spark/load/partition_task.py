@@ -123,9 +123,11 @@ def in_session_clock(definition: MapDefinition, table: pa.Table) -> pa.Table:
 
 def with_variants_as_json(table: pa.Table) -> pa.Table:
     """Return the table with values of Spark's VARIANT as JSON texts. Its batches carry them as two binaries."""
-    from pyspark.sql.pandas.types import is_variant
-    from pyspark.sql.types import VariantVal
-
+    try:
+        from pyspark.sql.pandas.types import is_variant
+        from pyspark.sql.types import VariantVal
+    except ImportError:  # PySpark 3.5 has no such type
+        return table
     for number, field in enumerate(table.schema):
         if pa.types.is_struct(field.type) and is_variant(field.type):
             texts = [
