@@ -91,10 +91,10 @@ def test_a_table_of_spark_is_refused_with_what_to_write_instead(
     assert session.sql("SELECT SUM(amount) AS total FROM spark_v").collect()[0].total == 30
 
 
-def test_reading_a_map_as_a_stream_is_refused_in_one_sentence(session: SparkSession, grid: Grid) -> None:
-    stream = session.readStream.format("remuda").options(path=str(grid.store.path), map="orders").load()
-    query = stream.writeStream.format("noop").start()
-    with pytest.raises(Exception, match="maps cannot be read as streams"):
+def test_reading_a_query_as_a_stream_is_refused_in_one_sentence(session: SparkSession, grid: Grid) -> None:
+    options = {"path": str(grid.store.path), "query": "SELECT * FROM orders"}
+    query = session.readStream.format("remuda").options(**options).load().writeStream.format("noop").start()
+    with pytest.raises(Exception, match="a stream reads the versions of a map"):
         query.awaitTermination(60)
 
 

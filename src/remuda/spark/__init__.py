@@ -16,11 +16,14 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql import SparkSession as SparkSession
 
-__all__ = ["find_java", "lookup", "register", "session", "table", "write"]
+__all__ = ["export", "find_java", "lookup", "register", "session", "table", "write"]
 
 
 def register(spark: "SparkSession") -> None:
     """Make `spark.read.format("remuda")`, `df.write`, `df.writeStream` and the SQL function `remuda_lookup` work."""
+    from remuda.spark.driver.pyspark_version import refuse_old_pyspark
+
+    refuse_old_pyspark()
     from remuda.spark.frames.lookup_function import register_lookup
     from remuda.spark.source.data_source import register
 
@@ -62,7 +65,8 @@ def table(
 ) -> "DataFrame":
     """Return a map as a data frame of some of its columns, whose size Spark knows: it broadcasts a small one.
 
-    `columns` are those to read, without it all. Each query reads the newest version. `tasks` is how many tasks read it,
+    `columns` are those to read, without it all. Each query reads the newest version, or always that of the number
+    `version`, as SHOW VERSIONS lists them. `tasks` is how many tasks read it,
     by default as many as the session runs at once.
     """
     from remuda.spark.frames.map_frame import table
@@ -93,8 +97,33 @@ def write(
     All rows of a partition, and so of a key, come to one task: the segments of different tasks have no keys in common,
     and each covers a range of partitions, as those of `grid.load` do. `mode` may also be `replace`, Spark's overwrite.
     """
+    from remuda.spark.driver.pyspark_version import refuse_old_pyspark
+
+    refuse_old_pyspark()
     from remuda.spark.source.write import write_frame
 
     request = {"key": key, "indexes": indexes, "json": json, "partitions": partitions, "missing": missing}
     told = {"operation": operation, "changes": changes, "orderBy": orderBy, "condition": condition}
     write_frame(df, {"path": str(path), "map": map, "cache": cache, **request, **told}, mode, batchId)
+
+
+def export(
+    path: "str | PathLike[str]",
+    map: str,
+    target: str,
+    *,
+    spark: "SparkSession",
+    format: str = "parquet",
+    mode: str = "errorifexists",
+    columns: "Iterable[str] | None" = None,
+    version: int | None = None,
+    options: "Mapping[str, str] | None" = None,
+) -> None:
+    """Write a map by Spark's own writer for `parquet`, `delta` or `iceberg`, as it is now or was in a version.
+
+    `target` is a path, or for Iceberg also the name of a table. `mode` is that of Spark's writer, `options` are its
+    options. All tasks read one version. What changes after a version is read by the option `changes`.
+    """
+    from remuda.spark.frames.export import export
+
+    export(spark, str(path), map, target, format, mode, columns, version, options or {})

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from remuda.dataclass import dataclass
-from remuda.errors import not_supported, option_error
+from remuda.errors import option_error
 from remuda.spark.driver.connect import is_connect
 from remuda.spark.driver.tasks import slot_count
 from remuda.spark.frames.lookup_frame import spark_type
@@ -39,13 +39,11 @@ def table(
     """Return a map as a frame: see `remuda.spark.table`."""
     from pyspark.sql.types import StructField, StructType
 
-    if version is not None:
-        raise not_supported("a data frame reads the newest version of a map in each query, and no older one")
     if isinstance(columns, str):
         raise option_error("columns are a list of names")
     if tasks is not None and tasks < 1:
         raise option_error(f"tasks must be a whole number of at least 1, not {tasks}")
-    planned = plan_map(session, {"path": path, "map": map})
+    planned = plan_map(session, {"path": path, "map": map, **({} if version is None else {"version": str(version)})})
     scan = PlannedScan(planned, scanned_columns(planned.definition, columns))
     if not scan.columns:
         raise option_error("a frame has at least one column")

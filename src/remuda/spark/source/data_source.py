@@ -2,15 +2,17 @@
 
     spark.read.format("remuda").option("path", "shop.remuda").option("map", "orders").load()
     spark.read.format("remuda").option("path", "shop.remuda").option("query", "SELECT ...").load()
+    spark.readStream.format("remuda").options(path="shop.remuda", map="orders", changes="delta").load()
     df.write.format("remuda").option("path", "shop.remuda").option("map", "orders").mode("append").save()
 
 Options: `path`, a folder that all executors see or an address such as `s3://bucket/shop.remuda`; `map` or `query`; for
-reading `columns` (Spark does not say which it needs) and `tasks`; for appending `mode` = append or upsert, `orderBy`,
-the column whose greatest value wins where an upsert has a key more than once, and `missing` = null, which writes NULL
-into columns that the data lacks. With `key` a map that is absent is created (`write_target`). Spark's mode overwrite
-replaces all rows of the map in one commit. Files of a remote folder are cached on the disk of each machine that reads
-them, in the folder `cache`. Any number of jobs may write a store on S3, Google Cloud Storage or Azure at the same time;
-on HDFS only one may, and `soleWriter` = true says that there is no other.
+reading `columns` (Spark does not say which it needs) and `tasks`, `version` or `timestamp` for a map as it was, and
+`changes` and `since`, the version that was read before, for what has changed (`change_read`); for appending `mode` =
+append or upsert, `orderBy`, the column whose greatest value wins where an upsert has a key more than once, and
+`missing` = null, which writes NULL into columns that the data lacks. With `key` a map that is absent is created
+(`write_target`). Spark's mode overwrite replaces all rows of the map in one commit. Files of a remote folder are cached
+on the disk of each machine that reads them, in the folder `cache`. Any number of jobs may write a store on S3, Google
+Cloud Storage or Azure at the same time; on HDFS only one may, and `soleWriter` = true says that there is no other.
 
 Writing many rows costs the JVM less where the session's `spark.sql.execution.arrow.maxBytesPerBatch` is 2147483647:
 with any other limit Spark adds up the sizes of all columns after every row.
@@ -19,7 +21,7 @@ with any other limit Spark adds up the sizes of all columns after every row.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from pyspark.sql.datasource import DataSource
 
@@ -27,14 +29,16 @@ from remuda.errors import not_supported, option_error
 from remuda.spark.driver.connect import is_connect
 from remuda.spark.driver.spark_session import make_importable
 from remuda.spark.driver.tasks import refuse_stopped, slot_count
+from remuda.spark.source.change_read import ChangeReader, feed_columns, reads_changes
+from remuda.spark.source.change_stream import ChangeStream
 from remuda.spark.source.pinned_read import open_reader
-from remuda.spark.source.planned_map import find_map
+from remuda.spark.source.planned_map import find_map, past_moment
 from remuda.spark.source.source_read import (
     MapReader,
     QueryReader,
     default_tasks,
     query_columns,
-    read_columns,
+    task_count,
 )
 from remuda.spark.source.source_write import MODES, MapStreamWriter, MapWriter, find_target
 from remuda.storage.state.applied_batches import BatchId
@@ -52,7 +56,7 @@ _OPTIONS = frozenset(
     {
         *("path", "map", "query", "columns", "tasks", "cache", "checkpointlocation"),
         *("mode", "missing", "orderby", "key", "indexes", "partitions", "json", "solewriter"),
-        *("operation", "changes", "condition", "batchid"),
+        *("operation", "changes", "condition", "batchid", "since", "version", "timestamp"),
     }
 )
 
@@ -85,7 +89,7 @@ class RemudaSource(DataSource):
         if unknown:
             known = (
                 "path, map, query, columns, tasks, mode, missing, orderBy, key, indexes, partitions, json, operation, "
-                "changes, condition, batchId, cache"
+                "changes, condition, batchId, since, version, timestamp, cache"
             )
             raise option_error(f"unknown option: {unknown[0]}; the options are {known}")
         if not options.get("path"):
@@ -99,7 +103,8 @@ class RemudaSource(DataSource):
         else:
             store = open_reader(self.options)
             try:
-                columns = read_columns(find_map(store, self.options["map"]), self.options.get("columns"))
+                definition = find_map(store, self.options["map"], past_moment(self.options))
+                columns = feed_columns(definition, self.options)
             finally:
                 store.close()
         return ", ".join(
@@ -108,8 +113,17 @@ class RemudaSource(DataSource):
         )
 
     def reader(self, schema: StructType) -> DataSourceReader:
+        if past_moment(self.options) is not None and ("query" in self.options or "changes" in self.options):
+            raise option_error(
+                "version and timestamp belong to the option map alone",
+                suggestion='Write "FROM t FOR VERSION AS OF 7" in a query, and since = 7 to read the changes after it.',
+            )
         if "query" in self.options:
             return QueryReader(self.options, self.tasks)
+        if reads_changes(self.options):
+            return ChangeReader(self.options, task_count(self.options, self.tasks))
+        if "since" in self.options:
+            raise option_error('since belongs to the changes of a map: .option("changes", "delta")')
         return MapReader(self.options, self.tasks)
 
     def writer(self, schema: StructType, overwrite: bool) -> MapWriter:
@@ -122,15 +136,10 @@ class RemudaSource(DataSource):
         batch = BatchId.checked(self.options.get("batchId"))
         return MapWriter(find_target(self._for_writing(), schema, mode, batch))
 
-    def streamReader(self, schema: StructType) -> NoReturn:
-        raise not_supported(
-            "maps cannot be read as streams",
-            suggestion="Read them by spark.read; a stream that joins such a data frame reads it anew in each batch.",
-        )
-
-    def simpleStreamReader(self, schema: StructType) -> NoReturn:
-        """Spark asks for this where the other raises."""
-        self.streamReader(schema)
+    def streamReader(self, schema: StructType) -> ChangeStream:
+        if "map" not in self.options:
+            raise option_error('a stream reads the versions of a map: .option("map", ...)')
+        return ChangeStream(self.options, task_count(self.options, self.tasks))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> MapStreamWriter:
         if overwrite:
