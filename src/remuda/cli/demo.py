@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow.parquet as pq
 
 import remuda
+from remuda.cli.demo_pipeline import run_pipeline
 from remuda.cli.demo_queries import DEFINITION, access_path, best_of, changes, orders, questions, timed
 from remuda.cli.demo_spark import PlainSpark, start_spark
 from remuda.presentation.durations import duration
@@ -58,6 +59,7 @@ def _demonstrate(folder: Path, rows: int, session: Any) -> None:
         _show_changes(grid, rows)
         if session is not None:
             _show_spark_engine(grid)
+            _show_pipeline(grid, session, folder, rows)
         _show_plan(grid, rows)
     _show_what_next()
 
@@ -123,6 +125,14 @@ def _show_spark_engine(grid: Grid) -> None:
     print("  " + "─" * (WIDTH - 2))
     print(f"  SET engine = spark; {text}")
     print(_row("  → one task for each executor slot", f"{len(answer):,}", duration(taken), "", ""))
+
+
+def _show_pipeline(grid: Grid, session: Any, folder: Path, rows: int) -> None:
+    print("\n" + _row("A pipeline: raw files → Spark → map → lookups → change feed", "rows", "Remuda", "", ""))
+    print("  " + "─" * (WIDTH - 2))
+    for stage in run_pipeline(session, grid, folder, max(100, rows // 10)):
+        print(f"  {stage.what}")
+        print(_row(f"  → {stage.how}", f"{stage.rows:,}", duration(stage.seconds), "", ""))
 
 
 def _show_plan(grid: Grid, rows: int) -> None:
