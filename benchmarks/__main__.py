@@ -14,6 +14,7 @@ from benchmarks import (
     manifest_growth,
     planning,
     space,
+    spark_frames,
     suites,
 )
 from remuda.bench import data
@@ -30,6 +31,7 @@ SUBJECTS = (
     "manifest_growth",
     "cluster_growth",
     "footprint",
+    "spark_frames",
 )
 
 
@@ -38,6 +40,7 @@ def main() -> int:
     parser.add_argument("subjects", nargs="*", choices=[*SUBJECTS, []], metavar="SUBJECT", help=", ".join(SUBJECTS))
     parser.add_argument("--rows", type=int, default=1_000_000, help="default: 1,000,000")
     parser.add_argument("--scale", type=float, default=1.0, help="of TPC-H and TPC-DS in suites; default: 1")
+    parser.add_argument("--keys", type=int, default=1_000_000, help="looked up at most, in spark_frames")
     options = parser.parse_args()
     for subject in options.subjects or SUBJECTS:
         match subject:
@@ -57,6 +60,8 @@ def main() -> int:
                 manifest_growth.show()
             case "cluster_growth":
                 cluster_growth.show()
+            case "spark_frames":
+                spark_frames.show(options.rows, options.keys)
             case _:
                 _show_footprint()
     return 0
