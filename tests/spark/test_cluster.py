@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 CHECKS = Path(__file__).with_name("cluster_checks.py")
-SHORT = "load_query_and_data_source"
+SHORT = "load_query_and_data_source or one_version_though_an_executor_is_killed"
 """What is run without `slow`: each cluster is several Java processes, and starting them is most of the time."""
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("clusters"), pytest.mark.timeout(1800)]
 
