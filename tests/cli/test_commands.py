@@ -79,12 +79,11 @@ def test_the_schema_creates_the_same_again(feed: Feed, shell: Shell) -> None:
         'CREATE INDEX odd ON "Odd name" ("b c", d) TYPE SORTED',
         "CREATE TABLE everywhere (a BIGINT, PRIMARY KEY (a)) REPLICATED",
         "CREATE TABLE no_key (a BIGINT)",
-        "CREATE TABLE fine (a BIGINT, PRIMARY KEY (a))"
-        " WITH (partitions = 4096, retention = '2 hours', compression = 'LZ4')",
+        "CREATE TABLE w (a INT, PRIMARY KEY (a)) WITH (partitions = 4096, retention = '2 hours', compression = 'LZ4')",
         "CREATE VIEW v AS SELECT a FROM everywhere WHERE a > 1",
     ):
         shell.session.sql(statement)
-    assert "WITH (partitions = 4096, retention = '7200 seconds', compression = 'lz4')" in feed("\\schema fine")
+    assert "WITH (partitions = 4096, retention = '7200 seconds', compression = 'lz4')" in feed("\\schema w")
     assert feed("\\schema no_key") == "CREATE TABLE no_key (\n  a BIGINT\n);"
     schema = feed(".schema")
     with remuda.open() as grid:

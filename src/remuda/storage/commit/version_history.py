@@ -117,7 +117,7 @@ class VersionHistory:
 
     def newest(self) -> int:
         """Return the number of the newest version."""
-        return version_number(read_manifest(self._path()))
+        return self._kept().newest()
 
     def committed(self, number: int) -> int:
         """Return when a version was committed, in microseconds since 1970 in UTC."""

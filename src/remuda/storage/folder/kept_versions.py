@@ -79,6 +79,10 @@ class KeptVersions:
         """Return the numbers of the versions in the folder that are not the newest, from the oldest on."""
         return [int(name.partition(".")[0]) for name in list_files(self._folder, levels=1, form=_NAME)]
 
+    def newest(self) -> int:
+        """Return the number of the newest version."""
+        return version_number(read_manifest(self._store))
+
     def read(self, number: int) -> Manifest:
         """Return the root of a version, which may be the newest. `FileNotFoundError` says that it is not kept."""
         newest = read_manifest(self._store)

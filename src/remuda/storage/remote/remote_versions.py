@@ -37,6 +37,14 @@ class RemoteVersions:
             first.setdefault(version_number(root), root)
         return [(version_of(root), root) for root in first.values()]
 
+    def newest(self) -> int:
+        """Return the number of the newest version."""
+        found = self._roots.newest()
+        root = None if found is None else self._root(found)
+        if root is None:
+            raise FileNotFoundError(ENOENT, "missing", root_name(found or 1))
+        return version_number(root)
+
     def read(self, number: int) -> Manifest:
         """Return the root of a version. `FileNotFoundError` says that it is not kept."""
         found = self._roots.read(number)
