@@ -54,6 +54,23 @@ def rows_of(grid: Any, version: int | None = None) -> Rows:
     return dict(grid.sql(f"SELECT id, v FROM t{suffix}").fetchall())
 
 
+def changes_of(grid: Any, since: int, until: int) -> list[tuple[str, int, int]]:
+    rows = grid.changes("t", since, until).read_all().to_pylist()
+    return sorted((row["_change_type"], row["id"], row["v"]) for row in rows)
+
+
+def model_changes(before: Rows, after: Rows) -> list[tuple[str, int, int]]:
+    changed = [key for key in before.keys() & after.keys() if before[key] != after[key]]
+    return sorted(
+        [
+            *(("insert", key, after[key]) for key in after.keys() - before.keys()),
+            *(("delete", key, before[key]) for key in before.keys() - after.keys()),
+            *(("update_preimage", key, before[key]) for key in changed),
+            *(("update_postimage", key, after[key]) for key in changed),
+        ]
+    )
+
+
 def newest(grid: Any) -> int:
     return int(grid.sql("SHOW VERSIONS").fetchall()[-1][0])
 
@@ -95,6 +112,8 @@ def test_versions_of_several_writers_agree_with_a_model(
             assert rows_of(grid) == rows
         for version, expected in versions.items():
             assert rows_of(grid, version) == expected
+        since, until = sorted(random_.sample(sorted(versions), 2))
+        assert changes_of(grid, since, until) == model_changes(versions[since], versions[until])
 
 
 def test_versions_have_numbers_and_times(opened: Open) -> None:

@@ -15,7 +15,7 @@ from remuda.dataclass import dataclass
 from remuda.errors import not_supported, option_error
 from remuda.expr import Column
 from remuda.spark.driver.tasks import freeze_garbage
-from remuda.spark.source.map_scan import arrow_schema, shares_of
+from remuda.spark.source.partition_scan import arrow_schema, shares_of
 from remuda.spark.source.pinned_read import open_reader
 from remuda.spark.source.planned_map import KEPT_SECONDS, find_map
 from remuda.spark.source.source_read import read_columns

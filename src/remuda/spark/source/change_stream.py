@@ -15,7 +15,7 @@ from pyspark.sql.datasource import DataSourceStreamReader
 from remuda.dataclass import dataclass
 from remuda.errors import ErrorCode, SqlError, state_error
 from remuda.spark.source.change_read import feed_columns, plan_shares, since_option
-from remuda.spark.source.map_scan import arrow_schema
+from remuda.spark.source.partition_scan import arrow_schema
 from remuda.spark.source.pinned_read import open_reader
 from remuda.spark.source.planned_map import find_map
 from remuda.storage import open_snapshot
