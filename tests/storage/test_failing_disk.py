@@ -6,6 +6,7 @@ import errno
 import gc
 import os
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -22,7 +23,7 @@ from remuda.errors import OutcomeUnknownError, StorageError
 from remuda.storage import Durability, Lookup, Store
 from remuda.storage.folder.manifest import decode_manifest
 from tests.storage.crash_writer import ROWS, statement_rows
-from tests.storage.folders import abandon, filled, log_files, only_map, recorded_length
+from tests.storage.folders import abandon, filled, log_files, names_in_force, only_map, recorded_length
 from tests.storage.maps import contents, index_on, table_of
 
 NOBODY = 65534
@@ -82,6 +83,49 @@ def test_a_full_disk_refuses_writes_and_keeps_all_that_was_acknowledged(small_di
     assert contents(only_map(store).snapshot()) == expected
     only_map(store).put([(0, "y", 1.0)])
     store.close()
+
+
+@pytest.mark.parametrize("durability", Durability)
+def test_a_checkpoint_after_one_that_could_not_commit_commits_for_both(tmp_path: Path, durability: Durability) -> None:
+    """The segments that the first one has flushed are in no manifest, and nothing is left for the second to flush."""
+    folder = tmp_path / "store"
+    store = filled(folder, durability)
+    orders = only_map(store)
+    orders.insert(statement_rows(1))
+    store.checkpoint()
+    orders.delete([row[0] for row in statement_rows(1)])
+    orders.insert(statement_rows(2))
+    (folder / "MANIFEST.new").mkdir()  # No manifest can be written.
+    for tries in range(3):
+        with pytest.raises(StorageError, match="the manifest cannot be written"):
+            store.checkpoint()
+        gc.collect()
+        killed = tmp_path / f"killed {tries}"
+        shutil.copytree(folder, killed, ignore=shutil.ignore_patterns("*.new"))
+        again = Store.open(killed)
+        expected = statement_rows(1 if durability is Durability.NONE else 2)
+        assert contents(only_map(again).snapshot()) == expected
+        again.close()
+    (folder / "MANIFEST.new").rmdir()
+    store.checkpoint()
+    store.close()
+    again = Store.open(folder)
+    assert contents(only_map(again).snapshot()) == statement_rows(2)
+    assert {path.name.partition(".")[0] for path in folder.glob("maps/*/*")} == names_in_force(again)
+    again.close()
+
+
+def test_a_store_without_a_log_commits_at_closing_what_a_checkpoint_could_not(tmp_path: Path) -> None:
+    store = filled(tmp_path, Durability.NONE)
+    only_map(store).insert(statement_rows(1))
+    (tmp_path / "MANIFEST.new").mkdir()
+    with pytest.raises(StorageError, match="the manifest cannot be written"):
+        store.checkpoint()
+    (tmp_path / "MANIFEST.new").rmdir()
+    store.close()
+    again = Store.open(tmp_path)
+    assert contents(only_map(again).snapshot()) == statement_rows(1)
+    again.close()
 
 
 @pytest.mark.parametrize("free", ["truncate", "drop"])

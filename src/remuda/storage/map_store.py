@@ -433,9 +433,8 @@ class MapStore:
         One that is `needed` is not given up for a statement that waits to remove all rows.
         """
         with self.state.structure:
-            if self._flush.run(needed=needed):
+            if self._flush.run(needed=needed) or self.has_uncommitted_segments:
                 self.state.commit(None)
-            self._flush.discard_superseded()
 
     def flush(self) -> bool:
         """Do all of a checkpoint but its commit; return False if there was nothing to do."""
@@ -443,12 +442,14 @@ class MapStore:
 
     @property
     def has_uncommitted_segments(self) -> bool:
-        """Tell whether a flush of a remote store is in no root yet: its commit has failed."""
-        return self.state.pending is not None and bool(self.state.pending.flushed)
+        """Tell whether a flush is in no manifest yet: its commit has failed."""
+        pending = self.state.pending
+        return self._flush.is_uncommitted if pending is None else bool(pending.flushed)
 
-    def discard_superseded(self) -> None:
-        """Remove the segments that flushes before the last commit have replaced."""
-        self._flush.discard_superseded()
+    def mark_committed(self) -> None:
+        """Take what is in force for committed, and let go of the segments that flushes before have replaced."""
+        self.state.mark_committed()
+        self._flush.mark_committed()
 
     def fill_unseen(self, fill: Callable[[MapStore], None]) -> None:
         """Load rows into a map that is not in the catalog yet; they are committed together with it."""

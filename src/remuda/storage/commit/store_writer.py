@@ -168,8 +168,6 @@ class StoreWriter:
         flushed = [each.flush() for each in self._state.maps.values()]
         if any(flushed) or any(each.has_uncommitted_segments for each in self._state.maps.values()):
             self.commit_manifest()
-        for each in self._state.maps.values():
-            each.discard_superseded()
 
     def commit_manifest(
         self, delivery: str | None = None, *, only_changes: bool = False, changed: str | None = None
@@ -180,6 +178,7 @@ class StoreWriter:
         """
         state = self._state
         if state.folder is None:
+            self._mark_committed()
             return
         with state.structure:
             if state.closed:  # a load that was under way: the folder may have another writer, and the maps hold nothing
@@ -197,8 +196,11 @@ class StoreWriter:
                 if state.remote is not None:
                     self.refuse_writes(error)
                 raise
-            for each in state.maps.values():
-                each.state.mark_committed()
+            self._mark_committed()
+
+    def _mark_committed(self) -> None:
+        for each in self._state.maps.values():
+            each.mark_committed()
 
     def refuse_writes(self, error: StorageError) -> None:
         """Refuse all writes from now on, for this reason: only opening the store again shows its state."""

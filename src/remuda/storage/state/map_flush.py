@@ -24,7 +24,7 @@ class MapFlush:
         self._state = state
         self.is_needless = False
         self._superseded: list[tuple[StoredSegment, ...]] = []
-        """Segments that a manifest may still name, though a checkpoint has replaced them."""
+        """Segments that the manifest in force still names, though a checkpoint has replaced them."""
 
     def run(self, *, needed: bool = False) -> bool:
         """Do all of a checkpoint but its commit; return False if there was nothing to do.
@@ -53,8 +53,13 @@ class MapFlush:
                 state.flushed = flushed
             return True
 
-    def discard_superseded(self) -> None:
-        """Remove the segments that flushes before the last commit have replaced."""
+    @property
+    def is_uncommitted(self) -> bool:
+        """Tell whether no manifest names the segments of a flush yet: its commit has failed."""
+        return bool(self._superseded)
+
+    def mark_committed(self) -> None:
+        """Remove the segments that flushes have replaced: the manifest in force names the ones in their place."""
         state = self._state
         with state.structure:
             while self._superseded:
