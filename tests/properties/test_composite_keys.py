@@ -49,6 +49,9 @@ class KeyQueries:
             condition = f"({condition}) AND v < {random.choice((0, 3, 6))}"
         if random.random() < 0.1:
             condition = f"({condition}) AND (a = 3 OR v = 2)"
+        if random.random() < 0.3:
+            others = " OR ".join(self._branch(name, values) for _ in range(random.choice((1, 2, 12))))
+            condition = f"({condition}) AND ({others})"
         return f"SELECT * FROM {name} WHERE {condition}", values
 
     def _branch(self, name: str, values: list[int]) -> str:

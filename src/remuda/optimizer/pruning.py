@@ -37,25 +37,29 @@ def key_alternatives(
     """Return the keys of every branch of an OR, and what remains of the filter; None where a branch has no whole key.
 
     `(a = 1 AND b = 2) OR (a = 3 AND b = 4 AND x > 5)` over the key (a, b) has two keys. Each row that passes has one of
-    them, and not each row that has one passes: an OR remains, unless its branches say nothing but the key.
+    them, and not each row that has one passes: all of the filter remains. Where an OR says nothing but keys, its own
+    keys are looked up and the rest of the filter remains, other ORs of keys included.
     """
     parts = conjuncts(filter_)
     if filter_ is None or not any(len(disjuncts(part)) > 1 for part in parts):
         return None
-    found = _alternatives(definition, definition.key, filter_)
+    whole = next((part for part in parts if _has_only_keys(definition, part)), None)
+    found = _alternatives(definition, definition.key, filter_ if whole is None else whole)
     if not found:
         return None
     keys = [tuple(bound for bound in each if isinstance(bound, Points)) for each in found]
     if any(len(key) < len(definition.key) for key in keys):
         return None
-    remaining = [part for part in parts if not all(_is_whole_key(definition, branch) for branch in disjuncts(part))]
-    # With two ORs of keys a key of the one is looked up, and the other one remains.
-    residual = conjunction(remaining) if len(remaining) == len(parts) - 1 else filter_
+    residual = filter_ if whole is None else conjunction(part for part in parts if part is not whole)
     return tuple(dict.fromkeys(keys)), residual
 
 
+def _has_only_keys(definition: MapDefinition, part: Expression) -> bool:
+    """Whether every branch of an OR says `=` or IN of each column of the key, once, and nothing else."""
+    return all(_is_whole_key(definition, branch) for branch in disjuncts(part))
+
+
 def _is_whole_key(definition: MapDefinition, branch: Expression) -> bool:
-    """Whether a branch of an OR says `=` or IN of each column of the key, once, and nothing else."""
     predicates = find_sargable(branch)
     bounds = [each.bound for name in definition.key for each in predicates.get(name, ()) if each.exact]
     points = [bound for bound in bounds if isinstance(bound, Points) and not bound.or_null]
