@@ -208,6 +208,20 @@ def test_a_sink_keeps_the_last_row_of_a_key(grid: Any, side: str, monkeypatch: p
     assert {key: row[0] for key, row in contents(grid).items()} == {key: 290 + key for key in range(10)}
 
 
+@pytest.mark.parametrize("key", ["x", "x, y"])
+def test_two_rows_whose_key_is_nan_have_one_key(side: str, key: str) -> None:
+    """To Python two NaNs differ, to SQL they are the same key."""
+    with remuda.open() as grid:
+        grid.sql(f"CREATE TABLE t (x DOUBLE, y BIGINT, n BIGINT, PRIMARY KEY ({key}))")
+        nans = "SELECT i + 'NaN'::DOUBLE, 1, i FROM generate_series(1, 2) AS s(i)"
+        for rest in ("", f" ON CONFLICT ({key}) DO UPDATE SET n = excluded.n"):
+            with pytest.raises(ConstraintError):
+                grid.sql(f"INSERT INTO t {nans}{rest}")
+        assert grid.sql(f"INSERT INTO t {nans} ON CONFLICT DO NOTHING").update_count == 1
+        grid.sql(f"SINK INTO t {nans}")
+        assert grid.sql("SELECT n FROM t").fetchall() == [(2,)]
+
+
 def test_readers_keep_the_state_before_the_statement(grid: Any, side: str) -> None:
     fill(grid, 300)
     for text in ("INSERT INTO m SELECT id + 900, n, name FROM m", "UPDATE m SET n = 8", "DELETE FROM m WHERE id > 3"):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from remuda.errors import constraint_error, too_many_rows
 from remuda.plan.logical import Operation
+from remuda.types.normalized_key import canonical_key
 
 if TYPE_CHECKING:
     from remuda.catalog import MapDefinition
@@ -46,7 +47,7 @@ def _refuse_same_keys(definition: MapDefinition, rows: list[tuple[Any, ...]]) ->
     key_of = itemgetter(*definition.positions(definition.key))
     seen: set[Any] = set()
     for row in rows:
-        key = key_of(row)
+        key = canonical_key(key_of(row))
         if key in seen:
             raise same_keys(definition)
         seen.add(key)

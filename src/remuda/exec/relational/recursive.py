@@ -19,6 +19,7 @@ from remuda.exec.operator import Exec, IterationResult
 from remuda.exec.relational.union import Picker
 from remuda.plan.physical import Receive
 from remuda.plan.walk import walk
+from remuda.types.normalized_key import hashable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -102,16 +103,11 @@ class RecursiveExec(Exec):
         rows: list[tuple[Any, ...]] = []
         for piece in pieces(batch, self._context):
             for row in piece.tuples():
-                known = tuple([_same_when_equal(value) for value in row])
+                known = tuple([hashable(value) for value in row])
                 if known not in self._seen:
                     self._seen.add(known)
                     rows.append(row)
         return TupleBatch(batch.columns, rows)
-
-
-def _same_when_equal(value: Any) -> Any:
-    """NaN, which Python finds unequal to itself, as something that is not."""
-    return "NaN" if value != value else value
 
 
 class WorkingTableExec(Exec):
