@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 
     from remuda.plan.traits import Collation
 
+NUMBERS_FOR_EACH = 100
+"""Rows for each one that is kept, up to which sorting all of them takes no longer than selecting the first ones."""
+TEXTS_FOR_EACH = 10
+"""The same where a key is not sorted as a number."""
 _ASCENDING = SortKey(0)
 
 
@@ -66,10 +70,18 @@ def sort_positions(batch: pa.RecordBatch, ordinals: Sequence[int], collation: Co
 
 
 def top_positions(batch: pa.RecordBatch, ordinals: Sequence[int], collation: Collation, count: int) -> pa.Array:
-    """Return the positions of the first `count` rows of the order, in that order."""
-    if count >= batch.num_rows:
-        return sort_positions(batch, ordinals, collation)
+    """Return the positions of the first `count` rows of the order, in that order.
+
+    They are selected only where they are few of the rows. Arrow keeps them in a heap: of a million numbers the first
+    10,000 take 17 ms, 100,000 take 105 and 500,000 take 466, while sorting all of them takes 10; of texts 148.
+    """
+    if count * NUMBERS_FOR_EACH >= batch.num_rows:
+        parts = sort_parts(batch, ordinals, collation)
+        if parts is not None:
+            return pa.array(sorted_by(parts, batch.num_rows)[:count])
     table, keys = _sort_table(batch, ordinals, collation)
+    if count * TEXTS_FOR_EACH >= batch.num_rows:
+        return pc.sort_indices(table, sort_keys=keys).slice(0, count)
     return pc.select_k_unstable(table, count, keys)
 
 
