@@ -59,7 +59,9 @@ STREAM_ROW = 6.0
 """The same where rows come group by group."""
 DISTINCT_ROW = 20.0
 """Finding out whether the group has had the value before."""
-SORT_COMPARISON = 5.0
+SORT_COMPARISON = 2.0
+"""Comparing two rows, with a part of fetching them in order (measured: a million rows of two columns, 20 comparisons
+each, take 16 ms by integers and 33 by doubles)."""
 SORTED_ENTRY = 30.0
 """Putting one entry of an index into the order of another."""
 PASSED_ENTRY = 5.0
@@ -208,10 +210,10 @@ def operator_cost(node: physical.PhysicalNode, rows: float, size: ScanSize | Non
             distinct = sum(call.distinct for call in node.calls) * DISTINCT_ROW
             return OPERATOR_START + _input_rows(node) * (STREAM_ROW + distinct) + rows * STREAM_ROW
         case physical.Sort():
-            count = _input_rows(node)
-            return OPERATOR_START + count * math.log2(count + 2) * SORT_COMPARISON
+            return OPERATOR_START + _sorting(_input_rows(node))
         case physical.TopN():
-            return OPERATOR_START + _input_rows(node) * TOP_ROW
+            count = _input_rows(node)
+            return OPERATOR_START + min(count * TOP_ROW + _sorting(_held_rows(node)), _sorting(count))
         case physical.Limit() | physical.Root() | physical.Send() | physical.Receive():
             return 0.0
         case physical.HashJoin():
@@ -235,8 +237,7 @@ def operator_cost(node: physical.PhysicalNode, rows: float, size: ScanSize | Non
             return OPERATOR_START
         case physical.Window():
             count = _input_rows(node)
-            comparisons = count * math.log2(count + 2) * SORT_COMPARISON
-            return OPERATOR_START + comparisons + count * len(node.calls) * WINDOW_CALL_ROW
+            return OPERATOR_START + _sorting(count) + count * len(node.calls) * WINDOW_CALL_ROW
         case physical.Expand():
             return OPERATOR_START + rows * PROJECT_ROW * len(node.columns)
         case physical.Series():
@@ -275,6 +276,20 @@ def operator_cost(node: physical.PhysicalNode, rows: float, size: ScanSize | Non
             return OPERATOR_START
         case _:
             assert_never(node)
+
+
+def _sorting(rows: float) -> float:
+    """Return the cost of putting so many rows in order."""
+    return rows * math.log2(rows + 2) * SORT_COMPARISON
+
+
+def _held_rows(node: physical.TopN) -> float:
+    """Return how many rows of a TopN's input, in no order of its keys, are among the first when they come.
+
+    The n-th row is one of the first k with a probability of k / n.
+    """
+    rows, kept = _input_rows(node), max(1.0, wanted_rows(node))
+    return kept * (1.0 + math.log(rows / kept)) if kept < rows else rows
 
 
 def _comparing(node: physical.NestedLoopJoin, rows: float) -> float:
