@@ -14,10 +14,13 @@ from msgspec.structs import replace
 
 import remuda
 from remuda.errors import SqlError, StorageError
+from remuda.storage import snapshot
+from remuda.storage.commit import recovery
 from remuda.storage.folder import manifest, partition_groups, store_folder
 from remuda.storage.folder.group_file import GroupRef, check_groups, encode_group, read_group, write_group
 from remuda.storage.folder.manifest import read_manifest, write_manifest
 from remuda.storage.load import group_compaction, group_split, map_load, segment_cut
+from remuda.storage.lookup import point_lookup
 from remuda.storage.segment.group_ranges import cuts_of, ranges_of
 
 CREATE = "CREATE TABLE t (id BIGINT PRIMARY KEY, v BIGINT, s VARCHAR) WITH (partitions = 16)"
@@ -195,12 +198,15 @@ class History:
 SEEDS = [*range(2), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 30))]
 
 
+@pytest.mark.parametrize("opened", [0, 16], ids=["opened when read", "opened at once"])
 @pytest.mark.parametrize("group_bytes", [1_000, 512 << 20], ids=["many groups", "one group"])
 @pytest.mark.parametrize("in_folder", [True, False], ids=["folder", "memory"])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_random_changes_agree_with_a_model(
-    tmp_path: Path, seed: int, in_folder: bool, group_bytes: int, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, seed: int, in_folder: bool, group_bytes: int, opened: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    for module, name in ((recovery, "MOST_OPENED"), (point_lookup, "MOST_OPENED"), (snapshot, "MOST_ASKED")):
+        monkeypatch.setattr(module, name, opened)
     monkeypatch.setattr(segment_cut, "GROUP_BYTES", group_bytes)
     monkeypatch.setattr(map_load, "SMALL_LOAD", 100)
     monkeypatch.setattr(group_compaction, "MOST_SEGMENTS", 3)

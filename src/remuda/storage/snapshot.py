@@ -19,11 +19,11 @@ from remuda.storage.segment.deletion_vector import DeletionVector
 from remuda.storage.segment.segment_builder import build_segment
 from remuda.storage.segment.segment_directory import SegmentDirectory
 from remuda.storage.segment.segment_file import SegmentInfo, open_segment
-from remuda.storage.segment.segment_source import source_class
+from remuda.storage.segment.segment_source import SegmentSource, source_class
 from remuda.storage.state.map_version import MapVersion
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     import numpy as np
 
@@ -32,6 +32,10 @@ if TYPE_CHECKING:
     from remuda.storage.remote.remote_location import RemoteLocation
     from remuda.storage.row_source import Source
     from remuda.storage.segment.segment import Segment
+
+
+MOST_ASKED = 16
+"""Sources that are asked for the rows of some partitions whether or not they have any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +88,16 @@ class MapSnapshot:
                 sources.append(MemtableSource(version.definition, version.columns, self.length))
             self._sources = tuple(sources)
         return self._sources
+
+    def sources_of(self, partitions: np.ndarray | None) -> Sequence[Source]:
+        """Return the sources that can have rows of these partitions (ascending ids; None: all).
+
+        Of few sources all: each of them finds out by itself. Of many the others are not opened.
+        """
+        sources = self.sources
+        if partitions is None or len(sources) <= MOST_ASKED:
+            return sources
+        return [each for each in sources if not isinstance(each, SegmentSource) or each.covers(partitions)]
 
     @property
     def rows(self) -> int:

@@ -60,6 +60,7 @@ class Store:
         state.catalog = replace(state.catalog, history=self.history)
         self._loader = None if folder is None else StoreLoader(state, self._writer, folder)
         self.verification = Verification(lambda: list(state.maps.values()))
+        state.when_opened = self.verification.start
         self._inbox = (
             None
             if folder is None or read_only or remote is not None

@@ -68,12 +68,15 @@ def count_entries(node: IndexScan, sources: Sequence[Source], lookups: Sequence[
     return sum(source.count(node.index.id, lookup) for source in sources for lookup in lookups)
 
 
-def choose_index(scans: Sequence[IndexScan], snapshot: MapSnapshot, values: Values) -> IndexChoice:
+def choose_index(
+    scans: Sequence[IndexScan], snapshot: MapSnapshot, values: Values, partitions: np.ndarray | None = None
+) -> IndexChoice:
     """Choose the scan with the fewest entries, or a full scan where even those are too many.
 
-    `scans` are those of `by_candidates`. Of equal ones the first is chosen.
+    `scans` are those of `by_candidates`. Of equal ones the first is chosen. Entries are those of the sources that can
+    have rows of the partitions.
     """
-    found = _count(scans, snapshot, values)
+    found = _count(scans, snapshot.sources_of(partitions), values)
     best = min(range(len(found)), key=lambda number: found[number][1])
     lookups, entries = found[best]
     cutover = scans[0].scan_cutover
@@ -100,7 +103,7 @@ def choose_order(scans: Sequence[IndexScan], snapshot: MapSnapshot, values: Valu
     lookups = index_lookups(own.bounds, values)
     if rule is None:
         return IndexChoice(0, own, lookups, 0, False, None)
-    (_, within), *others = _count(scans, snapshot, values)
+    (_, within), *others = _count(scans, snapshot.sources, values)
     if not others:
         return IndexChoice(0, own, lookups, within, False, None)
     passing = rule.passing
@@ -133,9 +136,8 @@ def _wanted_rows(scan: IndexScan, values: Values) -> int | None:
     return max(wanted or 1, 1)
 
 
-def _count(scans: Sequence[IndexScan], snapshot: MapSnapshot, values: Values) -> list[tuple[list[Lookup], int]]:
+def _count(scans: Sequence[IndexScan], sources: Sequence[Source], values: Values) -> list[tuple[list[Lookup], int]]:
     """Return the lookups and the entries of each scan, up to the first that has no more than a few."""
-    sources = snapshot.sources
     found: list[tuple[list[Lookup], int]] = []
     for scan in scans:
         lookups = index_lookups(scan.bounds, values)

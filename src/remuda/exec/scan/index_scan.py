@@ -11,7 +11,7 @@ from remuda.exec.scan.map_scan import IteratorExec, full_scan_batches, scan_part
 from remuda.exec.scan.scan_filter import residual_filter, whole_filter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     import numpy as np
 
@@ -36,16 +36,16 @@ class IndexScanExec(IteratorExec):
         node = self._node
         partitions = scan_partitions(node, context)
         snapshot = context.snapshot(node.map.id)
-        choice = choose_index(self._code.of(node, by_candidates), snapshot, context.parameters.values)
+        choice = choose_index(self._code.of(node, by_candidates), snapshot, context.parameters.values, partitions)
         choice.note(context.activity)
         if choice.scans:
             full = self._code.of(node, whole_filter)
             self.start(context, full_scan_batches(node, full, partitions, context))
         else:
-            self.start(context, self._batches(choice, snapshot.sources, partitions, context))
+            self.start(context, self._batches(choice, snapshot.sources_of(partitions), partitions, context))
 
     def _batches(
-        self, choice: IndexChoice, sources: tuple[Source, ...], partitions: np.ndarray | None, context: ExecContext
+        self, choice: IndexChoice, sources: Sequence[Source], partitions: np.ndarray | None, context: ExecContext
     ) -> Iterator[RowBatch]:
         rows = self._code.of(choice.scan, residual_filter)
         for source in sources:
@@ -77,7 +77,7 @@ class IndexCountExec(IteratorExec):
         """Count positions, as an entry may be of a row that a later write replaced; no row is read."""
         node = self._node
         count = 0
-        for source in context.snapshot(node.map.id).sources:
+        for source in context.snapshot(node.map.id).sources_of(partitions):
             for lookup in index_lookups(node.bounds, context.parameters.values):
                 count += len(source.positions(node.index.id, lookup, partitions))
         context.activity.index_entries += count

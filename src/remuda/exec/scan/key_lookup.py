@@ -34,11 +34,11 @@ class KeyLookupExec(IteratorExec):
         keys = lookup_keys(self._node.keys, context.parameters.values)
         if context.partitions is not None and partitions is not None:
             keys = keys_in_partitions(self._node.map, keys, partitions)
-        self.start(context, self._batches(keys, context))
+        self.start(context, self._batches(keys, partitions, context))
 
-    def _batches(self, keys: list[Any], context: ExecContext) -> Iterator[RowBatch]:
+    def _batches(self, keys: list[Any], partitions: np.ndarray | None, context: ExecContext) -> Iterator[RowBatch]:
         rows = self._rows
-        for source in context.snapshot(self._node.map.id).sources:
+        for source in context.snapshot(self._node.map.id).sources_of(partitions):
             for first in range(0, len(keys), MANY_KEYS):
                 positions = source.key_positions(keys[first : first + MANY_KEYS])
                 context.activity.index_entries += len(positions)

@@ -70,7 +70,7 @@ def scan_ranges(
 ) -> list[SourcePiece]:
     """Return what a full scan reads, in pieces as long as they can be."""
     pieces: list[SourcePiece] = []
-    for source in context.snapshot(node.map.id).sources:
+    for source in context.snapshot(node.map.id).sources_of(partitions):
         ranges = rows.zones.of(source, partitions, context.parameters)
         if isinstance(source, SegmentSource):
             source.segment.expect(rows.names, ranges)

@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 
 Made = TypeVar("Made")
 
+MOST_OPENED = 16
+"""Segments of a map that are opened with it. A map of more opens each when it is first read."""
+
 _OVERTAKEN_TRIES = 100
 """How often a reader reads manifest and log that the writer has replaced meanwhile."""
 
@@ -182,9 +185,10 @@ def _understood(path: Path, make: Callable[..., Made], *given: Any) -> Made:
 def recover_map(
     groups: PartitionGroups, entry: MapEntry, directory: SegmentDirectory, definition: MapDefinition
 ) -> RecoveredMap:
-    """Open the segments of a map of a version, which has no log. A missing file is no damage: the version may end."""
+    """Open the segments of a map of a version, which has no log. A missing file is no damage: the version may end, and
+    so all segments are opened now."""
     try:
-        stored = _opened_segments(groups, entry, definition, directory, ())
+        stored = _opened_segments(groups, entry, definition, directory, (), lazily=False)
         return RecoveredMap(definition, stored, version_of(definition, stored), entry.flushed, entry.flushed)
     except StorageError as error:
         if may_pass(error):
@@ -210,7 +214,8 @@ def _recovered_map(
     definition = _understood(manifest_path, map_definition, entry)
     directory = directory_of(definition)
     try:
-        stored = _opened_segments(groups, entry, definition, directory, opened)
+        lazily = sum(group.segments for group in entry.groups) > MOST_OPENED
+        stored = _opened_segments(groups, entry, definition, directory, opened, lazily=lazily)
         version = version_of(definition, stored)
     except FileNotFoundError as error:
         if not missing_is_damage:
@@ -237,6 +242,8 @@ def _opened_segments(
     definition: MapDefinition,
     directory: SegmentDirectory,
     opened: Sequence[StoredSegment],
+    *,
+    lazily: bool,
 ) -> tuple[StoredSegment, ...]:
     by_id = {each.segment.id: each for each in opened}
     stored = []
@@ -246,6 +253,6 @@ def _opened_segments(
         for each, info in zip(entries, segment_infos(entries, definition, origin), strict=True):
             held = by_id.get(each.id)
             if held is None or (held.info, held.deletion_file) != (info, each.deletion_file):
-                held = directory.open(definition, info, each.deletion_file)
+                held = directory.open(definition, info, each.deletion_file, lazily=lazily)
             stored.append(held if held.group == span else replace(held, group=span))
     return tuple(stored)

@@ -85,7 +85,8 @@ class StoreWriter:
         if folder is None:
             return SegmentDirectory(None)
         fetched = None if folder.remote is None else folder.remote.segments
-        return SegmentDirectory(folder.path / "maps" / definition.id, folder.disposal, self._state.remote, fetched)
+        path = folder.path / "maps" / definition.id
+        return SegmentDirectory(path, folder.disposal, self._state.remote, fetched, self._state.when_opened)
 
     @contextmanager
     def every_lock(self) -> Iterator[None]:

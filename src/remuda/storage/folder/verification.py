@@ -2,7 +2,8 @@
 
 Opening maps files without reading them: ten million rows are there in milliseconds. A thread then compares all files
 with their checksums, at a pace that leaves nine tenths of a core to others, and ends. A map with a damaged file refuses
-everything from then on, with an error that names file and offset.
+everything from then on, with an error that names file and offset. Segments of a large map that nobody has read yet are
+not open, and wait until they are.
 """
 
 from __future__ import annotations
@@ -84,9 +85,9 @@ class Verification:
 
 
 def verify_segments(target: MapStore, pause: Callable[[], None], *, again: bool) -> None:
-    """Raises where a byte of a map's present files is not as it was written."""
+    """Raises where a byte of a map's present files is not as it was written; those that are not open may wait."""
     for stored in target.stored:
-        if again or (not is_verified(stored) and stored.segment.is_whole):
+        if again or (not is_verified(stored) and stored.segment.is_open and stored.segment.is_whole):
             _verify_segment(target, stored, pause)
 
 

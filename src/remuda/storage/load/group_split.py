@@ -21,9 +21,10 @@ if TYPE_CHECKING:
 
 
 def live_bytes(stored: StoredSegment) -> int:
-    """Return the bytes of the rows that are not deleted; nothing is fetched for that."""
+    """Return the bytes of the rows that are not deleted; nothing is fetched or opened for that."""
     segment, info = stored.segment, stored.info
-    size = info.row_bytes if segment.is_remote and info is not None else segment.batch.nbytes
+    is_elsewhere = segment.is_remote or not segment.is_open
+    size = info.row_bytes if is_elsewhere and info is not None else segment.batch.nbytes
     return int(size * stored.live // max(1, segment.rows))
 
 

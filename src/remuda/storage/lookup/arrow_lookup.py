@@ -49,11 +49,12 @@ POSITION = "position"
 class KeyedRows:
     """The rows of one source: a key table over them, and how they are read by position.
 
-    `numbers` gives a column without NULLs as numbers, None where it is none; `live` tells which positions are live.
+    `table` gives the key table, `numbers` a column without NULLs as numbers, None where it is none; `live` tells which
+    positions are live.
     """
 
     definition: MapDefinition
-    table: Array
+    table: Callable[[], Array]
     entries: int
     numbers: Callable[[int], Array | None]
     take: Callable[[Sequence[str], np.ndarray], pa.RecordBatch]
@@ -64,7 +65,7 @@ class KeyedRows:
         """Return the live position of each key, -1 where there is none."""
         if not self.entries:
             return np.full(len(hashes), -1, np.intp)
-        positions = _probe(self.table, self.entries, hashes, self.same(self.definition.key, keys))
+        positions = _probe(self.table(), self.entries, hashes, self.same(self.definition.key, keys))
         at = np.flatnonzero(positions >= 0)
         dead = at[~self.live(positions[at])]
         positions[dead] = -1
@@ -143,6 +144,8 @@ def find_positions(snapshot: MapSnapshot, keys: Sequence[pa.Array]) -> list[np.n
     found = {}
     for segment, source in _segments(snapshot):
         asked = np.flatnonzero(_within(partitions, (segment.first_partition, segment.last_partition)))
+        if not len(asked):
+            continue
         some = [array.take(pa.array(asked)) for array in keys]
         positions = source.find(some, hashes.view(np.uint64)[asked])
         found[segment.id] = np.flatnonzero(marked(segment.rows, positions[positions >= 0]))
@@ -238,13 +241,16 @@ def _segments(snapshot: MapSnapshot) -> Iterator[tuple[Segment, KeyedRows]]:
             deleted_at = deletions.deleted_at
             return np.ones(len(positions), np.bool_) if deleted_at is None else deleted_at[positions] > length
 
+        def table(segment: Segment = segment) -> Array:
+            return segment.key_array
+
         def numbers(ordinal: int, segment: Segment = segment) -> Array | None:
             return segment.reader(ordinal).number_array
 
         span = (segment.first_partition, segment.last_partition)
         yield (
             segment,
-            KeyedRows(snapshot.definition, segment.key_array, segment.rows, numbers, segment.take, live, span),
+            KeyedRows(snapshot.definition, table, segment.rows, numbers, segment.take, live, span),
         )
 
 
@@ -266,7 +272,7 @@ def _memtable_rows(snapshot: MapSnapshot) -> KeyedRows:
         return batch.select(list(names)).take(arrow_of(positions))
 
     return KeyedRows(
-        definition, table, len(entries), numbers, take, lambda positions: np.ones(len(positions), np.bool_)
+        definition, lambda: table, len(entries), numbers, take, lambda positions: np.ones(len(positions), np.bool_)
     )
 
 

@@ -41,7 +41,7 @@ def make_search(version: MapVersion, outcomes: Sequence[Callable[[int], Found]])
     there."""
     # Rows deleted for good are known from the start.
     probes = tuple(
-        (segment.probe, deletions.view if deletions.deleted else None, outcome)
+        (_probe_of(segment), deletions.view if deletions.deleted else None, outcome)
         for segment, deletions, outcome in zip(version.segments, version.deletions, outcomes, strict=True)
     )
     without_sign, with_sign = covering_by_hash(version.covering, probes)
@@ -63,6 +63,31 @@ def make_search(version: MapVersion, outcomes: Sequence[Callable[[int], Found]])
     return search
 
 
+def _probe_of(segment: Segment) -> Callable[[Any, int], int]:
+    """Return the function from a key and its hash to the position, or -1; it opens the segment if need be."""
+    if segment.is_open:
+        return segment.probe
+
+    def probe(key: Any, hashed: int) -> int:
+        return segment.probe(key, hashed)
+
+    return probe
+
+
+def opened_row_reader(segment: Segment, projection: RowProjection) -> Callable[[int], Any]:
+    """Return the function from a position to the row there; it is made when it is needed where that opens files."""
+    if segment.is_open:
+        return row_reader(segment, projection)
+    made: list[Callable[[int], Any]] = []
+
+    def read(position: int) -> Any:
+        if not made:
+            made.append(row_reader(segment, projection))
+        return made[0](position)
+
+    return read
+
+
 def covering_by_hash(
     covering: Sequence[tuple[int, ...]], probes: Sequence[Probe]
 ) -> tuple[list[tuple[Probe, ...]], list[tuple[Probe, ...]]]:
@@ -81,6 +106,8 @@ PointLookup = Callable[[Any], Any]
 
 def make_point_lookup(version: MapVersion, projection: RowProjection) -> PointLookup:
     """Make the function for one version and one projection. It sees writes to come, as the version's memtable does."""
+    if opens_few(version):
+        return _in_few(version, projection)
     key_types = [version.definition.column(name).type for name in version.definition.key]
     readers = [row_reader(segment, projection) for segment in version.segments]
     in_segments = make_search(version, readers)
@@ -98,6 +125,40 @@ def make_point_lookup(version: MapVersion, projection: RowProjection) -> PointLo
 
     if any(sql_type.is_floating for sql_type in key_types):
         return lambda key: find(canonical_key(key))
+    return find
+
+
+MOST_OPENED = 16
+"""Segments that are opened for a lookup whether or not it needs them."""
+
+
+def opens_few(version: MapVersion) -> bool:
+    """Tell whether a lookup opens the segments that it needs, instead of all: there are many that are not open."""
+    return len(version.segments) > MOST_OPENED and not all(segment.is_open for segment in version.segments)
+
+
+def _in_few(version: MapVersion, projection: RowProjection) -> PointLookup:
+    """Make the lookup in a map of many segments: that of a version of the segments that cover a partition, when a key
+    of the partition is first looked up."""
+    made: dict[tuple[int, ...], PointLookup] = {}
+    whole = version.covering
+    partitions, key_hash, partition_of_key = len(whole), version.key_hash, version.partition_of_key
+    canonical = any(version.definition.column(name).type.is_floating for name in version.definition.key)
+    # Not the version itself, which keeps its lookups: it goes, and its files with it, with the last who holds it.
+    restricted = version.restriction()
+
+    def lookup_of(numbers: tuple[int, ...]) -> PointLookup:
+        found = made.get(numbers)
+        if found is None:
+            found = made[numbers] = make_point_lookup(restricted(numbers), projection)
+        return found
+
+    def find(key: Any) -> Any:
+        if canonical:
+            key = canonical_key(key)
+        partition = partition_of_key(key, key_hash(key)) if partitions > 1 else 0
+        return lookup_of(whole[partition])(key)
+
     return find
 
 

@@ -11,15 +11,15 @@ from collections.abc import Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
 
 from remuda.errors import StorageError, is_damage
 from remuda.storage.segment.array_file import open_array_file
 from remuda.storage.segment.column_fetch import fetch_columns
+from remuda.storage.segment.lazy_segment import LazySegment, add_guards
 from remuda.storage.segment.read_ahead import ReadAhead
-from remuda.storage.segment.segment import Segment
 from remuda.storage.segment.segment_file import SegmentFiles, index_path, open_rows, segment_paths
 
 if TYPE_CHECKING:
@@ -30,19 +30,15 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from remuda.catalog import IndexDefinition, MapDefinition
-    from remuda.storage.segment.block_guard import BlockGuard, BlockSource
+    from remuda.storage.segment.block_guard import BlockSource
+    from remuda.storage.segment.segment import Segment
     from remuda.storage.segment.segment_file import SegmentInfo
 
-_OPENED = frozenset({"batch", "partition_offsets", "key_table", "index_arrays", "zone_arrays"})
-"""What is not there before the files are opened."""
 _ROW_BLOCK_SHIFT = 11
 """Values of eight bytes that lie in one block of checksums, as a power of two."""
 
 
 Opened = TypeVar("Opened")
-
-_adding = Lock()
-"""Held while guards are added to those of a segment."""
 
 
 class SegmentSources(Protocol):
@@ -61,59 +57,33 @@ class SegmentSources(Protocol):
         """Make a folder that links to files of a map can be put into, and remove it."""
 
 
-class RemoteSegment(Segment):
-    """Opens its files when it is first read."""
+class RemoteSegment(LazySegment):
+    """Opens its files when it is first read, and fetches what is read of them."""
 
-    __slots__ = ("_ahead", "_folder", "_info", "_opening", "_sources")
+    __slots__ = ("_ahead", "_sources")
 
     is_remote = True
 
     def __init__(self, folder: Path, definition: MapDefinition, info: SegmentInfo, sources: SegmentSources) -> None:
-        self.begin(info.id, definition, info.summaries, SegmentFiles(folder, info.id, (), verified=False))
-        self._folder = folder
-        self._info = info
+        super().__init__(folder, definition, info)
         self._sources = sources
-        self._opening = Lock()
         self._ahead: dict[tuple[str, ...], ReadAhead] = {}
 
-    def __getattr__(self, name: str) -> Any:
-        """Open the files at the first look at what is in them: a slot that is not set."""
-        if name not in _OPENED:
-            raise AttributeError(name)
-        self._open_files()
-        return object.__getattribute__(self, name)
-
-    @property
-    def rows(self) -> int:
-        return self._info.rows
-
-    @property
-    def first_partition(self) -> int:
-        return super().first_partition if self._info.partitions is None else self._info.partitions[0]
-
-    @property
-    def last_partition(self) -> int:
-        return super().last_partition if self._info.partitions is None else self._info.partitions[1]
-
     def _open_files(self) -> None:
-        with self._opening:
-            with suppress(AttributeError):
-                object.__getattribute__(self, "batch")
-                return
-            rows_path, keys_path, *_ = paths = segment_paths(self._folder, self._info)
-            self._sources.open_heads([(rows_path, self._info.row_bytes), (keys_path, None)])
-            rows = _opened_or_anew(
-                self._sources,
-                paths[:2],
-                lambda: open_rows(self._folder, self.definition, self._info, self._source_of),
-            )
-            assert isinstance(self.hold, SegmentFiles), "it was made with them"
-            _add_guards(self.hold, rows.guards)
-            self.partition_offsets = rows.keys["partition_offsets"]
-            self.key_table = rows.keys["table"]
-            self.zone_arrays = rows.zone_arrays
-            self.index_arrays = _IndexFiles(self._folder, self._info, self._sources, self.hold)
-            self.batch = rows.batch
+        rows_path, keys_path, *_ = paths = segment_paths(self._folder, self._info)
+        self._sources.open_heads([(rows_path, self._info.row_bytes), (keys_path, None)])
+        rows = _opened_or_anew(
+            self._sources,
+            paths[:2],
+            lambda: open_rows(self._folder, self.definition, self._info, self._source_of),
+        )
+        assert isinstance(self.hold, SegmentFiles), "it was made with them"
+        add_guards(self.hold, rows.guards)
+        self.partition_offsets = rows.keys["partition_offsets"]
+        self.key_table = rows.keys["table"]
+        self.zone_arrays = rows.zone_arrays
+        self.index_arrays = _IndexFiles(self._folder, self._info, self._sources, self.hold)
+        self.batch = rows.batch
 
     def _source_of(self, path: Path) -> BlockSource | None:
         return self._sources.source_of(path, self._info.row_bytes if path.suffix == ".arrow" else None)
@@ -185,8 +155,7 @@ class RemoteSegment(Segment):
     @property
     def is_whole(self) -> bool:
         """Tell whether all files are on this machine: then they can be verified without fetching anything."""
-        with suppress(AttributeError):
-            object.__getattribute__(self, "batch")
+        if self.is_open:
             index_files = self.index_arrays
             if not isinstance(index_files, _IndexFiles) or index_files.all_open:
                 return all(getattr(each, "is_whole", True) for each in self._all_sources())
@@ -254,7 +223,7 @@ class _IndexFiles(Mapping[str, Mapping[str, np.ndarray]]):
         path, sources = index_path(self._folder, self._info.id, index_id), self._sources
         sources.open_heads([(path, None)])
         opened = _opened_or_anew(sources, [path], lambda: open_array_file(path, (), sources.source_of(path)))
-        _add_guards(self._hold, [opened.guard])
+        add_guards(self._hold, [opened.guard])
         return opened.arrays
 
     def __iter__(self) -> Iterator[str]:
@@ -273,8 +242,3 @@ def _opened_or_anew(sources: SegmentSources, paths: Sequence[Path], open_files: 
             raise
         sources.forget(paths)
         return open_files()
-
-
-def _add_guards(hold: SegmentFiles, guards: Iterable[BlockGuard | None]) -> None:
-    with _adding:
-        hold.guards += tuple(guard for guard in guards if guard is not None)

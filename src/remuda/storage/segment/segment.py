@@ -68,6 +68,11 @@ class Segment:
     is_remote = False
     """Whether what is read may have to be fetched."""
 
+    @property
+    def is_open(self) -> bool:
+        """Tell whether the files, if there are any, are open."""
+        return True
+
     def __init__(
         self,
         segment_id: str,

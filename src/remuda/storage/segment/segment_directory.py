@@ -16,6 +16,7 @@ from remuda.storage.folder.store_files import MAP_FILE, list_files
 from remuda.storage.index.index_types import build_index
 from remuda.storage.segment.array_file import array_file_damages, open_array_file, write_array_file
 from remuda.storage.segment.checksum import no_pause
+from remuda.storage.segment.lazy_segment import LazySegment
 from remuda.storage.segment.segment_file import (
     LEVELS,
     SegmentFiles,
@@ -60,10 +61,11 @@ class SegmentDirectory:
     """Adds, opens, verifies and discards the segments of a map.
 
     `folder` is None in memory; `disposal` takes what is not needed any more, and is there for the writer alone;
-    `remote` is what the folder mirrors, if anything, and `fetched` opens the segments that are fetched from there.
+    `remote` is what the folder mirrors, if anything, and `fetched` opens the segments that are fetched from there;
+    `when_opened` is called when a segment is opened after the map was.
     """
 
-    __slots__ = ("_fetched", "disposal", "folder", "remote")
+    __slots__ = ("_fetched", "_when_opened", "disposal", "folder", "remote")
 
     def __init__(
         self,
@@ -71,8 +73,10 @@ class SegmentDirectory:
         disposal: Disposal | None = None,
         remote: RemoteLocation | None = None,
         fetched: RemoteSegments | None = None,
+        when_opened: Callable[[], None] | None = None,
     ) -> None:
         self._fetched = fetched
+        self._when_opened = when_opened
         self.folder = folder
         self.disposal = disposal
         self.remote = remote
@@ -102,15 +106,19 @@ class SegmentDirectory:
         deletion_file: str | None = None,
         *,
         verified: bool = False,
+        lazily: bool = False,
     ) -> StoredSegment:
+        """Open a segment; `lazily` its files are opened when it is first read."""
         assert self.folder is not None, "segments are opened from a folder"
         deleted = _nothing()
         if deletion_file is not None:
             deleted = open_array_file(self.folder / deletion_file, ("positions",)).arrays["positions"]
-        if self._fetched is None or verified:
-            segment = open_segment(self.folder, definition, info, verified=verified)
+        if self._fetched is not None and not verified:
+            segment: Segment = self._fetched.open(self.folder, definition, info)
+        elif lazily:
+            segment = LazySegment(self.folder, definition, info, when_opened=self._when_opened)
         else:
-            segment = self._fetched.open(self.folder, definition, info)
+            segment = open_segment(self.folder, definition, info, verified=verified)
         return StoredSegment(segment, deleted, info, deletion_file)
 
     def take_over(self, definition: MapDefinition, info: SegmentInfo) -> StoredSegment:

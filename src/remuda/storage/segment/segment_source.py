@@ -44,13 +44,19 @@ class SegmentSource:
     def rows(self) -> int:
         return self.segment.rows - self._deletions.count(self._length)
 
+    def covers(self, partitions: np.ndarray) -> bool:
+        """Tell whether one of some partitions, in ascending order, lies between the first and the last with a row."""
+        at = int(np.searchsorted(partitions, self.segment.first_partition))
+        return at < len(partitions) and int(partitions[at]) <= self.segment.last_partition
+
     def ranges(self, partitions: np.ndarray | None) -> list[tuple[int, int]]:
         if partitions is None:
             return [(0, self.segment.rows)] if self.segment.rows else []
         return coalesced(self.segment.partition_offsets, partitions)
 
     def blocks(self, partitions: np.ndarray | None, column: str, range_: Range) -> list[tuple[int, int]]:
-        ranges, zones = self.ranges(partitions), self.segment.zones(self._definition.position(column))
+        ranges = self.ranges(partitions)
+        zones = self.segment.zones(self._definition.position(column)) if ranges else None
         if zones is None:
             return ranges
         with naming_columns(self._definition, (column,)):

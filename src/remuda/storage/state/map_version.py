@@ -116,6 +116,19 @@ class MapVersion:
             self._dirty = (dirty_keys(self),)
         return self._dirty[0]
 
+    def restriction(self) -> Callable[[tuple[int, ...]], MapVersion]:
+        """Return the function from numbers of segments to a version of these segments, with the same memtable.
+
+        The function does not hold this version, and its versions are only read: they do not count their rows.
+        """
+        definition, columns, segments, deletions = self.definition, self.columns, self.segments, self.deletions
+
+        def restricted(numbers: tuple[int, ...]) -> MapVersion:
+            chosen = [segments[number] for number in numbers]
+            return MapVersion(definition, chosen, [deletions[number] for number in numbers], columns)
+
+        return restricted
+
     def write(self, key: Any, row: Row) -> bool:
         """Appends a row, uncommitted, and tells whether the key was there."""
         memtable = self.memtable

@@ -10,7 +10,7 @@ from remuda.catalog import Catalog
 from remuda.errors import ErrorCode, SqlError, StorageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from remuda.catalog import MapDefinition
@@ -47,6 +47,7 @@ class StoreState:
         "path",
         "read_only",
         "structure",
+        "when_opened",
     )
 
     def __init__(
@@ -61,6 +62,8 @@ class StoreState:
         self.maps: dict[str, MapStore] = {}
         self.history: PastMaps | None = None
         """Opens the maps of versions."""
+        self.when_opened: Callable[[], None] | None = None
+        """Called when a segment is opened after its map was."""
         self.closed = False
         self.structure = RLock()
         self._installing = Lock()
