@@ -6,11 +6,20 @@ format from their `DefaultSource`. So `spark.read.format("remuda")`, and `USING 
 servers.
 """
 
-from contextlib import suppress
+from typing import Any
 
-# Spark imports all such packages to find one of them: an error here would take other data sources away from users whose
-# PySpark is too old for this one.
-with suppress(ImportError):
-    from remuda.spark.source.data_source import RemudaSource as DefaultSource
 
-    __all__ = ["DefaultSource"]
+def __getattr__(name: str) -> Any:
+    """Import the format when Spark asks for it: the daemon beside this file forks before any thread is started.
+
+    Spark imports all such packages to find one of them: an error here would take other data sources away from users
+    whose PySpark is too old for this one.
+    """
+    if name == "DefaultSource":
+        try:
+            from remuda.spark.source.data_source import RemudaSource
+        except ImportError:
+            pass
+        else:
+            return RemudaSource
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -88,6 +88,9 @@ _CONFIGURATION = {
     "spark.ui.showConsoleProgress": "false",
 }
 
+_QUIET_DAEMON = {"spark.python.daemon.module": "pyspark_remuda.daemon"}
+"""On Unix sockets Spark's own one prints a traceback for each worker that idles; of a local master on our console."""
+
 _CLUSTER_HERE = "local-cluster["
 """A master of its own with workers on this machine, each executor a process: Spark's way to try a cluster out."""
 _LOOPBACK = ("spark://127.0.0.1:", "spark://localhost:")
@@ -164,12 +167,17 @@ def make_importable(context: SparkContext) -> None:
     PySpark hands `context.environment` to every worker it starts. A package in site-packages needs no help, and
     putting site-packages on PYTHONPATH would place it before the standard library.
     """
+    if path := _with_this_package(context.environment.get("PYTHONPATH", "")):
+        context.environment["PYTHONPATH"] = path
+
+
+def _with_this_package(python_path: str) -> str:
+    """Return a PYTHONPATH by which `remuda` is found, where it is not in site-packages."""
     root = str(Path(__file__).parents[3])
-    if root in {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}:
-        return
-    present = [path for path in context.environment.get("PYTHONPATH", "").split(os.pathsep) if path]
-    if root not in present:
-        context.environment["PYTHONPATH"] = os.pathsep.join([root, *present])
+    present = [path for path in python_path.split(os.pathsep) if path]
+    if root in {sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), *present}:
+        return python_path
+    return os.pathsep.join([root, *present])
 
 
 def _local_configuration(master: str) -> dict[str, str]:
@@ -177,12 +185,26 @@ def _local_configuration(master: str) -> dict[str, str]:
     if not master.startswith("local") or master.startswith(_CLUSTER_HERE):
         return {}
     machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return {"spark.driver.memory": f"{min(machine // 4, _LARGEST_DRIVER_MEMORY) >> 20}m"}
+    memory = f"{min(machine // 4, _LARGEST_DRIVER_MEMORY) >> 20}m"
+    return {"spark.driver.memory": memory, **(_QUIET_DAEMON if _chooses_python() else {})}
+
+
+def _chooses_python() -> bool:
+    """Tell whether Spark's workers will run this Python and find this package; `spark-submit` may choose another."""
+    from pyspark import SparkContext
+
+    if "PYSPARK_GATEWAY_PORT" in os.environ or os.environ.get("PYSPARK_PYTHON", sys.executable) != sys.executable:
+        return False
+    java = SparkContext._gateway
+    path = None if java is None else java.jvm.java.lang.System.getenv("PYTHONPATH") or ""
+    return path is None or _with_this_package(path) == path
 
 
 def _variables(master: str) -> dict[str, str]:
     """What Spark reads from the environment when it starts. What the user has set stays, but for a Java too old."""
     variables = {"JAVA_HOME": str(home_for_spark(find_java()))}
+    if path := _with_this_package(os.environ.get("PYTHONPATH", "")):
+        variables["PYTHONPATH"] = path
     if "PYSPARK_PYTHON" not in os.environ:
         variables["PYSPARK_PYTHON"] = sys.executable  # else workers run `python3`, without this environment's packages
     if "SPARK_CONF_DIR" not in os.environ and "SPARK_HOME" not in os.environ and _LOGGING_FOLDER.is_dir():
