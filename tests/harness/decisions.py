@@ -79,8 +79,8 @@ DECISIONS = (
     Decision("exec.scan.index_scan", "LARGEST_CHUNK", (2, 50)),
     Decision("exec.scan.ordered_index_scan", "LARGEST_CHUNK", (2, 50)),
     Decision("optimizer.cost", "sort_rule", (_sorted_below(0.0), _sorted_below(0.5), _sorted_below(1e12))),
-    Decision("storage.source", "FIRST_PIECE", (1, 5)),
-    Decision("storage.source", "LARGEST_PIECE", (2, 50)),
+    Decision("storage.row_source", "FIRST_PIECE", (1, 5)),
+    Decision("storage.row_source", "LARGEST_PIECE", (2, 50)),
     # Which plan is the cheapest: on small maps no index and no exchange would be worth its start.
     Decision("optimizer.cost", "SCAN_START", (0.0, 1e6)),
     Decision("optimizer.cost", "SCAN_ROW", (0.0, 1e4)),

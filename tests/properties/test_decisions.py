@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from decimal import Decimal
+from importlib import import_module
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -180,6 +181,17 @@ def _each_side() -> Iterator[Profile]:
 
 def _name(profile: Profile) -> str:
     return ", ".join(f"{key} {side}" for key, side in profile.items())
+
+
+def test_every_decision_is_there_to_be_forced() -> None:
+    """A module that is renamed takes its decisions along: else a profile with one of them tests nothing."""
+    for decision in DECISIONS:
+        definer = import_module(f"remuda.{decision.module}")
+        before = getattr(definer, decision.name)
+        for side, value in enumerate(decision.sides):
+            with forced({decision.key: side}):
+                assert getattr(definer, decision.name) is value
+        assert getattr(definer, decision.name) is before
 
 
 @pytest.mark.parametrize("seed", range(10))
