@@ -19,6 +19,7 @@ from remuda.exec.spill.spill_folder import SpillFolder
 from remuda.exec.spill.spilled_partitions import FAN_OUT, SpilledPartitions
 from remuda.expr import Column
 from remuda.types import BIGINT, DOUBLE, VARCHAR
+from tests.harness.decisions import forced
 
 ROWS = 20_000
 LIMIT = "300kB"
@@ -125,6 +126,26 @@ def test_answer_is_that_of_memory_and_of_duckdb(
     plan = "".join(str(row[0]) for row in limited.sql(f"EXPLAIN ANALYZE {sql}"))
     assert re.search(r"spilled: [\d,]+ (build |probe )?rows", plan), plan
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        ("SELECT k, MEDIAN(x) FROM m GROUP BY k", r"spilled: ([\d,]+) rows"),
+        ("SELECT a.id, b.id FROM m a LEFT JOIN m b ON a.k = b.k AND a.id = b.id", r"spilled: ([\d,]+) probe rows"),
+        ("SELECT id, COUNT(*) OVER (PARTITION BY k) FROM m", r"spilled: ([\d,]+) rows"),
+    ],
+)
+def test_all_rows_that_were_spilled_are_told(query: str, told: str) -> None:
+    """Also those that came last, for which a file was not written before the end."""
+    with forced({"exec.context.SCAN_BATCH_ROWS": 2}), remuda.open() as grid:
+        grid.sql("CREATE TABLE m (id BIGINT, k BIGINT, t VARCHAR, x DOUBLE, d DECIMAL(30, 2), PRIMARY KEY (id))")
+        grid.load("m", rows(0))
+        grid.sql("SET memory_limit = '1MB'")
+        plan = "".join(str(row[0]) for row in grid.sql(f"EXPLAIN ANALYZE {query}"))
+    found = re.search(told, plan)
+    assert found is not None, plan
+    assert int(found[1].replace(",", "")) == ROWS, plan
 
 
 def test_a_join_that_promises_the_order_of_its_left_side_does_not_spill(grid: Any, limited: Any) -> None:

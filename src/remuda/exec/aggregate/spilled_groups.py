@@ -76,7 +76,8 @@ class SpilledGroups:
         """Deliver the groups of the spilled rows, a file at a time."""
         partitions = self._partitions
         assert partitions is not None, "rows have been spilled"
-        self._context.activity.decide("spilled: {:,} rows, {:,} bytes", sum(partitions.rows), partitions.finish())
+        size = partitions.finish()
+        self._context.activity.decide("spilled: {:,} rows, {:,} bytes", sum(partitions.rows), size)
         for partition, rows in enumerate(partitions.rows):
             if rows:
                 # Rows of one key cannot be spread: they are aggregated in memory, or fail at the limit.

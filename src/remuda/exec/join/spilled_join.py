@@ -82,7 +82,8 @@ class SpilledJoin:
 
         The last batch of each join may be empty.
         """
-        self._context.activity.decide("spilled: {:,} probe rows, {:,} bytes", sum(self._left.rows), self._left.finish())
+        size = self._left.finish()
+        self._context.activity.decide("spilled: {:,} probe rows, {:,} bytes", sum(self._left.rows), size)
         for partition, (left, right) in enumerate(zip(self._left.rows, self._right.rows, strict=True)):
             if self._has_result(left, right):
                 can_spread = right < sum(self._right.rows) and self._level < DEEPEST
