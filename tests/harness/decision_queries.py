@@ -161,6 +161,8 @@ class DecisionQueries:
     # Conditions
 
     def _comparison(self, table: str) -> str:
+        if self.random.random() < 0.12:  # by an index for each branch, or by one scan
+            return f"({' OR '.join(self._comparison(table) for _ in range(self.random.choice((2, 2, 3))))})"
         columns = ("id", "a", "a", "a", "b", "c", "d", "e", "h", "s", "x") if table == "f" else ("id", "v", "v", "name")
         column = self.random.choice(columns)
         name = f"{table}.{column}"

@@ -71,6 +71,7 @@ DECISIONS = (
         "filter_cutover",
         (_filter_in_one_pass(0), _filter_in_one_pass(60), _filter_in_one_pass(NEVER)),
     ),
+    Decision("optimizer.cost", "union_cutover", (_direct_scan(0), _direct_scan(40), _direct_scan(NEVER))),
     Decision("optimizer.cost", "hold_cutover", (_map_held(0), _map_held(5), _map_held(NEVER))),
     Decision("optimizer.cost", "hold_entries", (_map_held(0), _map_held(5), _map_held(NEVER))),
     Decision("exec.scan.ordered_residual", "ROWS_AT_ONCE", (1, 16)),
@@ -118,6 +119,8 @@ DECISIONS = (
     Decision("exec.sort.sort", "SMALL_SHARE", (0.0, 1.0)),
     Decision("exec.sort.sort", "SAMPLE_ROWS", (1, 16)),
     Decision("exec.sort.sort", "SPARE_ROWS", (1,)),
+    Decision("exec.sort.ordering", "NUMBERS_FOR_EACH", (0, NEVER)),
+    Decision("exec.sort.ordering", "TEXTS_FOR_EACH", (0, NEVER)),
     # Columns in fewer bytes.
     Decision("exec.scan.frame_of_reference", "SCANS_BEFORE", (0,)),
     Decision("exec.scan.frame_of_reference", "FEWEST_ROWS", (0,)),

@@ -241,3 +241,30 @@ def test_a_scan_in_order_has_a_rule_for_its_candidates() -> None:
         check(ordered(candidate, rule=None))
     with pytest.raises(SqlError, match="sorts the rows"):
         check(replace(chosen(candidate), sort_rule=RULE))
+
+
+def united(scan: physical.MapScan, *sources: Any, cutover: physical.ScanCutover | None) -> physical.Union:
+    return physical.Union(sources, (A,), ((A,),) * len(sources), HERE, scan, cutover)
+
+
+WHOLE = physical.MapScan(INDEXED, (A,), None, None, HERE)
+CUTOVER = physical.ScanCutover(((100.0, 0.0),))
+OTHER_MAP = replace(INDEXED, id="u", name="u")
+
+
+def test_a_right_scan_for_a_union() -> None:
+    check(united(WHOLE, chosen(), chosen(), cutover=CUTOVER))
+
+
+@pytest.mark.parametrize(
+    ("need", "union"),
+    [
+        ("a rule for its scan", united(WHOLE, chosen(), chosen(), cutover=None)),
+        ("columns of its union", united(replace(WHOLE, columns=(A, B)), chosen(), chosen(), cutover=CUTOVER)),
+        ("of the map", united(replace(WHOLE, map=OTHER_MAP), chosen(), chosen(), cutover=CUTOVER)),
+        ("of the map", united(WHOLE, chosen(), WHOLE, cutover=CUTOVER)),
+    ],
+)
+def test_wrong_scans_for_a_union(need: str, union: physical.Union) -> None:
+    with pytest.raises(SqlError, match=need):
+        check(union)

@@ -28,6 +28,7 @@ from remuda.exec.scan.index_scan import IndexCountExec, IndexScanExec
 from remuda.exec.scan.key_lookup import KeyLookupExec
 from remuda.exec.scan.map_scan import MapScanExec
 from remuda.exec.scan.ordered_index_scan import OrderedIndexScanExec
+from remuda.exec.scan.union_choice import UnionChoiceExec
 from remuda.exec.sort.sort import SortExec, TopNExec
 from remuda.exec.window.window import WindowExec
 from remuda.plan import physical
@@ -108,7 +109,9 @@ def _build(node: Any, code: ExpressionCache) -> Exec:
         case physical.NestedLoopJoin():
             return NestedLoopJoinExec(tree, build_operator(tree.left, code), build_operator(tree.right, code), code)
         case physical.Union():
-            return UnionExec(tree, [build_operator(source, code) for source in tree.inputs])
+            union = UnionExec(tree, [build_operator(source, code) for source in tree.inputs])
+            scan = tree.map_scan
+            return union if scan is None else UnionChoiceExec(tree, union, MapScanExec(scan, code), code)
         case physical.Expand():
             return ExpandExec(tree, build_operator(tree.input, code), code)
         case physical.Series():

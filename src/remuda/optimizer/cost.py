@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any, assert_never
 
 from remuda.catalog import IndexDefinition, IndexType
 from remuda.dataclass import dataclass
-from remuda.expr import Column, Expression, Literal, columns_of
+from remuda.expr import Column, Expression, Literal, columns_of, conjuncts, parameters_of
 from remuda.optimizer.group_properties import UNKNOWN_LIMIT
 from remuda.optimizer.pruning import expected_partitions
+from remuda.optimizer.union_scan import scan_of_union
 from remuda.plan import logical, physical
 from remuda.plan.traits import Convention, DistributionKind
 from remuda.plan.walk import inputs
@@ -432,7 +433,7 @@ def total_cost(node: physical.PhysicalNode, own: float, parallelism: int) -> flo
         return own
     if len(sources) > 1 or isinstance(node, physical.LookupJoin):
         below: float = sum(source.estimate.cost * _shared_copies(node, source, parallelism) for source in sources)
-        return own + below
+        return own + (min(below, _scan_instead(node)) if isinstance(node, physical.Union) else below)
     (source,) = sources
     below = source.estimate.cost
     if isinstance(node, physical.Limit):
@@ -441,6 +442,26 @@ def total_cost(node: physical.PhysicalNode, own: float, parallelism: int) -> flo
     if isinstance(node, physical.RootExchange | physical.BroadcastExchange):
         below /= max(1, parallelism)
     return own + float(below)
+
+
+def _scan_instead(node: physical.Union) -> float:
+    """Return what a union of index scans costs at most, since exact counts may have it scan the map instead.
+
+    Parameters decide: then it costs nearly nothing as often as not, as a single index scan does.
+    """
+    scan = scan_of_union(node)
+    if scan is None:
+        return math.inf
+    rows = sum(_rows(source) for source in node.inputs)
+    found = operator_cost(scan, rows, ScanSize(union_cutover(node).rows, rows))
+    return found / 2 if any(map(parameters_of, conjuncts(scan.filter))) else found
+
+
+def union_cutover(node: physical.Union) -> physical.ScanCutover:
+    """Return the rule by which a union of index scans reads the map instead: one of theirs, for all their entries."""
+    scans: tuple[Any, ...] = node.inputs
+    rules: list[physical.ScanCutover] = [each.scan_cutover for each in scans]
+    return min(rules, key=lambda each: each.planned)
 
 
 def first_rows_cost(node: Any, share: float) -> float:

@@ -302,7 +302,9 @@ class Search:
             source = self.optimize(reference, requirement, available, share)
             if source is None:
                 return None
-            left -= 0.0 if shared else first_rows_cost(source, share)
+            # A union may read its inputs' map in one pass, which costs less than all of them.
+            is_summed = not shared and not isinstance(expression, logical.Union)
+            left -= first_rows_cost(source, share) if is_summed else 0.0
             sources.append(source)
         built: PhysicalNode | None = alternative.build(*sources)
         return None if built is None else self.finish(expression, name, built, rows)

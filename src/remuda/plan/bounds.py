@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 MAXIMUM_RANGE = 1_000
 """A range of more values prunes nothing: their partitions would be nearly all there are."""
+MAXIMUM_COMBINATIONS = 10_000
+"""The same of the values of several columns, all with all."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -363,12 +363,26 @@ def _check_candidates(tree: Any) -> None:
         _require((scan.sort_rule is not None) is is_ordered, "a scan in order sorts the rows of a candidate", scan)
 
 
+def _check_unions(tree: Any) -> None:
+    """A union that may be read by one scan has index scans of its map, and the scan delivers the union's columns."""
+    for node in walk(tree):
+        if not isinstance(node, physical.Union) or node.map_scan is None:
+            continue
+        scan = node.map_scan
+        _require(node.scan_cutover is not None, "a union has a rule for its scan", node)
+        _require(scan.columns == node.columns, "a scan delivers the columns of its union", node)
+        for source in node.inputs:
+            is_of_map = isinstance(source, physical.IndexScan) and source.map == scan.map
+            _require(is_of_map, "a scan is of the map whose indexes the union reads", node)
+
+
 _CHECKS_OF_PAIRS: tuple[tuple[Callable[[Any], None], frozenset[type]], ...] = (
     (_check_spools, frozenset({physical.Spool, physical.SpoolRead})),
     (_check_runtime_filters, frozenset({physical.HashJoin, physical.RuntimeFilter})),
     (_check_top_n_bounds, frozenset({physical.TopN, physical.MapScan})),
     (_check_row_goals, frozenset({physical.IndexScan})),
     (_check_candidates, frozenset({physical.IndexScan})),
+    (_check_unions, frozenset({physical.Union})),
 )
 """What operators tell each other, checked where a plan has one of them."""
 

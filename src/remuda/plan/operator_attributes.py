@@ -191,7 +191,9 @@ def describe(node: physical.PhysicalNode) -> Description:
         case physical.LookupJoin():
             return _lookup_join(node)
         case physical.Union():
-            return _described("Union", columns=column_names(node.columns))
+            return _described_by_lines(
+                "Union", {"columns": column_names(node.columns)}, {"scan_cutover": _planned(node.scan_cutover)}
+            )
         case physical.Window():
             return _described("Window", **_window(node))
         case physical.Expand():
@@ -292,7 +294,7 @@ def _index_scan(node: physical.IndexScan) -> Description:
             f"candidate {each.index.name} ({each.index.type.value})": _bounds(each.index.columns, each.bounds)
             for each in node.candidates
         },
-        {"scan_cutover": "" if node.scan_cutover is None else str(node.scan_cutover.planned)},
+        {"scan_cutover": _planned(node.scan_cutover)},
         {
             "first rows": _optional_number(node.row_goal),
             "first chunk": _optional(node.first_rows),
@@ -300,6 +302,10 @@ def _index_scan(node: physical.IndexScan) -> Description:
             "sort_rule": "" if node.sort_rule is None else f"{node.sort_rule.share:.0%}",
         },
     )
+
+
+def _planned(cutover: physical.ScanCutover | None) -> str:
+    return "" if cutover is None else str(cutover.planned)
 
 
 def _index_count(node: physical.IndexCount) -> Description:

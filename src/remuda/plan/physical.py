@@ -127,12 +127,18 @@ class Limit(_PassingNode):
 
 @dataclass(frozen=True, slots=True)
 class Union(_Node):
-    """The inputs' rows, one input after the other or as they come; `sources[i]` are the columns of input i."""
+    """The inputs' rows, one input after the other or as they come; `sources[i]` are the columns of input i.
+
+    Where the inputs are index scans of one map, `map_scan` reads the rows of all of them at once. It is run instead
+    where the indexes have more entries, all together, than `scan_cutover` says.
+    """
 
     inputs: tuple[Relation, ...]
     columns: tuple[Column, ...]
     sources: tuple[tuple[Column, ...], ...]
     traits: Traits
+    map_scan: MapScan | None = None
+    scan_cutover: ScanCutover | None = None
 
 
 # Reads of a map.

@@ -50,6 +50,8 @@ class Decisions:
             match node:
                 case physical.IndexScan():
                     return self._index_scan(node)
+                case physical.Union(map_scan=physical.MapScan()):
+                    return self._union(node)
                 case physical.MapScan() | physical.KeyLookup() | physical.IndexCount():
                     return self._reach(node, self._scanned(node))
                 case physical.Modify():
@@ -112,6 +114,16 @@ class Decisions:
         sorts = None if node.sort_rule is None else choice.number > 0
         found = {"entries": choice.entries, "scans": choice.scans, "index": chosen, "sorts": sorts}
         return self._reach(node, partitions, **found)
+
+    def _union(self, node: physical.Union) -> Decision:
+        """Count what the index scans would read, all together."""
+        scans: tuple[Any, ...] = node.inputs
+        found = [self._index_scan(scan).entries for scan in scans]
+        if node.scan_cutover is None or None in found:
+            return UNDECIDED
+        entries = sum(each for each in found if each is not None)
+        rows = self._snapshots[scans[0].map.id].rows
+        return Decision(entries=entries, scans=entries > node.scan_cutover.entries(rows))
 
     def _modify(self, node: physical.Modify) -> Decision:
         """Rows to be written lie where their keys say; those that are changed or deleted where they are read."""

@@ -6,6 +6,7 @@
     bound_scans_by_top_n    TopN(MapScan)                       →  the scan reads zones in the order of the TopN
     cut_over_row_joins      HashJoin(KeyLookup, KeyLookup)      →  few tuples are joined row by row
     tell_scans_of_limits    Limit(IndexScan in order)           →  the scan knows how many rows it is read for
+    scan_maps_of_unions     Union(IndexScan, IndexScan)         →  many entries are read by one scan of the map
     cut_over_to_segments    Insert(MapScan)                     →  many rows become segments, few go into the memtable
 
 None of them changes the shape of a plan, its cost or its rows. `cost.py` says at which counts a decision turns; the
@@ -23,6 +24,7 @@ from remuda.expr import Column
 from remuda.optimizer import cost
 from remuda.optimizer.finishing.dynamic_lookup import look_up_keys_of_joins
 from remuda.optimizer.finishing.dynamic_pruning import prune_scans_by_keys
+from remuda.optimizer.union_scan import scan_of_union
 from remuda.plan import physical
 from remuda.plan.physical import JoinSide
 from remuda.plan.traits import Convention
@@ -266,6 +268,22 @@ def _with_row_goal(node: Any, goal: _RowGoal) -> Any:
     return node
 
 
+# Unions of index scans.
+
+
+def scan_maps_of_unions(node: Any, number: Callable[[], int]) -> Any:
+    """Union(IndexScan(m, f = ?), IndexScan(m, g = ?)) → the same, or one scan of m where the indexes have many entries.
+
+    Each index scan reads the map where it has too many entries by itself; two of them would read it twice.
+    """
+    node = change_inputs(node, lambda child: scan_maps_of_unions(child, number))
+    found = scan_of_union(node) if isinstance(node, physical.Union) else None
+    if found is None:
+        return node
+    number()
+    return replace(node, map_scan=found, scan_cutover=cost.union_cutover(node))
+
+
 # Writes.
 
 
@@ -297,6 +315,7 @@ RUNTIME_RULES: tuple[tuple[Any, Any], ...] = (
     (bound_scans_by_top_n, physical.TopN),
     (cut_over_row_joins, physical.HashJoin | physical.NestedLoopJoin | physical.LookupJoin),
     (tell_scans_of_limits, physical.Limit),
+    (scan_maps_of_unions, physical.Union),
     (cut_over_to_segments, physical.Modify),
 )
 """Each with the operators without which it does nothing."""
