@@ -72,7 +72,7 @@ def test_equality_and_hash_leave_out_what_is_not_compared() -> None:
     assert len({Token("a"), Token("a")}) == 2
 
 
-def test_the_first_call_of_each_method_writes_them_all() -> None:
+def test_the_first_call_of_each_method_writes_it() -> None:
     def fresh() -> type[Any]:
         return dataclass(frozen=True, slots=True)(type("Fresh", (), {"__annotations__": {"x": "int"}}))
 
@@ -141,11 +141,11 @@ def test_a_new_process_writes_few_methods() -> None:
     program = (
         "import remuda, remuda.dataclass as d\n"
         "written = []; model = d._model\n"
-        "d._model = lambda cls, **options: (written.append(cls), model(cls, **options))[1]\n"
+        "d._model = lambda cls, method, **options: (written.append(cls), model(cls, method, **options))[1]\n"
         "made = []; decorate = d._decorate\n"
         "d._decorate = lambda cls, **options: (made.append(cls), decorate(cls, **options))[1]\n"
         "remuda.open().sql('SELECT 1').fetchall()\n"
-        "print(len(made), len(written))\n"
+        "print(len(made), len(set(written)))\n"
     )
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     made, written = map(int, ran.stdout.split())

@@ -3,7 +3,7 @@
 The standard decorator writes the source of `__init__`, `__eq__`, `__hash__` and `__repr__` and compiles it while a
 module is imported: 0.33 ms a class. The engine has some 230 data classes, of which a short query uses a quarter, so
 a new process spent 76 ms of its first second on methods it never called. This decorator leaves stubs, which have the
-standard decorator write all methods of a class at its first use; from then on the class has exactly these methods.
+standard decorator write a method at its first use; from then on the class has exactly this method.
 
 It takes the options that the engine uses and gives classes that `fields`, `replace`, `match`, pickle and type checkers
 treat as data classes.
@@ -41,10 +41,8 @@ def _decorate(cls: type, *, frozen: bool, slots: bool, eq: bool) -> type:
     if slots:
         cls = _with_slots(cls, frozen=frozen)
 
-    def write() -> None:
-        model = _model(cls, frozen=frozen, slots=slots, eq=eq)
-        for name in deferred:
-            setattr(cls, name, vars(model)[name])
+    def write(name: str) -> None:
+        setattr(cls, name, vars(_model(cls, name, frozen=frozen, slots=slots))[name])
 
     names = ("__init__", "__repr__", *(("__eq__",) if eq else ()), *(("__hash__",) if eq and frozen else ()))
     deferred = [name for name in names if name not in own]
@@ -58,16 +56,19 @@ def _decorate(cls: type, *, frozen: bool, slots: bool, eq: bool) -> type:
     return cls
 
 
-def _stub(name: str, write: Callable[[], None]) -> Callable[..., Any]:
+def _stub(name: str, write: Callable[[str], None]) -> Callable[..., Any]:
     def stub(self: object, *args: Any, **kwargs: Any) -> Any:
-        write()
+        write(name)
         return getattr(type(self), name)(self, *args, **kwargs)
 
     return stub
 
 
-def _model(cls: type, *, frozen: bool, slots: bool, eq: bool) -> type:
-    """Have the standard decorator write the methods of a class with the same fields, all of them its own."""
+def _model(cls: type, method: str, *, frozen: bool, slots: bool) -> type:
+    """Have the standard decorator write one method of a class with the same fields, all of them its own.
+
+    Only `__init__` depends on what the class is: it assigns in another way where that is frozen or has slots.
+    """
     fields = dataclasses.fields(cls)
     body: dict[str, Any] = {each.name: each for each in fields}
     body["__annotations__"] = {each.name: each.type for each in fields}
@@ -76,7 +77,12 @@ def _model(cls: type, *, frozen: bool, slots: bool, eq: bool) -> type:
     body["__doc__"] = "-"
     if hasattr(cls, "__post_init__"):
         body["__post_init__"] = cls.__post_init__
-    return dataclasses.dataclass(frozen=frozen, slots=slots, eq=eq)(type(cls.__name__, (), body))
+    model = type(cls.__name__, (), body)
+    if method == "__init__":
+        return dataclasses.dataclass(frozen=frozen, slots=slots, repr=False, eq=False)(model)
+    return dataclasses.dataclass(
+        init=False, repr=method == "__repr__", eq=method != "__repr__", unsafe_hash=method == "__hash__"
+    )(model)
 
 
 def _with_slots(cls: type, *, frozen: bool) -> type:
