@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from remuda.dataclass import dataclass
 from remuda.exec.scan.index_matches import find_matches
 from remuda.storage import lookup_by_key
 from remuda.types.arrow_arrays import stored_list
