@@ -176,13 +176,15 @@ class Session:
             entry = entry or self._cache.find((self._scope, text))
             if entry is not None:
                 return QueryRun(call, entry).run()
-            # Parsing is imported with the first statement that the cache does not have.
+            # Parsing is imported with the first statement that the cache does not have, all other statements with the
+            # first that is no query.
             from remuda import sql
-            from remuda.grid.statements.dispatch import run_statement
 
             statement = sql.parse(text)
             if isinstance(statement, sql.Query):
                 return QueryRun(call, query=statement).run()
+            from remuda.grid.statements.dispatch import run_statement
+
             return run_statement(call, statement)
 
     def explain(
