@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from remuda.arrow_compute import pc
 from remuda.exec.batch import ArrowBatch
 from remuda.types.arrow_arrays import is_dictionary, unpacked_bits
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from remuda.arrow_compute import pc
 from remuda.catalog import ColumnRelations, ColumnStatistics, MapStatistics
 from remuda.errors import StorageError
 from remuda.storage.segment.column_summary import combine, domain_of, summarise

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import pyarrow.compute as pc
-
+from remuda.arrow_compute import pc
 from remuda.errors import ConstraintError, constraint_error, length_error, null_error
 from remuda.storage.encodable import refuse_unencodable, text_columns
 from remuda.storage.state.map_version import key_maker

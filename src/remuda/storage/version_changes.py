@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from remuda.arrow_compute import pc
 from remuda.dataclass import dataclass
 from remuda.errors import wrong_object
 from remuda.storage.lookup.arrow_lookup import lookup_by_key

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from remuda.arrow_compute import pc
 from remuda.types.sql_type import Kind, SqlType
 
 _DTYPES: dict[Kind, str] = {

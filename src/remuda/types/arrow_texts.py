@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from remuda.arrow_compute import pc
 from remuda.types.arrow_arrays import flat, is_dictionary, null_mask, string_parts
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from remuda.arrow_compute import pc
 from remuda.exec.aggregate.accumulators import Count
 from remuda.exec.aggregate.aggregate_calls import SplitCall, WholeCall
 from remuda.exec.batch import ArrowBatch, layout_of, positional

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from remuda.arrow_compute import pc
 from remuda.exec.aggregate.accumulators import lower_at
 from remuda.exec.batch import positional
 from remuda.exec.memory import bytes_of

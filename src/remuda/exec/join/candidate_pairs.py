@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from remuda.arrow_compute import pc
 from remuda.dataclass import dataclass
 from remuda.exec.batch import layout_of
 from remuda.exec.join.join_table import JoinTable, Pairs, cuts, in_rounds, spread

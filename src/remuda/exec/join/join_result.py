@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from remuda.arrow_compute import pc
 from remuda.errors import too_many_rows
 from remuda.exec.batch import ArrowBatch, positional
 from remuda.exec.join.candidate_pairs import CandidateExpressions

@@ -12,8 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pyarrow.compute as pc
-
+from remuda.arrow_compute import pc
 from remuda.exec.batch import ArrowBatch, empty_batch, layout_of
 from remuda.exec.operator import Exec, IterationResult
 from remuda.exec.spill.spilled_partitions import DEEPEST, SpilledPartitions

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from remuda.arrow_compute import pc
 from remuda.errors import size_error
 from remuda.exec.batch import positional, without_columns
 from remuda.exec.sort.sort_keys import changes, sort_parts, sorted_by

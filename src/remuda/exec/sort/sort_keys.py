@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from remuda.arrow_compute import pc
 from remuda.types.arrow_arrays import buffer_values, code_values, decimal_words, is_dictionary, null_mask
 from remuda.types.normalized_key import float_keys
 

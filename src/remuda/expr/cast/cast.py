@@ -10,8 +10,8 @@ import datetime as dt
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from remuda.arrow_compute import pc
 from remuda.errors import SqlError, overflow_error, text_error
 from remuda.expr.cast.cast_floating import decimal_to_floating_batch, floating_to_decimal, floating_to_decimal_batch
 from remuda.expr.cast.cast_text import BY_VALUE_FROM_TEXT, BY_VALUE_TO_TEXT, not_a_value, read_moment

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from remuda.arrow_compute import pc
 from remuda.errors import text_error
 from remuda.expr.evaluate.by_rows import by_rows
 from remuda.expr.function import Signature

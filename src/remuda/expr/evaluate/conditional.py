@@ -10,8 +10,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from remuda.arrow_compute import pc
 from remuda.dataclass import dataclass
 from remuda.errors import SqlError
 from remuda.expr.evaluate.dictionary import as_array, decode

@@ -12,8 +12,8 @@ from threading import local
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from remuda.arrow_compute import pc
 from remuda.errors import LESS_MEMORY, memory_error, size_error
 
 if TYPE_CHECKING:

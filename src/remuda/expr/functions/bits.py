@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from remuda.arrow_compute import pc
 from remuda.errors import option_error, overflow_error
 from remuda.expr.function import Datum, Function, Signature
 from remuda.expr.functions.decimals import OVERFLOW

@@ -14,8 +14,8 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from remuda.arrow_compute import pc
 from remuda.expr.function import Datum, Function, Overload, Signature, overloaded
 from remuda.expr.functions.arithmetic import truncating_divide
 from remuda.types import (

@@ -12,8 +12,8 @@ from functools import reduce
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from remuda.arrow_compute import pc
 from remuda.expr.function import Datum, Function, Signature
 from remuda.expr.functions.logic import resolve_same
 from remuda.types import BOOLEAN, Kind, SqlType, common_type, exact_digits

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from remuda.arrow_compute import pc
 from remuda.expr.evaluate.dictionary import as_array
 from remuda.expr.function import Datum, Function, Signature
 from remuda.expr.functions.arithmetic import FUNCTIONS as ARITHMETIC

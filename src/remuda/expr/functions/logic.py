@@ -6,8 +6,8 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from remuda.arrow_compute import pc
 from remuda.expr.function import Datum, Function, Signature, fixed
 from remuda.types import BOOLEAN, Kind, SqlType, common_type
 

@@ -9,8 +9,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from remuda.arrow_compute import pc
 from remuda.errors import SqlError, pattern_error
 from remuda.expr.evaluate.by_rows import by_rows
 from remuda.expr.evaluate.text_sizes import (

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from remuda.arrow_compute import pc
 from remuda.errors import option_error, substring_error
 from remuda.expr.cancellation import check_cancelled
 from remuda.expr.cast.cast import can_cast

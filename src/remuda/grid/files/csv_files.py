@@ -11,8 +11,8 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from remuda.arrow_compute import pc
 from remuda.errors import SqlError, file_error, shown, text_error
 from remuda.grid.files.text_files import LONGEST_RECORD, by_name, no_such_column, open_text
 from remuda.grid.files.text_values import WrongValueError, typed_column

@@ -11,8 +11,8 @@ from urllib.parse import quote, unquote
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from remuda.arrow_compute import pc
 from remuda.errors import text_error
 from remuda.grid.files.text_values import WrongValueError, typed_column
 

@@ -11,8 +11,8 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from remuda.arrow_compute import pc
 from remuda.errors import SqlError, overflow_error, shown
 from remuda.expr.cast.cast import cast_row
 from remuda.types import INTEGER_RANGES, VARCHAR, Kind, datetime_of_text, to_stored

@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
+
+from remuda.arrow_compute import pc
 
 if TYPE_CHECKING:
     from collections.abc import Callable

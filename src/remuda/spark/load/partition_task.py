@@ -19,8 +19,8 @@ from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from remuda.arrow_compute import pc
 from remuda.dataclass import dataclass
 from remuda.errors import RemudaError, SqlError
 from remuda.spark.query.batch_file import BatchFileWriter, ByteRange

@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from remuda.arrow_compute import pc
 from remuda.dataclass import dataclass
 from remuda.storage.index.index_condition import UNBOUNDED, Lookup, Range
 from remuda.storage.index.interpolation_table import build_key_slots, searched_keys

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Literal, cast, get_args
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from remuda.arrow_compute import pc
 from remuda.dataclass import dataclass
 from remuda.errors import missing_column, nearest, option_error, shown, value_error
 from remuda.types import from_arrow

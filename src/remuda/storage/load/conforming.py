@@ -9,8 +9,8 @@ from operator import methodcaller
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from remuda.arrow_compute import pc
 from remuda.errors import (
     SqlError,
     calendar_error,

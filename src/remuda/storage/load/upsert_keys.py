@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from remuda.arrow_compute import pc
 from remuda.storage.segment.row_order import stable_order
 from remuda.storage.segment.segment_builder import duplicate_key, key_hashes, key_reader
 from remuda.types.arrow_arrays import is_dictionary

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from remuda.arrow_compute import pc
 from remuda.catalog import IndexType
 from remuda.dataclass import dataclass
 from remuda.storage.index.index_condition import Lookup

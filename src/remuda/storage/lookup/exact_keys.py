@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from remuda.arrow_compute import pc
 from remuda.errors import value_error
 from remuda.types import INTEGER_RANGES, Kind, SqlType, common_type, from_arrow
 from remuda.types.arrow_arrays import is_dictionary

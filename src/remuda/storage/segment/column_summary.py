@@ -12,8 +12,8 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from remuda.arrow_compute import pc
 from remuda.catalog import ColumnStatistics
 from remuda.dataclass import dataclass
 from remuda.storage.segment.column_histogram import combined, describe_values, part_of

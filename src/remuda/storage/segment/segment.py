@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from remuda.arrow_compute import pc
 from remuda.errors import StorageError, damage_error
 from remuda.storage.index.index_types import POSITION_ARRAYS, STORAGE, IndexedColumns, build_index
 from remuda.storage.index.key_index import prober

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from remuda.arrow_compute import pc
 from remuda.catalog import MapDefinition, new_id
 from remuda.catalog.definitions import MOST_PARTITIONS
 from remuda.errors import ConstraintError, constraint_error, duplicate_error, shown

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from remuda.arrow_compute import pc
 from remuda.dataclass import dataclass
 from remuda.types import Kind, SqlType
 from remuda.types.arrow_arrays import code_values, is_dictionary, null_mask, stored_list
