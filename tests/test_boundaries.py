@@ -43,6 +43,7 @@ def test_files_are_mapped_in_one_place(callers: dict[str, set[str]]) -> None:
     """By Python's own `mmap` or Arrow's each mapping would keep a descriptor."""
     assert callers["mmap.mmap"] | callers["np.memmap"] | callers["pa.memory_map"] | callers["_mmap"] == {
         "spark/query/batch_file.py",  # what tasks of one query leave for one another, outside the store
+        "spark/query/block_file.py",  # the same, of a shuffle
         "storage/folder/store_files.py",
         "storage/load/load_runs.py",  # the runs of a load: one file without a name, mapped once at a time
     }
