@@ -66,7 +66,7 @@ SHAPE = {
 ACTUAL = {"rows", "batches", "seconds", "members", "member_names", "partitions", "index_entries", "rows_read"}
 ACTUAL |= {"decisions"}
 DECIDED = {"partitions", "access", "actual", "build_side", "runtime_filter", "zone_order", "bound", "row_cutover"}
-DECIDED |= {"fork_rows", "partial_aggregation"}
+DECIDED |= {"fork_rows", "partial_aggregation", "dynamic_lookup", "dynamic_pruning"}
 
 
 @pytest.mark.parametrize("options", ["FORMAT JSON", "FORMAT JSON, ANALYZE", "FORMAT JSON, FRAGMENTS"])

@@ -111,7 +111,7 @@ def test_lists_in_changes_by_name_and_as_arrays(grid: Grid) -> None:
 @pytest.mark.parametrize(
     ("text", "value", "message", "sqlstate"),
     [
-        ("SELECT id FROM t WHERE id = ANY(?)", 5, "ANY(?) takes a list of values, not a int", "42804"),
+        ("SELECT id FROM t WHERE id = ANY(?)", 5, "ANY(?) takes a list of values, not an int", "42804"),
         ("SELECT id FROM t WHERE id IN (?)", [1, "x"], "parameter 1: 'x' is not a value of type BIGINT", "22P02"),
         ("SELECT id FROM t WHERE id = ?", [1], "parameter 1: a value of Python type list cannot be used", "42804"),
         ("SELECT ?", [1], "a value of Python type list cannot be used in SQL", "42804"),

@@ -113,7 +113,7 @@ def test_an_index_is_on_named_columns(grid: Grid, columns: Any) -> None:
 def test_the_kind_and_name_of_an_index_are_text(grid: Grid) -> None:
     with pytest.raises(SqlError, match="an index is SORTED or HASH, not None"):
         grid.map("t").add_index("n", kind=None)  # type: ignore[arg-type]
-    with pytest.raises(SqlError, match="the name of an index is text, not a int"):
+    with pytest.raises(SqlError, match="the name of an index is text, not an int"):
         grid.map("t").add_index("n", name=5)  # type: ignore[arg-type]
 
 

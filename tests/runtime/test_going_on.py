@@ -15,7 +15,7 @@ from remuda.errors import ErrorCode, SqlError
 from remuda.exec import ArrowBatch, ExecContext, IterationResult
 from remuda.exec.batch import ROWS_AT_ONCE as ROWS_AT_A_TIME
 from remuda.exec.batch import positional
-from remuda.exec.join import hash_join, join_table
+from remuda.exec.join import build_side_join, hash_join, join_table
 from remuda.exec.offload import RowBudget
 from remuda.exec.relational.recursive import RecursiveExec
 from remuda.exec.sort.ordering import concatenate
@@ -170,7 +170,7 @@ def test_a_join_whose_reader_has_left_makes_no_table(monkeypatch: pytest.MonkeyP
             result.close()
             return concatenate(batches)
 
-        monkeypatch.setattr(hash_join, "concatenate", close_first)
+        monkeypatch.setattr(build_side_join, "concatenate", close_first)
         monkeypatch.setattr(hash_join, "JoinTable", type("Table", (table,), {"__init__": hold}))
         result = grid.sql("SELECT a.n, b.n FROM m a JOIN m b ON a.id = b.n + 1")
         with pytest.raises(SqlError):

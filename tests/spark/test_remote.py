@@ -60,10 +60,11 @@ def wide(s3: S3Server, tmp_path_factory: pytest.TempPathFactory) -> str:
     place = f"{BUCKET}/wide.remuda"
     numbers = np.arange(WIDE_ROWS)
     with remuda.open(s3.uri(place), durability="none", cache=tmp_path_factory.mktemp("wide")) as grid:
-        grid.sql("CREATE TABLE wide (id BIGINT, a BIGINT, b DOUBLE, c BIGINT, d DOUBLE, PRIMARY KEY (id))")
+        columns = "id BIGINT, a BIGINT, b DOUBLE, c BIGINT, d DOUBLE, PRIMARY KEY (id)"
+        grid.sql(f"CREATE TABLE wide ({columns}) WITH (compression = 'none')")  # so that a column has known bytes
         grid.sql("CREATE INDEX by_a ON wide (a) TYPE SORTED")
-        columns = {"id": numbers, "a": numbers * 3, "b": numbers / 4, "c": numbers % 7, "d": numbers / 8}
-        grid.load("wide", pa.table(columns))
+        values = {"id": numbers, "a": numbers * 3, "b": numbers / 4, "c": numbers % 7, "d": numbers / 8}
+        grid.load("wide", pa.table(values))
     return place
 
 

@@ -123,7 +123,7 @@ def test_spark_counts_the_size_that_is_meant(
         ({"columns": ["amuont"]}, "orders has no column amuont"),
         ({"columns": "amount"}, "columns are a list of names"),
         ({"columns": []}, "a frame has at least one column"),
-        ({"version": 3}, "reads the newest version"),
+        ({"version": 99}, "there is no version 99"),
         ({"tasks": 0}, "tasks must be a whole number of at least 1"),
     ],
 )
