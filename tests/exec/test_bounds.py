@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from remuda.exec.scan.concrete_bounds import (
-    MAXIMUM_COMBINATIONS,
     compile_lookups,
     index_lookups,
     interval_range,
@@ -17,7 +16,7 @@ from remuda.exec.scan.concrete_bounds import (
     pruned_partitions,
 )
 from remuda.expr import Literal, Parameter
-from remuda.plan.bounds import End, Interval, Points, Pruning
+from remuda.plan.bounds import MAXIMUM_COMBINATIONS, End, Interval, Points, Pruning
 from remuda.storage import UNBOUNDED, Lookup, Range, hash_values, partition_of
 from remuda.types import BIGINT, DATE, DOUBLE, VARCHAR, SqlType
 from tests.storage.maps import map_of

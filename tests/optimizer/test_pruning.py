@@ -9,7 +9,7 @@ import pytest
 
 from remuda.catalog import MapDefinition
 from remuda.exec.scan.concrete_bounds import pruned_partitions
-from remuda.optimizer.pruning import prune
+from remuda.optimizer.pruning import expected_partitions, prune
 from remuda.storage import hash_values, partition_of
 from tests.optimizer.maps import define, filter_of, scan_of
 
@@ -57,6 +57,8 @@ CASES: list[tuple[MapDefinition, str, tuple[Any, ...], list[tuple[Any, ...]] | N
     (ID, "id BETWEEN ? AND 8", (None,), []),
     (ID, "id >= 5 AND id < 8", (), [(5,), (6,), (7,)]),
     (ID, "id > 5 AND id >= 6 AND id <= ? AND id < 9", (20,), [(6,), (7,), (8,)]),
+    (PAIR, "a BETWEEN 1 AND 100 AND b BETWEEN 1 AND 101", (), NONE),
+    (PAIR, "a BETWEEN 1 AND 100 AND b BETWEEN 3 AND 2", (), []),
     (ID, "id BETWEEN 1 AND 1000", (), [(number,) for number in range(1, 1001)]),
     (ID, "id BETWEEN 1 AND 2000", (), NONE),
     (ID, "id > 5", (), NONE),
@@ -115,6 +117,38 @@ def test_pruned_partitions(
 )
 def test_a_range_of_literals_that_prunes_nothing_is_not_in_the_plan(condition: str, prunes: bool) -> None:
     assert (prune(ID, filter_of(condition, ID)) is not None) is prunes
+
+
+@pytest.mark.parametrize(
+    ("condition", "prunes"),
+    [
+        ("a BETWEEN 1 AND 100 AND b BETWEEN 1 AND 100", True),
+        ("a BETWEEN 1 AND 100 AND b BETWEEN 1 AND 101", False),
+        ("a BETWEEN 1 AND 1000 AND b IN (1, 2, ?, 4, 5, 6, 7, 8, 9, 10)", True),
+        ("a BETWEEN 1 AND 1000 AND b IN (1, 2, ?, 4, 5, 6, 7, 8, 9, 10, 11)", False),
+        ("a BETWEEN 1 AND 1000 AND b BETWEEN 1 AND ?", True),
+        ("(a BETWEEN 1 AND 1000 AND b IN (1, 2, 3, 4, 5, 6)) OR (a BETWEEN 5 AND 1000 AND b IN (7, 8, 9))", True),
+        (
+            "(a BETWEEN 1 AND 1000 AND b IN (1, 2, 3, 4, 5, 6)) OR (a BETWEEN 5 AND 1000 AND b IN (7, 8, 9, 10, 11))",
+            False,
+        ),
+    ],
+)
+def test_combinations_of_literals_that_prune_nothing_are_not_in_the_plan(condition: str, prunes: bool) -> None:
+    assert (prune(PAIR, filter_of(condition, PAIR)) is not None) is prunes
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("id BETWEEN 5 AND 8", 4),
+        ("id > 5 AND id < 106", 100),
+        ("id BETWEEN 1 AND 1000", 271),
+        ("id BETWEEN 3 AND 2", 1),
+    ],
+)
+def test_ranges_of_literals_are_counted_for_costs(condition: str, expected: float) -> None:
+    assert expected_partitions(prune(ID, filter_of(condition, ID)), 271) == expected
 
 
 def test_a_replicated_map_is_never_pruned() -> None:

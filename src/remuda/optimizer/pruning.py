@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from remuda.expr import Expression, Literal, columns_of, conjunction, conjuncts, disjuncts
 from remuda.optimizer.sargable import SargablePredicate, find_sargable, merge_intervals
-from remuda.plan.bounds import MAXIMUM_RANGE, Bound, Interval, Points, Pruning
+from remuda.plan.bounds import MAXIMUM_COMBINATIONS, MAXIMUM_RANGE, Bound, Interval, Points, Pruning
 from remuda.types import Kind, SqlType
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ def prune(definition: MapDefinition, filter_: Expression | None) -> Pruning | No
     if alternatives is None:
         return None
     distinct = tuple(dict.fromkeys(alternatives))
+    if sum(_combinations(alternative, unknown=0.0) for alternative in distinct) > MAXIMUM_COMBINATIONS:
+        return None
     return Pruning(definition.partitioned_by, distinct, _stated(filter_, definition.partitioned_by, distinct))
 
 
@@ -141,13 +143,19 @@ def _countable(predicates: list[SargablePredicate], type_: SqlType) -> Bound | N
 
 
 def _is_too_long(interval: Interval) -> bool:
-    """Whether a range of literals has so many values that it prunes nothing; parameters are not known yet."""
+    """Whether a range has so many values that it prunes nothing, as far as that is known."""
+    length = _length(interval)
+    return length is not None and length > MAXIMUM_RANGE
+
+
+def _length(interval: Interval) -> int | None:
+    """Return how many values a range of literals has; None where parameters decide."""
     lows = [_literal(end.value, 0 if end.inclusive else 1) for end in interval.lows]
     highs = [_literal(end.value, 0 if end.inclusive else -1) for end in interval.highs]
     first = [low for low in lows if low is not None]
     last = [high for high in highs if high is not None]
     known = len(first) == len(lows) and len(last) == len(highs)
-    return known and min(last) - max(first) >= MAXIMUM_RANGE
+    return max(0, min(last) - max(first) + 1) if known else None
 
 
 def _literal(value: Expression, change: int) -> int | None:
@@ -158,7 +166,7 @@ def expected_partitions(pruning: Pruning | None, partitions: int) -> float:
     """How many partitions are probably left, for costs."""
     if pruning is None:
         return partitions
-    total = sum(_combinations(alternative) for alternative in pruning.alternatives)
+    total = sum(_combinations(alternative, TYPICAL_RANGE) for alternative in pruning.alternatives)
     return min(partitions, max(1.0, total))
 
 
@@ -166,8 +174,10 @@ TYPICAL_RANGE = 10.0
 """Values in a countable range whose ends are not known at planning."""
 
 
-def _combinations(alternative: tuple[Bound, ...]) -> float:
+def _combinations(alternative: tuple[Bound, ...], unknown: float) -> float:
+    """Return how many combinations of values there are, with so many for a range that parameters decide."""
     product = 1.0
     for bound in alternative:
-        product *= len(bound.values) if isinstance(bound, Points) else TYPICAL_RANGE
+        length = _length(bound) if isinstance(bound, Interval) else None
+        product *= len(bound.values) if isinstance(bound, Points) else unknown if length is None else length
     return product

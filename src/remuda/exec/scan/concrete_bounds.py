@@ -11,7 +11,17 @@ from remuda.expr import evaluate_constant
 from remuda.expr.constant import compile_constant
 from remuda.expr.functions.comparison import order_key
 from remuda.expr.functions.strings import following, like_prefix
-from remuda.plan.bounds import MAXIMUM_RANGE, Bound, End, Interval, Points, Prefix, Pruning, Ranges
+from remuda.plan.bounds import (
+    MAXIMUM_COMBINATIONS,
+    MAXIMUM_RANGE,
+    Bound,
+    End,
+    Interval,
+    Points,
+    Prefix,
+    Pruning,
+    Ranges,
+)
 from remuda.storage import UNBOUNDED, Lookup, Range, hash_values, partition_of
 
 if TYPE_CHECKING:
@@ -20,8 +30,6 @@ if TYPE_CHECKING:
     from remuda.catalog import MapDefinition
 
 Values = tuple[Any, ...]
-
-MAXIMUM_COMBINATIONS = 10_000
 
 
 def point_values(points: Points, parameters: Values) -> list[Any]:
