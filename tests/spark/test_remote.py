@@ -56,15 +56,17 @@ def fetched(cache: Path) -> set[str]:
 
 @pytest.fixture(scope="module")
 def wide(s3: S3Server, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The address of a store whose columns are each much longer than what is fetched at least."""
+    """The address of a store whose columns are each much longer than what is fetched at least, as they are stored."""
     place = f"{BUCKET}/wide.remuda"
     numbers = np.arange(WIDE_ROWS)
     with remuda.open(s3.uri(place), durability="none", cache=tmp_path_factory.mktemp("wide")) as grid:
-        columns = "id BIGINT, a BIGINT, b DOUBLE, c BIGINT, d DOUBLE, PRIMARY KEY (id)"
-        grid.sql(f"CREATE TABLE wide ({columns}) WITH (compression = 'none')")  # so that a column has known bytes
+        grid.sql(
+            "CREATE TABLE wide (id BIGINT, a BIGINT, b DOUBLE, c BIGINT, d DOUBLE, PRIMARY KEY (id)) "
+            "WITH (compression = 'none')"
+        )
         grid.sql("CREATE INDEX by_a ON wide (a) TYPE SORTED")
-        values = {"id": numbers, "a": numbers * 3, "b": numbers / 4, "c": numbers % 7, "d": numbers / 8}
-        grid.load("wide", pa.table(values))
+        columns = {"id": numbers, "a": numbers * 3, "b": numbers / 4, "c": numbers % 7, "d": numbers / 8}
+        grid.load("wide", pa.table(columns))
     return place
 
 
