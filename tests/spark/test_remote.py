@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyspark.sql import DataFrame, SparkSession
+
+    from remuda.grid import Grid
 
 ROWS = 5_000
 WIDE_ROWS = 400_000
@@ -175,3 +178,51 @@ def test_two_applications_write_one_store(s3: S3Server, tmp_path: Path) -> None:
     with remuda.open(s3.uri(place), read_only=True, cache=tmp_path) as grid:
         assert dict(grid.sql("SELECT id, v FROM t").fetchall()) == expected
     assert not any(name.startswith("inbox/") for name in s3.files(place))
+
+
+def replaced_again_and_again(grid: Grid, stop: threading.Event) -> None:
+    """Each load changes all rows, in one commit."""
+    number = 0
+    while not stop.is_set():
+        number += 1
+        grid.load("rounds", rounds(number), mode="replace")
+
+
+def rounds(number: int) -> pa.Table:
+    return pa.table({"id": range(200), "round": [number] * 200})
+
+
+def test_a_frame_over_a_remote_store_is_fresh_in_each_query_and_consistent_within_it(
+    spark: SparkSession, s3: S3Server, tmp_path: Path
+) -> None:
+    """It read the version that was there when Spark planned it, and died with that an hour later."""
+    remuda.spark.register(spark)
+    address = s3.uri(f"{BUCKET}/rounds.remuda")
+    with remuda.open(address, durability="none", cache=tmp_path / "writer") as grid:
+        grid.sql("CREATE TABLE rounds (id BIGINT, round BIGINT, PRIMARY KEY (id))")
+        grid.load("rounds", rounds(0))
+        options = {"path": address, "cache": str(tmp_path / "tasks")}
+        frame = spark.read.format("remuda").options(**options, map="rounds", tasks="4").load()
+        assert {row.round for row in frame.collect()} == {0}
+        grid.load("rounds", rounds(1), mode="replace")
+        assert {row.round for row in frame.collect()} == {1}
+        ids = spark.range(0, 200, 1, 2)
+        found = remuda.spark.lookup(ids, address, "rounds", on="id", columns=["round"], cache=options["cache"])
+        grouped = spark.read.format("remuda").options(**options, query="SELECT DISTINCT round FROM rounds").load()
+        table = remuda.spark.table(spark, address, "rounds", columns=["round"], cache=options["cache"])
+        both = frame.union(frame).select("round").union(found.select("round")).union(table).union(grouped)
+        stop = threading.Event()
+        writer = threading.Thread(target=replaced_again_and_again, args=(grid, stop))
+        writer.start()
+        try:
+            seen = [{row.round for row in both.collect()} for _ in range(4)]
+        finally:
+            stop.set()
+            writer.join()
+        assert [len(each) for each in seen] == [1] * 4
+        assert len(set().union(*seen)) > 1
+        rdd = frame.rdd
+        before = {row.round for row in rdd.collect()}
+        grid.load("rounds", rounds(-1), mode="replace")
+        assert {row.round for row in rdd.collect()} == before, "a job without an execution reads what was planned"
+        assert {row.round for row in frame.collect()} == {-1}

@@ -40,6 +40,7 @@ def lookup(
     columns: "Iterable[str] | Mapping[str, str] | None" = None,
     how: str = "left",
     index: str | None = None,
+    cache: "str | PathLike[str] | None" = None,
 ) -> "DataFrame":
     """Look up each row of a data frame in a map, inside the executors, and return the frame with columns of the map.
 
@@ -48,10 +49,11 @@ def lookup(
     often as the index has rows for it. `columns` are those to add, or a dictionary from these to new names; without it
     all are added but the key. A row without a match has NULLs, and is left out where `how` is "inner". All tasks of an
     execution read one version of the map, which is the newest in each execution: in each micro-batch of a stream.
+    `cache` is the folder on each machine for what is fetched of a remote store.
     """
     from remuda.spark.frames.lookup_frame import lookup
 
-    return lookup(df, str(path), map, on=on, columns=columns, how=how, index=index)
+    return lookup(df, _options(path, map, cache), on=on, columns=columns, how=how, index=index)
 
 
 def table(
@@ -62,16 +64,17 @@ def table(
     columns: "Iterable[str] | None" = None,
     version: int | None = None,
     tasks: int | None = None,
+    cache: "str | PathLike[str] | None" = None,
 ) -> "DataFrame":
     """Return a map as a data frame of some of its columns, whose size Spark knows: it broadcasts a small one.
 
     `columns` are those to read, without it all. Each query reads the newest version, or always that of the number
     `version`, as SHOW VERSIONS lists them. `tasks` is how many tasks read it,
-    by default as many as the session runs at once.
+    by default as many as the session runs at once. `cache` is as in `lookup`.
     """
     from remuda.spark.frames.map_frame import table
 
-    return table(spark, str(path), map, columns, version, tasks)
+    return table(spark, _options(path, map, cache), columns, version, tasks)
 
 
 def write(
@@ -118,12 +121,19 @@ def export(
     columns: "Iterable[str] | None" = None,
     version: int | None = None,
     options: "Mapping[str, str] | None" = None,
+    cache: "str | PathLike[str] | None" = None,
 ) -> None:
     """Write a map by Spark's own writer for `parquet`, `delta` or `iceberg`, as it is now or was in a version.
 
     `target` is a path, or for Iceberg also the name of a table. `mode` is that of Spark's writer, `options` are its
-    options. All tasks read one version. What changes after a version is read by the option `changes`.
+    options. All tasks read one version. What changes after a version is read by the option `changes`. `cache` is as in
+    `lookup`.
     """
     from remuda.spark.frames.export import export
 
-    export(spark, str(path), map, target, format, mode, columns, version, options or {})
+    export(spark, _options(path, map, cache), target, format, mode, columns, version, options or {})
+
+
+def _options(path: "str | PathLike[str]", map: str, cache: "str | PathLike[str] | None") -> dict[str, str]:
+    """Return the options of the data source by which a map is found."""
+    return {"path": str(path), "map": map, **({} if cache is None else {"cache": str(cache)})}

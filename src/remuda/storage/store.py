@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from remuda.storage.map_store import MapStore
     from remuda.storage.remote.remote_folder import RemoteFolder
     from remuda.storage.remote.remote_location import RemoteLocation
+    from remuda.storage.remote.remote_pins import RemotePin
     from remuda.storage.snapshot import MapSnapshot
     from remuda.storage.wal.log_file import DroppedTail
 
@@ -102,7 +103,7 @@ class Store:
         return None if self._loader is None else self._loader.dropped_tail
 
     @property
-    def pin(self) -> ExecutionPin | None:
+    def pin(self) -> ExecutionPin | RemotePin | None:
         """Return the pin whose state a task of Spark reads; None where the newest state was read."""
         return None if self._loader is None else self._loader.pin
 

@@ -23,8 +23,7 @@ _UNKNOWN_FORMAT = "DATA_SOURCE_NOT_FOUND"
 
 def export(
     session: SparkSession,
-    path: str,
-    map: str,
+    source: Mapping[str, str],
     target: str,
     format: str,
     mode: str,
@@ -37,7 +36,7 @@ def export(
         raise option_error(f"format must be one of {', '.join(FORMATS)}, not {format!r}")
     if mode not in MODES:
         raise option_error(f"mode must be one of {', '.join(MODES)}, not {mode!r}")
-    frame = table(session, path, map, columns, version, None)
+    frame = table(session, source, columns, version, None)
     try:
         frame.write.format(format).mode(mode).options(**options).save(target)
     except Exception as error:

@@ -29,10 +29,10 @@ HOW = ("left", "inner")
 
 
 def lookup(
-    df: DataFrame, path: str, map: str, on: On, columns: Columns | None, how: str, index: str | None
+    df: DataFrame, options: Mapping[str, str], on: On, columns: Columns | None, how: str, index: str | None
 ) -> DataFrame:
     """Return the frame with columns of a map: see `remuda.spark.lookup`."""
-    found = plan_map(df.sparkSession, {"path": path, "map": map})
+    found = plan_map(df.sparkSession, options)
     planned = plan_lookup(found, df.schema, on, columns, how, index)
     return df.mapInArrow(planned.task, planned.schema)
 

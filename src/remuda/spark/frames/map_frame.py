@@ -18,7 +18,7 @@ from remuda.spark.frames.map_planning import plan_map
 from remuda.spark.source.partition_scan import PlannedScan, scanned_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
@@ -34,7 +34,11 @@ _ROW_BYTES = 8
 
 
 def table(
-    session: SparkSession, path: str, map: str, columns: Iterable[str] | None, version: int | None, tasks: int | None
+    session: SparkSession,
+    options: Mapping[str, str],
+    columns: Iterable[str] | None,
+    version: int | None,
+    tasks: int | None,
 ) -> DataFrame:
     """Return a map as a frame: see `remuda.spark.table`."""
     from pyspark.sql.types import StructField, StructType
@@ -43,7 +47,7 @@ def table(
         raise option_error("columns are a list of names")
     if tasks is not None and tasks < 1:
         raise option_error(f"tasks must be a whole number of at least 1, not {tasks}")
-    planned = plan_map(session, {"path": path, "map": map, **({} if version is None else {"version": str(version)})})
+    planned = plan_map(session, {**options, **({} if version is None else {"version": str(version)})})
     scan = PlannedScan(planned, scanned_columns(planned.definition, columns))
     if not scan.columns:
         raise option_error("a frame has at least one column")

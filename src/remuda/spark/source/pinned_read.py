@@ -24,8 +24,8 @@ _EXECUTION = "spark.sql.execution.id"
 _APPLICATION = ("spark.app.id", "spark.app.startTime", "spark.driver.host", "spark.driver.port")
 """Local properties that every task of an execution has: ids of executions count from 0 in each application."""
 
-_stores: dict[str, Store] = {}
-"""The stores that this worker has read, by path."""
+_stores: dict[tuple[str, str | None], Store] = {}
+"""The stores that this worker has read, by path and cache."""
 _MOST_STORES = 8
 _NO_STORE = "58P01"
 _LAKEHOUSES = {"_delta_log": "Delta", "metadata": "Iceberg", ".hoodie": "Hudi"}
@@ -65,7 +65,7 @@ def open_reader(options: Mapping[str, str], execution: str | None = None) -> Sto
     if isinstance(found, Path):
         return Store.open(found, read_only=True, verifies=False, execution=execution)
     try:
-        return Store.open(read_only=True, remote=found, verifies=False)
+        return Store.open(read_only=True, remote=found, verifies=False, execution=execution)
     except BaseException:
         found.close()
         raise
@@ -95,8 +95,8 @@ def _open_in_task(options: Mapping[str, str], execution: str) -> Store:
 def pinned_store(options: Mapping[str, str]) -> Iterator[Store | None]:
     """Give the store as the execution of this task reads it, and keep its files meanwhile.
 
-    None where no version can be pinned: in a job without an execution, in a remote folder, and in a folder that this
-    process may not write.
+    None where no version can be pinned: in a job without an execution, in a folder that this process may not write, and
+    in a remote one whose file system has no conditional put.
     """
     store = _store_of(options)
     if store is None or store.pin is None:
@@ -110,14 +110,14 @@ def pinned_store(options: Mapping[str, str]) -> Iterator[Store | None]:
 
 def _store_of(options: Mapping[str, str]) -> Store | None:
     execution = running_execution()
-    path = options["path"]
-    if execution is None or ("://" in path and not path.startswith("file:")):
+    if execution is None:
         return None
-    store = _stores.get(path)
+    name = options["path"], options.get("cache")
+    store = _stores.get(name)
     if store is None:
         while len(_stores) >= _MOST_STORES:
             _stores.pop(next(iter(_stores))).close()
-        store = _stores[path] = _open_in_task(options, execution)
+        store = _stores[name] = _open_in_task(options, execution)
     elif store.pin is not None and store.pin.name == execution:
         store.pin.lock()
     else:

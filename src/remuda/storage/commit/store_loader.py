@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from remuda.storage.commit.recovery import Recovered
     from remuda.storage.commit.store_writer import StoreWriter
     from remuda.storage.folder.store_folder import StoreFolder
+    from remuda.storage.remote.remote_folder import RemoteFolder
+    from remuda.storage.remote.remote_pins import RemotePin
     from remuda.storage.state.store_state import StoreState
     from remuda.storage.wal.log_file import DroppedTail, LogFile
 
@@ -35,7 +37,7 @@ class StoreLoader:
         self._lease: ReaderLease | None = None
         self.execution: str | None = None
         """For a reader that is a task of Spark: the execution whose pin each refresh reads."""
-        self.pin: ExecutionPin | None = None
+        self.pin: ExecutionPin | RemotePin | None = None
         """The pin that was read last; None where the newest state was read."""
         self.dropped_tail: DroppedTail | None = None
         """What the opening cut off of the write-ahead log."""
@@ -113,8 +115,7 @@ class StoreLoader:
 
     def _refresh_once(self, *, is_last: bool) -> None:
         folder = self._folder
-        if folder.remote is not None and not folder.remote.fetch():
-            raise StorageError("there is no store in this folder", folder.remote.name, sqlstate="58P01")
+        remote_pin = None if folder.remote is None else self._fetch(folder.remote)
         lease = take_lease(folder.path) if folder.path.exists() else None
         try:
             pin = None
@@ -128,7 +129,16 @@ class StoreLoader:
             raise
         if lease is not None and pin is not None:
             lease.release()  # the pin keeps the files from now on
-        self._lease, self.pin = lease, pin
+        self._lease, self.pin = lease, remote_pin if pin is None else pin
+
+    def _fetch(self, remote: RemoteFolder) -> RemotePin | None:
+        """Bring the mirror to the root that the execution has pinned, else to the newest one."""
+        pin = None if self.execution is None else remote.pins.pin(self.execution)
+        if pin is not None:
+            remote.fetch_pinned(pin)
+        elif not remote.fetch():
+            raise StorageError("there is no store in this folder", remote.name, sqlstate="58P01")
+        return pin
 
     def _load(
         self,

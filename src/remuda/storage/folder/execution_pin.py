@@ -130,9 +130,14 @@ def _lock(descriptor: int) -> None:
 
 
 def _ended(store: Path) -> StorageError:
+    return given_up(store, KEPT_SECONDS, "without a task that reads it")
+
+
+def given_up(store: Path | str, seconds: float, since: str = "that other commits followed") -> StorageError:
+    """Report a task that comes later than the version of its execution was kept."""
     return StorageError(
-        f"the version that this query began to read was given up after {KEPT_SECONDS / 60:.0f} minutes without a task "
-        "that reads it: run the query again",
+        f"the version that this query began to read was given up after {seconds / 60:.0f} minutes {since}: run the "
+        "query again",
         store,
         sqlstate="40001",
     )

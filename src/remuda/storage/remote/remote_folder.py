@@ -22,9 +22,11 @@ from msgspec.structs import asdict
 from remuda.catalog import new_id
 from remuda.errors import StorageError
 from remuda.storage.commit.commit_retry import RootTakenError
+from remuda.storage.folder.execution_pin import given_up
 from remuda.storage.folder.manifest import MOVED, NAME, Manifest, Root, decode_manifest
 from remuda.storage.folder.partition_groups import PartitionGroups, group_files, segment_files
 from remuda.storage.remote.remote_files import TRANSFERS
+from remuda.storage.remote.remote_pins import RemotePin, RemotePins
 from remuda.storage.remote.remote_segments import RemoteSegments
 from remuda.storage.remote.remote_versions import RemoteVersions
 from remuda.storage.remote.retention import sweep
@@ -69,6 +71,7 @@ class RemoteFolder:
         self._files = location.files
         self._roots = Roots(location.files, sole_writer=location.sole_writer)
         self.versions = RemoteVersions(self._roots)
+        self.pins = RemotePins(location.files, self._roots, sole_writer=location.sole_writer)
         self._cache = location.open_cache()
         self._mirror = self._cache.new_mirror()
         self.segments = RemoteSegments(location.files, self._cache, self._mirror)
@@ -118,6 +121,17 @@ class RemoteFolder:
             return True
         self._seen = asked
         return False
+
+    def fetch_pinned(self, pin: RemotePin) -> None:
+        """Bring the mirror to the root that a Spark execution has pinned."""
+        ended = given_up(self.name, self.location.retention)
+        found = self._roots.read(pin.root)
+        if found is None:
+            raise ended
+        try:
+            self._mirror_state(*found)
+        except FileNotFoundError as error:
+            raise ended from error
 
     def _mirror_state(self, raw: bytes, manifest: Manifest) -> None:
         """Fetch the files that a root names and the mirror has not, and then put the root into the mirror."""

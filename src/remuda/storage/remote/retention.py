@@ -17,6 +17,7 @@ from remuda.errors import StorageError
 from remuda.storage.folder.group_file import decode_group, group_name
 from remuda.storage.folder.partition_groups import PartitionGroups, group_files, segment_files
 from remuda.storage.folder.store_files import MAP_FILE
+from remuda.storage.remote.remote_pins import ended_pins
 from remuda.storage.remote.roots import root_name
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ def sweep(files: RemoteFiles, roots: Roots, groups: PartitionGroups, newest: Man
             _remove_root(files, roots, old_groups, each, needed)
         if newest.version % ORPHAN_COMMITS == 0:
             files.remove(_orphans(files, needed, dates[max(dates)] - 2 * retention))
+            files.remove(ended_pins(files, dates[max(dates)]))
 
 
 class _GroupObjects:
