@@ -111,6 +111,9 @@ def test_progress_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     assert " 50%  500 rows" in screen.getvalue()
     assert screen.getvalue().endswith("\r\033[K")
     assert ProgressBar("loading m", None, screen).line(7, 1.25) == "loading m  7 rows  1.2 s"
+    bar = ProgressBar("loading m", None, screen)
+    bar.begin("building segments", 4, "segments")
+    assert bar.line(1, 1.25) == f"loading m, building segments {'━' * 7}╸{' ' * 22}  25%  1 segments  1.2 s"
     quiet = io.StringIO()
     bar = ProgressBar("loading m", 1_000, quiet)
     bar.advance(500)

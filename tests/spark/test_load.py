@@ -332,11 +332,56 @@ def test_map_in_memory_without_a_key(spark: SparkSession) -> None:
         assert grid.map("events").size() == 100
 
 
-def test_progress_counts_the_rows(spark: SparkSession, empty: MapStore) -> None:
-    told: list[int] = []
-    load_dataframe(empty, dataframe(spark), "append", progress=told.append)
-    assert told == sorted(told)
-    assert all(0 <= rows <= ROWS for rows in told)
+class Told:
+    """What a load has told of its progress: the steps, and how far each was."""
+
+    def __init__(self) -> None:
+        self.steps: list[tuple[str, int | None, str]] = []
+        self.done: list[list[int]] = []
+
+    def begin(self, step: str, total: int | None, unit: str = "rows") -> None:
+        self.steps.append((step, total, unit))
+        self.done.append([])
+
+    def advance(self, done: int) -> None:
+        if self.done:
+            self.done[-1].append(done)
+
+
+def test_progress_counts_the_rows_and_then_the_segments(
+    spark: SparkSession, empty: MapStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("remuda.spark.load.load_job._PERIOD", 0.005)
+    path = str(tmp_path / "files")
+    dataframe(spark).write.parquet(path)
+    spark.conf.set("spark.sql.parquet.datetimeRebaseModeInRead", "CORRECTED")
+    for frame, total in ((dataframe(spark), None), (spark.read.parquet(path), ROWS)):
+        told = Told()
+        assert load_dataframe(empty, frame, "replace", progress=told) == ROWS
+        segments = len(empty.stored)
+        assert told.steps == [("reading rows", total, "rows"), ("building segments", segments, "segments")]
+        for done, most in zip(told.done, (ROWS, segments), strict=True):
+            assert done == sorted(done)
+            assert all(0 <= each <= most for each in done)
+        assert any(told.done[0])
+
+
+def test_a_load_is_described_in_the_ui_and_told_to_the_logger(
+    spark: SparkSession, empty: MapStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    spark.sparkContext.setLocalProperty("spark.jobGroup.id", "a load")
+    try:
+        with caplog.at_level("INFO", logger="remuda.spark"):
+            load_dataframe(empty, dataframe(spark), "append")
+    finally:
+        spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
+    store = spark.sparkContext._jsc.sc().statusStore()
+    jobs = sorted(spark.sparkContext.statusTracker().getJobIdsForGroup("a load"))
+    described = [store.job(job).description().get() for job in jobs]
+    assert described == ["remuda: load orders: read rows", "remuda: load orders: build segments"]
+    size = sum(each.info.row_bytes for each in empty.stored)
+    told = f"load orders: {ROWS} rows, {len(empty.stored)} segments, {size} bytes"
+    assert any(record.message.startswith(told) for record in caplog.records), caplog.text
 
 
 def test_nothing_is_left_between_the_tasks(spark: SparkSession, store: Store, empty: MapStore) -> None:

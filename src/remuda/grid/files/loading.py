@@ -159,10 +159,10 @@ def _load_spark(target: MapStore, data: Any, options: LoadOptions) -> int | Chan
             refuse_generated_key(definition)
             names = options.row_schema(definition, frame_schema(data.schema)).names
             _refuse_missing(definition, names, options.missing)
-            return _told(options, load_changed_frame(target, data, options.form, options.rules(definition)))
+            return _told(options, load_changed_frame(target, data, options.form, options.rules(definition), bar))
         _refuse_missing(definition, data.columns, options.missing)
         order_by = order_column(definition, options.order_by)
-        return load_dataframe(target, data, options.mode, generated_keys, bar.advance, order_by, options.batch)
+        return load_dataframe(target, data, options.mode, generated_keys, bar, order_by, options.batch)
     finally:
         bar.finish()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import time
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,15 @@ from remuda.errors import RemudaError
 from remuda.spark.driver.spark_session import make_importable
 from remuda.spark.driver.tasks import as_sql_error, refuse_stopped, slot_count
 from remuda.spark.load.change_task import ChangeWork, write_changes
-from remuda.spark.load.load_job import map_folder, refuse_unseen, store_of
+from remuda.spark.load.load_job import (
+    load_step,
+    log_load,
+    map_folder,
+    refuse_unseen,
+    segments_in,
+    store_of,
+    watched,
+)
 from remuda.spark.load.matching import frame_schema, match_columns
 from remuda.spark.load.partition_task import ANSWER_SCHEMA
 from remuda.storage.folder.delivery import own_folder, remove_uncommitted, remove_while_written
@@ -21,13 +30,20 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from remuda.catalog import MapDefinition
+    from remuda.spark.load.load_job import LoadProgress
     from remuda.storage import MapStore, SegmentInfo
     from remuda.storage.load.change_format import ChangeFormat
     from remuda.storage.load.change_load import ChangeRules
     from remuda.storage.load.merge_changes import ChangeCounts
 
 
-def load_changed_frame(target: MapStore, dataframe: DataFrame, form: ChangeFormat, rules: ChangeRules) -> ChangeCounts:
+def load_changed_frame(
+    target: MapStore,
+    dataframe: DataFrame,
+    form: ChangeFormat,
+    rules: ChangeRules,
+    progress: LoadProgress | None = None,
+) -> ChangeCounts:
     """Apply all changes of the DataFrame or none. A map in the memory of this process gets them as one table."""
     session = dataframe.sparkSession
     refuse_stopped(session)
@@ -45,9 +61,14 @@ def load_changed_frame(target: MapStore, dataframe: DataFrame, form: ChangeForma
         between.mkdir(parents=True)
         work = ChangeWork(str(folder), str(between), load_id, definition, form)
         brought = by_partition(dataframe, form, definition, slot_count(session))
-        infos = _answers(brought, work)
+        began = time.monotonic()
+        if progress is not None:
+            progress.begin("applying changes", None, "segments")
+        with load_step(session, definition, "apply changes"), watched(partial(segments_in, folder, load_id), progress):
+            infos = _answers(brought, work)
         counts = target.commit_changes(infos, between, rules)
         committed = infos
+        log_load(definition, infos, time.monotonic() - began)
         return counts
     finally:
         remove_while_written(between)

@@ -5,18 +5,21 @@ All segments are committed in one manifest or none of them is; files that are no
 
 from __future__ import annotations
 
+import logging
+import time
 from contextlib import contextmanager
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from threading import Event, Thread
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from remuda.catalog import new_id
 from remuda.errors import StorageError, state_error
+from remuda.spark.driver.job_marks import JobMarks
 from remuda.spark.driver.tasks import refuse_stopped, run_tasks, slot_count
 from remuda.spark.load.matching import match_columns, source_column
 from remuda.spark.load.partition_job import write_rows
@@ -46,21 +49,34 @@ if TYPE_CHECKING:
     TakeKeys = Callable[[int], range]
     """Gives so many keys that were never given before, for a map without PRIMARY KEY."""
 
-# How far a load is, seen from the files that its tasks have written: their names end with the number of their rows.
+_logger = logging.getLogger("remuda.spark")
+
+# How far a load is, seen from the files that its tasks have written: what is read has names that end with the number of
+# rows, and a segment has a file of rows.
 
 
 _PERIOD = 0.2
 """Seconds between two looks."""
 
 
+class LoadProgress(Protocol):
+    """What is told how far a load is."""
+
+    def begin(self, step: str, total: int | None, unit: str = "rows") -> None:
+        """Begin a job of so many rows or segments, where that is known."""
+
+    def advance(self, done: int) -> None:
+        """Show how many of them are done."""
+
+
 @contextmanager
-def watched(folder: Path, progress: Callable[[int], None] | None) -> Iterator[None]:
-    """Tells `progress` how many rows there are, from a thread of its own, until the block ends."""
+def watched(count: Callable[[], int], progress: LoadProgress | None) -> Iterator[None]:
+    """Tell `progress` what `count` gives, from a thread of its own, until the block ends."""
     if progress is None:
         yield
         return
     ended = Event()
-    watcher = Thread(target=_watch, args=(folder, progress, ended), name="remuda-load", daemon=True)
+    watcher = Thread(target=_watch, args=(count, progress, ended), name="remuda-load", daemon=True)
     watcher.start()
     try:
         yield
@@ -69,13 +85,18 @@ def watched(folder: Path, progress: Callable[[int], None] | None) -> Iterator[No
         watcher.join()
 
 
-def _watch(folder: Path, progress: Callable[[int], None], ended: Event) -> None:
+def _watch(count: Callable[[], int], progress: LoadProgress, ended: Event) -> None:
     while not ended.wait(_PERIOD):
-        progress(rows_in(folder))
+        progress.advance(count())
 
 
 def rows_in(folder: Path) -> int:
     return sum(int(path.stem.rpartition("-")[2]) for path in folder.glob("*.arrow"))
+
+
+def segments_in(folder: Path, load_id: str) -> int:
+    """Return how many segments the tasks of a load have begun to write into the folder of a map."""
+    return sum(1 for _ in folder.glob(f"{load_id}-*.arrow"))
 
 
 def load_dataframe(
@@ -83,16 +104,17 @@ def load_dataframe(
     dataframe: DataFrame,
     mode: LoadMode,
     take_keys: TakeKeys | None = None,
-    progress: Callable[[int], None] | None = None,
+    progress: LoadProgress | None = None,
     order_by: str | None = None,
     batch: BatchId | None = None,
 ) -> int:
     """Loads every row of the DataFrame or none, and returns how many. Columns are matched by name.
 
-    `progress` is told now and then how many rows have been read. A map that lives in the memory of this process has no
-    folder for tasks to write to: its rows come here.
+    `progress` is told now and then how far each of the two jobs is. A map that lives in the memory of this process has
+    no folder for tasks to write to: its rows come here.
     """
-    refuse_stopped(dataframe.sparkSession)
+    session = dataframe.sparkSession
+    refuse_stopped(session)
     definition = store_map.definition
     fields = match_columns(definition, dataframe.schema, generates_keys=take_keys is not None)
     if all(column.name in fields for column in definition.columns if column.hidden):
@@ -106,17 +128,41 @@ def load_dataframe(
     committed: list[SegmentInfo] = []
     try:
         between.mkdir(parents=True)
-        with watched(between, progress):
-            written = write_rows(between, definition, dataframe, fields, keyless=take_keys is not None)
+        began = time.monotonic()
+        with load_step(session, definition, "read rows"), watched(partial(rows_in, between), progress):
+            begin = None if progress is None else partial(progress.begin, "reading rows")
+            written = write_rows(between, definition, dataframe, fields, keyless=take_keys is not None, begin=begin)
         make = partial(SegmentWork, str(folder), load_id, definition, order_by=order_by, is_upsert=mode == "upsert")
-        infos = _build_in_tasks(dataframe.sparkSession, definition, written, take_keys, make)
+        works = _segment_works(definition, written, take_keys, make, slot_count(session))
+        if progress is not None:
+            progress.begin("building segments", len(works), "segments")
+        with (
+            load_step(session, definition, "build segments"),
+            watched(partial(segments_in, folder, load_id), progress),
+        ):
+            infos = segment_infos(run_tasks(session, build_part, dict(enumerate(works))))
         loaded = store_map.commit_segments(infos, mode, order_by=order_by, batch=batch)
         committed = infos
+        log_load(definition, infos, time.monotonic() - began)
         return loaded
     finally:
         remove_while_written(between)
         # Also after success: a task that Spark started twice has left a second set of files.
         remove_uncommitted(folder, load_id, [info.id for info in committed])
+
+
+@contextmanager
+def load_step(session: SparkSession, definition: MapDefinition, step: str) -> Iterator[None]:
+    """Describe the jobs of a step in Spark's UI, where the user's thread has not described them."""
+    context = session.sparkContext
+    with JobMarks.of_thread(context, f"load {definition.name}: {step}").on_this_thread(context):
+        yield
+
+
+def log_load(definition: MapDefinition, infos: Sequence[SegmentInfo], seconds: float) -> None:
+    """Tell the logger what the tasks of a load have made."""
+    rows, size = sum(info.rows for info in infos), sum(info.row_bytes for info in infos)
+    _logger.info("load %s: %d rows, %d segments, %d bytes, %.3f s", definition.name, rows, len(infos), size, seconds)
 
 
 def map_folder(store_map: MapStore) -> Path | None:
@@ -155,26 +201,23 @@ def _collected(
     return table.append_column(hidden.name, pa.array(np.arange(keys.start, keys.stop)))
 
 
-def _build_in_tasks(
-    session: SparkSession,
+def _segment_works(
     definition: MapDefinition,
     written: Sequence[WrittenRows],
     take_keys: TakeKeys | None,
     make: Callable[[int, int, tuple[RowsInFile, ...]], SegmentWork],
-) -> list[SegmentInfo]:
-    """The second half: `segment_task`."""
-    slots = slot_count(session)
+    slots: int,
+) -> list[SegmentWork]:
+    """Return what the tasks of the second half do: `segment_task`."""
     if take_keys is None:
-        works = [
+        return [
             make(first, end, tuple(_pieces(written, first, end)))
             for first, end in cut_parts(definition, written, slots)
         ]
-    else:
-        pieces = tuple(_with_keys(written, take_keys))
-        parts = part_count(sum(each.rows for each in written), sum(int(each.sizes.sum()) for each in written), slots)
-        ends = np.linspace(0, definition.partitions, min(parts, MOST_OF_KEYLESS, definition.partitions) + 1)
-        works = [make(first, end, pieces) for first, end in pairwise(ends.astype(int).tolist()) if pieces]
-    return segment_infos(run_tasks(session, build_part, dict(enumerate(works))))
+    pieces = tuple(_with_keys(written, take_keys))
+    parts = part_count(sum(each.rows for each in written), sum(int(each.sizes.sum()) for each in written), slots)
+    ends = np.linspace(0, definition.partitions, min(parts, MOST_OF_KEYLESS, definition.partitions) + 1)
+    return [make(first, end, pieces) for first, end in pairwise(ends.astype(int).tolist()) if pieces]
 
 
 def _pieces(written: Sequence[WrittenRows], first: int, end: int) -> Iterator[RowsInFile]:

@@ -16,7 +16,7 @@ from remuda.spark.load.partition_task import ANSWER_SCHEMA, travelling_name, wri
 from remuda.types import Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
@@ -37,10 +37,21 @@ _TOO_LARGE = ("OversizedAllocationException", "OutOfMemory", "Can't grow", "Nega
 
 
 def write_rows(
-    between: Path, definition: MapDefinition, dataframe: DataFrame, fields: Mapping[str, StructField], *, keyless: bool
+    between: Path,
+    definition: MapDefinition,
+    dataframe: DataFrame,
+    fields: Mapping[str, StructField],
+    *,
+    keyless: bool,
+    begin: Callable[[int | None], None] | None = None,
 ) -> list[WrittenRows]:
-    """Tasks write all rows into the folder `between`. `fields` are those that fill the columns of the map, by name."""
+    """Tasks write all rows into the folder `between`. `fields` are those that fill the columns of the map, by name.
+
+    `begin` is told how many rows there are, which only the footers of files tell beforehand.
+    """
     groups = None if _reads_the_clock(definition, fields) else row_groups(dataframe, fields)
+    if begin is not None:
+        begin(None if groups is None else sum(group.rows for group in groups))
     if groups is None:
         return _through_spark(between, definition, dataframe, fields, keyless=keyless)
     names = {field.name: name for name, field in fields.items()}
