@@ -80,7 +80,26 @@ def test_every_function_has_its_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     timings = measure.interleave({name: lambda name=name: calls.append(name) for name in "ab"}, budget)  # type: ignore[misc]
     assert set(timings) == {"a", "b"}
     assert all(0 < timing.minimum <= timing.median for timing in timings.values())
+    assert all(timing.processor and timing.processor.minimum <= timing.processor.median for timing in timings.values())
     assert min(calls.count("a"), calls.count("b")) >= budget.fewest_turns
+
+
+def test_the_processor_time_of_processes_is_told_beside_the_time_that_passes() -> None:
+    measured = {each.name: each for each in run(Plan(ROWS, budget=SHORT, only="new process to SELECT 1"))}
+    assert list(measured) == ["new process to SELECT 1", "new process to SELECT 1, processor"]
+    passed, worked = (each.timings["Python alone"] for each in measured.values())
+    assert passed is not None
+    assert worked == passed.processor
+    assert worked.minimum > 0
+
+
+def test_processor_time_has_that_of_processes_which_a_call_starts() -> None:
+    code = "import time; sum(range(1_000_000)); print(time.process_time())"
+    started = measure.Clock.now()
+    theirs = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    taken = measure.Clock.now().since(started, 1)
+    assert taken.worked >= float(theirs) > 0
+    assert taken.since(measure.Clock(0, 0), 2) == measure.Clock(taken.passed / 2, taken.worked / 2)
 
 
 def test_ranges_hold_exactly_as_many_rows_as_they_say() -> None:

@@ -30,6 +30,8 @@ class Case:
     """False where the peers do something else on purpose, such as nothing at all."""
     grows: bool = False
     """True where the case is also measured with fewer and with more rows."""
+    processor: bool = False
+    """True where the processors' time is told too: of processes, which do much of their work on several threads."""
 
 
 @dataclass(frozen=True, slots=True)

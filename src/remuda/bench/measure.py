@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import itertools
+import resource
 import statistics
 import time
 from typing import TYPE_CHECKING, TypeVar
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 from remuda.dataclass import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
 Name = TypeVar("Name")
 
@@ -29,8 +30,8 @@ class Budget:
     slow_call: float
     """Seconds: a function slower than this has one turn beyond its first."""
 
-    def is_spent(self, samples: list[float], spent: float) -> bool:
-        if samples[0] >= self.slow_call:
+    def is_spent(self, samples: Sequence[Clock], spent: float) -> bool:
+        if samples[0].passed >= self.slow_call:
             return True
         return len(samples) >= self.fewest_turns and (spent >= self.seconds or len(samples) >= MOST_TURNS)
 
@@ -45,6 +46,25 @@ class Timing:
 
     minimum: float
     median: float
+    processor: Timing | None = None
+    """The same of the processors' time, in this process and in those that the call has started and waited for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """Seconds, as far as they have passed, and as far as processors have worked for this process and its children."""
+
+    passed: float
+    worked: float
+
+    @classmethod
+    def now(cls) -> Clock:
+        used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+        return cls(time.perf_counter(), sum(each.ru_utime + each.ru_stime for each in used))
+
+    def since(self, earlier: Clock, calls: int) -> Clock:
+        """Return what each of so many calls took."""
+        return Clock((self.passed - earlier.passed) / calls, (self.worked - earlier.worked) / calls)
 
 
 def interleave(functions: Mapping[Name, Callable[[], object]], budget: Budget = FULL) -> dict[Name, Timing]:
@@ -54,7 +74,7 @@ def interleave(functions: Mapping[Name, Callable[[], object]], budget: Budget = 
     call that is not counted, and the order rotates: the same function twice gives the same time twice.
     """
     calls = {name: _calls_in_a_turn(function, budget) for name, function in functions.items()}
-    samples: dict[Name, list[float]] = {name: [] for name in functions}
+    samples: dict[Name, list[Clock]] = {name: [] for name in functions}
     spent = dict.fromkeys(functions, 0.0)
     waiting = dict(functions)
     gc.collect()
@@ -66,29 +86,34 @@ def interleave(functions: Mapping[Name, Callable[[], object]], budget: Budget = 
             order = list(waiting.items())
             at = beginning % len(order)
             for name, function in order[at:] + order[:at]:
-                taken = _turn(function, calls[name])
-                samples[name].append(taken / calls[name])
-                spent[name] += taken
+                samples[name].append(_turn(function, calls[name]))
+                spent[name] += samples[name][-1].passed * calls[name]
                 if budget.is_spent(samples[name], spent[name]):
                     del waiting[name]
     finally:
         gc.enable()
-    return {name: Timing(min(times), statistics.median(times)) for name, times in samples.items()}
+    return {name: _timing(taken) for name, taken in samples.items()}
+
+
+def _timing(samples: Sequence[Clock]) -> Timing:
+    passed, worked = [each.passed for each in samples], [each.worked for each in samples]
+    return Timing(min(passed), statistics.median(passed), processor=Timing(min(worked), statistics.median(worked)))
 
 
 def _calls_in_a_turn(function: Callable[[], object], budget: Budget) -> int:
     """Count the calls of a turn by a warm-up, after which caches, lazily built columns and plans are there."""
-    taken = _turn(function, 1)
+    taken = _turn(function, 1).passed
     if taken < budget.slow_call:
-        taken = min(taken, _turn(function, 1))
+        taken = min(taken, _turn(function, 1).passed)
     return max(1, round(SHORTEST_TURN / max(taken, 1e-7)))
 
 
-def _turn(function: Callable[[], object], calls: int) -> float:
+def _turn(function: Callable[[], object], calls: int) -> Clock:
+    """Make some calls and return what one of them took."""
     repeated = range(calls)
     if calls > 1:
         function()
-    started = time.perf_counter()
+    started = Clock.now()
     for _ in repeated:
         function()
-    return time.perf_counter() - started
+    return Clock.now().since(started, calls)

@@ -107,6 +107,9 @@ def _measured(plan: Plan, group: str, cases: Sequence[Case], rows: int) -> Itera
     for nulls, case in enumerate(cases):
         found = {name: timings.get((nulls, name)) for name in case.contenders}
         yield Measurement(group, case.name, rows, bool(nulls), found)
+        if case.processor:
+            worked = {name: timing and timing.processor for name, timing in found.items()}
+            yield Measurement(group, f"{case.name}, processor", rows, bool(nulls), worked)
 
 
 def _check_sizes(name: str, sizes: dict[str, int | None]) -> None:

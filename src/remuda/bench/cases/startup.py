@@ -39,15 +39,13 @@ BARE = "Python alone"
 
 
 def cases(setting: Setting) -> Iterator[Case]:
-    yield Case("new process to SELECT 1", {**_processes(SELECT_ONE), BARE: _process("pass")}, same_answers=False)
+    yield _case("new process to SELECT 1", SELECT_ONE)
     with tempfile.TemporaryDirectory(prefix="remuda-bench-") as folder:
         paths = {name: Path(folder, f"orders.{name.lower()}") for name in FIRST_ROW}
         _store(setting.data.table, paths)
         key = setting.data.keys[0]
         codes = {name: code.format(path=paths[name], key=key) for name, code in FIRST_ROW.items()}
-        yield Case(
-            "new process to a row by key, stored", {**_processes(codes), BARE: _process("pass")}, same_answers=False
-        )
+        yield _case("new process to a row by key, stored", codes)
         yield Case(
             "open a stored map, one row by key",
             {
@@ -57,6 +55,10 @@ def cases(setting: Setting) -> Iterator[Case]:
             },
             same_answers=False,
         )
+
+
+def _case(name: str, codes: dict[str, str]) -> Case:
+    return Case(name, {**_processes(codes), BARE: _process("pass")}, same_answers=False, processor=True)
 
 
 def _processes(codes: dict[str, str]) -> dict[str, Ask | None]:
