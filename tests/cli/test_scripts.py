@@ -156,3 +156,24 @@ def test_nothing_of_the_line_editor_is_imported_for_a_statement() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     for module in ("prompt_toolkit", "pygments", "readline", "asyncio", "remuda.cli.shell.interactive"):
         assert f"'{module}'" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "own", "expected"),
+    [("", None, "4"), ("", "26", "26"), ("['-c', 'SELECT 1']", None, "None")],
+    ids=["command", "set by the user", "called by a program"],
+)
+def test_numpy_spins_no_threads_in_the_process_of_the_command(
+    arguments: str, own: str | None, expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They would take a sixth of its processor time; a program that calls `main` keeps its own environment."""
+    monkeypatch.delenv("OPENBLAS_THREAD_TIMEOUT", raising=False)
+    if own is not None:
+        monkeypatch.setenv("OPENBLAS_THREAD_TIMEOUT", own)
+    code = (
+        "import os, sys; from remuda.cli import main\n"
+        f"assert 'numpy' not in sys.modules; main({arguments})\n"
+        "assert 'numpy' in sys.modules; print(os.environ.get('OPENBLAS_THREAD_TIMEOUT'), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, "-c", "SELECT 1"], capture_output=True, text=True, check=True)
+    assert done.stderr == f"{expected}\n"
