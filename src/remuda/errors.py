@@ -12,6 +12,7 @@ from errno import EACCES, EDQUOT, ENOENT, ENOSPC, EPERM, EROFS
 from typing import TYPE_CHECKING
 
 from remuda.presentation.nearest import nearest as nearest  # noqa: PLC0414  (where its callers find it)
+from remuda.presentation.nearest import nearest_column as nearest_column  # noqa: PLC0414
 from remuda.presentation.source_text import Position as Position  # noqa: PLC0414
 from remuda.presentation.source_text import Span as Span  # noqa: PLC0414
 from remuda.presentation.source_text import excerpt, position_of, with_parentheses

@@ -9,7 +9,7 @@ from decimal import Context
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from remuda.errors import kind_of, missing_column, nearest, null_error, value_error
+from remuda.errors import kind_of, missing_column, nearest_column, null_error, value_error
 from remuda.grid.parameters import exact_converter
 from remuda.types import Kind, convert_each, stored_converter
 
@@ -66,7 +66,7 @@ class MapRows:
         found = [at for at in self.value_positions if columns[at].name.casefold() == name.casefold()]
         if not found:
             names = [columns[at].name for at in self.value_positions]
-            raise missing_column(f"unknown column: {name}", suggestion=nearest(name, names))
+            raise missing_column(f"unknown column: {name}", suggestion=nearest_column(name, names))
         column = columns[found[0]]
         if not column.type.is_numeric or isinstance(by, bool):
             held = "a truth value" if column.type.is_numeric else f"{column.name} ({column.type})"
@@ -156,7 +156,7 @@ def _by_folded_name(value: Mapping[str, Any], columns: Sequence[str]) -> dict[st
         if not isinstance(name, str):
             raise value_error(f"the name of a column is text, not {kind_of(name)}")
         if name.casefold() not in known:
-            raise missing_column(f"unknown column: {name}", suggestion=nearest(name, columns))
+            raise missing_column(f"unknown column: {name}", suggestion=nearest_column(name, columns))
     return {name.casefold(): part for name, part in value.items()}
 
 

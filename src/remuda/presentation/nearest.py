@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _SHORTEST_PREFIX = 4
+_MOST_LISTED = 12
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
@@ -30,6 +31,18 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
         return by_folded[found[1]]
     longer = [folded for folded in by_folded if folded.startswith(wanted)]
     return by_folded[longer[0]] if len(longer) == 1 and len(wanted) >= _SHORTEST_PREFIX else None
+
+
+def nearest_column(name: str, columns: Iterable[str]) -> str | None:
+    """Return the nearest column, else a sentence with all of them; None where there are too many to read.
+
+    >>> columns = ["id", "amount"]
+    >>> nearest_column("amont", columns), nearest_column("price", columns)
+    ('amount', 'The columns are id, amount.')
+    """
+    known = list(dict.fromkeys(columns))
+    listed = f"The columns are {', '.join(known)}." if 1 < len(known) <= _MOST_LISTED else None
+    return nearest(name, known) or listed
 
 
 def _slips(left: str, right: str, most: int) -> int:

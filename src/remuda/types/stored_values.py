@@ -216,7 +216,7 @@ def _store_integer(target: SqlType, value: Any) -> int:
     if isinstance(value, Decimal) and value.is_finite() and value.adjusted() > MAXIMUM_PRECISION:
         raise overflow_error(f"{_shown(value)} overflows {target}")  # its digits are not written out first
     if isinstance(value, float | Decimal) and value != int(value):
-        raise _cannot_store(target, value, f"Use CAST(... AS {target}) to round it.")
+        raise _cannot_store(target, value, f"Round it first: round(x) in Python, CAST(... AS {target}) in SQL.")
     if isinstance(value, str | bytes):
         raise _cannot_store(target, value, "Give a number, not text.")
     whole = int(value)

@@ -14,6 +14,7 @@ from remuda.errors import (
     bad_argument,
     column_twice,
     nearest,
+    nearest_column,
     option_error,
     output_error,
     unknown_column,
@@ -147,7 +148,7 @@ def _column_named(schema: pa.Schema, name: Name) -> str:
         if found:
             raise ambiguous_column(f"two columns are called {name.text}", span=name.span)
         raise unknown_column(
-            f"unknown column: {name.text}", span=name.span, suggestion=nearest(name.text, schema.names)
+            f"unknown column: {name.text}", span=name.span, suggestion=nearest_column(name.text, schema.names)
         )
     return str(found[0])
 

@@ -19,6 +19,7 @@ from remuda.errors import (
     bad_definition,
     column_twice,
     nearest,
+    nearest_column,
     not_found,
     not_supported,
     object_exists,
@@ -96,7 +97,7 @@ def _column_named(columns: tuple[ColumnDefinition, ...], name: Name) -> ColumnDe
     folded = name.text.casefold()
     found = next((column for column in columns if column.name.casefold() == folded), None)
     if found is None:
-        hint = nearest(name.text, [column.name for column in columns])
+        hint = nearest_column(name.text, [column.name for column in columns])
         raise unknown_column(f"unknown column: {name.text}", span=name.span, suggestion=hint)
     return found
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from remuda.catalog.definitions import GENERATED_KEY
 from remuda.dataclass import dataclass
-from remuda.errors import SqlError, ambiguous_column, nearest, type_error, unknown_alias, unknown_column
+from remuda.errors import SqlError, ambiguous_column, nearest, nearest_column, type_error, unknown_alias, unknown_column
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -101,7 +101,9 @@ class Scope:
         names = [column.name for column in self._visible_columns(table)]
         if not names:
             hint = hint or "The query has no FROM."
-        raise unknown_column(f"unknown column: {name}", span=span, suggestion=nearest(name, names) or hint)
+        raise unknown_column(
+            f"unknown column: {name}", span=span, suggestion=nearest(name, names) or hint or nearest_column(name, names)
+        )
 
     def find(self, name: str, table: TableName | None, span: Span | None) -> Column | None:
         """The column that a name means, or None."""

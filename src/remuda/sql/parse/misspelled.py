@@ -36,6 +36,9 @@ def with_keyword(error: SqlError, tokens: Sequence[Token]) -> SqlError:
         )
     if not error.message.endswith("is not expected here"):
         return error
+    if tokens[at - 1].text.upper() == "OF" and tokens[at].text.upper() in {"VERSION", "TIMESTAMP"}:
+        hint = "Write FOR VERSION AS OF n, or FOR TIMESTAMP AS OF '2024-01-31'."
+        return parsing_error(error.message, span=error.span, suggestion=hint)
     for place in (at - 1, at):
         meant = _meant(tokens, place)
         if meant is not None:

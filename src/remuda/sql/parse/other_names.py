@@ -50,6 +50,16 @@ FUNCTIONS = {
     "version": "In Python: remuda.__version__.",
 }
 
+CLAUSES = {
+    "ASOF JOIN": "Use LEFT JOIN LATERAL (SELECT ... WHERE ts <= other.ts ORDER BY ts DESC LIMIT 1) ON TRUE.",
+    "COLLATE": "Texts are compared by their code points: compare lower(x) to ignore case.",
+    "FOR UPDATE": "There is nothing to lock: each statement is all or nothing by itself.",
+    "HISTORICAL DATA": "A version is named by FOR VERSION AS OF n, or by TIMESTAMP AS OF '2024-01-31'.",
+    "INTO": "Use CREATE TABLE name (PRIMARY KEY (...)) AS SELECT ....",
+    "RETURNING": "Read the rows by their keys after the statement.",
+    "TABLESAMPLE": "Use WHERE random() < 0.1 for a tenth of the rows, or ORDER BY random() LIMIT n.",
+}
+
 _GENERATED = "Use BIGINT PRIMARY KEY and give the key, or leave out the key for a generated one."
 TYPES = {
     "ARRAY": "There are no arrays: use JSON, or a table for the items.",

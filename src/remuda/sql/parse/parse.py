@@ -69,8 +69,9 @@ def _unknown_statement(tokens: Sequence[Token]) -> SqlError:
         hint = kinds.get(nearest(tokens[1].text, kinds) or "")
     else:
         written = first
-        known = [*QUERIES, "EXPLAIN", *(keywords[0] for keywords, _ in DEFINITIONS)]
-        hint = nearest(first, known)
+        known = {word: word for word in (*QUERIES, "EXPLAIN", "CREATE", "DROP")}
+        known |= {keywords[0]: " ".join(keywords) for keywords, _ in DEFINITIONS if keywords[0] not in known}
+        hint = known.get(nearest(first, known) or "")
     span = span_of(tokens[1] if written != first else tokens[0])
     if written.upper() in other_names.STATEMENTS:
         hint = other_names.STATEMENTS[written.upper()]

@@ -288,11 +288,13 @@ def span_of(node: exp.Expression) -> Span | None:
 
 
 def unsupported(node: exp.Expression, what: str) -> SqlError:
-    hint = other_names.FUNCTIONS.get(str(node.meta.get("word", "")).casefold())
+    hint = other_names.FUNCTIONS.get(str(node.meta.get("word", "")).casefold()) or other_names.CLAUSES.get(what)
     if isinstance(node, exp.Array):
         hint = 'There are no arrays. A name is quoted with ".'
     elif isinstance(node, exp.ArrayOverlaps):
         what, hint = "&&", "Conditions are joined by AND."
+    elif isinstance(node, exp.Any | exp.All):
+        hint = "Write a condition for each: x LIKE 'a%' OR x LIKE 'b%'."
     return not_supported(f"{what} is not supported yet", span=span_of(node), suggestion=hint)
 
 
@@ -333,7 +335,9 @@ def refuse_unknown_parts(node: exp.Expression, known: frozenset[str]) -> None:
             is_node = isinstance(first, exp.Expression)
             name = _PART_NAMES.get(part) or (readable(first) if is_node else part.upper())
             raise not_supported(
-                f"{name} is not supported yet", span=(span_of(first) if is_node else None) or span_of(node)
+                f"{name} is not supported yet",
+                span=(span_of(first) if is_node else None) or span_of(node),
+                suggestion=other_names.CLAUSES.get(name),
             )
 
 

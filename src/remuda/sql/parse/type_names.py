@@ -77,10 +77,12 @@ def parse_type(cursor: Cursor) -> tuple[SqlType, int | None]:
     if written in {"TIMESTAMP", "TIME"}:
         cursor.accept("WITHOUT", "TIME", "ZONE")
     if cursor.at("["):
-        raise not_supported(
-            f"an array, {written}[], is not supported", span=span, suggestion=other_names.TYPES["ARRAY"]
-        )
+        raise array_type(f"{written}[]", span)
     return type_, length_of(written, arguments) if type_ == types.VARCHAR else None
+
+
+def array_type(written: str, span: Span | None) -> SqlError:
+    return not_supported(f"an array, {written}, is not supported", span=span, suggestion=other_names.TYPES["ARRAY"])
 
 
 def length_of(written: str, arguments: list[int]) -> int | None:
@@ -98,6 +100,8 @@ def type_named(written: str, arguments: list[int], span: Span | None) -> SqlType
         except SqlError as error:
             raise number_too_long(error.message, span=span) from None
     known = TYPE_NAMES.get(written)
+    if known is None and written.endswith("[]"):
+        raise array_type(written, span)
     if known is None:
         hint = other_names.TYPES.get(written) or nearest(written, TYPE_NAMES)
         raise unknown_object(f"unknown type: {written}", span=span, suggestion=hint)

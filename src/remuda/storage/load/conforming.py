@@ -16,7 +16,7 @@ from remuda.errors import (
     calendar_error,
     constraint_error,
     missing_column,
-    nearest,
+    nearest_column,
     null_error,
     repeated_column,
     shown,
@@ -83,7 +83,7 @@ def conform(definition: MapDefinition, table: pa.Table, first_row: int = 0) -> l
         if definition.find_column(name) is None:
             raise missing_column(
                 f"{definition.name} has no column {name}",
-                suggestion=nearest(name, [column.name for column in definition.columns]),
+                suggestion=nearest_column(name, [column.name for column in definition.columns]),
             )
     arrays: list[pa.Array | pa.ChunkedArray] = []
     for column in definition.columns:
@@ -105,7 +105,7 @@ def order_column(definition: MapDefinition, name: str | None) -> str | None:
     """Return the column that an upsert is ordered by, as the map spells it."""
     found = None if name is None else definition.find_column(name)
     if name is not None and found is None:
-        hint = nearest(name, [column.name for column in definition.columns])
+        hint = nearest_column(name, [column.name for column in definition.columns])
         raise missing_column(f"{definition.name} has no column {name} to order by", suggestion=hint)
     return None if found is None else found.name
 

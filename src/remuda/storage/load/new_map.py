@@ -14,7 +14,7 @@ from remuda.errors import (
     SqlError,
     column_twice,
     missing_column,
-    nearest,
+    nearest_column,
     object_exists,
     option_error,
     repeated_column,
@@ -163,7 +163,7 @@ def definition_for(
         raise repeated_column(f"the column {twice} is given twice")
     for each, purpose in (*((each, "the key") for each in key), *((each, "JSON") for each in json)):
         if each.casefold() not in folded:
-            hint = nearest(each, [column.name for column in columns])
+            hint = nearest_column(each, [column.name for column in columns])
             raise missing_column(f"the data has no column {each}, which is to be {purpose}", suggestion=hint)
     keys = tuple(columns[folded.index(each.casefold())].name for each in key)
     if len(set(keys)) < len(keys):
@@ -226,7 +226,7 @@ def _columns_of(definition: MapDefinition, names: Sequence[str], purpose: str) -
     for name in names:
         column = definition.find_column(name)
         if column is None:
-            hint = nearest(name, [each.name for each in definition.visible_columns])
+            hint = nearest_column(name, [each.name for each in definition.visible_columns])
             raise missing_column(f"{definition.name} has no column {name} for the {purpose}", suggestion=hint)
         found.append(column.name)
     return tuple(found)

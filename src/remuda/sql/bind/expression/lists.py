@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from remuda.errors import kind_of, type_error
+from remuda.errors import kind_of, not_supported, type_error
 from remuda.expr import Call, Literal
 from remuda.sql.bind.bind_context import literal_of
 from remuda.sql.bind.expression.exact_comparison import adapt_literal, compare
@@ -42,15 +42,24 @@ def has_list(self: ExpressionBinder, nodes: Iterable[Any]) -> bool:
 
 
 def quantified_parameter(node: Any) -> tuple[str, Any] | None:
-    """Return the word and the parameter of `ANY(?)` or `ALL(?)`; None for any other node."""
-    if isinstance(node, exp.Anonymous) and str(node.this).upper() == "ALL" and len(node.expressions) == 1:
+    """Return the word and the parameter of `ANY(?)` or `ALL(?)`; None for a sub-query and any other node."""
+    is_call = isinstance(node, exp.Anonymous) and str(node.this).upper() == "ALL" and len(node.expressions) == 1
+    if is_call:
         word, inner = "ALL", node.expressions[0]  # so sqlglot reads it
     elif isinstance(node, exp.Any | exp.All):
         word, inner = ("ALL" if isinstance(node, exp.All) else "ANY"), node.this
     else:
         return None
     parameter = inner.unnest()
-    return (word, parameter) if isinstance(parameter, exp.Placeholder) else None
+    if isinstance(parameter, exp.Placeholder):
+        return word, parameter
+    if is_call or isinstance(inner, exp.Paren):
+        raise not_supported(
+            f"{word} takes a sub-query, or a parameter whose value is a list",
+            span=span_of(inner),
+            suggestion=f"Give the list as a parameter: {word}(?). IN (1, 2) is = ANY.",
+        )
+    return None
 
 
 def bind_quantified_list(self: ExpressionBinder, node: Any, operator: str, quantified: tuple[str, Any]) -> Expression:

@@ -12,7 +12,7 @@ from remuda.errors import (
     alias_twice,
     column_twice,
     missing_value,
-    nearest,
+    nearest_column,
     parsing_error,
     unknown_column,
 )
@@ -79,7 +79,7 @@ def _target_columns(definition: MapDefinition, node: Any) -> list[ColumnDefiniti
         if column is None:
             names = [column.name for column in definition.columns]
             raise unknown_column(
-                f"unknown column: {name.name}", span=span_of(name), suggestion=nearest(name.name, names)
+                f"unknown column: {name.name}", span=span_of(name), suggestion=nearest_column(name.name, names)
             )
         if column in columns:
             raise column_twice(f"the column {column.name} is there twice", span=span_of(name))
