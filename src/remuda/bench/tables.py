@@ -113,14 +113,15 @@ def _verdict(measurement: Measurement) -> str:
     return f"**{text}**" if comparison.ratio > 1 else text
 
 
-def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]], alignment: str = "---:") -> str:
+    """Align all columns but the first; the site keeps what is on the right on one line, as numbers and their units.
+
     >>> print(_table(("a", "b"), [("1", "x|y")]))
     | a | b |
     | --- | ---: |
     | 1 | x\\|y |
     """
-    lines = [heads, ["---", *("---:" for _ in heads[1:])], *([_escaped(cell) for cell in row] for row in rows)]
+    lines = [heads, ["---", *(alignment for _ in heads[1:])], *([_escaped(cell) for cell in row] for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
