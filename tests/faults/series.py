@@ -13,16 +13,23 @@ from typing import Any
 import pyarrow as pa
 
 import remuda
+from remuda.errors import RemudaError
 from remuda.optimizer import cost
-from remuda.storage.load import map_load
+from remuda.storage.load import map_load, segment_cut
 
 Row = tuple[int, str, int]
+Batch = tuple[str, int]
+
+GROUP_BYTES = 1_000
+"""Of a partition group: some dozen rows are split into groups."""
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
     rows: frozenset[Row] = frozenset()
     indexes: frozenset[str] = frozenset()
+    batches: frozenset[Batch] = frozenset()
+    """The last batch of each stream."""
 
     def having(self, rows: Iterable[Row]) -> Table:
         """With these rows in the place of those with their keys."""
@@ -84,7 +91,8 @@ def _load(table: str, rows: list[Row], mode: str) -> Statement:
         f"load {table}, {mode}",
         lambda grid: grid.load(table, arrow_table(rows), mode),
         lambda state: state.with_table(
-            table, (Table(indexes=state.table(table).indexes) if mode == "replace" else state.table(table)).having(rows)
+            table,
+            (replace(state.table(table), rows=frozenset()) if mode == "replace" else state.table(table)).having(rows),
         ),
     )
 
@@ -149,15 +157,74 @@ def _of_many_rows(statement: Statement) -> Statement:
     return replace(statement, name=f"{statement.name}, many rows", run=run)
 
 
+def _create_as(table: str, rows: list[Row]) -> Statement:
+    """Creates a table with rows in one commit: its first version has them."""
+    return Statement(
+        f"create {table} with rows",
+        lambda grid: grid.load(table, arrow_table(rows), key="id"),
+        lambda state: _created(state, table, rows),
+    )
+
+
+def _created(state: State, table: str, rows: list[Row]) -> State:
+    if table in dict(state.tables):
+        raise KeyError(table)
+    return state.with_table(table, Table(frozenset(rows)))
+
+
+def _apply(table: str, upserts: list[Row], deletes: list[int], batch: Batch) -> Statement:
+    def run(grid: Any) -> object:
+        rows = [*upserts, *((key, "gone", 0) for key in deletes)]
+        words = ["u"] * len(upserts) + ["d"] * len(deletes)
+        changes = arrow_table(rows).append_column("op", pa.array(words))
+        return grid.load(table, changes, mode="apply", operation="op", batch_id=batch)
+
+    return Statement(
+        f"apply to {table}, batch {batch[1]}",
+        run,
+        lambda state: state.with_table(table, _applied(state.table(table), upserts, deletes, batch)),
+    )
+
+
+def _applied(table: Table, upserts: list[Row], deletes: list[int], batch: Batch) -> Table:
+    if any(stream == batch[0] and number >= batch[1] for stream, number in table.batches):
+        return table
+    others = frozenset(each for each in table.batches if each[0] != batch[0])
+    return replace(table.having(upserts).where(lambda row: row[0] not in deletes), batches=others | {batch})
+
+
+def _restore(table: str, rows: list[Row]) -> Statement:
+    """Restores the version that has these rows, if that could be kept."""
+
+    def run(grid: Any) -> object:
+        for version, *_ in grid.sql(f"SHOW VERSIONS {table}").fetchall():
+            if set(grid.sql(f"SELECT id, v, n FROM {table} FOR VERSION AS OF {version}").fetchall()) == set(rows):
+                return grid.sql(f"RESTORE TABLE {table} TO VERSION {version}")
+        raise RemudaError("the version is not kept")
+
+    return Statement(
+        f"restore {table}",
+        run,
+        lambda state: state.with_table(table, replace(state.table(table), rows=frozenset(rows))),
+    )
+
+
 def _unchanged(state: State) -> State:
     return state
 
 
-_CHECKPOINT = Statement("checkpoint", lambda grid: grid.sql("CHECKPOINT"), _unchanged)
+def _maintain(statement: str) -> Statement:
+    """A statement that changes no row."""
+    return Statement(statement.lower(), lambda grid: grid.sql(statement), _unchanged)
+
+
+_CHECKPOINT = _maintain("CHECKPOINT")
 CLOSE = Statement("close", lambda grid: grid.close(), _unchanged)
 
 SAVING = (_CHECKPOINT.name, CLOSE.name)
 """Statements after which everything is durable, at any level."""
+
+_FIRST = rows_of(range(40), "created")
 
 SERIES: tuple[Statement, ...] = (
     _create("a"),
@@ -212,6 +279,25 @@ SERIES: tuple[Statement, ...] = (
     _insert("b", rows_of(range(3), "seventh")),
     _put("a", (12, "last", 2)),
     CLOSE,
+    _create_as("d", _FIRST),
+    _apply("d", rows_of(range(25, 60), "applied"), [3, 4, 99], ("feed", 1)),
+    _put("d", (30, "put after it", 1)),
+    _apply("d", rows_of(range(25, 60), "applied"), [3, 4, 99], ("feed", 1)),
+    _maintain("OPTIMIZE d"),
+    _delete("d", 20),
+    _CHECKPOINT,
+    _load("d", rows_of(range(50, 90), "second load"), "upsert"),
+    _maintain("VACUUM"),
+    _put("d", (31, "before it is restored", 1)),
+    _restore("d", _FIRST),
+    _put("d", (7, "after it was restored", 1)),
+    _apply("d", rows_of(range(5), "second batch"), [5], ("feed", 2)),
+    _maintain("OPTIMIZE a"),
+    _delete("d", 1000),
+    # The second one finds nothing to flush, and commits what the first has flushed if that could not commit.
+    _CHECKPOINT,
+    _CHECKPOINT,
+    CLOSE,
 )
 
 
@@ -243,7 +329,8 @@ def state_of(grid: Any) -> State:
             by_index = {row[0] for row in grid.sql(f"SELECT id FROM {definition.name} WHERE n = {number}")}
             assert by_index == {row[0] for row in rows if row[2] == number}, f"an index of {definition.name}"
         indexes = frozenset(index.name for index in definition.indexes)
-        state = state.with_table(definition.name, Table(rows, indexes))
+        batches = frozenset(grid.store.map(definition).state.batches.pairs())
+        state = state.with_table(definition.name, Table(rows, indexes, batches))
     return state
 
 
@@ -259,6 +346,9 @@ def effects(states: Iterable[State], statement: Statement) -> set[State]:
 
 
 def open_store(path: str, durability: str) -> Any:
-    """Open a store in which loads make segments, however small they are. For processes of their own."""
+    """Open a store in which loads make segments, however small they are, and in which maps are split into groups but
+    with the durability `os`. For processes of their own."""
     map_load.SMALL_LOAD = 0
+    if durability != "os":
+        segment_cut.GROUP_BYTES = GROUP_BYTES
     return remuda.open(path, partitions=3, durability=durability)

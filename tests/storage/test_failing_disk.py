@@ -22,6 +22,7 @@ import pytest
 from remuda.errors import OutcomeUnknownError, StorageError
 from remuda.storage import Durability, Lookup, Store
 from remuda.storage.folder.manifest import decode_manifest
+from remuda.storage.load.statement_load import StatementLoad
 from tests.storage.crash_writer import ROWS, statement_rows
 from tests.storage.folders import abandon, filled, log_files, names_in_force, only_map, recorded_length
 from tests.storage.maps import contents, index_on, table_of
@@ -126,6 +127,18 @@ def test_a_store_without_a_log_commits_at_closing_what_a_checkpoint_could_not(tm
     again = Store.open(tmp_path)
     assert contents(only_map(again).snapshot()) == statement_rows(1)
     again.close()
+
+
+def test_a_statement_of_many_rows_that_misses_a_file_says_which(tmp_path: Path) -> None:
+    store = filled(tmp_path)
+    orders = only_map(store)
+    orders.load(table_of(orders.definition, statement_rows(1)), "replace")
+    info = orders.stored[0].info
+    assert info is not None
+    with pytest.raises(StorageError, match="No such file or directory") as caught:
+        StatementLoad(orders, "append").take_over([replace(info, id="0" * 16)])
+    assert caught.value.path is not None
+    store.close()
 
 
 @pytest.mark.parametrize("free", ["truncate", "drop"])

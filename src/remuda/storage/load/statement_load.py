@@ -24,6 +24,7 @@ from remuda.types.arrow_arrays import is_dictionary
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
     from remuda.storage.load.compaction import LoadMode
     from remuda.storage.load.upsert_keys import OrderBy
@@ -46,6 +47,11 @@ class StatementLoad:
         self._lock = Lock()
         self._fresh: list[StoredSegment] = []
         self._is_over = False
+
+    @property
+    def path(self) -> Path | None:
+        """Return the folder of the segments, for errors."""
+        return self._target.path
 
     @reports_disk_errors
     def add(self, columns: Sequence[pa.Array | pa.ChunkedArray]) -> int:
