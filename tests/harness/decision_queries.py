@@ -2,6 +2,9 @@
 
 Each text has values that select nothing, a row, a few rows, and nearly all of them, so that a plan which is kept for
 the text meets both sides. Sums are exact in every order: doubles are quarters.
+
+Map f has many rows and g few of them. Map p has a key of two columns, may be partitioned by one of them, and has the
+types whose values are wide: DECIMAL(38), instants, the ends of BIGINT.
 """
 
 from __future__ import annotations
@@ -16,10 +19,20 @@ if TYPE_CHECKING:
     from random import Random
 
 FIRST_DAY = dt.date(2024, 1, 1)
+FIRST_INSTANT = dt.datetime(1969, 12, 31, 22, tzinfo=dt.UTC)
 MAPS = {
-    "f": "id BIGINT, a INTEGER, b INTEGER, c VARCHAR, d DATE, e DECIMAL(9, 2), h INTEGER, s VARCHAR, x DOUBLE",
+    "f": "id BIGINT, a INTEGER, b INTEGER, c VARCHAR, d DATE, e DECIMAL(9;2), h INTEGER, s VARCHAR, x DOUBLE",
     "g": "id INTEGER, v INTEGER, name VARCHAR, w BIGINT",
+    "p": ("pa INTEGER, ps VARCHAR, pk BIGINT, pt TIMESTAMP, pz TIMESTAMP WITH TIME ZONE, pw DECIMAL(38;3), pn INTEGER"),
 }
+COLUMNS = {
+    name: dict(column.replace(";", ", ").split(" ", 1) for column in columns.split(", "))
+    for name, columns in MAPS.items()
+}
+"""The columns of each map, with their types."""
+KEYS = {"f": ("id",), "g": ("id",), "p": ("pa", "ps")}
+PARTITIONED = ("", "", " PARTITION BY (pa)", " PARTITION BY (ps)")
+"""How the rows of map p may be divided."""
 INDEXES = (
     "CREATE INDEX f_a ON f (a) TYPE SORTED",
     "CREATE INDEX f_h ON f (h) TYPE HASH",
@@ -29,7 +42,14 @@ INDEXES = (
     "CREATE INDEX f_x ON f (x) TYPE SORTED",
     "CREATE INDEX g_v ON g (v) TYPE SORTED",
     "CREATE INDEX g_name ON g (name) TYPE HASH",
+    "CREATE INDEX p_k ON p (pk) TYPE HASH",
+    "CREATE INDEX p_w ON p (pw) TYPE SORTED",
+    "CREATE INDEX p_zn ON p (pz, pn) TYPE SORTED",
+    "CREATE INDEX p_n ON p (pn) TYPE SORTED",
 )
+COPIES = 1_000_000
+"""What the keys of rows are raised by when they are copied: a second copy is refused until the first one is gone."""
+MOST_COPIED = 150
 AGGREGATES = (
     "COUNT(*)",
     "COUNT(b)",
@@ -51,11 +71,12 @@ AGGREGATES = (
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A statement, how values for it are made, and whether its rows have an order."""
+    """A statement, how values for it are made, whether its rows have an order, and whether some values are refused."""
 
     sql: str
     values: tuple[Callable[[], Any], ...]
     ordered: bool = False
+    may_fail: bool = False
 
 
 class DecisionQueries:
@@ -67,9 +88,15 @@ class DecisionQueries:
 
     # Rows
 
-    def definitions(self) -> list[str]:
-        tables = [f"CREATE TABLE {name} ({columns}, PRIMARY KEY (id))" for name, columns in MAPS.items()]
-        return [*tables, *self.random.sample(INDEXES, self.random.randint(3, len(INDEXES)))]
+    def definitions(self) -> list[tuple[str, str]]:
+        """Return statements, each with what only Remuda understands of it."""
+        tables = [
+            f"CREATE TABLE {name} ({', '.join(map(' '.join, columns.items()))}, PRIMARY KEY ({', '.join(KEYS[name])}))"
+            for name, columns in COLUMNS.items()
+        ]
+        options = ["", self.random.choice(("", "", " REPLICATED")), self.random.choice(PARTITIONED)]
+        indexes = self.random.sample(INDEXES, self.random.randint(5, len(INDEXES)))
+        return [*zip(tables, options, strict=True), *((index, "") for index in indexes)]
 
     def fact(self) -> tuple[Any, ...]:
         number, random = self.next_id, self.random
@@ -89,6 +116,17 @@ class DecisionQueries:
     def dimension(self, number: int) -> tuple[Any, ...]:
         random = self.random
         return (number, self._or_null(random.randint(0, 20)), self._or_null(f"n{number % 7}"), random.randint(0, 9))
+
+    def wide(self, number: int) -> tuple[Any, ...]:
+        return (
+            number % 7 - 1,
+            f"s{number // 7:03}" if number // 7 else "",
+            self._or_null(self._value_of("pk")),
+            self._or_null(self._value_of("pt")),
+            self._or_null(self._value_of("pz")),
+            self._or_null(self._value_of("pw")),
+            self._or_null(self.random.randint(0, 5)),
+        )
 
     def _or_null(self, value: Any) -> Any:
         return None if self.random.random() < 0.08 else value
@@ -123,6 +161,20 @@ class DecisionQueries:
                 return random.randint(-1, 21)
             case "name":
                 return f"n{random.randint(0, 8)}"
+            case "pa":
+                return random.randint(-2, 7)
+            case "ps":
+                return random.choice(("", f"s{random.randint(0, max(1, rows // 28)):03}"))
+            case "pk":
+                return random.choice((-(2**63), 2**63 - 1, 0, 1, random.randint(0, max(1, rows))))
+            case "pt":
+                return FIRST_INSTANT.replace(tzinfo=None) + dt.timedelta(hours=random.randint(0, 40))
+            case "pz":
+                return FIRST_INSTANT + dt.timedelta(minutes=10 * random.randint(0, 40))
+            case "pw":
+                return random.choice((Decimal(10) ** 34, -(Decimal(10) ** 34), Decimal(random.randint(-20, 20)) / 8))
+            case "prefix":
+                return random.choice(("s0%", "s00%", "s", "s%", "%", ""))
             case _:
                 return random.randint(0, 9)
 
@@ -151,10 +203,14 @@ class DecisionQueries:
                 return "NULL"
             case str():
                 return f"'{value}'"
+            case dt.datetime():
+                return f"{'TIMESTAMP' if value.tzinfo is None else 'TIMESTAMPTZ'} '{value}'"
             case dt.date():
                 return f"DATE '{value}'"
             case float():
                 return f"CAST('{value}' AS DOUBLE)"
+            case Decimal():
+                return f"({value:f})"
             case _:
                 return f"({value})"
 
@@ -163,9 +219,15 @@ class DecisionQueries:
     def _comparison(self, table: str) -> str:
         if self.random.random() < 0.12:  # by an index for each branch, or by one scan
             return f"({' OR '.join(self._comparison(table) for _ in range(self.random.choice((2, 2, 3))))})"
-        columns = ("id", "a", "a", "a", "b", "c", "d", "e", "h", "s", "x") if table == "f" else ("id", "v", "v", "name")
-        column = self.random.choice(columns)
+        columns = {
+            "f": ("id", "a", "a", "a", "b", "c", "d", "e", "h", "s", "x"),
+            "g": ("id", "v", "v", "name"),
+            "p": ("pa", "ps", "pk", "pt", "pz", "pw", "pn", "pn"),
+        }
+        column = self.random.choice(columns[table])
         name = f"{table}.{column}"
+        if column in {"s", "ps"} and self.random.random() < 0.4:
+            return f"{name} LIKE {self._operand('prefix')}"
         match self.random.choice(("compare", "compare", "compare", "between", "in", "null", "or", "range")):
             case "compare":
                 return f"{name} {self.random.choice(('<', '<=', '>', '>=', '=', '<>'))} {self._operand(column)}"
@@ -214,6 +276,15 @@ class DecisionQueries:
                 self._united,
                 self._twice,
                 self._extremes,
+                self._by_whole_keys,
+                self._by_whole_keys,
+                self._wide_groups,
+                self._wide_order,
+                self._wide_windows,
+                self._joined_wide,
+                self._joined_wide,
+                self._common_plan,
+                self._correlated,
             )
         )
         sql, ordered = make()
@@ -364,11 +435,91 @@ class DecisionQueries:
     def _extremes(self) -> tuple[str, bool]:
         return f"SELECT {self._calls()} FROM f{self._where('f')}", False
 
+    # Queries over map p
+
+    def _by_whole_keys(self) -> tuple[str, bool]:
+        """ORs and INs of keys of two columns, with other conditions, and with another OR of keys."""
+        if self.random.random() < 0.3:
+            keys = ", ".join(f"({self._known('pa')}, {self._known('ps')})" for _ in range(3))
+            return f"SELECT * FROM p WHERE (pa, ps) IN ({keys}){self._where('p', word='AND')}", False
+        parts = [self._keys_or(self.random.choice((1, 2, 3))) for _ in range(self.random.choice((1, 1, 2)))]
+        return f"SELECT pn, pa, pw FROM p WHERE {' AND '.join(parts)}{self._where('p', word='AND')}", False
+
+    def _keys_or(self, branches: int) -> str:
+        return f"({' OR '.join(self._key_branch() for _ in range(branches))})"
+
+    def _key_branch(self) -> str:
+        text = f"pa = {self._parameter('pa')} AND ps = {self._parameter('ps')}"
+        match self.random.randrange(5):
+            case 0:
+                return f"({text} AND pn < {self._parameter('pn')})"
+            case 1:
+                return f"(ps = {self._parameter('ps')} AND pa IN ({self._known('pa')}, {self._known('pa')}))"
+            case _:
+                return f"({text})"
+
+    def _wide_column(self) -> str:
+        return self.random.choice(("pk", "pt", "pz", "pw", "pn", "ps", "pa"))
+
+    def _wide_groups(self) -> tuple[str, bool]:
+        keys = ", ".join(dict.fromkeys(self._wide_column() for _ in range(self.random.choice((1, 2)))))
+        calls = ", ".join(
+            self.random.sample(
+                ("COUNT(*)", "SUM(pk)", "MIN(pw)", "MAX(pz)", "MIN(pt)", "COUNT(DISTINCT pw)", "MAX(ps)", "SUM(pn)"), 3
+            )
+        )
+        groups = self.random.choice((keys, f"ROLLUP ({keys})"))
+        if self.random.random() < 0.2:
+            return f"SELECT DISTINCT {keys} FROM p{self._where('p')}", False
+        return f"SELECT {keys}, {calls} FROM p{self._where('p')} GROUP BY {groups}", False
+
+    def _wide_order(self) -> tuple[str, bool]:
+        order = f"{self._wide_column()}{self.random.choice(('', ' DESC', ' NULLS LAST', ' DESC NULLS FIRST'))}"
+        limit = f" LIMIT {self._count()}" if self.random.random() < 0.6 else ""
+        return f"SELECT * FROM p{self._where('p')} ORDER BY {order}, pa, ps{limit}", True
+
+    def _wide_windows(self) -> tuple[str, bool]:
+        call = self.random.choice(("ROW_NUMBER()", "LAG(pw)", "SUM(pk)", "MAX(pz)", "COUNT(pt)", "FIRST_VALUE(ps)"))
+        window = f"PARTITION BY {self._wide_column()} ORDER BY {self._wide_column()}, pa, ps"
+        return f"SELECT pa, ps, {call} OVER ({window}) FROM p{self._where('p')}", False
+
+    def _joined_wide(self) -> tuple[str, bool]:
+        """The key of p, its partitioning columns or an index of it, equated with columns of f."""
+        kind = self.random.choice(("JOIN", "JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "SEMI JOIN", "ANTI JOIN"))
+        on = self.random.choice(
+            ("f.h = p.pa AND f.s = p.ps", "f.b = p.pa AND f.c = p.ps", "f.b = p.pa", "f.id = p.pk", "f.e = p.pw")
+        )
+        left, right = self.random.choice((("f", "p"), ("p", "f")))
+        columns = {"f": "f.id", "p": "p.pa, p.ps"}
+        listed = columns[left] if kind in {"SEMI JOIN", "ANTI JOIN"} else f"{columns[left]}, {columns[right]}"
+        tables = (left,) if kind in {"SEMI JOIN", "ANTI JOIN"} else (left, right)
+        return f"SELECT {listed} FROM {left} {kind} {right} ON {on}{self._where(*tables)}", False
+
+    def _common_plan(self) -> tuple[str, bool]:
+        """A CTE that is read twice."""
+        kind = self.random.choice(("JOIN", "LEFT JOIN", "FULL JOIN"))
+        key = self.random.choice(("h", "a", "c"))
+        groups = f"SELECT {key} AS k, COUNT(*) AS n, MIN(id) AS l FROM f{self._where('f')} GROUP BY {key}"
+        return f"WITH t AS ({groups}) SELECT one.k, one.n, two.n FROM t one {kind} t two ON one.l = two.n", False
+
+    def _correlated(self) -> tuple[str, bool]:
+        inner = self._where("g", word="AND")
+        forms = (
+            f"SELECT id, (SELECT COUNT(*) FROM g WHERE g.v = f.b{inner}) FROM f",
+            f"SELECT id FROM f WHERE b >= ALL (SELECT v FROM g WHERE g.id = f.h{inner})",
+            f"SELECT id, b IN (SELECT v FROM g WHERE g.w = f.b{inner}) FROM f",
+            f"SELECT id FROM f WHERE b NOT IN (SELECT v FROM g WHERE g.v > 3{inner})",
+        )
+        return self.random.choice(forms), False
+
     # Changes
 
     def change(self) -> Text:
         self._values = []
-        match self.random.choice(("insert", "insert", "update", "update from", "delete", "conflict", "dimension")):
+        kinds = ("insert", "insert", "update", "update from", "delete", "conflict", "dimension", "rows", "rows", "rows")
+        match self.random.choice(kinds):
+            case "rows":
+                return self._changed_by_query()
             case "insert":
                 return self._inserted("f", [self.fact() for _ in range(self.random.choice((1, 2, 9)))], "")
             case "update":
@@ -387,6 +538,31 @@ class DecisionQueries:
                 self.next_id -= 1
                 return self._inserted("f", [tuple(row)], " ON CONFLICT (id) DO UPDATE SET b = excluded.b, a = f.a + 1")
         return Text(sql, tuple(self._values))
+
+    def _changed_by_query(self) -> Text:
+        """Write what a query over the same maps gives: many rows at once, or none."""
+        where = self._where("f", word="AND")
+        own = f"FROM f WHERE id < {min(self.next_id, MOST_COPIED)}{where}"
+        shifted = f"id + 3, a, b, c, d, e, h, s, x {own}"
+        copied = f"id + {COPIES}, a, b, c, d, e, h, s, x"
+        refused, sql = self.random.choice(
+            (
+                (True, f"INSERT INTO f SELECT {copied} {own}"),
+                (True, f"INSERT INTO f SELECT id % 50 + {COPIES}, a, 1, '', d, e, h, s, x {own}"),
+                (False, f"SINK INTO f SELECT id, h, b, c, d, e, a, s, x {own}"),
+                (False, f"INSERT INTO f SELECT {shifted} ON CONFLICT DO NOTHING"),
+                (False, f"INSERT INTO f SELECT {shifted} ON CONFLICT (id) DO UPDATE SET b = excluded.b, c = 'met'"),
+                (False, f"DELETE FROM f WHERE h IN (SELECT g.id FROM g WHERE g.w = 3) AND id % 2 = 0{where}"),
+                (False, f"DELETE FROM f WHERE id >= {COPIES} AND NOT EXISTS (SELECT 1 FROM g WHERE g.id = f.b){where}"),
+                (False, f"UPDATE f SET b = (SELECT MAX(g.v) FROM g WHERE g.id = f.h), c = s WHERE true{where}"),
+                (False, f"UPDATE p SET pn = pn + 1, pz = NULL WHERE pa IN (SELECT f.b FROM f WHERE true{where})"),
+                (False, f"DELETE FROM p WHERE ps IN (SELECT 's00' || f.b FROM f WHERE true{where})"),
+                (True, f"INSERT INTO f SELECT id, a, b, c, d, e, h, s, x {own}"),
+                (True, f"UPDATE f SET b = CAST(s AS INTEGER) WHERE true{where}"),
+                (True, f"SINK INTO f SELECT CASE WHEN h > 0 THEN id END, a, b, c, d, e, h, s, x {own}"),
+            )
+        )
+        return Text(sql, tuple(self._values), may_fail=refused)
 
     def _inserted(self, name: str, rows: list[tuple[Any, ...]], rest: str) -> Text:
         places = ", ".join(f"({', '.join('?' for _ in row)})" for row in rows)

@@ -1,11 +1,14 @@
 """Whatever is decided at execution, the answer is DuckDB's: each decision forced to either side, over the same rows.
 
 Texts are repeated with other values, so that one plan meets both sides; in a grid that writes and in one that only
-reads and refreshes; with rows in the log, in segments, in both and in neither.
+reads and refreshes; with rows in the log, in segments, in both and in neither; over the rows of now and over those of
+an earlier version. A limit of memory has operators spill, and may end a query, but changes no answer.
 """
 
 from __future__ import annotations
 
+import datetime as dt
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from decimal import Decimal
@@ -19,13 +22,33 @@ import pyarrow as pa
 import pytest
 
 import remuda
+from remuda.errors import SqlError
 from tests.harness.databases import DuckDatabase
-from tests.harness.decision_queries import MAPS, DecisionQueries, Text
+from tests.harness.decision_queries import COLUMNS, KEYS, DecisionQueries, Text
 from tests.harness.decisions import DECISIONS, Profile, forced, random_profile
 
 ROWS = (0, 3, 40, 200, 700)
 MOST_TEXTS = 16
 """Texts that are asked again and again, while everything below them changes."""
+SPILLS, MOST_SPILLED = "exec.memory.SHARES", 100
+"""A decision by which every row is spilled, at every level of the hash: many files for few rows."""
+MOST_VERSIONS = 3
+"""Versions of which the oracle keeps the rows."""
+ROOMY, NARROW = ("off", "1GB"), ("60kB", "20kB")
+"""Limits of memory: the profile may have operators spill below a gigabyte, and below the others they do in any case."""
+OUT_OF_MEMORY = "53200"
+SOURCE = re.compile(r"\b(FROM|JOIN) ([fgp])\b( AS \w+)?(?! AS| FOR)")
+ARROW = {
+    "BIGINT": pa.int64(),
+    "INTEGER": pa.int32(),
+    "VARCHAR": pa.string(),
+    "DATE": pa.date32(),
+    "DECIMAL(9, 2)": pa.decimal128(9, 2),
+    "DECIMAL(38, 3)": pa.decimal128(38, 3),
+    "DOUBLE": pa.float64(),
+    "TIMESTAMP": pa.timestamp("us"),
+    "TIMESTAMP WITH TIME ZONE": pa.timestamp("us", "UTC"),
+}
 MOST_SECONDS = 60
 """A statement that waits for something that does not come is a failure, not a test without an end."""
 
@@ -38,6 +61,8 @@ def comparable(rows: Iterable[Iterable[Any]]) -> list[str]:
 def _plain(value: Any) -> Any:
     if isinstance(value, float):
         return value + 0.0
+    if isinstance(value, dt.datetime) and value.tzinfo is not None:
+        return value.astimezone(dt.UTC).isoformat()
     if isinstance(value, int | Decimal) and not isinstance(value, bool):
         return f"{Decimal(value).normalize():f}"
     return value
@@ -50,11 +75,13 @@ class Trial:
         self.random = Random(seed)
         drawn = random_profile(self.random)
         self.profile = drawn if profile is None else profile
-        self.queries = DecisionQueries(self.random, self.random.choice(ROWS))
+        rows = self.random.choice(ROWS)
+        self.queries = DecisionQueries(self.random, min(rows, MOST_SPILLED) if SPILLS in self.profile else rows)
         self.pool: list[Text] = []
         self.oracle = DuckDatabase()
         self.folder = folder if self.random.random() < 0.7 else None
-        self.compared = 0
+        self.versions: list[int] = []
+        self.compared = self.out_of_memory = 0
 
     def run(self, rounds: int) -> int:
         with forced(self.profile), ExitStack() as stack:
@@ -65,24 +92,29 @@ class Trial:
             )
             self.grids = [self.writer]
             self.writer.sql(f"SET timeout = {MOST_SECONDS}")
-            if self.random.random() < 0.5:  # then the profile may have operators spill
-                self.writer.sql("SET memory_limit = '1GB'")
+            self._limit_memory(ROOMY)
             self._define(stack)
             for _ in range(rounds):
                 self._round()
         return self.compared
 
+    def _limit_memory(self, limits: tuple[str, ...]) -> None:
+        self.writer.sql(f"SET memory_limit = '{self.random.choice(limits)}'")
+
     def _define(self, stack: ExitStack) -> None:
-        for statement in self.queries.definitions():
-            self.writer.sql(statement)
+        for statement, option in self.queries.definitions():
+            self.writer.sql(statement + option)
             if statement.startswith("CREATE TABLE"):
                 self.oracle.execute(statement, [])
+        if self.folder is not None:
+            self.writer.sql("CREATE TABLE kept (id INTEGER PRIMARY KEY) WITH (retention = '1 day')")
         early = self.random.random() < 0.5
         if early:
             self._open_reader(stack)
         self._refresh()
         self._ask(6)  # plans for maps without rows
         self._fill("g", [self.queries.dimension(number) for number in range(max(2, self.queries.rows // 12))])
+        self._fill("p", [self.queries.wide(number) for number in range(self.queries.rows // 4)])
         self._fill("f", [self.queries.fact() for _ in range(self.queries.rows)])
         if not early:
             self._open_reader(stack)
@@ -102,7 +134,10 @@ class Trial:
             if loaded and each[0] is rows[0]:
                 self.writer.load(name, _table(name, each))
             else:
-                self.writer.map(name).put_all({row[0]: row[1:] for row in each})
+                width = len(KEYS[name])
+                self.writer.map(name).put_all(
+                    {row[0] if width == 1 else row[:width]: row[width:] for row in each},
+                )
             for first in range(0, len(each), 100):
                 some = each[first : first + 100]
                 places = ", ".join(f"({', '.join('?' for _ in row)})" for row in some)
@@ -115,6 +150,8 @@ class Trial:
                     self._change(self.queries.change())
             case "checkpoint":
                 self.writer.checkpoint()
+                if self.folder is not None:
+                    self._keep_version()
             case "empty":
                 self._change(Text("DELETE FROM f", ()))
                 self._refresh()
@@ -132,14 +169,36 @@ class Trial:
         for grid in self.grids[1:]:
             grid.refresh()
 
+    def _keep_version(self) -> None:
+        """Have the oracle keep the rows of the version that was just committed."""
+        (newest,) = [row.version for row in self.writer.sql("SHOW VERSIONS") if row.newest]
+        if newest in self.versions:
+            return
+        for name in COLUMNS:
+            self.oracle.execute(f"CREATE TABLE {name}_{newest} AS FROM {name}", [])
+        self.versions = [*self.versions, newest][-MOST_VERSIONS:]
+
     def _change(self, text: Text) -> None:
         values = [value() for value in text.values]
+        self._limit_memory(ROOMY)
         try:
             expected = self.oracle.execute(text.sql, values)
         except duckdb.Error:
+            if text.may_fail:
+                with pytest.raises(SqlError):
+                    self.writer.sql(text.sql, *values)
+                self._compare_rows(text)
             return
         assert self.writer.sql(text.sql, *values).update_count == expected, (text.sql, values, self.profile)
+        self._compare_rows(text)
         self.compared += 1
+
+    def _compare_rows(self, text: Text) -> None:
+        """Compare all rows of all maps after a statement: whatever it did, it did all of it or nothing."""
+        for name in COLUMNS:
+            expected = sorted(comparable(self.oracle.query(f"FROM {name}", [])))
+            assert sorted(comparable(self.writer.sql(f"SELECT * FROM {name}"))) == expected, (text.sql, name)
+        self._limit_memory(ROOMY + NARROW)
 
     def _ask(self, texts: int) -> None:
         for _ in range(texts):
@@ -153,24 +212,33 @@ class Trial:
 
     def _compare(self, text: Text) -> None:
         values = [value() for value in text.values]
+        sql, asked = text.sql, text.sql
+        if self.versions and self.random.random() < 0.25:
+            version = self.random.choice(self.versions)
+            sql = SOURCE.sub(rf"\1 \2 FOR VERSION AS OF {version}\3", sql)
+            asked = SOURCE.sub(lambda found: f"{found[1]} {found[2]}_{version}{found[3] or f' AS {found[2]}'}", asked)
         try:
-            expected = comparable(self.oracle.query(text.sql, values))
+            expected = comparable(self.oracle.query(asked, values))
         except duckdb.Error:
             return
         for grid in self.grids:
-            found = comparable(grid.sql(text.sql, *values))
+            try:
+                found = comparable(grid.sql(sql, *values))
+            except SqlError as error:
+                if error.sqlstate != OUT_OF_MEMORY:
+                    raise
+                self.out_of_memory += 1
+                continue
             if not text.ordered:
                 found, expected = sorted(found), sorted(expected)
-            assert found == expected, (text.sql, values, grid is self.writer, self.profile)
+            assert found == expected, (sql, values, grid is self.writer, self.profile)
             self.compared += 1
 
 
 def _table(name: str, rows: list[tuple[Any, ...]]) -> pa.Table:
-    types = {"BIGINT": pa.int64(), "INTEGER": pa.int32(), "VARCHAR": pa.string(), "DATE": pa.date32()}
-    columns = [part.split() for part in MAPS[name].replace("(9, 2)", "").split(", ")]
-    known = {**types, "DECIMAL": pa.decimal128(9, 2), "DOUBLE": pa.float64()}
-    arrays = [pa.array(values, known[kind]) for values, (_, kind) in zip(zip(*rows, strict=True), columns, strict=True)]
-    return pa.table(arrays, [column for column, _ in columns])
+    types = COLUMNS[name].values()
+    arrays = [pa.array(values, ARROW[type_]) for values, type_ in zip(zip(*rows, strict=True), types, strict=True)]
+    return pa.table(arrays, list(COLUMNS[name]))
 
 
 def _each_side() -> Iterator[Profile]:
