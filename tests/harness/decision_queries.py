@@ -474,9 +474,10 @@ class DecisionQueries:
         return f"SELECT {keys}, {calls} FROM p{self._where('p')} GROUP BY {groups}", False
 
     def _wide_order(self) -> tuple[str, bool]:
+        where = self._where("p")
         order = f"{self._wide_column()}{self.random.choice(('', ' DESC', ' NULLS LAST', ' DESC NULLS FIRST'))}"
         limit = f" LIMIT {self._count()}" if self.random.random() < 0.6 else ""
-        return f"SELECT * FROM p{self._where('p')} ORDER BY {order}, pa, ps{limit}", True
+        return f"SELECT * FROM p{where} ORDER BY {order}, pa, ps{limit}", True
 
     def _wide_windows(self) -> tuple[str, bool]:
         call = self.random.choice(("ROW_NUMBER()", "LAG(pw)", "SUM(pk)", "MAX(pz)", "COUNT(pt)", "FIRST_VALUE(ps)"))
