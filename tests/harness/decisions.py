@@ -147,7 +147,7 @@ DECISIONS = (
     Decision("exec.aggregate.spilled_groups", "FIRST_ROWS", (1, 5)),
     Decision("exec.aggregate.spilled_groups", "DICTIONARIES_OF_ROOM", (NEVER,)),
     # Keys as integers: a table, hashed, or sorted; strings by their dictionary or by themselves.
-    Decision("exec.keys.integer_interner", "SLOTS_FOR_EACH", (0, NEVER)),
+    Decision("exec.keys.integer_interner", "SLOTS_FOR_EACH", (0, 1 << 12)),  # more would be tables of gigabytes
     Decision("exec.keys.integer_interner", "FREE_SLOTS", (0, 64)),
     Decision("exec.keys.integer_interner", "FREE_SLOTS_FOR_EACH", (0, 2)),
     Decision("exec.keys.integer_interner", "MANY", (1, 20)),

@@ -99,7 +99,8 @@ class Trial:
         return self.compared
 
     def _limit_memory(self, limits: tuple[str, ...]) -> None:
-        self.writer.sql(f"SET memory_limit = '{self.random.choice(limits)}'")
+        self.limit = self.random.choice(limits)
+        self.writer.sql(f"SET memory_limit = '{self.limit}'")
 
     def _define(self, stack: ExitStack) -> None:
         for statement, option in self.queries.definitions():
@@ -225,7 +226,7 @@ class Trial:
             try:
                 found = comparable(grid.sql(sql, *values))
             except SqlError as error:
-                if error.sqlstate != OUT_OF_MEMORY:
+                if error.sqlstate != OUT_OF_MEMORY or self.limit in ROOMY or grid is not self.writer:
                     raise
                 self.out_of_memory += 1
                 continue
