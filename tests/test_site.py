@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -43,13 +44,24 @@ def test_the_reference_has_every_public_name(site: Path) -> None:
     shown = API.read_text(encoding="utf-8")
     for name in set(remuda.__all__) - {"__version__"}:
         assert f"remuda.{name}" in shown or f" {name}," in shown or f", {name}" in shown, name
-    for kind in (remuda.Map, remuda.Result):
+    for kind in (remuda.Grid, remuda.Session, remuda.Map, remuda.Result, remuda.Row):
         for name in public_methods(kind):
             assert f'id="remuda.{kind.__name__}.{name}"' in text, f"{kind.__name__}.{name}"
+    for name in remuda.spark.__all__:
+        assert f'id="remuda.spark.{name}"' in text, f"remuda.spark.{name}"
 
 
-HIDDEN = {"of_execution", "of_update", "leave", "end", "gather"}
-"""Methods of results that the rest of the package calls."""
+HIDDEN = {
+    *("of_execution", "of_update", "leave", "end", "gather"),
+    *("execute", "plan", "planner", "open_result", "refuse_closed"),
+}
+"""Methods that the rest of the package calls."""
+
+
+def test_the_settings_page_has_every_argument_of_open() -> None:
+    page = (ROOT / "docs" / "reference" / "settings.md").read_text(encoding="utf-8")
+    named = re.findall(r"`(\w+)`", "".join(line.split("|")[1] for line in page.splitlines() if line.startswith("| `")))
+    assert set(inspect.signature(remuda.open).parameters) <= set(named)
 
 
 def public_methods(kind: type[Any]) -> list[str]:
