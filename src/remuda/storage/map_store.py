@@ -351,7 +351,7 @@ class MapStore:
             end = self.memtable_length
             state.install(restored, state.applied, (end, end))
         except BaseException:
-            state.directory.discard(restored, (), named=False)
+            state.directory.discard(restored, state.stored, named=False)
             raise
 
     @reports_disk_errors

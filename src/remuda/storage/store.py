@@ -203,7 +203,8 @@ class Store:
                 created.fill_unseen(fill)
             replaced = self._writer.retry.run(lambda: self._add_map(created, delivery, replaces=replaces))
         except BaseException:
-            created.destroy(named=False)
+            if self.state.maps.get(definition.id) is not created:  # Else it is committed, and was interrupted then.
+                created.destroy(named=False)
             raise
         if replaced is not None:
             replaced.destroy()

@@ -150,7 +150,7 @@ def _manifest_and_log(folder: Path, *, has_writer: bool) -> tuple[Manifest, list
     for _ in range(_OVERTAKEN_TRIES):
         manifest = read_manifest(folder)
         files = _log_of(folder, manifest)
-        if not has_writer or read_manifest(folder).version == manifest.version:
+        if not has_writer or read_manifest(folder) == manifest:
             return manifest, files
     raise StorageError(
         "another process commits too often for this one to read the store: try again", folder, sqlstate="40001"

@@ -124,14 +124,23 @@ class StoreWriter:
 
     def change_catalog(self, catalog: Catalog, undo: Callable[[], object], delivery: str | None = None) -> None:
         state = self._state
-        before = state.catalog
+        before, committed = state.catalog, self.committed_version
         state.catalog = catalog
         try:
             self.commit_manifest(delivery)
         except BaseException:
-            state.catalog = before
-            undo()
+            if self.committed_version == committed:
+                state.catalog = before
+                undo()
             raise
+
+    @property
+    def committed_version(self) -> int | None:
+        """Return the version of the manifest that was committed last; None where there is none.
+
+        Where a commit raises it tells whether it was made: a thread can be interrupted behind it.
+        """
+        return None if self._state.folder is None else self._state.folder.version
 
     # Commits
 
@@ -189,6 +198,7 @@ class StoreWriter:
                     if each.definition.id != changed:
                         each.flush()
             entries = [_entry_of(each) for each in state.maps.values()]
+            before = self.committed_version
             try:
                 state.folder.commit(
                     state.partitions, state.catalog, entries, only_changes=only_changes, delivery=delivery
@@ -197,7 +207,9 @@ class StoreWriter:
                 if state.remote is not None:
                     self.refuse_writes(error)
                 raise
-            self._mark_committed()
+            finally:
+                if self.committed_version != before:
+                    self._mark_committed()
 
     def _mark_committed(self) -> None:
         for each in self._state.maps.values():

@@ -39,6 +39,10 @@ class Disposal:
         """
         self._stopped = True
 
+    def go_on(self) -> None:
+        """Remove files again."""
+        self._stopped = False
+
     def retire(self, paths: Iterable[Path], version: int | None = None) -> None:
         """Removes files that no manifest from this version on (default: the last one) names, or sees to it later.
 

@@ -206,9 +206,11 @@ class Inbox:
         except OutcomeUnknownError:
             raise  # A crash may leave the manifest that names the files.
         except BaseException:
+            committed = {stored.segment.id for stored in target.stored}
             for path in files:
-                with suppress(OSError):
-                    (folder / path.name).unlink(missing_ok=True)
+                if path.name.partition(".")[0] not in committed:
+                    with suppress(OSError):
+                        (folder / path.name).unlink(missing_ok=True)
             raise
 
     def remove_abandoned(self, *, is_opening: bool = False) -> None:

@@ -51,9 +51,8 @@ def open_folder(path: Path, levels: int) -> Iterator[int]:
     descriptor = os.open(trusted, _FOLDER_FLAGS)
     try:
         for name in path.parts[len(trusted.parts) :]:
-            inner = os.open(name, _FOLDER_FLAGS | os.O_NOFOLLOW, dir_fd=descriptor)
-            os.close(descriptor)
-            descriptor = inner
+            outer, descriptor = descriptor, os.open(name, _FOLDER_FLAGS | os.O_NOFOLLOW, dir_fd=descriptor)
+            os.close(outer)  # Not the one that is closed below: a thread that is interrupted here would do it twice.
         yield descriptor
     except OSError as error:
         if error.errno in {ELOOP, ENOTDIR}:

@@ -251,7 +251,8 @@ class StoreFolder:
     ) -> None:
         """Makes this the state of the folder, by a new manifest; with `only_changes` not if it is so already.
 
-        `delivery` is the one whose rows the state is the first to have.
+        `delivery` is the one whose rows the state is the first to have. Where it raises, the commit was made if
+        `Disposal.version` has grown: a thread can be interrupted anywhere, also behind the commit.
         """
         if self.disposal is None:
             return
@@ -298,10 +299,7 @@ class StoreFolder:
                 self.versions.keep(before_it)
         elif not manifest.data_version:
             manifest = replace(manifest, data_version=version_number(before_it))
-        manifest = self._publish(manifest, before)
-        self._manifest, self._deliveries = manifest, deliveries
-        self.disposal.version = manifest.version
-        self._retire_groups(before, manifest)
+        self._retire_groups(before, self._publish(manifest, deliveries, before))
         self._sweep_versions()
 
     def _sweep_versions(self) -> None:
@@ -326,8 +324,9 @@ class StoreFolder:
         if entry is not None:
             yield from self.groups.damages(entry)
 
-    def _publish(self, manifest: Manifest, before: Mapping[str, MapEntry]) -> Manifest:
+    def _publish(self, manifest: Manifest, deliveries: frozenset[str], before: Mapping[str, MapEntry]) -> Manifest:
         """Write the group files that the state needs, and then its root. Return the root as it was written."""
+        assert self.disposal is not None, "only a writer commits"
         written: list[MapEntry] = []
         try:
             for entry in manifest.maps:
@@ -336,16 +335,24 @@ class StoreFolder:
             manifest = replace(manifest, maps=written)
             if self.remote is None:
                 self._sync_names(manifest.maps, before)
-                self._write(manifest)
+                self._write(manifest, deliveries)
             else:
                 self.remote.publish(manifest, self.groups)
+                self._take_over(manifest, deliveries)
         except OutcomeUnknownError:
             raise  # The root may be there, and needs them.
         except BaseException:
-            for entry in written:
-                self.groups.remove(entry, before.get(entry.id))
+            if not self._uncertain and self.disposal.version != manifest.version:
+                for entry in written:
+                    self.groups.remove(entry, before.get(entry.id))
             raise
         return manifest
+
+    def _take_over(self, manifest: Manifest, deliveries: frozenset[str]) -> None:
+        """Go on from a root that is in force."""
+        assert self.disposal is not None, "only a writer commits"
+        self._manifest, self._deliveries = manifest, deliveries
+        self.disposal.version = manifest.version
 
     def _retire_groups(self, before: Mapping[str, MapEntry], manifest: Manifest) -> None:
         """Let go of the group files that the state before named, and this one does not."""
@@ -356,26 +363,56 @@ class StoreFolder:
         if gone:
             self.disposal.retire(self.path / name for name in gone)
 
-    def _write(self, manifest: Manifest) -> None:
+    def _write(self, manifest: Manifest, deliveries: frozenset[str]) -> None:
         """Write the manifest.
 
         Where the manifest is in its place but not durable, the one before is put back, as the change is undone.
 
         A crash may leave either of them: the files of both stay, and nothing is written any more, since a record of a
-        map would be lost with the manifest that has the map.
+        map would be lost with the manifest that has the map. Not so where the thread was interrupted: then the one
+        before can be made durable again, and the store goes on from there.
         """
+        assert self.disposal is not None, "only a writer commits"
+        before, deliveries_before = self._manifest, self._deliveries
         try:
             self._making_room(lambda: write_manifest(self.path, manifest))
+            self._take_over(manifest, deliveries)
         except UnsyncedManifestError as error:
-            assert self.disposal is not None, "only a writer commits"
-            self._uncertain = True
-            self.disposal.stop()
-            if self.wal is not None:
-                self.wal.fail(error)
-            if self._manifest is not None:
+            self._begin_uncertainty(error)
+            if before is not None:
                 with suppress(StorageError):
-                    replace_manifest(self.path, self._manifest)
+                    replace_manifest(self.path, before)
             raise
+        except StorageError:
+            raise  # It is not in its place.
+        except BaseException:
+            if self.disposal.version != manifest.version:
+                self._manifest, self._deliveries = before, deliveries_before
+                self._put_back()
+            raise
+
+    def _begin_uncertainty(self, error: StorageError) -> None:
+        """Keep all files and refuse all writes: a crash may leave the manifest in force, or another one."""
+        assert self.disposal is not None, "only a writer commits"
+        self._uncertain = True
+        self.disposal.stop()
+        if self.wal is not None:
+            self.wal.fail(error)
+
+    def _put_back(self) -> None:
+        """Make the manifest in force durable once more, in the place of one that may be there."""
+        assert self.disposal is not None, "only a writer commits"
+        self._uncertain = True
+        self.disposal.stop()
+        if self._manifest is None:  # It is the first one of a store, whose opening ends here.
+            return
+        try:
+            write_manifest(self.path, self._manifest)
+        except StorageError as error:
+            self._begin_uncertainty(error)
+        else:
+            self._uncertain = False
+            self.disposal.go_on()
 
     def _making_room(self, write: Callable[[], Answer]) -> Answer:
         """Write a root or a group file, if need be without the room kept for the WAL.

@@ -81,6 +81,11 @@ class SegmentDirectory:
         self.disposal = disposal
         self.remote = remote
 
+    @property
+    def committed_version(self) -> int | None:
+        """Return the version of the manifest that was committed last; None where nothing is."""
+        return None if self.disposal is None else self.disposal.version
+
     def add(self, segment: Segment) -> StoredSegment:
         """Keeps a new segment. In a folder it is used memory-mapped at once: the memory it was built in is freed."""
         if self.folder is None:

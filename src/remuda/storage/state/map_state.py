@@ -192,14 +192,16 @@ class MapState:
         """
         before, version, unsafe, flushed_before = self.stored, self.version, self.unsafe, self.flushed
         batches, self.batches = self.batches, self.batches.with_batch(batch)
+        committed = self.directory.committed_version
         with self.latch:
             self.replace_version(stored, version.definition, carried=carried)
             self.flushed = flushed
             try:
                 self.commit(delivery)
             except BaseException:
-                self.stored, self.unsafe, self.flushed, self.batches = before, unsafe, flushed_before, batches
-                self.use(version)
+                if self.directory.committed_version == committed:
+                    self.stored, self.unsafe, self.flushed, self.batches = before, unsafe, flushed_before, batches
+                    self.use(version)
                 raise
         self.directory.discard(before, stored)
         self.directory.discard(fresh, stored, named=False)
