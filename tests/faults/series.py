@@ -15,6 +15,7 @@ import pyarrow as pa
 import remuda
 from remuda.errors import RemudaError
 from remuda.optimizer import cost
+from remuda.storage.folder import kept_versions
 from remuda.storage.load import map_load, segment_cut
 
 Row = tuple[int, str, int]
@@ -346,9 +347,10 @@ def effects(states: Iterable[State], statement: Statement) -> set[State]:
 
 
 def open_store(path: str, durability: str) -> Any:
-    """Open a store in which loads make segments, however small they are, and in which maps are split into groups but
-    with the durability `os`. For processes of their own."""
+    """Open a store in which loads make segments, however small they are, versions are given up, and maps are split into
+    groups but with the durability `os`. For processes of their own."""
     map_load.SMALL_LOAD = 0
+    kept_versions.MOST_VERSIONS = 20
     if durability != "os":
         segment_cut.GROUP_BYTES = GROUP_BYTES
     return remuda.open(path, partitions=3, durability=durability)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 import shutil
@@ -380,6 +381,60 @@ def test_retentions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             rows_of(grid, one)
         assert rows_of(grid, two) == {1: 1, 2: 2}
         grid.sql("CREATE TABLE never (id BIGINT PRIMARY KEY) WITH (retention = '0 seconds')")
+
+
+def test_a_clock_that_was_ahead_for_a_time_ends_no_version_early_and_keeps_none_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, seconds = time.time_ns(), 0
+    monkeypatch.setattr(time, "time_ns", lambda: now + seconds * 10**9)
+    with created(tmp_path, "WITH (retention = '1 day')") as grid:
+        one = committed(grid, "INSERT INTO t VALUES (1, 1)")
+        seconds = 10 * 365 * 24 * 3600
+        two = committed(grid, "INSERT INTO t VALUES (2, 2)")
+        seconds = 10
+        three = committed(grid, "INSERT INTO t VALUES (3, 3)")
+        seconds = 24 * 3600
+        grid.sql("VACUUM")
+        assert [row.version for row in grid.sql("SHOW VERSIONS")][-3:] == [one, two, three]
+        seconds = 24 * 3600 + 10
+        four = committed(grid, "INSERT INTO t VALUES (4, 4)")
+        assert [row.version for row in grid.sql("SHOW VERSIONS")] == [three, four]
+        seconds = 2 * 24 * 3600 + 10
+        grid.sql("VACUUM")
+        assert [row.version for row in grid.sql("SHOW VERSIONS")] == [four]
+    assert files_of(tmp_path) == named_files(tmp_path)
+
+
+def test_a_damaged_version_ends_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with created(tmp_path, "WITH (retention = '1 day')") as grid:
+        one = committed(grid, "INSERT INTO t VALUES (1, 1)")
+        two = committed(grid, "INSERT INTO t VALUES (2, 2)")
+        committed(grid, "INSERT INTO t VALUES (3, 3)")
+        three = committed(grid, "INSERT INTO t VALUES (4, 4)")
+    (tmp_path / "versions" / f"{two:012d}.root").write_bytes(b"")
+    monkeypatch.setattr(kept_versions, "MOST_VERSIONS", 0)
+    with remuda.open(tmp_path) as grid:
+        grid.load("t", pa.table({"id": [5], "v": [5]}), mode="replace")
+        assert rows_of(grid, one) == {1: 1}
+        assert len(rows_of(grid, three)) == 4
+
+
+@pytest.mark.timeout(60)
+def test_a_version_that_cannot_be_removed_stops_no_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept_versions, "MOST_VERSIONS", 2)
+
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with created(tmp_path) as grid:
+        with monkeypatch.context() as failing:
+            failing.setattr(kept_versions, "remove_file", fail)
+            for value in range(4):
+                committed(grid, f"SINK INTO t VALUES (1, {value})")
+        assert len(list((tmp_path / "versions").iterdir())) > 2
+        committed(grid, "SINK INTO t VALUES (1, 9)")
+        assert len(list((tmp_path / "versions").iterdir())) == 2
 
 
 def test_versions_that_nobody_asked_for_make_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -108,7 +108,7 @@ class KeptVersions:
     @property
     def oldest(self) -> int | None:
         """Return the number of the oldest version that is kept."""
-        return self._held()[0].number if self._held() else None
+        return next((each.number for each in self._held()), None)
 
     def keep(self, manifest: Manifest) -> None:
         """Keep the root in force, which has the version of this manifest: the next root has another one.
@@ -145,13 +145,12 @@ class KeptVersions:
         while kept and not kept[0].asked:
             if not (len(kept) > MOST_VERSIONS or waiting_bytes(kept[0].number) > room or self._is_disk_full()):
                 break
-            self._give_up({kept[0].number})
+            if not self._give_up({kept[0].number}):
+                break  # It cannot be removed now: the next commit tries it again.
 
     def give_up_all(self) -> bool:
         """Give up all versions, to make room; return False if there is none."""
-        numbers = {each.number for each in self._held()}
-        self._give_up(numbers)
-        return bool(numbers)
+        return self._give_up({each.number for each in self._held()})
 
     def _is_disk_full(self) -> bool:
         try:
@@ -160,8 +159,10 @@ class KeptVersions:
             return False
         return found.f_bavail < found.f_blocks * _LEAST_FREE
 
-    def _give_up(self, numbers: set[int]) -> None:
+    def _give_up(self, numbers: set[int]) -> bool:
+        """Remove the roots of versions; return False if none could be."""
         kept = self._held()
+        before = len(kept)
         for each in [each for each in kept if each.number in numbers]:
             try:
                 remove_file(self._path(each.number), levels=1)
@@ -169,17 +170,21 @@ class KeptVersions:
                 _logger.warning("a version that is not needed any more cannot be removed: %s", error)
                 continue
             kept.remove(each)
+        return len(kept) < before
 
     def _held(self) -> list[KeptVersion]:
         if self._kept is None:
-            self._kept = []
-            for number in self.numbers():
-                try:
-                    self._kept.append(version_of(self._kept_root(number)))
-                except (OSError, StorageError) as error:
-                    _logger.warning("a version of the store cannot be read: %s", error)
-                    self._kept.append(KeptVersion(number, 0, DEFAULT_RETENTION, asked=False))
+            # Whole from the moment it is there: files are removed by the oldest of them, by any thread.
+            self._kept = [self._found(number) for number in self.numbers()]
         return self._kept
+
+    def _found(self, number: int) -> KeptVersion:
+        try:
+            return version_of(self._kept_root(number))
+        except (OSError, StorageError) as error:
+            _logger.warning("a version of the store cannot be read: %s", error)
+            # Counted from now on, as it is unknown since when: the version before it must not end for that.
+            return KeptVersion(number, time.time_ns() // 1000, DEFAULT_RETENTION, asked=False)
 
     def _path(self, number: int) -> Path:
         return self._folder / f"{number:012d}.root"
