@@ -19,7 +19,7 @@ import remuda
 from remuda import Grid
 from remuda.errors import ErrorCode, SqlError, StorageError
 from remuda.storage import Store, open_snapshot
-from remuda.storage.commit import recovery
+from remuda.storage.commit import recovery, store_loader
 from remuda.storage.folder import execution_pin
 from tests.storage.crash_writer import ROWS, statement_rows
 from tests.storage.folders import abandon, filled, names_in_force, only_map
@@ -243,6 +243,17 @@ def test_a_reader_never_sees_a_statement_without_the_load_before_it(
     with closing(Store.open(tmp_path / "s.remuda", read_only=True, execution=execution)) as reader:
         held = {each.name: len(reader.map(each)) for each in reader.catalog.maps.values()}
     assert held == {"loaded": times * 20_000, "written": times}
+
+
+def test_a_reader_without_a_lease_never_sees_a_statement_without_the_load_before_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: Grid
+) -> None:
+    """It may not write the folder, so the writer knows nothing of it."""
+    monkeypatch.setattr(store_loader, "take_lease", lambda _: None)
+    _overtakes(monkeypatch, recovery, written, 1)
+    with closing(Store.open(tmp_path / "s.remuda", read_only=True)) as reader:
+        held = {each.name: len(reader.map(each)) for each in reader.catalog.maps.values()}
+    assert held == {"loaded": 20_000, "written": 1}
 
 
 def test_a_reader_that_is_overtaken_every_time_says_so(

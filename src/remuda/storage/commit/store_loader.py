@@ -159,7 +159,8 @@ class StoreLoader:
             self._writer.directory,
             lambda map_id: present[map_id].stored if map_id in present else (),
             missing_is_damage=missing_is_damage,
-            has_writer=lease is not None,
+            # Also where the folder may not be written, and so nothing tells the writer of this reader.
+            has_writer=self._state.read_only and self._folder.remote is None,
             pin=pin,
         )
         if rebases:
