@@ -18,6 +18,7 @@ from pyarrow import fs
 
 import remuda
 from remuda.errors import OutcomeUnknownError, RemudaError, SqlError, StorageError
+from remuda.storage.commit.store_loader import StoreLoader
 from remuda.storage.folder.manifest import MOVED, NAME, decode_manifest, encode_manifest
 from remuda.storage.load import segment_cut
 from remuda.storage.remote import remote_folder, retention, roots
@@ -348,12 +349,18 @@ def _numbers(opened: Open) -> set[int]:
     return set(_remote(opened())._roots.dates())
 
 
-def _used_and_swept(opened: Open, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A writer whose next number another writer has used and swept, without any clock that has told it so."""
+def _sweeping(opened: Open, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, Any]:
+    """Two writers that sweep at each commit what is older than a fifth of a second."""
     monkeypatch.setattr(retention, "SWEEP_COMMITS", 1)
     one, other = opened(), opened()
     for grid in (one, other):
         _remote(grid).location = dataclasses.replace(_remote(grid).location, retention=0.2)
+    return one, other
+
+
+def _used_and_swept(opened: Open, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A writer whose next number another writer has used and swept, without any clock that has told it so."""
+    one, other = _sweeping(opened, monkeypatch)
     for key in range(200, 206):
         other.load("t", _rows([key]))
         time.sleep(0.25)
@@ -396,10 +403,7 @@ def test_a_fetch_that_outlasts_the_retention_goes_on_to_the_newer_root(
     opened: Open, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """A writer that rebases reads a root whose files another writer drops and sweeps before they are fetched."""
-    monkeypatch.setattr(retention, "SWEEP_COMMITS", 1)
-    one, other = opened(), opened()
-    for grid in (one, other):
-        _remote(grid).location = dataclasses.replace(_remote(grid).location, retention=0.2)
+    one, other = _sweeping(opened, monkeypatch)
     other.load("t", _rows(range(200)), "replace")
     find_state, overtaken = _remote(one)._find_state, [1, 2, 3]
 
@@ -415,6 +419,28 @@ def test_a_fetch_that_outlasts_the_retention_goes_on_to_the_newer_root(
     assert one.load("t", _rows([500], 3)) == 1
     assert not overtaken
     assert _contents(one) == _contents(opened()) == {**dict.fromkeys(range(200), 1), 500: 3}
+
+
+def test_a_comparison_that_outlasts_the_retention_goes_on_to_the_newer_root(
+    opened: Open, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A writer that rebases compares rows of a root that another writer drops and sweeps before they are fetched."""
+    one, other = _sweeping(opened, monkeypatch)
+    other.load("t", _rows(range(200)), "replace")
+    one.sql("UPDATE t SET v = 7 WHERE id = 5")
+    compare, overtaken = StoreLoader._rebase_maps, [1, 2, 3]
+
+    def wait_and_compare(self: StoreLoader, *given: Any) -> None:
+        while overtaken and self is one.store._loader:
+            time.sleep(0.25)
+            other.load("t", _rows(range(200 + overtaken.pop())), "replace")
+            forget_cached(tmp_path / "cache")
+        compare(self, *given)
+
+    monkeypatch.setattr(StoreLoader, "_rebase_maps", wait_and_compare)
+    one.checkpoint()
+    assert not overtaken
+    assert _contents(one) == _contents(opened()) == {**dict.fromkeys(range(201), 0), 5: 7}
 
 
 @pytest.mark.parametrize(

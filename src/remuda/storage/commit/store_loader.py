@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 from remuda.errors import StorageError, damage_error
-from remuda.storage.commit.commit_retry import RootTakenError
+from remuda.storage.commit.commit_retry import FileGoneError, RootTakenError
 from remuda.storage.commit.recovery import recover
 from remuda.storage.folder.execution_pin import ExecutionPin, pin_execution
 from remuda.storage.folder.manifest import NAME
@@ -177,9 +177,23 @@ class StoreLoader:
         return recovered.files
 
     def rebase(self) -> None:
-        """Take the store over to the newest root of a remote folder, with all that is not committed on top of it."""
-        state, remote = self._state, self._folder.remote
+        """Take the store over to the newest root of a remote folder, with all that is not committed on top of it.
+
+        Rows are looked up for that, which fetches files. They may be gone, as those that a fetch of the root misses,
+        where that takes longer than the retention: the newer root is read then.
+        """
+        remote = self._folder.remote
         assert remote is not None, "only a remote folder has other writers"
+        while True:
+            try:
+                self._rebase_once(remote)
+                return
+            except FileGoneError:
+                if remote.is_newest():
+                    raise
+
+    def _rebase_once(self, remote: RemoteFolder) -> None:
+        state = self._state
         with self._writer.every_lock():
             try:
                 remote.fetch()
