@@ -11,6 +11,7 @@ import pytest
 
 import remuda
 from remuda.errors import StorageError
+from remuda.storage.commit import store_loader
 from remuda.storage.commit.recovery import MOST_OPENED
 from remuda.storage.load import map_load, segment_cut
 from remuda.storage.segment.lazy_segment import LazySegment
@@ -69,6 +70,19 @@ def test_opening_and_planning_open_no_segment(path: Path, read_only: bool) -> No
         assert all(isinstance(each.segment, LazySegment) for each in store_of(grid).stored)
         assert "rows≈7" in str(grid.explain("SELECT s, COUNT(*) FROM t WHERE s > 'a' GROUP BY s"))
         assert opened(grid) == set()
+
+
+def test_a_reader_that_the_writer_does_not_know_of_opens_all_at_once(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may not write the folder, so it has no lease, and the writer removes what it reads."""
+    monkeypatch.setattr(store_loader, "take_lease", lambda _: None)
+    with remuda.open(path, read_only=True) as reader:
+        assert opened(reader) == set(range(PARTITIONS))
+        with reader.sql("SELECT SUM(v) FROM t") as held:
+            for file in path.glob("maps/*/*"):
+                file.unlink()
+            assert held.fetchall() == [(sum(key % 1000 for key in range(ROWS)),)]
 
 
 READS = {

@@ -106,6 +106,7 @@ def recover(
     *,
     missing_is_damage: bool,
     has_writer: bool,
+    keeps_files: bool,
     pin: ExecutionPin | None = None,
 ) -> Recovered:
     """Read the state of a folder.
@@ -115,7 +116,8 @@ def recover(
     With a pin the state is that of the pin instead of the present one.
 
     A file that is missing is damage for a writer. A reader may have been overtaken by the writer, and tries again.
-    `has_writer` says that another process may write the folder meanwhile.
+    `has_writer` says that another process may write the folder meanwhile, `keeps_files` that it keeps the files of this
+    state, so that they may be opened later.
     """
     if pin is None:
         manifest, files = _manifest_and_log(folder, has_writer=has_writer)
@@ -123,7 +125,13 @@ def recover(
         manifest, files = pin.manifest, _log_of(folder, pin.manifest)
     maps = {
         entry.id: _recovered_map(
-            folder / NAME, groups, entry, directory_of, opened(entry.id), missing_is_damage=missing_is_damage
+            folder / NAME,
+            groups,
+            entry,
+            directory_of,
+            opened(entry.id),
+            missing_is_damage=missing_is_damage,
+            keeps_files=keeps_files,
         )
         for entry in manifest.maps
     }
@@ -204,6 +212,7 @@ def _recovered_map(
     opened: Sequence[StoredSegment],
     *,
     missing_is_damage: bool,
+    keeps_files: bool,
 ) -> RecoveredMap:
     """Open the segments of a map.
 
@@ -214,7 +223,7 @@ def _recovered_map(
     definition = _understood(manifest_path, map_definition, entry)
     directory = directory_of(definition)
     try:
-        lazily = sum(group.segments for group in entry.groups) > MOST_OPENED
+        lazily = keeps_files and sum(group.segments for group in entry.groups) > MOST_OPENED
         stored = _opened_segments(groups, entry, definition, directory, opened, lazily=lazily)
         version = version_of(definition, stored)
     except FileNotFoundError as error:

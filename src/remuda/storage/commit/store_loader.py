@@ -153,14 +153,16 @@ class StoreLoader:
         With `rebases` also what the maps have that is not committed.
         """
         present = self._state.maps
+        # Also where the folder may not be written, and so nothing tells the writer of this reader.
+        has_writer = self._state.read_only and self._folder.remote is None
         recovered = recover(
             self._folder.path,
             self._folder.groups,
             self._writer.directory,
             lambda map_id: present[map_id].stored if map_id in present else (),
             missing_is_damage=missing_is_damage,
-            # Also where the folder may not be written, and so nothing tells the writer of this reader.
-            has_writer=self._state.read_only and self._folder.remote is None,
+            has_writer=has_writer,
+            keeps_files=lease is not None or not has_writer,
             pin=pin,
         )
         if rebases:
