@@ -31,15 +31,20 @@ from tests.storage.maps import contents
 @pytest.mark.timeout(1800)
 def test_acknowledged_writes_survive_sigkill(tmp_path: Path, kills: int, group_bytes: int) -> None:
     folder, model, first = tmp_path / "store", {}, 1
+    states: list[dict[int, Row]] = [model]
     for _ in range(kills):
         acknowledged = _run_until_killed(folder, first, group_bytes)
         if acknowledged:
             assert acknowledged == list(range(first, acknowledged[-1] + 1))
         for number in acknowledged:
             model = apply_effect(model, number)
+            states.append(model)
         first += len(acknowledged)
         # One statement may have been under way: it is there as a whole or not at all.
-        model = _check(folder, [model, apply_effect(model, first)])
+        possible = [model, apply_effect(model, first)]
+        states.append(possible[1])
+        _check_versions(folder, states)
+        model = _check(folder, possible)
         first += 1
 
 
@@ -66,6 +71,19 @@ def _run_until_killed(folder: Path, first: int, group_bytes: int) -> list[int]:
     child.stdout.close()
     assert child.returncode == -signal.SIGKILL
     return [int(line) for line in lines if line.endswith("\n")]
+
+
+def _check_versions(folder: Path, states: list[dict[int, Row]]) -> None:
+    """Each version that is kept has what the map had behind one of the statements."""
+    reader = Store.open(folder, read_only=True)
+    versions = [each.number for each in reader.history.descriptions()]
+    assert versions
+    for version in versions:
+        for definition in reader.history.at(version).maps.values():
+            rows = contents(reader.map(definition).snapshot())
+            assert {row[0]: row for row in rows} in states
+            assert len({row[0] for row in rows}) == len(rows)
+    reader.close()
 
 
 def _check(folder: Path, possible: list[dict[int, Row]]) -> dict[int, Row]:
