@@ -16,7 +16,7 @@ import remuda
 from remuda.errors import SqlError, StorageError
 from remuda.storage import snapshot
 from remuda.storage.commit import recovery
-from remuda.storage.folder import manifest, partition_groups, store_folder
+from remuda.storage.folder import kept_versions, manifest, partition_groups, store_folder
 from remuda.storage.folder.group_file import GroupRef, check_groups, encode_group, read_group, write_group
 from remuda.storage.folder.manifest import read_manifest, write_manifest
 from remuda.storage.load import group_compaction, group_split, map_load, segment_cut
@@ -42,6 +42,22 @@ def rows_table(rows: Rows) -> pa.Table:
 
 def numbered(start: int, stop: int, value: int = 0) -> Rows:
     return {key: (key * 7 % 1000 + value, f"text {key % 17} of {value}") for key in range(start, stop)}
+
+
+def numbered_keys(keys: list[int]) -> Rows:
+    return {key: numbered(key, key + 1)[key] for key in keys}
+
+
+def changes_between(before: Rows, after: Rows) -> list[tuple[Any, ...]]:
+    changed = [key for key in before.keys() & after.keys() if before[key] != after[key]]
+    return sorted(
+        [
+            *(("insert", key, *after[key]) for key in after.keys() - before.keys()),
+            *(("delete", key, *before[key]) for key in before.keys() - after.keys()),
+            *(("update_preimage", key, *before[key]) for key in changed),
+            *(("update_postimage", key, *after[key]) for key in changed),
+        ]
+    )
 
 
 @pytest.fixture
@@ -108,9 +124,14 @@ class History:
         self.grid = created(path)
         self.rows: Rows = {}
         self.versions: dict[int, Rows] = {}
+        self.batches: list[tuple[Rows, list[int]]] = []
+        """The changes of each batch, of which the last one has the highest number."""
 
-    STEPS = ("write", "write", "append", "append", "upsert", "delete", "checkpoint", "optimize", "index")
-    DURABLE = ("reopen", "restore", "die", "replace")
+    STEPS = (
+        *("write", "write", "append", "append", "upsert", "apply", "apply", "delete"),
+        *("truncate", "checkpoint", "optimize", "index"),
+    )
+    DURABLE = ("reopen", "restore", "restore", "die", "replace", "vacuum")
 
     def step(self) -> None:
         steps = (*self.STEPS, *(self.DURABLE if self.path else ()))
@@ -149,6 +170,41 @@ class History:
         rows = self.fresh(self.keys(100))
         self.grid.load("t", rows_table(rows), mode="upsert")
         self.rows.update(rows)
+
+    def apply(self) -> None:
+        """Apply a new batch of changes, or again one that was applied: that changes nothing."""
+        is_new = not self.batches or self.random.random() < 0.6
+        if is_new:
+            keys = self.keys(60)
+            self.batches.append((self.fresh(keys[:40]), keys[40:]))
+        number = len(self.batches) - 1 if is_new else self.random.randrange(len(self.batches))
+        upserts, gone = self.batches[number]
+        changes = rows_table({**upserts, **numbered_keys(gone)})
+        words = pa.array(["u"] * len(upserts) + ["d"] * len(gone))
+        batch = ("feed", number)
+        self.grid.load("t", changes.append_column("op", words), mode="apply", operation="op", batch_id=batch)
+        if is_new:
+            self.rows = {key: values for key, values in {**self.rows, **upserts}.items() if key not in gone}
+
+    def truncate(self) -> None:
+        if self.random.random() < 0.3:
+            self.grid.sql("TRUNCATE TABLE t")
+            self.rows = {}
+
+    def vacuum(self) -> None:
+        self.grid.sql("VACUUM t")
+
+    def check_versions(self) -> None:
+        """Each version has the rows of then, and the changes between two are their difference."""
+        kept = [row[0] for row in self.grid.sql("SHOW VERSIONS t").fetchall() if row[0] in self.versions]
+        for version in kept:
+            found = self.grid.sql(f"SELECT id, v, s FROM t FOR VERSION AS OF {version}").fetchall()
+            assert {key: tuple(values) for key, *values in found} == self.versions[version]
+        for _ in range(min(3, len(kept))):
+            since, until = sorted(self.random.choices(kept, k=2))
+            fed = self.grid.changes("t", since, until).read_all().to_pylist()
+            found = sorted((row["_change_type"], row["id"], row["v"], row["s"]) for row in fed)
+            assert found == changes_between(self.versions[since], self.versions[until])
 
     def replace(self) -> None:
         self.rows = self.fresh(self.keys(150))
@@ -210,11 +266,14 @@ def test_random_changes_agree_with_a_model(
     monkeypatch.setattr(segment_cut, "GROUP_BYTES", group_bytes)
     monkeypatch.setattr(map_load, "SMALL_LOAD", 100)
     monkeypatch.setattr(group_compaction, "MOST_SEGMENTS", 3)
+    monkeypatch.setattr(kept_versions, "DEFAULT_RETENTION", 3600)
+    monkeypatch.setattr(kept_versions, "MOST_VERSIONS", 8)
     history = History(tmp_path / "shop" if in_folder else None, seed)
-    for _ in range(10):
+    for _ in range(14):
         history.step()
         check_rows(history.grid, history.rows)
     if in_folder:
+        history.check_versions()
         assert [row.status for row in history.grid.sql("CHECK TABLE t")] == ["ok"]
     history.grid.close()
 
