@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -16,7 +17,11 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from remuda.catalog import IndexType
 from remuda.errors import ErrorCode, SqlError
 from remuda.storage import Durability, Lookup, MapSnapshot, Range, Store, open_snapshot
-from remuda.storage.load import map_load
+from remuda.storage.load import map_load, segment_cut
+from remuda.storage.load.change_format import ChangeFormat
+from remuda.storage.load.change_load import ChangeRules
+from remuda.storage.load.merge_changes import ChangeCounts
+from remuda.storage.state.applied_batches import BatchId
 from remuda.types import BIGINT, DOUBLE, VARCHAR
 from remuda.types.partition_hash import hash_values, partition_of
 from tests.storage.maps import contents, in_order, index_on, map_of, same, table_of
@@ -44,18 +49,23 @@ class _History(RuleBasedStateMachine):
     """The key is (id, part), partitions go by `part` alone: the general case of both."""
 
     durable = False
+    group_bytes = segment_cut.GROUP_BYTES
 
     def __init__(self) -> None:
         super().__init__()
+        self.group_bytes_before, segment_cut.GROUP_BYTES = segment_cut.GROUP_BYTES, self.group_bytes
         self.folder = Path(tempfile.mkdtemp(prefix="remuda-test-")) if self.durable else None
         self.store = Store.open(self.folder, durability=Durability.OS)
         definition = map_of(COLUMNS, ("id", "part"), partitioned_by=("part",), partitions=5)
         self.store.create_map(definition)
         self.map = self.store.map(definition)
         self.model: dict[tuple[int, str], Row] = {}
+        self.batch = -1
+        """The number of the last batch that was applied."""
         self.held: list[tuple[MapSnapshot, list[Row]]] = []
 
     def teardown(self) -> None:
+        segment_cut.GROUP_BYTES = self.group_bytes_before
         self.store.close()
         for snapshot, expected in self.held:
             assert same(contents(snapshot), expected)
@@ -111,6 +121,33 @@ class _History(RuleBasedStateMachine):
         if mode == "replace":
             self.model.clear()
         self.model.update(zip(keys, given, strict=True))
+
+    @rule(given=row_lists, deletes=st.lists(st.booleans(), min_size=8, max_size=8), number=st.integers(0, 5))
+    def apply_changes(self, given: list[Row], deletes: list[bool], number: int) -> None:
+        """A batch of a stream, whose number may be one that was applied or left behind."""
+        keys = [_key(row) for row in given]
+        words = pa.array(["d" if gone else "u" for gone, _ in zip(deletes, given, strict=False)], pa.string())
+        changes = table_of(self.map.definition, given).append_column("op", words)
+        rules = ChangeRules(batch=BatchId("stream", number))
+        if len(set(keys)) < len(keys):
+            with pytest.raises(SqlError):
+                self.map.load_changes([changes], ChangeFormat("op"), rules)
+            return
+        counts = self.map.load_changes([changes], ChangeFormat("op"), rules)
+        if number <= self.batch:
+            assert counts == ChangeCounts()
+            return
+        self.batch = number
+        for row, gone in zip(given, deletes, strict=False):
+            if gone:
+                self.model.pop(_key(row), None)
+            else:
+                self.model[_key(row)] = row
+
+    @rule()
+    def optimize(self) -> None:
+        self.map.optimize()
+        assert all(len(each.deleted) == 0 for each in self.map.stored)
 
     @rule()
     def truncate(self) -> None:
@@ -210,9 +247,18 @@ class _DurableHistory(_History):
     durable = True
 
 
+class _DurableHistoryOfGroups(_DurableHistory):
+    group_bytes = 150
+    """A few rows."""
+
+
 class TestInMemory(_History.TestCase):  # type: ignore[valid-type,misc]
     settings = settings(max_examples=40, stateful_step_count=25, deadline=None)
 
 
 class TestInAFolder(_DurableHistory.TestCase):  # type: ignore[valid-type,misc]
+    settings = settings(max_examples=25, stateful_step_count=20, deadline=None)
+
+
+class TestInAFolderOfGroups(_DurableHistoryOfGroups.TestCase):  # type: ignore[valid-type,misc]
     settings = settings(max_examples=25, stateful_step_count=20, deadline=None)
