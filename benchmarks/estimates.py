@@ -28,6 +28,8 @@ TPCH_SCALE = 0.1
 TPCDS_SCALE = 0.05
 WORST = 10
 """So many of the worst estimates are printed of the benchmarks' operators."""
+READS_ALL = frozenset({"Sort", "TopN", "HashAggregate", "Window", "Spool"})
+"""Operators that read their input to its end, however few of their rows are asked for."""
 CREATE = """
     CREATE TABLE facts (
         id BIGINT, uniform INTEGER, sparse BIGINT, cust VARCHAR, item INTEGER, region VARCHAR, flag BOOLEAN,
@@ -185,29 +187,36 @@ def _tpcds() -> Iterator[Estimated]:
 
 
 def operators(grid: Any, name: str, text: str) -> Iterator[Estimated]:
-    """Yield the scans and the joins of a query; not those below a LIMIT, which reads a part of their rows."""
+    """Yield the scans and the joins of a query; not those of which a LIMIT reads a part of the rows."""
     (plan,) = grid.sql(f"EXPLAIN (ANALYZE, FORMAT JSON) {text}").fetchall()
-    yield from _read_operators(name, json.loads(plan[0])["plan"])
+    yield from _read_operators(name, json.loads(plan[0])["plan"], in_part=False)
 
 
-def _read_operators(name: str, node: dict[str, Any]) -> Iterator[Estimated]:
+def _read_operators(name: str, node: dict[str, Any], *, in_part: bool) -> Iterator[Estimated]:
     kind, inputs = node["operator"], node.get("inputs", [])
-    if _is_unread(node):
-        return
-    if kind.endswith(("Scan", "Join", "Lookup")) and "actual" in node:
+    is_measured = "actual" in node and not in_part and not _is_unread(node) and not _is_narrowed(node)
+    if kind.endswith(("Scan", "Join", "Lookup")) and is_measured:
         details = " ".join(node["details"])
         yield Estimated(f"{name} {node['description']} {details}", node["estimated_rows"], node["actual"]["rows"])
-    if not (kind == "Limit" or (kind == "TopN" and inputs[0]["operator"].endswith("Scan"))):
-        for below in inputs:
-            yield from _read_operators(name, below)
+    for ordinal, below in enumerate(inputs):
+        stops = kind == "Limit" or (kind == "TopN" and below["operator"].endswith("Scan"))
+        is_held = kind in READS_ALL or (kind == "HashJoin" and ordinal == 1)
+        yield from _read_operators(name, below, in_part=stops or (in_part and not is_held))
 
 
 def _is_unread(node: dict[str, Any]) -> bool:
     """Whether an operator, or one below it, delivered nothing because it was not asked: the other side was empty."""
     actual = node.get("actual")
-    if actual is not None and node["operator"] == "MapScan" and not actual["rows_read"]:
+    is_scan = node["operator"] == "MapScan" and not _is_narrowed(node)
+    if actual is not None and is_scan and not actual["rows_read"]:
         return True
     return any(map(_is_unread, node.get("inputs", ())))
+
+
+def _is_narrowed(node: dict[str, Any]) -> bool:
+    """Whether the keys of a join told a scan what to read of its map: it was not estimated to read so little."""
+    decisions = node.get("actual", {}).get("decisions", ())
+    return any(each.startswith("dynamic ") and "not used" not in each for each in decisions)
 
 
 def summarise(name: str, estimated: list[Estimated]) -> None:
