@@ -17,7 +17,7 @@ LINES = 80_000
 MOST = 4.0
 
 TABLES = (
-    "CREATE TABLE days (day BIGINT, year INTEGER, month INTEGER, PRIMARY KEY (day))",
+    "CREATE TABLE days (day BIGINT, year INTEGER, month INTEGER, week BIGINT, PRIMARY KEY (day))",
     "CREATE TABLE people (person BIGINT, name VARCHAR, given VARCHAR, town INTEGER, size INTEGER, PRIMARY KEY(person))",
     "CREATE TABLE orders (o BIGINT, person BIGINT, PRIMARY KEY (o))",
     """
@@ -25,6 +25,7 @@ TABLES = (
         o BIGINT, n INTEGER, person BIGINT, day BIGINT, qty INTEGER, price DECIMAL(9, 2), PRIMARY KEY (o, n)
     ) PARTITION BY (o)
     """,
+    "CREATE TABLE sales (ticket BIGINT, n INTEGER, buyer BIGINT, day BIGINT, item INTEGER, PRIMARY KEY (ticket, n))",
 )
 
 
@@ -37,7 +38,14 @@ def grid() -> Iterator[remuda.Grid]:
         days = np.arange(20_000)
         grid.load(
             "days",
-            pa.table({"day": days, "year": (1900 + days // 366).astype("i4"), "month": (days // 31 % 12).astype("i4")}),
+            pa.table(
+                {
+                    "day": days,
+                    "year": (1900 + days // 366).astype("i4"),
+                    "month": (days // 31 % 12).astype("i4"),
+                    "week": days // 7,
+                }
+            ),
         )
         people = np.arange(2_000)
         grid.load(
@@ -67,6 +75,19 @@ def grid() -> Iterator[remuda.Grid]:
                 }
             ),
         )
+        tickets = np.arange(40_000) // 10
+        grid.load(
+            "sales",
+            pa.table(
+                {
+                    "ticket": tickets,
+                    "n": (np.arange(40_000) % 10).astype("i4"),
+                    "buyer": random.integers(0, 2_000, 4_000)[tickets],
+                    "day": random.integers(10_000, 12_000, 4_000)[tickets],
+                    "item": random.integers(0, 500, 40_000).astype("i4"),
+                }
+            ),
+        )
         yield grid
 
 
@@ -85,6 +106,16 @@ GROUPS = {
     "a count that all groups have": "SELECT o FROM lines GROUP BY o HAVING COUNT(*) > 1",
     "an average": "SELECT person FROM lines GROUP BY person HAVING AVG(qty) BETWEEN 24 AND 27",
     "an extreme": "SELECT person FROM lines GROUP BY person HAVING MIN(qty) < 60",
+    "buyers of few days": "SELECT buyer FROM sales WHERE day < 10100 GROUP BY buyer",
+    "buyers of a year": "SELECT buyer FROM sales JOIN days USING (day) WHERE year = 1930 GROUP BY buyer",
+    "names of the buyers of a year": (
+        "SELECT name, given, town FROM sales JOIN people ON buyer = person JOIN days USING (day) WHERE year = 1930 "
+        "GROUP BY ALL"
+    ),
+    "days of the buyers of a town": (
+        "SELECT day FROM sales WHERE buyer IN (SELECT person FROM people WHERE town = 7) GROUP BY day"
+    ),
+    "buyers of few items, of which each line has its own": "SELECT buyer FROM sales WHERE item < 25 GROUP BY buyer",
 }
 JOINS = {
     "rows of few orders": "SELECT 1 FROM orders JOIN lines USING (o) WHERE orders.person < 100",
@@ -105,6 +136,23 @@ JOINS = {
         "(town = 1 AND qty BETWEEN 1 AND 5 OR town = 2 AND qty BETWEEN 11 AND 15)"
     ),
     "few values of a range": "SELECT 1 FROM lines WHERE person IN (SELECT person FROM people ORDER BY size LIMIT 10)",
+    "buyers of two years": (
+        "SELECT 1 FROM (SELECT name, person, COUNT(*) AS c FROM sales JOIN people ON buyer = person "
+        "JOIN days USING (day) WHERE year = 1930 GROUP BY name, person) AS a JOIN "
+        "(SELECT person, COUNT(*) AS c FROM sales JOIN people ON buyer = person JOIN days USING (day) "
+        "WHERE year = 1931 GROUP BY person) AS b ON a.person = b.person"
+    ),
+    "people who bought in a year": (
+        "SELECT 1 FROM people WHERE EXISTS "
+        "(SELECT 1 FROM sales JOIN days USING (day) WHERE year = 1930 AND buyer = person)"
+    ),
+    "days that a sub-query picks": (
+        "SELECT 1 FROM sales WHERE day IN (SELECT day FROM days WHERE week = (SELECT week FROM days WHERE day = 11000))"
+    ),
+    "the lowest price of each": (
+        "SELECT 1 FROM lines JOIN (SELECT o, MIN(price) AS least FROM lines GROUP BY o) AS m "
+        "ON lines.o = m.o AND price = least"
+    ),
     "a shifted value": (
         "SELECT 1 FROM (SELECT month + 1 AS m FROM days WHERE year = 1930) AS a JOIN "
         "(SELECT month FROM days WHERE year = 1931) AS b ON a.m = b.month"

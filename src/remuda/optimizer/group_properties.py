@@ -10,7 +10,7 @@ from dataclasses import field, replace
 from itertools import dropwhile, takewhile
 from typing import TYPE_CHECKING, assert_never
 
-from remuda.catalog import ColumnStatistics, Histogram
+from remuda.catalog import ColumnRelations, ColumnStatistics, Histogram
 from remuda.dataclass import dataclass
 from remuda.expr import Call, Cast, Column, Expression, Literal, Parameter, columns_of, conjuncts, disjuncts
 from remuda.optimizer.aggregate_columns import result_columns
@@ -43,6 +43,15 @@ RECURSION_STEPS = 10.0
 SERIES_VALUES = 100.0
 """Values of a series whose ends are known only at execution."""
 
+CERTAIN_SHARE = 0.9
+"""A join that leaves more of the rows is taken to leave all combinations of their values."""
+OFTEN = 100.0
+"""Where each value comes so many times, none is left out with a part of the rows."""
+WORTH_ASKING = 2.0
+"""So many times fewer values must be possible, that a sample is asked."""
+PICKED_SHARE = 0.01
+"""A SEMI join, or a condition over several relations, that leaves no more of its rows picks them."""
+
 MOST_ROWS = 1e100
 """The largest estimate: the product of two is still finite. The search takes a plan of infinite cost for none."""
 
@@ -58,14 +67,56 @@ class UniqueKey:
     values: float
     grouped: bool = False
     """Whether they are the groups of an aggregate, and not all rows of a map."""
+    extremes: frozenset[int] = frozenset()
+    """The results of MIN and MAX: of the rows that a group is of, one has its extreme."""
+    picked: bool = False
+    """Whether another relation has picked few of its values, of which the plan does not know which they are."""
+
+    def renamed(self, new: Mapping[int, int]) -> UniqueKey:
+        """Return the same of columns under other ids, which all of the key have."""
+        extremes = frozenset(new[id_] for id_ in self.extremes if id_ in new)
+        return replace(self, columns=frozenset(new[id_] for id_ in self.columns), extremes=extremes)
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Columns of one scan, which had `values` rows: their values have no more combinations."""
+    """Columns of one scan, which had `values` rows: their values have no more combinations.
+
+    `told_by` has them, and those of the maps that the rows refer to by their keys, with the name of the column of the
+    scan that tells their values: a customer's name is told by the customer of a sale.
+    """
 
     columns: frozenset[int]
     values: float
+    told_by: Mapping[int, str] = field(default_factory=dict)
+    key: frozenset[str] = frozenset()
+    relations: ColumnRelations = field(default_factory=ColumnRelations)
+    reductions: tuple[tuple[frozenset[str], float], ...] = ()
+    """The columns by whose values rows were left out, and the share that is left."""
+
+    def renamed(self, new: Mapping[int, int]) -> Origin:
+        """Return the same of columns under other ids, without those that have none."""
+        told_by = {new[id_]: name for id_, name in self.told_by.items() if id_ in new}
+        return replace(self, columns=frozenset(new[id_] for id_ in self.columns if id_ in new), told_by=told_by)
+
+    def left(self, columns: frozenset[int], least: float, possible: float, rows: float) -> float:
+        """Return how many of `least` to `possible` combinations of values are left in so many rows.
+
+        A shop's ticket has ten lines, of one customer and one day. Of the lines of one month out of sixty a sixtieth of
+        all pairs of customers and days is left, a tenth of what the lines would show if each had a customer of its own.
+        A sample tells how many pairs there are. It is asked where that may change much.
+        """
+        most = min(possible, rows)
+        share = math.prod(share for _, share in self.reductions)
+        if rows > OFTEN * possible or most <= WORTH_ASKING * _shown(least, share * least):
+            return most
+        if not self.told_by.keys() >= columns:
+            return most
+        names = {self.told_by[id_] for id_ in columns}.union(*(by for by, _ in self.reductions))
+        if len(names) == 1 or names >= self.key:
+            return most
+        found = self.relations.combinations(tuple(sorted(names)))
+        return min(most, max(1.0, _shown(possible, found * share))) if found else most
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +142,23 @@ class Properties:
             return None
         return max(1.0, min(float(known.distinct), self.rows))
 
+    def distinct_left(self, column: int, least: float = 1.0) -> float | None:
+        """Return the same by what a sample shows, which is not asked where there are no more than `least` anyway."""
+        found = self.distinct(column)
+        if found is None or found <= least:
+            return found
+        return max(1.0, min(found, self.left(frozenset([column]), float(self.columns[column].distinct or 1))))
+
+    def left(self, columns: frozenset[int], possible: float) -> float:
+        """Return how many of the possible combinations of values are left in these rows."""
+        reduced = [each for each in self.origins if each.reductions]
+        if not reduced:
+            return min(possible, self.rows)
+        least = max(map(self._values, columns), default=1.0)
+        return min(each.left(columns, least, possible, self.rows) for each in reduced)
+
     def distinct_or_guess(self, column: int) -> float:
-        known = self.distinct(column)
+        known = self.distinct_left(column)
         return max(1.0, math.sqrt(self.rows)) if known is None else known
 
     def combinations(self, columns: frozenset[int]) -> float:
@@ -120,8 +186,8 @@ class Properties:
         return replace(
             self,
             columns={new_id(id_): known for id_, known in self.columns.items()},
-            keys=tuple(replace(key, columns=frozenset(map(new_id, key.columns))) for key in self.keys),
-            origins=tuple(Origin(frozenset(map(new_id, each.columns)), each.values) for each in self.origins),
+            keys=tuple(key.renamed({id_: new_id(id_) for id_ in key.columns | key.extremes}) for key in self.keys),
+            origins=tuple(each.renamed({id_: new_id(id_) for id_ in each.told_by}) for each in self.origins),
             partitionings=tuple(tuple(map(new_id, each)) for each in self.partitionings),
             orders=tuple(tuple(map(new_id, each)) for each in self.orders),
         )
@@ -211,7 +277,7 @@ def _derive(
         case logical.Filter():
             (source,) = below
             share = selectivity(node.condition, source.known)
-            return replace(source, rows=source.rows * share)
+            return replace(_picked(source, share), rows=source.rows * share)
         case logical.Project():
             return _of_project(node, below[0])
         case logical.Sort() | logical.Root():
@@ -259,6 +325,12 @@ def _of_scan(node: logical.Scan, statistics: MapStatistics | None, partitions: i
         if key is not None:
             bounded[ids[node.map.key[0]]] = key
     columns = _filtered_columns(node, statistics, rows, bounded)
+    filtered = frozenset(column.name for column in columns_of(node.filter).values())
+    reductions = ((filtered, rows / max(1.0, statistics.rows)),) if filtered else ()
+    told_by = {column.id: column.name for column in node.columns}
+    origins = (
+        Origin(frozenset(told_by), max(1.0, rows), told_by, frozenset(node.map.key), statistics.relations, reductions),
+    )
     keys: tuple[UniqueKey, ...] = ()
     if all(name in ids for name in node.map.key):
         # What the filter says of the key itself leaves fewer values of it; what it says of others only fewer rows.
@@ -268,7 +340,6 @@ def _of_scan(node: logical.Scan, statistics: MapStatistics | None, partitions: i
             if known is not None and known.distinct and ids[name] in bounded:
                 values *= min(1.0, (bounded[ids[name]].distinct or 0) / known.distinct)
         keys = (UniqueKey(frozenset(ids[name] for name in node.map.key), max(1.0, values)),)
-    origins = (Origin(frozenset(column.id for column in node.columns), max(1.0, rows)),)
     return Properties(rows, columns, keys, partitionings, replicated=node.map.replicated, origins=origins)
 
 
@@ -390,19 +461,11 @@ def _of_project(node: logical.Project, source: Properties) -> Properties:
             known = _of_computed(item.expression, source)
         if known is not None:
             columns[item.column.id] = known
-    keys = tuple(
-        replace(key, columns=frozenset(renamed[id_] for id_ in key.columns))
-        for key in source.keys
-        if all(id_ in renamed for id_ in key.columns)
-    )
+    keys = tuple(key.renamed(renamed) for key in source.keys if all(id_ in renamed for id_ in key.columns))
     partitionings = tuple(
         tuple(renamed[id_] for id_ in each) for each in source.partitionings if all(id_ in renamed for id_ in each)
     )
-    origins = tuple(
-        Origin(kept, each.values)
-        for each in source.origins
-        if (kept := frozenset(renamed[id_] for id_ in each.columns if id_ in renamed))
-    )
+    origins = tuple(kept for each in source.origins if (kept := each.renamed(renamed)).told_by)
     return Properties(source.rows, columns, keys, partitionings, origins=origins)
 
 
@@ -436,9 +499,14 @@ def _of_aggregate(node: logical.Aggregate, source: Properties) -> Properties:
     columns |= result_columns(node.calls, groups, source.rows, source.columns)
     # What has one value only tells no two groups apart.
     telling = frozenset(id_ for id_ in ids if source.distinct(id_) != 1.0) or ids
-    keys = (UniqueKey(telling, groups, grouped=True), *(key for key in source.keys if key.columns < ids))
+    extremes = frozenset(call.column.id for call in node.calls if call.function in {"min", "max"})
+    keys = (
+        UniqueKey(telling, groups, grouped=True, extremes=extremes),
+        *(key for key in source.keys if key.columns < ids),
+    )
     partitionings = tuple(each for each in source.partitionings if ids.issuperset(each))
-    origins = tuple(Origin(kept, each.values) for each in source.origins if (kept := each.columns & ids))
+    same = {id_: id_ for id_ in ids}
+    origins = tuple(kept for each in source.origins if (kept := each.renamed(same)).columns)
     return Properties(groups, columns, keys, partitionings, origins=origins)
 
 
@@ -448,12 +516,16 @@ def group_count(keys: frozenset[int], source: Properties) -> float:
         return max(1.0, source.rows)
     possible = source.combinations(keys)
     counted = any(keys <= each.columns and each.values == source.rows for each in source.origins)
-    return max(1.0, min(source.rows, possible if counted or not source.origins else _shown(possible, source.rows)))
+    shown = possible if counted or not source.origins else _shown(possible, source.rows)
+    return max(1.0, min(source.rows, shown, source.left(keys, possible)))
 
 
 def _of_join(node: logical.Join, left: Properties, right: Properties) -> Properties:
     rows = join_rows(node, left, right)
     kind = node.kind
+    if kind is JoinKind.SEMI:
+        left = _picked(left, rows / max(1.0, left.rows))
+        left = replace(left, origins=_referring(node, left, right, node.right.columns, rows))
     if not kind.delivers_right:
         return replace(left, rows=rows, partitionings=left.partitionings)
     columns = {**left.columns, **right.columns}
@@ -465,7 +537,53 @@ def _of_join(node: logical.Join, left: Properties, right: Properties) -> Propert
         *(() if kind.keeps_left else right.partitionings),
     )
     keys = _joined_keys(node, left, right)
-    return Properties(rows, columns, keys, partitionings, origins=(*left.origins, *right.origins))
+    origins = _referring(node, left, right, node.right.columns, rows)
+    origins += _referring(node, right, left, node.left.columns, rows)
+    return Properties(rows, columns, keys, partitionings, origins=origins)
+
+
+def _picked(source: Properties, share: float) -> Properties:
+    """Return the properties of rows of which so many are left by values that only the execution knows."""
+    if share >= PICKED_SHARE:
+        return source
+    return replace(source, keys=tuple(replace(key, picked=True) for key in source.keys))
+
+
+def _referring(
+    node: logical.Join, side: Properties, other: Properties, columns: tuple[Column, ...], rows: float
+) -> tuple[Origin, ...]:
+    """Return the origins of a side whose rows each meet one row of the other side, which has these columns, or none."""
+    met = _references(node, {column.id for column in columns})
+    has_one = node.kind is JoinKind.INNER and other.unique_within(set(met.values())) is not None
+    if not met or not (has_one or node.kind is JoinKind.SEMI):
+        return side.origins
+    share = min(1.0, rows / max(1.0, side.rows))
+    told = columns if has_one else ()
+    return tuple(_with_reference(each, met, told, share) for each in side.origins)
+
+
+def _references(node: logical.Join, other: set[int]) -> dict[int, int]:
+    """Return the columns that are set equal to columns of the other side, each with that."""
+    found: dict[int, int] = {}
+    for part in conjuncts(node.condition):
+        match part:
+            case Call(function="=", arguments=(Column(id=one), Column(id=two))) if (one in other) is not (two in other):
+                own, referred = (two, one) if one in other else (one, two)
+                found[own] = referred
+    return found
+
+
+def _with_reference(origin: Origin, met: Mapping[int, int], told: tuple[Column, ...], share: float) -> Origin:
+    """Return an origin whose columns tell those of another map, and of whose rows this share has a match there."""
+    if not origin.told_by.keys() >= met.keys():
+        return origin
+    names = frozenset(origin.told_by[id_] for id_ in met)
+    reductions = origin.reductions if share > CERTAIN_SHARE else (*origin.reductions, (names, share))
+    told_by = origin.told_by
+    if len(names) == 1:
+        (name,) = names
+        told_by = {**told_by, **dict.fromkeys((column.id for column in told), name)}
+    return replace(origin, told_by=told_by, reductions=reductions)
 
 
 def _equal_columns(node: logical.Join, left: Properties, right: Properties) -> dict[int, ColumnStatistics]:

@@ -76,8 +76,9 @@ def equalities_selectivity(equalities: tuple[Equality, ...], left: Properties, r
     """The share of pairs that meet all of them.
 
     A unique key of one side within them is met by one of its values, however many of its rows are left; by fewer where
-    the other side has more values, as it has beside the groups of a filtered side. Other combinations have no more
-    values than their side has rows.
+    the other side has more values, as it has beside the groups of a filtered side. Values that are picked, as the days
+    of a week in a calendar of two hundred years, are among those that the other side refers to: who asks for them
+    expects an answer. Other combinations have no more values than their side has rows.
     """
     if not equalities:
         return 1.0
@@ -87,18 +88,34 @@ def equalities_selectivity(equalities: tuple[Equality, ...], left: Properties, r
         if key is not None:
             others = tuple(each for each in equalities if _column(getattr(each, own)) not in key.columns)
             met = [getattr(each, other) for each in equalities if each not in others]
-            values = max((other_side.distinct(_column(each)) or 1.0 for each in met), default=1.0)
-            if values <= CONTAINED * key.values:
+            is_picked = key.picked and len(met) == 1
+            listed = 1.0 if is_picked else CONTAINED * key.values
+            values = max((other_side.distinct_left(_column(each), listed) or 1.0 for each in met), default=1.0)
+            if values <= listed:
                 values = max(1.0, key.values)
-            if key.grouped and len(met) > 1:
+            if key.grouped:
                 values = max(values, _domain(key, side, met, other_side))
             nulls = max((_null_share(each, other_side) for each in met), default=0.0)
+            further = 1.0 - nulls
+            if any(_column(getattr(each, own)) in key.extremes for each in others):
+                others = tuple(each for each in others if _column(getattr(each, own)) not in key.extremes)
+                further *= _share_of_extremes(met, other_side)
+            further *= _backed_off(others, left, right)
             reached = _reached(key, side, met, other_side)
             if reached is not None:
-                within = reached * (other_side.distinct(_column(met[0])) or 1.0)
-                return (1.0 - nulls) * reached / max(1.0, key.values, within) * _backed_off(others, left, right)
-            return (1.0 - nulls) / values * _backed_off(others, left, right)
+                within = reached * (other_side.distinct_left(_column(met[0]), key.values / reached) or 1.0)
+                return further * reached / max(1.0, key.values, within)
+            return further / values
     return _backed_off(equalities, left, right)
+
+
+def _share_of_extremes(met: list[Expression], other: Properties) -> float:
+    """Return the share of rows that have the extreme of their group: one of each.
+
+    `cost = (SELECT MIN(cost) ... WHERE part = o.part)` is met by one of the offers of each part.
+    """
+    groups = math.prod(other.distinct_left(_column(each)) or 1.0 for each in met)
+    return min(1.0, groups / max(1.0, other.rows))
 
 
 def _domain(key: UniqueKey, side: Properties, met: list[Expression], other: Properties) -> float:
@@ -120,7 +137,7 @@ def _backed_off(equalities: tuple[Equality, ...], left: Properties, right: Prope
 
 def _pair_share(equality: Equality, left: Properties, right: Properties) -> float:
     """Return the share of pairs that meet one equality, by most common values where both sides have them."""
-    values = max(_values(equality.left, left), _values(equality.right, right))
+    values = max(_domain_values(equality.left, left), _domain_values(equality.right, right))
     one = left.columns.get(_column(equality.left))
     other = right.columns.get(_column(equality.right))
     return 1.0 / values if one is None or other is None else pair_share(one, other, values)
@@ -142,6 +159,10 @@ def _reached(key: UniqueKey, side: Properties, met: list[Expression], other: Pro
 def _null_share(side: object, properties: Properties) -> float:
     known = properties.columns.get(_column(side))
     return 0.0 if known is None else known.null_share
+
+
+def _domain_values(side: object, properties: Properties) -> float:
+    return properties.combinations(frozenset([_column(side)]))
 
 
 def _values(side: object, properties: Properties) -> float:
