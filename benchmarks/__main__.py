@@ -11,6 +11,7 @@ from benchmarks import (
     ending,
     estimates,
     footprint,
+    join_orders,
     manifest_growth,
     planning,
     space,
@@ -27,6 +28,7 @@ SUBJECTS = (
     "planning",
     "estimates",
     "access_paths",
+    "join_orders",
     "suites",
     "manifest_growth",
     "cluster_growth",
@@ -54,6 +56,8 @@ def main() -> int:
                 estimates.show(options.rows)
             case "access_paths":
                 access_paths.show(options.rows)
+            case "join_orders":
+                join_orders.show(options.rows)
             case "suites":
                 suites.show(options.scale)
             case "manifest_growth":

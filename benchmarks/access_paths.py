@@ -20,7 +20,7 @@ import pyarrow as pa
 import remuda
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 RUNS = 7
 RUN_SECONDS = 0.03
@@ -47,6 +47,8 @@ CONDITIONS: dict[str, tuple[tuple[Any, ...], ...]] = {
     "amount BETWEEN ? AND ?": AMOUNTS,
     "made BETWEEN ? AND ?": DAYS,
 }
+EITHER = (("region = ?", "cust = ?"), ("qty BETWEEN ? AND ?", "amount BETWEEN ? AND ?"))
+"""Of which one condition must hold: by an index for each, or by a scan."""
 PAIRS = (
     ("region = ?", "amount BETWEEN ? AND ?"),
     ("cust = ?", "amount BETWEEN ? AND ?"),
@@ -98,7 +100,7 @@ def show(rows: int) -> None:
         fill(grid, rows)
         measured = [_measure(grid, case) for case in cases()]
     print(f"\naccess paths of {rows:,} rows: {len(measured)} queries with their values")
-    for shape in (*SHAPES, *SINGLE_SHAPES):
+    for shape in (*SHAPES, *SINGLE_SHAPES, "either"):
         _summarise(shape, [each for each in measured if each.case.shape == shape])
     _summarise("all", measured)
     print(f"\n  {'ratio':>7} {'ms':>9} {'best ms':>9}  best map")
@@ -110,7 +112,7 @@ def show(rows: int) -> None:
 
 
 def cases() -> Iterator[Case]:
-    """Yield every condition and pair of conditions with every value, in each shape."""
+    """Yield every condition and pair of conditions with every value, in each shape; and pairs in an OR."""
     for condition, values in CONDITIONS.items():
         for shape, text in (SHAPES | SINGLE_SHAPES).items():
             for given in values:
@@ -120,29 +122,39 @@ def cases() -> Iterator[Case]:
             for one, other in product(*(CONDITIONS[condition] for condition in pair)):
                 yield _case(shape, text, pair, (*one, *other))
 
+    for either in EITHER:
+        for one, other in product(*(CONDITIONS[condition] for condition in either)):
+            yield _case("either", SHAPES["aggregate"], either, (*one, *other), " OR ")
 
-def _case(shape: str, text: str, conditions: tuple[str, ...], values: tuple[Any, ...]) -> Case:
+
+def _case(shape: str, text: str, conditions: tuple[str, ...], values: tuple[Any, ...], between: str = " AND ") -> Case:
     named = {condition.split()[0] for condition in conditions} | ({"amount"} if "ORDER BY amount" in text else set())
     columns = tuple(column for column in INDEXES if column in named)
-    return Case(shape, text.replace("{condition}", " AND ".join(conditions)), values, columns)
+    return Case(shape, text.replace("{condition}", between.join(conditions)), values, columns)
 
 
 def fill(grid: remuda.Grid, rows: int) -> None:
     """Load the same rows into every map."""
-    random = np.random.default_rng(23)
-    table = _table(random, rows)
-    for name in ("every", "no_index", *(f"by_{column}" for column in INDEXES)):
-        grid.sql(f"CREATE TABLE {name} ({COLUMNS})")
-        grid.load(name, table)
-        for column, kind in INDEXES.items():
-            if name in {"every", f"by_{column}"}:
-                grid.sql(f"CREATE INDEX {name}_{column} ON {name} ({column}) TYPE {kind}")
+    made = table(rows)
+    fill_map(grid, "every", made, INDEXES)
+    fill_map(grid, "no_index", made, {})
+    for column, kind in INDEXES.items():
+        fill_map(grid, f"by_{column}", made, {column: kind})
     grid.sql("CREATE TABLE customers (number INTEGER, grade INTEGER, PRIMARY KEY (number))")
     numbers = np.arange(100_000, dtype=np.int32)
     grid.load("customers", pa.table({"number": numbers, "grade": numbers % 5}))
 
 
-def _table(random: np.random.Generator, rows: int) -> pa.Table:
+def fill_map(grid: remuda.Grid, name: str, rows: pa.Table, indexes: Mapping[str, str]) -> None:
+    """Create a map with these rows and an index on each of these columns."""
+    grid.sql(f"CREATE TABLE {name} ({COLUMNS})")
+    grid.load(name, rows)
+    for column, kind in indexes.items():
+        grid.sql(f"CREATE INDEX {name}_{column} ON {name} ({column}) TYPE {kind}")
+
+
+def table(rows: int) -> pa.Table:
+    random = np.random.default_rng(23)
     regions = random.choice(["EMEA", "AMER", "LATAM", "APAC"], rows, p=[0.7, 0.25, 0.0499, 0.0001])
     days = random.integers(0, 1_800, rows) + (FIRST_DAY - dt.date(1970, 1, 1)).days
     return pa.table(

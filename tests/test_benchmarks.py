@@ -13,7 +13,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 import remuda
-from benchmarks import access_paths, estimates
+from benchmarks import access_paths, estimates, join_orders
 from remuda.bench import arguments, data, measure, plots
 from remuda.bench.case import REMUDA, Setting, size_of
 from remuda.bench.cases import GROUPS
@@ -269,3 +269,15 @@ def test_access_paths_are_measured_by_queries_with_the_same_answer() -> None:
                 sorted(grid.sql(case.text.format(map=name), *case.values).fetchall(), key=repr) for name in case.maps
             ]
             assert all(answer == answers[0] for answer in answers), case
+
+
+def test_forced_orders_of_joins_have_the_same_answer() -> None:
+    with remuda.open() as grid:
+        join_orders.fill(grid, ROWS)
+        for join in join_orders.JOINS:
+            texts = join_orders.plans(grid, join)
+            assert len(texts) > 1, join.name
+            answers = {tuple(map(str, grid.sql(text, *join.values).fetchone() or ())) for text in texts}
+            assert len(answers) == 1, join.name
+        forced = grid.sql("SHOW PLANS").fetchall()
+    assert sum("-- forced" in str(row) for row in forced) > len(join_orders.JOINS)
